@@ -24,20 +24,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from concurrent.futures import Executor
-    from typing import Any, TypeVar, Unpack, overload
+    from typing import Any, Unpack, overload
 
     from ..policies import BackOff
     from ..retries import (
         AsyncHedgeOptions,
+        D,
         HedgeOptions,
         NoFallback,
         Outcome,
+        T,
         Untyped,
         UseHedgeCallAsync,
     )
-
-    T = TypeVar("T")
-    D = TypeVar("D")
 else:
     from ..retries import overload
 
@@ -63,14 +62,6 @@ if TYPE_CHECKING:
         fallback: Callable[[Outcome], D],
         **options: Unpack[AsyncHedgeOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def hedge_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[AsyncHedgeOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
 
 
 @overload
@@ -78,9 +69,9 @@ def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncHedgeOptions],
-) -> Coroutine[Any, Any, T]: ...
+) -> Coroutine[Any, Any, T | D]: ...
 @shows(hedge_call_async, max_attempts=_MAX_ATTEMPTS)
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
@@ -163,15 +154,6 @@ if TYPE_CHECKING:
     ) -> T | D: ...
     @overload
     def hedge_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        fallback: D,
-        **options: Unpack[HedgeOptions],
-    ) -> T | D: ...
-    @overload
-    def hedge_call(
         operation: Callable[[], Untyped],
         backoff: BackOff | None = None,
         *,
@@ -194,9 +176,9 @@ def hedge_call(
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[HedgeOptions],
-) -> T: ...
+) -> T | D: ...
 @shows(hedge_call, max_attempts=_MAX_ATTEMPTS)
 def hedge_call(
     operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any

@@ -11,16 +11,13 @@ from ._tries import retried, retried_async
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
-    from typing import Any, TypeVar, Unpack, overload
+    from typing import Any, Unpack, overload
 
     from ..policies import BackOff
     from ._option_table import NoFallback
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
-    from ._signatures import Untyped, UseRetryCallAsync
-
-    T = TypeVar("T")
-    D = TypeVar("D")
+    from ._signatures import D, T, Untyped, UseRetryCallAsync
 else:
     from ._signatures import overload
 
@@ -34,14 +31,6 @@ if TYPE_CHECKING:
         backoff: BackOff | None = None,
         *,
         fallback: Callable[[Outcome], D],
-        **options: Unpack[RetryOptions],
-    ) -> T | D: ...
-    @overload
-    def retry_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
         **options: Unpack[RetryOptions],
     ) -> T | D: ...
     @overload
@@ -63,9 +52,9 @@ def retry_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
     *,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[RetryOptions],
-) -> T: ...
+) -> T | D: ...
 @shows(retry_call)
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
@@ -128,14 +117,6 @@ if TYPE_CHECKING:
         fallback: Callable[[Outcome], D],
         **options: Unpack[AsyncRetryOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def retry_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[AsyncRetryOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
 
 
 @overload
@@ -143,9 +124,9 @@ def retry_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncRetryOptions],
-) -> Coroutine[Any, Any, T]: ...
+) -> Coroutine[Any, Any, T | D]: ...
 @shows(retry_call_async)
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.
