@@ -168,8 +168,8 @@ class CircuitBreaker(ProcessBound):
     def remaining(self) -> float | None:
         """Return the seconds until a call is let through again; 0.0 if one would be now.
 
-        It is 0.0, too, while the policy is being asked how long the circuit stays open. None if it
-        is open until ``reset()``, or if it is half-open and all its probes are running.
+        It is 0.0, too, while the policy is being asked. None: the circuit is open until
+        ``reset()``, or half-open, and all its probes are running.
         """
         return self._circuit.seconds_left(self._rules, self._monotonic())
 
@@ -286,8 +286,7 @@ class CircuitBreaker(ProcessBound):
         """Decorate a function, a method or a coroutine function: each call is a ``with`` block.
 
         Raises:
-            TypeError: ``function`` is something else; in a generator a ``with`` block says which
-                part of it is the call.
+            TypeError: ``function`` is something else, such as a generator.
         """
         target: Any = function
         if isinstance(target, (staticmethod, classmethod)):
@@ -304,7 +303,7 @@ class CircuitBreaker(ProcessBound):
     # Inside
 
     def _replace(self, seen: Circuit, after: Circuit) -> bool:
-        """Replace the state that was seen; False: another thread has replaced it before."""
+        """Replace the state that was seen; False: another thread was faster."""
         claim = self._claim
         try:
             del claim[FREE]
@@ -319,7 +318,7 @@ class CircuitBreaker(ProcessBound):
         return is_seen
 
     def _advance(self, seen: Circuit, after: Circuit) -> bool:
-        """Replace the state that was seen, with all that follows; False: as of ``_replace()``."""
+        """Do as ``_replace()``, with all that follows."""
         if not self._replace(seen, after):
             return False
         if after.since is not None or after.state is not seen.state:
@@ -390,7 +389,7 @@ class CircuitBreaker(ProcessBound):
         """Ask the policy how long the circuit stays open; one thread at a time does."""
         opening = self._circuit
         if not isinstance(opening, Open) or opening.since is None:
-            return  # another thread has asked since this one looked
+            return  # another thread was faster
         answer = self._policy.begin() if opening.is_first else self._policy.ask()
         error = answer.error if isinstance(answer, End) else None
         until = opening.until

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 else:
     from ..retries import overload
 
-_MAX_ATTEMPTS = 5
-"""As many attempts as gRPC allows."""
-
+_MAX_ATTEMPTS = 5  # as many as gRPC allows
 
 if TYPE_CHECKING:
 
@@ -263,7 +261,7 @@ def _require_thread_pool(pool: object) -> None:
 def _new_run(
     what: str, operation: object, backoff: BackOff | None, options: dict[str, Any]
 ) -> Run | None:
-    """Check the arguments, and return the state of a call; None: retries are switched off."""
+    """Return the state of a call; None: retries are switched off."""
     require_operation(operation)
     given = {"max_attempts": _MAX_ATTEMPTS, **options}
     checked = Options(what, backoff, given, allowed=HEDGE_OPTIONS)
