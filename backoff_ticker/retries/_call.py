@@ -143,7 +143,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
-    Wakes when: a wait between two attempts ends when its time is over or when a token is cancelled.
+    Wakes when: as ``retry_call``.
     If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
 
     Args:
@@ -153,8 +153,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         **options: The options of ``retry``.
 
     Raises:
-        Exception: The last error itself, as with ``retry``; likewise ``Cancelled`` and
-            ``DeadlineExceeded``.
+        Exception: As ``retry_call``.
         TypeError, ValueError: An argument is invalid, or the operation returned something that
             cannot be awaited.
     """

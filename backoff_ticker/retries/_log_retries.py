@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     Logger = logging.Logger | logging.LoggerAdapter[Any]
 
-_WARNING = 30
-"""``logging.WARNING``; ``logging`` takes long to import."""
+_WARNING = 30  # as `logging` has it, which takes long to import
 
 
 def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable[[Outcome], None]:

@@ -26,17 +26,13 @@ class SkippingClock:
     """The clock of one run whose waits are skipped: skipped time counts as passed.
 
     So limits of time end a run after as many attempts as they would if it really waited.
-
-    Attributes:
-        clock: The underlying clock.
-        skipped: Seconds by which this clock is ahead of it.
     """
 
     __slots__ = ("clock", "skipped")
 
     def __init__(self, clock: Clock) -> None:
         self.clock: Clock = clock
-        self.skipped: float = 0.0
+        self.skipped: float = 0.0  # seconds by which it is ahead of that clock
 
     def monotonic(self) -> float:
         """Return the monotonic seconds of the underlying clock plus what was skipped."""

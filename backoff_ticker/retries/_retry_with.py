@@ -81,14 +81,11 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     if isinstance(given, MethodType):
         return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)
     is_decorator = isinstance(given, DecoratorWithOptions)
-    decoration = None if is_decorator else _decoration_of("retry_with()", given)
-    options = {**(given.options if decoration is None else decoration).given, **changes}
-    policy = options.pop("backoff", None) if backoff is None else backoff
-    options.pop("backoff", None)
-    checked = checked_options("retry_with()", policy, options)
-    if decoration is None:
-        return DecoratorWithOptions(checked)
-    return decorated(decoration.function, checked)
+    source = given.options if is_decorator else _decoration_of("retry_with()", given)
+    options = {**source.given, **changes}
+    kept = options.pop("backoff", None)
+    checked = checked_options("retry_with()", kept if backoff is None else backoff, options)
+    return DecoratorWithOptions(checked) if is_decorator else decorated(source.function, checked)
 
 
 def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
