@@ -83,8 +83,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     cancels all of them and is raised. No more attempts start once the policy has returned ``STOP``,
     ``max_attempts`` have started or the budget is spent; then the attempts that are running decide.
 
-    The call returns or raises only after all its tasks have ended. If an attempt still returns a
-    good result after a cancel or after ``timeout``, that result is returned.
+    The call returns or raises only after all its tasks have ended. A good result that one of them
+    still returns after a cancel or after ``timeout`` is the result of the call.
 
     Source: hedging as in gRPC (gRFC A6).
 
@@ -184,10 +184,10 @@ def hedge_call(
     """Call ``operation()``, call it again while it is slow, and return the first good result.
 
     As ``hedge_call_async``, but each attempt runs in a thread of its own, and threads cannot be
-    cut. So the call returns or raises as soon as its end is decided. Attempts that are still
-    running go on, and their results and errors are dropped, even if they end right after
-    ``timeout``. Let the operation watch ``current_attempt().token``: each attempt has its own,
-    which is cancelled when the call ends. An attempt that has not begun by then never begins.
+    cut. So the call returns or raises as soon as its end is decided. Attempts that still run go on,
+    and what they return or raise is dropped. Let the operation watch ``current_attempt().token``:
+    each attempt has its own, which is cancelled when the call ends. An attempt that has not begun
+    by then never begins.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
@@ -207,7 +207,7 @@ def hedge_call(
     Args:
         operation: A callable, called without arguments, for each attempt in a copy of the
             caller's context (``contextvars``).
-        backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
+        backoff: As for ``hedge_call_async``.
         pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
             that waits in the queue of the pool counts as slow. Do not call ``hedge_call`` in a
             worker of the same pool: if every worker does so, no attempt ever begins. None means a

@@ -32,13 +32,12 @@ class RetryBudget(ProcessBound):
         >>> budget.tokens
         0.1
 
+    Tokens are counted to a billionth.
+
     Source: filled by successes as in Marc Brooker's "Fixing retries with token buckets and circuit
     breakers" and gRPC's retry throttling (gRFC A6); sizes and costs as in botocore's retry quota.
 
-    Tokens are counted to a billionth.
-
-    Thread safety: every method may be called in any thread, signal handler or finalizer; none
-    waits.
+    Thread safety: every method may be called in any thread, signal handler or finalizer.
 
     Args:
         max_tokens: The size of the bucket: a number > 0.
@@ -95,10 +94,7 @@ class RetryBudget(ProcessBound):
         """
         wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
         claim = self._claim
-        try:
-            del claim[FREE]
-        except KeyError:
-            acquire(claim)
+        acquire(claim)
         try:
             left = self._units - wanted
             if left >= 0:

@@ -85,8 +85,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         **options: The options of ``retry`` but for ``attempt_timeout``.
 
     Raises:
-        Exception: The last error itself, as with ``retry``; likewise ``Cancelled`` and
-            ``DeadlineExceeded``.
+        Exception: As a function that ``retry`` decorated.
         TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
             ``retry_call_async`` for it.
     """
@@ -149,7 +148,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
     Args:
         operation: A callable without arguments that returns an awaitable, such as a coroutine
             function. It is called once for each attempt.
-        backoff: The policy. None means ``ExponentialBackOff()``.
+        backoff: As for ``retry_call``.
         **options: The options of ``retry``.
 
     Raises:

@@ -18,7 +18,7 @@ from ._tries import retried, retried_async
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any, Final, TypeVar, Unpack, overload
+    from typing import Any, Final, Unpack, overload
 
     from ..policies import BackOff
     from ._operation import Operation
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from ._outcome import Outcome
     from ._signatures import (
         AsyncOptions,
+        D,
         DecoratesNoClasses,
         Decorator,
         F,
         FallbackDecorator,
         SyncOptions,
     )
-
-    D = TypeVar("D")
 else:
     from ._signatures import overload
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from typing import Any
 
     from ..clock import Clock, Parker, TimerHandle
 
@@ -42,13 +41,7 @@ class SkippingClock:
         """Return the wall clock in Unix seconds, plus what was skipped."""
         return self.clock.time() + self.skipped
 
-    def call_at(
-        self,
-        when: float,
-        callback: Callable[[], object],
-        *,
-        loop: AbstractEventLoop | None = None,
-    ) -> TimerHandle:
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
         """Call ``callback()`` at ``when``, on this clock."""
         return self.clock.call_at(when - self.skipped, callback, loop=loop)
 

@@ -93,9 +93,8 @@ class Outcome(_OutcomeFields):
     def args(self) -> tuple[Any, ...]:
         """The positional arguments of the decorated function, a method's ``self`` included.
 
-        Empty in ``retry_call()`` and in loops, where the operation has no arguments. Neither
-        ``args`` nor ``kwargs`` is part of the tuple, its ``repr`` or its pickle, because arguments
-        may be secret.
+        Empty in ``retry_call()`` and in loops. Arguments may be secret, so they are not part of the
+        tuple, its ``repr`` or its pickle.
         """
         return self.__dict__.get("args", ())  # type: ignore[no-any-return]
 

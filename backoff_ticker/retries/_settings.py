@@ -143,8 +143,8 @@ def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - 
     errors pass unchanged, ``Permanent`` and ``RetryAfter`` included. Hooks, limits, tokens and
     notes are not used. Options are still checked.
 
-    It affects all threads, and every call made from now on. ``with set_active(False):`` restores
-    the previous setting at the end of the block.
+    It affects every run that begins from now on. ``with set_active(False):`` restores the previous
+    setting at the end of the block.
 
     Example:
         >>> from backoff_ticker import retry, set_active
@@ -194,8 +194,7 @@ def set_default_hooks(
     have no hooks. A default hook must not call a function that is retried: that retry would call
     the hook again, without end.
 
-    It affects all threads, and every run that begins from now on. ``with set_default_hooks(...):``
-    restores the previous hooks at the end of the block.
+    As a block it restores the previous hooks, and like ``set_active`` it affects later runs only.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call, set_default_hooks
@@ -234,8 +233,7 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     Set it once, for example to the token of ``cancel_on_signals()``, and all retries stop when the
     process shuts down. A retry that has its own token stops when either is cancelled.
 
-    It affects all threads, and every run that begins from now on. ``with set_default_token(...):``
-    restores the previous token at the end of the block.
+    As a block it restores the previous token, and like ``set_active`` it affects later runs only.
 
     Example:
         >>> from backoff_ticker import Cancelled, CancellationToken, retry_call, set_default_token
