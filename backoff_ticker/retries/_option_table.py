@@ -94,11 +94,12 @@ def _required(require: Callable[[str, object], None]) -> Callable[[str, object],
 
 
 def _with_methods(kind: str, *methods: str) -> Callable[[str, object], object]:
-    def require(name: str, value: object) -> None:
+    def check(name: str, value: object) -> object:
         if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
             raise TypeError(f"{name} must be {kind} or None, not {safe_repr(value)}")
+        return value
 
-    return _required(require)
+    return check
 
 
 def _as_name(name: str, value: object) -> str:

@@ -14,12 +14,11 @@ class StopReason(enum.StrEnum):
     """Why a run of a retry ended.
 
     Example:
-        >>> from backoff_ticker import StopReason, attempts
-        >>> run = attempts()
-        >>> for attempt in run:
-        ...     with attempt:
-        ...         pass
-        >>> run.outcome.reason is StopReason.SUCCEEDED
+        >>> from backoff_ticker import StopReason, retry_call
+        >>> reasons = []
+        >>> retry_call(str, on_success=lambda outcome: reasons.append(outcome.reason))
+        ''
+        >>> reasons == [StopReason.SUCCEEDED]
         True
     """
 
