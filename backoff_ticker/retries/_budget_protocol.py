@@ -32,12 +32,9 @@ class BudgetLike(Protocol):
 
     def try_acquire(self) -> bool:
         """Return whether a retry may be made; it is then paid."""
-        ...
 
     def release(self) -> object:
         """Take back the payment for a retry that was not made. It must not wait."""
-        ...
 
     def success(self) -> object:
         """Count a success of the operation. It must not wait."""
-        ...

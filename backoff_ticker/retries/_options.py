@@ -28,7 +28,7 @@ from ..policies import (
 )
 from ..waiting import CHECKPOINT_EVERY
 from ._no_wait import active_no_wait
-from ._option_table import ELSEWHERE, NO_FALLBACK, OPTIONS
+from ._option_table import ELSEWHERE, OPTIONS
 from ._outcome import StopReason
 from ._settings import settings
 
@@ -246,11 +246,9 @@ class Options:
 
     def raise_if_results_are_judged(self) -> None:
         """Raise a TypeError for options about a result: a generator has none."""
-        for name in ("until", "retry_if"):
-            if getattr(self, name) is not None:
+        for name in ("until", "retry_if", "fallback"):
+            if getattr(self, name) is not OPTIONS[name].default:
                 raise TypeError(f"{self._what} cannot use {name} with a generator")
-        if self.fallback is not NO_FALLBACK:
-            raise TypeError(f"{self._what} cannot use fallback with a generator")
 
     def classify(  # noqa: C901, PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False
