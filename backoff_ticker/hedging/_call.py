@@ -86,8 +86,7 @@ class Attempt:
     async def _pay(self) -> None:
         run, budget = self._run, self._run.options.budget
         try:
-            paid = await budget.try_acquire_async() if run.awaits else budget.try_acquire()
-            self._is_paid = paid
+            self._is_paid = await budget.try_acquire_async() if run.awaits else budget.try_acquire()
         except Exception as failure:
             raise NotMade(StopReason.BUDGET) from failure
         # The answer may have taken long.
