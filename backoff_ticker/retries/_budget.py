@@ -32,7 +32,7 @@ class RetryBudget(ProcessBound):
         >>> budget.tokens
         0.1
 
-    Tokens are counted to a billionth.
+    Tokens are counted to a billionth. The arguments are attributes, too.
 
     Source: filled by successes as in Marc Brooker's "Fixing retries with token buckets and circuit
     breakers" and gRPC's retry throttling (gRFC A6); sizes and costs as in botocore's retry quota.
