@@ -9,8 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_CO_ITERABLE_COROUTINE = 0x100
-"""The flag of ``inspect``, which takes long to import."""
+_CO_ITERABLE_COROUTINE = 0x100  # as `inspect` has it, which takes long to import
 
 
 def kind_of(function: object) -> str:

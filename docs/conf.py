@@ -20,7 +20,7 @@ from sphinx.transforms import SphinxTransform
 
 import backoff_ticker
 from backoff_ticker import RetryOptions, retry, testing
-from backoff_ticker.retries._option_table import OPTIONS
+from backoff_ticker.retries._option_table import LOOP_OPTIONS, OPTIONS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
@@ -93,7 +93,7 @@ nitpick_ignore_regex = [
     ),
     ("py:class", r"janus\.Queue|CollectorRegistry|MeterProvider|Redis"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
-    ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
+    ("py:class", r"Args|D|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
     ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
@@ -181,7 +181,7 @@ def list_options(_app: Sphinx, _page: str, source: list[str]) -> None:
         default = "" if name == "fallback" else f"``{default}``"
         lacking = ["plain functions"] * (name not in RetryOptions.__optional_keys__)
         lacking = [] if name == "fallback" else lacking
-        lacking += ["loops"] * (not option.loops) + ["hedged calls"] * (not option.hedges)
+        lacking += ["loops"] * (name not in LOOP_OPTIONS) + ["hedged calls"] * (not option.hedges)
         rows.append((f"``{name}``", default, help_of(name), ", ".join(lacking)))
     lines = [".. list-table::\n   :header-rows: 1\n"]
     lines += ["\n     - ".join(("   * - " + row[0], *row[1:])) for row in rows]

@@ -4,11 +4,10 @@ The variable has the innermost block that is open in a context (that of a thread
 token with which it was set puts back the block around that one, and only in the context in which it
 was set: so a task, which begins with a copy, leaves no block of the task that has started it.
 
-A block may be left where it was not entered: a fixture or a generator may be entered in one task
-and closed in another. Then it may be any open block of the breaker. If they all have the same
-ticket, it is that of the block. If not, the block counts for nothing, and the newest is forgotten:
-so what stands for an open block is never newer than it is, and no call of the past counts as one of
-the present.
+A block may be left where it was not entered, as a fixture or a generator may be closed in another
+task. Then it may be any open block of the breaker. If they all have the same ticket, it is that of
+the block. If not, the block counts for nothing, and the newest is forgotten: so no call of the past
+counts as one of the present.
 """
 
 from __future__ import annotations

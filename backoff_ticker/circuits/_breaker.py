@@ -46,12 +46,11 @@ class CircuitBreaker(ProcessBound):
     """Stops calls to a service that keeps failing, until a few probes show that it works again.
 
     At first the circuit is *closed*: all calls are let through. Too many failures *open* it: each
-    call raises ``CircuitOpen`` at once. After the delay of a back-off policy the circuit is
-    *half-open*: a few calls are let through as *probes*. Enough successful probes close it; one
-    that fails opens it again, for the next delay.
+    call raises ``CircuitOpen`` at once. After the delay of a back-off policy it is *half-open*: a
+    few calls are let through as *probes*. Enough successful ones close it; one that fails opens it
+    again, for the next delay.
 
-    Use it as ``with breaker:``, ``async with breaker:`` or as the decorator ``@breaker``, or pass
-    it to a retry as ``breaker=``. One breaker serves any number of threads and event loops.
+    Use it as ``with breaker:``, ``async with breaker:``, ``@breaker``, or in a retry: ``breaker=``.
 
     Example:
         >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
@@ -168,8 +167,8 @@ class CircuitBreaker(ProcessBound):
     def remaining(self) -> float | None:
         """Return the seconds until a call is let through again; 0.0 if one would be now.
 
-        It is 0.0, too, while the policy is being asked how long the circuit stays open. None if it
-        is open until ``reset()``, or if it is half-open and all its probes are running.
+        It is 0.0, too, while the policy is being asked. None: the circuit is open until
+        ``reset()``, or half-open, and all its probes are running.
         """
         return self._circuit.seconds_left(self._rules, self._monotonic())
 
@@ -182,10 +181,9 @@ class CircuitBreaker(ProcessBound):
         """Open the circuit, for example while the service is being maintained.
 
         Args:
-            seconds: How long, from now: seconds > 0 or a timedelta; then it is half-open. The
-                policy is asked as for any opening, but its answer is not used: if a probe fails
-                later, the circuit opens for the policy's next delay. None: until ``reset()``,
-                without the policy.
+            seconds: How long, from now: seconds > 0 or a timedelta. The policy is asked as for any
+                opening, but its answer is not used: if a probe fails later, the circuit opens for
+                its next delay. None: until ``reset()``, without the policy.
 
         Raises:
             TypeError, ValueError: ``seconds`` is invalid.
@@ -204,13 +202,12 @@ class CircuitBreaker(ProcessBound):
     def allow(self) -> CircuitTicket:
         """Let a call through and return its ticket, or raise ``CircuitOpen``.
 
-        It is for calls that no ``with`` block can span, such as those that end in a callback. Tell
-        the breaker how the call ended: pass the ticket to ``record()`` or ``release()``.
+        It is for calls that no ``with`` block can span, such as those that end in a callback. Pass
+        the ticket to ``record()`` or ``release()`` when the call has ended.
 
         Raises:
-            CircuitOpen: The circuit is open, or it is half-open and lets no further probe through.
-            Exception: The policy failed when it was asked how long the circuit stays open; or
-                ``may_probe`` raised it.
+            CircuitOpen: The circuit is open, or half-open and lets no further probe through.
+            Exception: The policy raised it when it was asked, or ``may_probe`` did.
         """
         return self._circuit.ticket or self._probe()
 
@@ -223,8 +220,8 @@ class CircuitBreaker(ProcessBound):
 
         Raises:
             TypeError: ``error`` is neither an exception nor None; the call does not count.
-            Exception: ``on`` raised an error, and the call does not count; or the policy raised one
-                when it was asked how long the circuit stays open, and the next call asks it again.
+            Exception: ``on`` raised it, and the call does not count; or the policy did when it was
+                asked, and the next call asks it again.
         """
         if error is None and ticket is self._circuit.steady:
             return
@@ -235,10 +232,7 @@ class CircuitBreaker(ProcessBound):
             raise
 
     def release(self, ticket: CircuitTicket) -> None:
-        """Tell that a call which ``allow()`` let through was not made, or tells nothing.
-
-        The place of a probe becomes free, and the call does not count.
-        """
+        """Tell that a call was not made, or tells nothing: a probe gives its place back."""
         self._end(ticket, None)
 
     def __enter__(self) -> Self:
@@ -286,8 +280,7 @@ class CircuitBreaker(ProcessBound):
         """Decorate a function, a method or a coroutine function: each call is a ``with`` block.
 
         Raises:
-            TypeError: ``function`` is something else; in a generator a ``with`` block says which
-                part of it is the call.
+            TypeError: ``function`` is something else; in a generator, use a ``with`` block.
         """
         target: Any = function
         if isinstance(target, (staticmethod, classmethod)):
@@ -304,7 +297,7 @@ class CircuitBreaker(ProcessBound):
     # Inside
 
     def _replace(self, seen: Circuit, after: Circuit) -> bool:
-        """Replace the state that was seen; False: another thread has replaced it before."""
+        """Replace the state that was seen; False: another thread was faster."""
         claim = self._claim
         try:
             del claim[FREE]
@@ -319,7 +312,7 @@ class CircuitBreaker(ProcessBound):
         return is_seen
 
     def _advance(self, seen: Circuit, after: Circuit) -> bool:
-        """Replace the state that was seen, with all that follows; False: as of ``_replace()``."""
+        """Do as ``_replace()``, with all that follows."""
         if not self._replace(seen, after):
             return False
         if after.since is not None or after.state is not seen.state:
@@ -390,7 +383,7 @@ class CircuitBreaker(ProcessBound):
         """Ask the policy how long the circuit stays open; one thread at a time does."""
         opening = self._circuit
         if not isinstance(opening, Open) or opening.since is None:
-            return  # another thread has asked since this one looked
+            return  # another thread was faster
         answer = self._policy.begin() if opening.is_first else self._policy.ask()
         error = answer.error if isinstance(answer, End) else None
         until = opening.until

@@ -1,8 +1,8 @@
 """The states of a circuit, which follow one another.
 
-Nothing here waits, reads a clock or calls the user's code: each method gets the time, and returns
-the state that follows, which is the same object where nothing changes, else a new one. So callers
-may race: one of them replaces the state that it has looked at, the others look again.
+Nothing here waits, reads a clock or calls the user's code: each method returns the state that
+follows, the same object where nothing changes. So callers may race: one of them replaces the state
+that it has looked at, the others look again.
 
 .. code-block:: text
 
@@ -12,11 +12,8 @@ may race: one of them replaces the state that it has looked at, the others look 
       │                           └──────────── a probe fails ───────────┘    │
       └────────────────────── enough probes succeed ──────────────────────────┘
 
-Invariants:
-    * A result counts only in the state that its ticket belongs to: while closed all calls share a
-      ticket, each probe has its own, and neither is used again after a change.
-    * A place of a probe is free once its result is known, or its time is over and another call
-      wants it.
+A result counts only in the state that its ticket belongs to: while closed all calls share a ticket,
+each probe has its own, and neither is used again after a change.
 """
 
 from __future__ import annotations
@@ -76,7 +73,8 @@ class Circuit:
     since: float | None = None  # it opened, but the policy was not asked yet for how long
 
     def state_at(self, now: float) -> CircuitState:  # noqa: ARG002
-        return self.state  # which a call would meet
+        """Return the state that a call would meet."""
+        return self.state
 
     def admitted(self, rules: Rules, ticket: CircuitTicket, now: float) -> Circuit | None:  # noqa: ARG002
         """Return the state with a probe that holds ``ticket``; None if there is no place for it."""

@@ -38,11 +38,7 @@ _CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
 
 
 class NotMade(BackoffTickerError):
-    """Ends an attempt that is not made after all. Its cause is the error that prevented it, if any.
-
-    Attributes:
-        reason: Why it is not made.
-    """
+    """Ends an attempt that is not made after all; its cause is the error that prevented it."""
 
     def __init__(self, reason: StopReason) -> None:
         self.reason: StopReason = reason
@@ -52,12 +48,6 @@ class Attempt:
     """One attempt, where it is made and for the caller.
 
     It refers to no frame of the caller, which may return before an attempt in a thread ends.
-
-    Attributes:
-        job: Its task, or its future in a pool; None: there is none, or its end was told.
-        token: Cancelled when the attempt has ended, and when the call has; None: nobody sees it.
-        is_begun: Whether it is, or was, made; None: that is not decided.
-        result: What the operation returned.
     """
 
     def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
@@ -69,8 +59,9 @@ class Attempt:
         self._asks_budget: bool = run.attempts > 1 and run.options.awaits_budget
         self._is_paid: bool = run.attempts > 1 and not self._asks_budget
         self._error: Any = None
-        self.is_begun: bool | None = None
-        self.job: Any = None
+        self.is_begun: bool | None = None  # None: whether it is made is not decided
+        self.job: Any = None  # its task, or its future in a pool, until its end was told
+        # Cancelled when the attempt has ended, and when the call has; None: nobody sees it.
         self.token: CancellationToken | None = token_of_attempts(run) if is_seen else None
         self.result: Any = None
 
@@ -93,11 +84,9 @@ class Attempt:
             self._refund()
 
     async def _pay(self) -> None:
-        run = self._run
-        budget = run.options.budget
+        run, budget = self._run, self._run.options.budget
         try:
-            answer = budget.try_acquire_async() if run.awaits else budget.try_acquire()
-            self._is_paid = await answer if run.awaits else answer
+            self._is_paid = await budget.try_acquire_async() if run.awaits else budget.try_acquire()
         except Exception as failure:
             raise NotMade(StopReason.BUDGET) from failure
         # The answer may have taken long.
@@ -122,8 +111,8 @@ class Attempt:
         except Exception as error:  # noqa: BLE001 - the caller decides about it
             return error
         if result.__class__ is CoroutineType and not run.awaits:
-            instead = "use await hedge_call_async()"
-            return Permanent(coroutine_returned(run.name, result, instead))
+            wrong = coroutine_returned(run.name, result, "use await hedge_call_async()")
+            return Permanent(wrong)
         self.result = result
         return None
 
@@ -147,7 +136,7 @@ class Attempt:
         return isinstance(error, Cancelled) and self.token is not None and self.token.cancelled
 
     def tell(self, error: BaseException | None = None) -> None:
-        """Tell the caller that it has ended, by ``error`` if that is given; may be repeated."""
+        """Tell the caller that it has ended, by ``error`` if that is given."""
         if error is not None:
             self._error = error
         try:
@@ -165,7 +154,7 @@ class Attempt:
             self.tell(error if isinstance(cause, Exception) else cause)
 
     def take_error(self) -> Any:
-        """Return what it raised, and forget it; None: the operation returned ``result``."""
+        """Return what it raised, and forget it."""
         error, self._error = self._error, None
         return error
 
@@ -195,17 +184,13 @@ class Attempt:
 
 
 class HedgedCall(Hedging):
-    """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads.
-
-    Attributes:
-        ended: Receives each attempt as it ends.
-    """
+    """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads."""
 
     def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
         super().__init__(run, "the start of a thread" if pool is None else "the pool")
         self._operation = operation
         self._pool = pool
-        self.ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)
+        self.ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)  # as they end
 
     @coroutine  # not async: Python would warn if an interrupt kept it from its first step
     def perform(self) -> Generator[Any, Any, BaseException | None]:
@@ -298,16 +283,15 @@ class HedgedCall(Hedging):
         return came
 
     def launch(self) -> None:
-        """Start attempt number ``run.attempts``, and do not wait for it."""
         run, pool = self.run, self._pool
         attempt = Attempt(run, self._operation, self.ended)
         name = f"{run.name}, {run.attempts}"
         if run.awaits:
             attempt.job = current_loop().create_task(attempt.make(), name=name)
-            self.running[attempt] = None
+        self.running[attempt] = None
+        if run.awaits:
             attempt.job.add_done_callback(partial(_note_task, attempt))
             return
-        self.running[attempt] = None
         run.failing_component = self.source
         job = _job(attempt)
         next(job)
@@ -323,7 +307,7 @@ class HedgedCall(Hedging):
             raise
 
     def forget(self, attempt: Attempt) -> bool:
-        """Note that the end of an attempt was handled; False: it was before."""
+        """Note that the end of an attempt was handled; False: it was handled before."""
         if attempt.token is not None:
             attempt.token.cancel()
         return self.running.pop(attempt, self) is None
@@ -368,7 +352,7 @@ class HedgedCall(Hedging):
 
 
 def _note_task(attempt: Attempt, task: Task[None]) -> None:
-    """Tell the caller that the task of an attempt has ended, unless that was done before."""
+    """Tell the caller, once, that the task of an attempt has ended."""
     if attempt.job is not None:
         if not task.cancelled():
             task.exception()  # retrieve it, or asyncio would report it
@@ -381,18 +365,15 @@ def _note_task(attempt: Attempt, task: Task[None]) -> None:
 def _job(attempt: Attempt) -> Generator[Any, Any, None]:
     """Make an attempt in its thread, and tell the caller how it ended, whatever is raised.
 
-    The caller takes the first step, so that in the thread no instruction is outside the ``try``. If
-    the thread never takes the second one, the caller learns of that, too.
+    The caller takes the first step, so that in the thread no instruction is outside the ``try``.
     """
     try:
         yield
         yield from attempt.make()
         attempt.tell()
     except BaseException as error:  # noqa: BLE001 - the caller decides about it
-        if attempt.is_begun:
-            attempt.tell(error)
-        else:
-            attempt.tell_if_not_begun(error)
+        tell = attempt.tell if attempt.is_begun else attempt.tell_if_not_begun
+        tell(error)
 
 
 def _note_future(attempt: Attempt, future: Future[None]) -> None:

@@ -24,26 +24,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from concurrent.futures import Executor
-    from typing import Any, TypeVar, Unpack, overload
+    from typing import Any, Unpack, overload
 
     from ..policies import BackOff
     from ..retries import (
         AsyncHedgeOptions,
+        D,
         HedgeOptions,
         NoFallback,
         Outcome,
+        T,
         Untyped,
         UseHedgeCallAsync,
     )
-
-    T = TypeVar("T")
-    D = TypeVar("D")
 else:
     from ..retries import overload
 
-_MAX_ATTEMPTS = 5
-"""As many attempts as gRPC allows."""
-
+_MAX_ATTEMPTS = 5  # as many as gRPC allows
 
 if TYPE_CHECKING:
 
@@ -63,14 +60,6 @@ if TYPE_CHECKING:
         fallback: Callable[[Outcome], D],
         **options: Unpack[AsyncHedgeOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def hedge_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[AsyncHedgeOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
 
 
 @overload
@@ -78,9 +67,9 @@ def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncHedgeOptions],
-) -> Coroutine[Any, Any, T]: ...
+) -> Coroutine[Any, Any, T | D]: ...
 @shows(hedge_call_async, max_attempts=_MAX_ATTEMPTS)
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
@@ -94,8 +83,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     cancels all of them and is raised. No more attempts start once the policy has returned ``STOP``,
     ``max_attempts`` have started or the budget is spent; then the attempts that are running decide.
 
-    The call returns or raises only after all its tasks have ended. If an attempt still returns a
-    good result after a cancel or after ``timeout``, that result is returned.
+    The call returns or raises only after all its tasks have ended. A good result that one of them
+    still returns after a cancel or after ``timeout`` is the result of the call.
 
     Source: hedging as in gRPC (gRFC A6).
 
@@ -163,15 +152,6 @@ if TYPE_CHECKING:
     ) -> T | D: ...
     @overload
     def hedge_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        fallback: D,
-        **options: Unpack[HedgeOptions],
-    ) -> T | D: ...
-    @overload
-    def hedge_call(
         operation: Callable[[], Untyped],
         backoff: BackOff | None = None,
         *,
@@ -194,9 +174,9 @@ def hedge_call(
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[HedgeOptions],
-) -> T: ...
+) -> T | D: ...
 @shows(hedge_call, max_attempts=_MAX_ATTEMPTS)
 def hedge_call(
     operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
@@ -204,10 +184,10 @@ def hedge_call(
     """Call ``operation()``, call it again while it is slow, and return the first good result.
 
     As ``hedge_call_async``, but each attempt runs in a thread of its own, and threads cannot be
-    cut. So the call returns or raises as soon as its end is decided. Attempts that are still
-    running go on, and their results and errors are dropped, even if they end right after
-    ``timeout``. Let the operation watch ``current_attempt().token``: each attempt has its own,
-    which is cancelled when the call ends. An attempt that has not begun by then never begins.
+    cut. So the call returns or raises as soon as its end is decided. Attempts that still run go on,
+    and what they return or raise is dropped. Let the operation watch ``current_attempt().token``:
+    each attempt has its own, which is cancelled when the call ends. An attempt that has not begun
+    by then never begins.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
@@ -227,7 +207,7 @@ def hedge_call(
     Args:
         operation: A callable, called without arguments, for each attempt in a copy of the
             caller's context (``contextvars``).
-        backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
+        backoff: As for ``hedge_call_async``.
         pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
             that waits in the queue of the pool counts as slow. Do not call ``hedge_call`` in a
             worker of the same pool: if every worker does so, no attempt ever begins. None means a
@@ -281,7 +261,7 @@ def _require_thread_pool(pool: object) -> None:
 def _new_run(
     what: str, operation: object, backoff: BackOff | None, options: dict[str, Any]
 ) -> Run | None:
-    """Check the arguments, and return the state of a call; None: retries are switched off."""
+    """Return the state of a call; None: retries are switched off."""
     require_operation(operation)
     given = {"max_attempts": _MAX_ATTEMPTS, **options}
     checked = Options(what, backoff, given, allowed=HEDGE_OPTIONS)

@@ -18,25 +18,17 @@ if TYPE_CHECKING:
 
 
 class Hedging:
-    """One call: how many attempts run, and when the next one is due.
-
-    Attributes:
-        run: The state that it shares with other retries.
-        running: The attempts whose end was not handled.
-        source: What starts them, for notes.
-    """
+    """One call: how many attempts run, and when the next one is due."""
 
     def __init__(self, run: Run, source: str) -> None:
         self.run: Run = run
-        self.source: str = source
-        self.running: dict[Any, None] = {}
+        self.source: str = source  # what starts attempts, for notes
+        self.running: dict[Any, None] = {}  # the attempts whose end was not handled
         self._due: float | None = None
         self._too_long: float | None = None  # a wait that `max_elapsed_time` did not allow
         # The first attempt always runs: a token that is cancelled already must not cut it.
         self._ignores_token = run.token is not None and run.token.cancelled
         self._no_more: StopReason | None = StopReason.CANCELLED if self._ignores_token else None
-
-    # Starts
 
     def launch(self) -> None:
         """Start attempt number ``run.attempts``, and do not wait for it."""
@@ -55,30 +47,28 @@ class Hedging:
         if self._no_more is None:
             self._plan(run.delay)
 
+    def _start_no_more(self, reason: StopReason) -> None:
+        self._no_more, self._due = reason, None
+
     def _plan(self, delay: float) -> None:
         """Set when the next attempt is due, if it may begin then."""
         run = self.run
-        due = run.clock.monotonic() + delay
-        if run.latest_start is not None and due > run.latest_start:
-            self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
+        self._due = run.clock.monotonic() + delay
+        if run.latest_start is not None and self._due > run.latest_start:
+            self._start_no_more(StopReason.MAX_ELAPSED_TIME)
             self._too_long = delay
-        else:
-            self._due = due
 
     def _start_another(self) -> None:
-        run = self.run
-        options = run.options
+        run, options = self.run, self.run.options
         if run.latest_start is not None and run.clock.monotonic() > run.latest_start:
-            self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
+            self._start_no_more(StopReason.MAX_ELAPSED_TIME)
             return
         if options.budget is not None and not options.awaits_budget:  # else the attempt asks it
             run.failing_component = "the budget"
             if not options.budget.try_acquire():
-                self._no_more, self._due = StopReason.BUDGET, None
+                self._start_no_more(StopReason.BUDGET)
                 return
         self.start()
-
-    # What to wait for
 
     @property
     def token(self) -> CancellationToken | None:
@@ -90,8 +80,6 @@ class Hedging:
         run = self.run
         limits = [limit for limit in (self._due, run.deadline) if limit is not None]
         return max(0.0, min(limits) - run.clock.monotonic()) if limits else None
-
-    # What follows
 
     def after_wait(self) -> StopReason | None:
         """Start the attempt that is due; return why the call is over, None if it is not."""
@@ -109,13 +97,13 @@ class Hedging:
         if failure is not None:
             run.failing_component = "the budget" if reason is StopReason.BUDGET else self.source
             return run.fail(failure)
-        self._no_more, self._due = reason, None
+        self._start_no_more(reason)
         return None if self.running else self.limit_reached() or reason
 
     def after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
         """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
         if demand is StopReason.CIRCUIT_OPEN and self.running:
-            self._no_more, self._due = demand, None
+            self._start_no_more(demand)
             return None  # those that run have begun before, and may still succeed
         if isinstance(demand, StopReason):
             return demand
@@ -139,20 +127,18 @@ class Hedging:
         due = self._due
         if over is None and due is not None and run.deadline is not None and due >= run.deadline:
             run.delay, run.is_waiting = due - run.clock.monotonic(), True
-            circuit_is_open = isinstance(run.error, CircuitOpen)
-            over = StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
+            is_refused = isinstance(run.error, CircuitOpen)
+            over = StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
         return over or self._no_more
 
     def limit_reached(self) -> StopReason | None:
         """Return why no attempt may run any more; None if they may."""
-        run = self.run
         if self.token is not None and self.token.cancelled:
             return StopReason.CANCELLED
+        run = self.run
         if run.deadline is not None and run.clock.monotonic() >= run.deadline:
             return StopReason.DEADLINE
         return None
-
-    # The end
 
     def end(self, reason: StopReason) -> None:
         """Store why the call ended."""

@@ -23,9 +23,8 @@ Hedged calls, in a folder of their own, use the options, runs and final errors o
 What always holds: the operation is called at least once, and not again after a cancel that came
 before the last check of the token, right before the call. Options are checked before the first
 call. ``Options.classify()`` alone decides whether an error may be retried, and ``Run._decide()``
-whether another attempt follows. A limit that is reached later, in a hook or in the wait, ends the
-run, too. Each hook's context manager is left exactly once. After a
-run nothing refers to its frames, so no reference cycle keeps an error alive.
+whether another attempt follows. Each hook's context manager is left exactly once. After a run
+nothing refers to its frames, so no reference cycle keeps an error alive.
 """
 
 from __future__ import annotations
@@ -67,7 +66,12 @@ if TYPE_CHECKING:
         HedgeOptions as HedgeOptions,
         RetryOptions as RetryOptions,
     )
-    from ._signatures import Untyped as Untyped, UseHedgeCallAsync as UseHedgeCallAsync
+    from ._signatures import (
+        D as D,
+        T as T,
+        Untyped as Untyped,
+        UseHedgeCallAsync as UseHedgeCallAsync,
+    )
 else:
     from ._signatures import overload as overload
 

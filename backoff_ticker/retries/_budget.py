@@ -16,8 +16,8 @@ class RetryBudget(ProcessBound):
     A budget is a bucket of tokens, which is full at first. Each retry takes ``retry_cost`` tokens
     out, and each success puts ``token_ratio`` back. If the bucket holds too few for a retry, the
     retry is not made, and the last error is raised without a wait. First attempts are always made.
-    A retry that takes tokens and is then not made, because a cancel or a limit ended its wait,
-    gives them back. So over the whole life of a budget::
+    A retry that is then not made, because a cancel or a limit ended its wait, gives them back. So
+    over the whole life of a budget::
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
@@ -32,18 +32,12 @@ class RetryBudget(ProcessBound):
         >>> budget.tokens
         0.1
 
+    Tokens are counted to a billionth. The arguments are attributes, too.
+
     Source: filled by successes as in Marc Brooker's "Fixing retries with token buckets and circuit
     breakers" and gRPC's retry throttling (gRFC A6); sizes and costs as in botocore's retry quota.
 
-    Tokens are counted to a billionth.
-
-    Thread safety: every method may be called in any thread, signal handler or finalizer; none
-    waits.
-
-    Attributes:
-        max_tokens: As given.
-        token_ratio: As given.
-        retry_cost: As given.
+    Thread safety: every method may be called in any thread, signal handler or finalizer.
 
     Args:
         max_tokens: The size of the bucket: a number > 0.
@@ -100,10 +94,7 @@ class RetryBudget(ProcessBound):
         """
         wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
         claim = self._claim
-        try:
-            del claim[FREE]
-        except KeyError:
-            acquire(claim)
+        acquire(claim)
         try:
             left = self._units - wanted
             if left >= 0:
@@ -116,7 +107,7 @@ class RetryBudget(ProcessBound):
         """Put back the tokens of ``try_acquire(cost)``, for a retry that was not made.
 
         The bucket never holds more than ``max_tokens``. The retries of this package call this
-        themselves when their wait is cancelled.
+        themselves.
 
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.

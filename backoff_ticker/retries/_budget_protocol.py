@@ -22,29 +22,19 @@ class BudgetLike(Protocol):
         ...     hour = 3
         ...     def try_acquire(self):
         ...         return not 8 <= self.hour < 20
-        ...     def release(self):
-        ...         pass
-        ...     def success(self):
-        ...         pass
+        ...     def release(self): ...
+        ...     def success(self): ...
         >>> budget: BudgetLike = AtNight()
-        >>> answers = iter([OSError("busy"), "done"])
-        >>> def operation():
-        ...     answer = next(answers)
-        ...     if isinstance(answer, OSError):
-        ...         raise answer
-        ...     return answer
-        >>> retry_call(operation, ZeroBackOff(), budget=budget)
+        >>> answers = iter(["busy", "done"])
+        >>> retry_call(lambda: next(answers), ZeroBackOff(), retry_if="busy".__eq__, budget=budget)
         'done'
     """
 
     def try_acquire(self) -> bool:
         """Return whether a retry may be made; it is then paid."""
-        ...
 
     def release(self) -> object:
         """Take back the payment for a retry that was not made. It must not wait."""
-        ...
 
     def success(self) -> object:
         """Count a success of the operation. It must not wait."""
-        ...

@@ -11,16 +11,13 @@ from ._tries import retried, retried_async
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
-    from typing import Any, TypeVar, Unpack, overload
+    from typing import Any, Unpack, overload
 
     from ..policies import BackOff
     from ._option_table import NoFallback
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
-    from ._signatures import Untyped, UseRetryCallAsync
-
-    T = TypeVar("T")
-    D = TypeVar("D")
+    from ._signatures import D, T, Untyped, UseRetryCallAsync
 else:
     from ._signatures import overload
 
@@ -34,14 +31,6 @@ if TYPE_CHECKING:
         backoff: BackOff | None = None,
         *,
         fallback: Callable[[Outcome], D],
-        **options: Unpack[RetryOptions],
-    ) -> T | D: ...
-    @overload
-    def retry_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
         **options: Unpack[RetryOptions],
     ) -> T | D: ...
     @overload
@@ -63,9 +52,9 @@ def retry_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
     *,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[RetryOptions],
-) -> T: ...
+) -> T | D: ...
 @shows(retry_call)
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
@@ -96,8 +85,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         **options: The options of ``retry`` but for ``attempt_timeout``.
 
     Raises:
-        Exception: The last error itself, as with ``retry``; likewise ``Cancelled`` and
-            ``DeadlineExceeded``.
+        Exception: As a function that ``retry`` decorated.
         TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
             ``retry_call_async`` for it.
     """
@@ -128,14 +116,6 @@ if TYPE_CHECKING:
         fallback: Callable[[Outcome], D],
         **options: Unpack[AsyncRetryOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def retry_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[AsyncRetryOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
 
 
 @overload
@@ -143,9 +123,9 @@ def retry_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: NoFallback = NO_FALLBACK,
+    fallback: D | NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncRetryOptions],
-) -> Coroutine[Any, Any, T]: ...
+) -> Coroutine[Any, Any, T | D]: ...
 @shows(retry_call_async)
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.
@@ -162,18 +142,17 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
-    Wakes when: a wait between two attempts ends when its time is over or when a token is cancelled.
+    Wakes when: as ``retry_call``.
     If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
 
     Args:
         operation: A callable without arguments that returns an awaitable, such as a coroutine
             function. It is called once for each attempt.
-        backoff: The policy. None means ``ExponentialBackOff()``.
+        backoff: As for ``retry_call``.
         **options: The options of ``retry``.
 
     Raises:
-        Exception: The last error itself, as with ``retry``; likewise ``Cancelled`` and
-            ``DeadlineExceeded``.
+        Exception: As ``retry_call``.
         TypeError, ValueError: An argument is invalid, or the operation returned something that
             cannot be awaited.
     """

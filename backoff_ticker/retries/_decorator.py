@@ -18,7 +18,7 @@ from ._tries import retried, retried_async
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any, Final, TypeVar, Unpack, overload
+    from typing import Any, Final, Unpack, overload
 
     from ..policies import BackOff
     from ._operation import Operation
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from ._outcome import Outcome
     from ._signatures import (
         AsyncOptions,
+        D,
         DecoratesNoClasses,
         Decorator,
         F,
         FallbackDecorator,
         SyncOptions,
     )
-
-    D = TypeVar("D")
 else:
     from ._signatures import overload
 
@@ -88,10 +87,10 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     """Retry the decorated function: call it again after a failure, until it succeeds.
 
     A back-off policy says how long to wait between two attempts; the policy and the options say
-    when to give up. The decorator works on functions, methods, coroutine functions and
-    other callables, as ``@retry`` and as ``@retry(policy, max_attempts=5)``. The decorated function
-    keeps its signature, and a coroutine function stays one. A generator or asynchronous generator
-    is restarted until it has yielded its first item; later errors are raised as they are.
+    when to give up. The decorator works on functions, methods, coroutine functions and other
+    callables, as ``@retry`` and as ``@retry(policy, max_attempts=5)``. The signature stays. A
+    generator or asynchronous generator is restarted until it has yielded its first item; later
+    errors are raised as they are.
 
     Without arguments, ``@retry`` retries every ``Exception`` except those that mean a wrong program
     (see ``on``), waits half a second and then longer each time, and gives up after 15 minutes.
@@ -110,12 +109,11 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         >>> fetch(), len(calls)
         ('page', 3)
 
-    After each attempt the run ends at the first of these that is true: the result is accepted;
-    the error is permanent; ``on`` does not retry it; a token is cancelled; ``timeout`` is
-    reached; ``max_elapsed_time`` has passed; ``max_attempts`` were made; the policy returns
-    ``STOP``; the next wait would reach ``timeout``, or end after ``max_elapsed_time``; the budget
-    is spent. Otherwise ``notify`` and the hook ``on_retry`` are called, and the next attempt
-    follows the wait.
+    After each attempt the run ends at the first of these that is true: the result is accepted; the
+    error is permanent; ``on`` does not retry it; a token is cancelled; ``timeout`` is reached;
+    ``max_elapsed_time`` has passed; ``max_attempts`` were made; the policy returns ``STOP``; the
+    next wait would reach ``timeout``, or end after ``max_elapsed_time``; the budget is spent.
+    Otherwise ``notify`` and ``on_retry`` are called, and the next attempt follows the wait.
 
     Thread safety: each call is a run of its own, on a copy of the policy; any number of threads
     and event loops may call the decorated function at once.
@@ -194,8 +192,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             the first attempt that ``on`` does not retry is raised as if the function were not
             decorated: without a note, and without a call of a hook.
         Cancelled: A token was cancelled. Its ``__cause__`` is the last error.
-        DeadlineExceeded: ``timeout``, or the deadline of a token, was reached. Its ``__cause__`` is
-            the last error.
+        DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
         Exception: A hook, the policy, the timer, ``on``, ``until`` or ``retry_if`` raised an error.
     """
     given = backoff
@@ -218,11 +215,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
 
 
 class DecoratorWithOptions:
-    """What ``retry(...)`` returns.
-
-    Attributes:
-        options: The options, checked.
-    """
+    """What ``retry(...)`` returns."""
 
     __slots__ = ("options",)
 
@@ -234,10 +227,8 @@ class DecoratorWithOptions:
         return decorated(function, self.options)
 
     def __repr__(self) -> str:
-        given = ", ".join(
-            f"{name}={safe_repr(value)}" for name, value in self.options.given.items()
-        )
-        return f"retry({given})"
+        given = [f"{name}={safe_repr(value)}" for name, value in self.options.given.items()]
+        return f"retry({', '.join(given)})"
 
 
 MARK: Final = "__backoff_ticker_retry__"
@@ -245,24 +236,18 @@ MARK: Final = "__backoff_ticker_retry__"
 
 
 class Decoration:
-    """How a function was decorated.
-
-    Attributes:
-        result: A weak reference to the decorated function; others may have a copy of the mark.
-        function: The function inside.
-        given: The options as they were given, the policy among them.
-    """
+    """How a function was decorated."""
 
     __slots__ = ("function", "given", "result")
 
     def __init__(self, result: object, function: Operation, given: Mapping[str, Any]) -> None:
-        self.result = ref(result)
+        self.result = ref(result)  # others may have a copy of the mark
         self.function: Operation = function
         self.given: Mapping[str, Any] = given
 
 
 def checked_options(what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> Options:
-    """Return the options of a decorator, checked; it remembers what was given."""
+    """Return the options of a decorator, checked, which remember what was given."""
     checked = Options(what, backoff, options)
     checked.given = options if backoff is None else {"backoff": backoff, **options}
     checked.keep_defaults()
@@ -270,7 +255,7 @@ def checked_options(what: str, backoff: BackOff | None, options: Mapping[str, An
 
 
 def decorated(function: Any, options: Options) -> Any:
-    """Return a function, decorated; raise a TypeError if that is impossible."""
+    """Return a function, decorated."""
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(decorated(function.__func__, options))
     if isinstance(function, type):
@@ -282,8 +267,8 @@ def decorated(function: Any, options: Options) -> Any:
     if not callable(function):
         below = " (put @property and the like above @retry)" if hasattr(function, "__get__") else ""
         raise TypeError(
-            f"retry() takes a BackOff as backoff, or decorates a function, "
-            f"not {safe_repr(function)}" + below
+            "retry() takes a BackOff as backoff, or decorates a function, "
+            f"not {safe_repr(function)}{below}"
         )
     kind, name = kind_of(function), options.name or name_of(function)
     if kind == "generator":

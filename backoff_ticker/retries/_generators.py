@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import wraps
 
 from .._sentinels import EMPTY, ENDED
 from ._tries import retried, retried_async
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ._options import Options
-
-    Items = AsyncGenerator[Any, Any]
 
 
 class _PrimedGenerator:
@@ -33,16 +31,13 @@ class _PrimedGenerator:
         return self.send(None)
 
     def send(self, value: object) -> object:
-        """Return the first item; later calls go to the generator."""
         first, self._first = self._first, EMPTY
         return self._generator.send(value) if first is EMPTY else first
 
     def throw(self, *error: Any) -> object:
-        """Pass it to the generator."""
         return self._generator.throw(*error)
 
     def close(self) -> None:
-        """Pass it to the generator."""
         self._generator.close()
 
 
@@ -50,7 +45,15 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
     """Return a generator function whose generators are retried until their first item."""
     options.raise_if_attempts_are_cut()
     options.raise_if_results_are_judged()
-    start = retried(partial(_primed, function), name, options)
+
+    def primed(*args: Any, **kwargs: Any) -> tuple[_PrimedGenerator | None, object]:
+        generator = function(*args, **kwargs)
+        try:
+            return _PrimedGenerator(generator, next(generator)), None
+        except StopIteration as end:
+            return None, end.value
+
+    start = retried(primed, name, options)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -63,7 +66,15 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
 def retried_async_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
     """Return an async generator function whose generators are retried until their first item."""
     options.raise_if_results_are_judged()
-    start = retried_async(partial(_primed_async, function), name, options)
+
+    async def primed(*args: Any, **kwargs: Any) -> tuple[AsyncGenerator[Any, Any], object]:
+        generator = function(*args, **kwargs)
+        try:
+            return generator, await generator.__anext__()
+        except StopAsyncIteration:
+            return generator, ENDED
+
+    start = retried_async(primed, name, options)
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -86,25 +97,3 @@ def retried_async_generator(function: Callable[..., Any], name: str, options: Op
             await items.aclose()
 
     return wrapper
-
-
-def _primed(
-    make: Callable[..., Generator[Any, Any, Any]], /, *args: Any, **kwargs: Any
-) -> tuple[_PrimedGenerator | None, object]:
-    """Start a generator; return it, or None and what it returned without yielding."""
-    generator = make(*args, **kwargs)
-    try:
-        return _PrimedGenerator(generator, next(generator)), None
-    except StopIteration as end:
-        return None, end.value
-
-
-async def _primed_async(
-    make: Callable[..., Items], /, *args: Any, **kwargs: Any
-) -> tuple[Items, object]:
-    """Start an async generator; return it and its first item, ``ENDED`` if it has none."""
-    generator = make(*args, **kwargs)
-    try:
-        return generator, await generator.__anext__()
-    except StopAsyncIteration:
-        return generator, ENDED

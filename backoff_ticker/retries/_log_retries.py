@@ -14,16 +14,15 @@ if TYPE_CHECKING:
 
     Logger = logging.Logger | logging.LoggerAdapter[Any]
 
-_WARNING = 30
-"""``logging.WARNING``; ``logging`` takes long to import."""
+_WARNING = 30  # as `logging` has it, which takes long to import
 
 
 def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable[[Outcome], None]:
     """Return a hook that logs each failure, for ``on_retry`` and ``on_give_up``.
 
-    The message has the name of the operation, the number of attempts, the error, and the wait that
-    follows or the reason why none does. The hook also works as ``on_success`` and ``on_attempt``.
-    It does not log the arguments of the operation, which may be secret.
+    The message has the name of the operation, but not its arguments, which may be secret, the
+    number of attempts, the error, and the wait that follows or the reason why none does. The hook
+    also works as ``on_success`` and ``on_attempt``.
 
     Example:
         >>> import logging, sys

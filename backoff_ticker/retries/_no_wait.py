@@ -4,8 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Callable
+    from typing import Any
 
     from ..clock import Clock, Parker, TimerHandle
 
@@ -26,17 +25,13 @@ class SkippingClock:
     """The clock of one run whose waits are skipped: skipped time counts as passed.
 
     So limits of time end a run after as many attempts as they would if it really waited.
-
-    Attributes:
-        clock: The underlying clock.
-        skipped: Seconds by which this clock is ahead of it.
     """
 
     __slots__ = ("clock", "skipped")
 
     def __init__(self, clock: Clock) -> None:
         self.clock: Clock = clock
-        self.skipped: float = 0.0
+        self.skipped: float = 0.0  # seconds by which it is ahead of that clock
 
     def monotonic(self) -> float:
         """Return the monotonic seconds of the underlying clock plus what was skipped."""
@@ -46,13 +41,7 @@ class SkippingClock:
         """Return the wall clock in Unix seconds, plus what was skipped."""
         return self.clock.time() + self.skipped
 
-    def call_at(
-        self,
-        when: float,
-        callback: Callable[[], object],
-        *,
-        loop: AbstractEventLoop | None = None,
-    ) -> TimerHandle:
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
         """Call ``callback()`` at ``when``, on this clock."""
         return self.clock.call_at(when - self.skipped, callback, loop=loop)
 

@@ -1,7 +1,6 @@
 """The options of retries, each declared once: its check, its default, who takes it.
 
-``Options`` gets its attributes from here, and error messages, signatures and the reference page get
-the names. Type checkers read the types in ``_option_types.py``; people, the docstring of ``retry``.
+``Options`` gets its attributes from here; error messages, signatures and the reference page, names.
 """
 
 from __future__ import annotations
@@ -38,25 +37,23 @@ class Option:
         check: Returns the value to use, or raises an error that names the option. It is not asked
             about None if that is the default.
         default: The value where the option is not given.
-        loops: Whether loops take it; decorated functions and calls take all options.
-        hedges: Whether hedged calls take it, which have to know what to do with it.
+        hedges: Whether hedged calls take it.
         turns_on: The attributes of ``Options`` that are true if the option is given.
     """
 
-    __slots__ = ("check", "default", "hedges", "loops", "turns_on")
+    __slots__ = ("check", "default", "hedges", "turns_on")
 
     def __init__(
         self,
         check: Callable[[str, Any], object],
         default: object = None,
         *,
-        loops: bool = True,
         hedges: bool = False,
         turns_on: tuple[str, ...] = (),
     ) -> None:
         self.check: Callable[[str, Any], object] = check
         self.default: Any = default
-        self.loops, self.hedges = loops, hedges
+        self.hedges = hedges
         self.turns_on: tuple[str, ...] = turns_on
 
 
@@ -97,11 +94,12 @@ def _required(require: Callable[[str, object], None]) -> Callable[[str, object],
 
 
 def _with_methods(kind: str, *methods: str) -> Callable[[str, object], object]:
-    def require(name: str, value: object) -> None:
+    def check(name: str, value: object) -> object:
         if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
             raise TypeError(f"{name} must be {kind} or None, not {safe_repr(value)}")
+        return value
 
-    return _required(require)
+    return check
 
 
 def _as_name(name: str, value: object) -> str:
@@ -128,7 +126,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "max_retry_after": Option(_as_limit, 21_600.0, hedges=True),
     "notify": Option(as_hooks, turns_on=_BETWEEN),
     **{hook: Option(as_hooks, turns_on=_BETWEEN) for hook in HOOKS},
-    "fallback": Option(lambda _, value: value, NO_FALLBACK, hedges=True, loops=False),
+    "fallback": Option(lambda _, value: value, NO_FALLBACK, hedges=True),
     "budget": Option(_with_methods("a RetryBudget, a BudgetLike", *_BUDGET), hedges=True),
     "breaker": Option(
         _with_methods("a CircuitBreaker", *_BREAKER), hedges=True, turns_on=("starts_early",)
@@ -138,7 +136,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "name": Option(_as_name, hedges=True),
 }
 
-LOOP_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.loops)
+LOOP_OPTIONS: Final = frozenset(OPTIONS) - {"fallback"}
 HEDGE_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.hedges)
 
 # Options of other packages for retries, with what they are called here.

@@ -28,7 +28,7 @@ from ..policies import (
 )
 from ..waiting import CHECKPOINT_EVERY
 from ._no_wait import active_no_wait
-from ._option_table import ELSEWHERE, NO_FALLBACK, OPTIONS
+from ._option_table import ELSEWHERE, OPTIONS
 from ._outcome import StopReason
 from ._settings import settings
 
@@ -56,13 +56,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Awaiting:
-    """Stands for the answer of a predicate that has to be awaited first.
-
-    Calling it returns the awaitable.
-
-    Args:
-        awaitable: What the predicate returned.
-    """
+    """An answer of a predicate that has to be awaited first: calling it returns the awaitable."""
 
     __slots__ = ("_awaitable",)
 
@@ -74,9 +68,8 @@ class Awaiting:
 
 
 if TYPE_CHECKING:
-    # What follows a failure if no limit is reached: the end, for a reason; a wait of some seconds;
-    # a wait that a policy says; an answer to be awaited first; or (None) a wait that the policy of
-    # the retry says.
+    # What follows a failure if no limit is reached: the end, for a reason; a wait of some seconds,
+    # or one that a policy says; an answer to be awaited first; None: what the policy says.
     Demand = StopReason | float | BackOff | Awaiting | None
 
 
@@ -87,19 +80,15 @@ class Options:
     combines the token that was given with the one of the policy.
 
     Attributes:
-        backoff: The policy; each run makes a copy.
         given: The options of a decorator as they were given, the policy among them.
         judges_results: Whether ``until`` or ``retry_if`` is given.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
-        is_off: Whether these are the options of a loop while retries are switched off: its one
-            attempt is all, and its error passes as it is.
-        needs_steps: Whether functions of the user are called between attempts (hooks, ``notify``,
-            ``until`` or ``retry_if``).
+        is_off: Whether retries are switched off: one attempt is all, and its error passes.
+        needs_steps: Whether functions of the user are called between attempts.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         limits_time: Whether a limit of time counts from the start of the first attempt.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
-            failure: if it needs steps, if there is a circuit breaker to ask, or a deadline whose
-            clock has to be compared.
+            failure: to call functions, to ask a breaker, or to compare the clock of a deadline.
         most_at_once: How many attempts ``may_try_again()`` allows; None: not known yet.
         retried: Classes of errors of which it is known that they are retried.
 
@@ -135,7 +124,7 @@ class Options:
     _not_retried: tuple[type[Exception], ...] = _WRONG_PROGRAM  # although their class is in `on`
     _rules: Mapping[type, Any] | None = None
     _covers_cancelled: bool = False
-    _with_defaults: tuple[int, Options] | None = None
+    _with_defaults: tuple[Mapping[str, Any], Options] | None = None
     token: CancellationToken | None
 
     def __init__(  # noqa: C901 - retry_call() makes one at each call: a step costs less than a call
@@ -170,7 +159,7 @@ class Options:
             self._obey(self.token)
 
     def _check_policy(self, backoff: BackOff) -> None:
-        """Check a policy that has a state, and combine its token with the one that was given."""
+        """Check a policy that has a state."""
         try:
             require_policy("backoff", backoff)
         except TypeError as error:
@@ -197,7 +186,7 @@ class Options:
         self._obey(token_of(policy))
 
     def _obey(self, token: CancellationToken | None) -> None:
-        """Let a token, if there is one, cancel the runs; others may do so, too."""
+        """Let a token, if there is one, cancel the runs, too."""
         if token is None:
             return
         if token is not self.token:
@@ -215,35 +204,27 @@ class Options:
         self.__dict__ = {**_DEFAULTS, **self.__dict__}
 
     def _hint(self) -> str:
-        """Return how arguments reach the operation, for errors of functions that call one."""
-        takes_operation = "call" in self._what
-        return (
-            "; functools.partial(...) gives arguments to the operation" if takes_operation else ""
-        )
+        if "call" not in self._what:
+            return ""
+        return "; functools.partial(...) gives arguments to the operation"
 
     def under_settings(self) -> Options:
-        """Return these options with the default hooks and token of the process.
-
-        While retries are switched off, an operation is called once, and its error passes.
-        """
+        """Return these options with the settings of the process."""
         if not settings.overrides:
             return self
         values = settings.values
         if not values["active"]:
             return _OFF
-        number, made = values["number"], self._with_defaults
-        if made is None or made[0] != number:
-            made = number, self._make_with_defaults(values)
-            self._with_defaults = made
-        return made[1]
-
-    def _make_with_defaults(self, values: Mapping[str, Any]) -> Options:
+        last = self._with_defaults
+        if last is not None and last[0] is values:
+            return last[1]
         made = object.__new__(Options)
         made.__dict__.update(self.__dict__, _with_defaults=None)
         for name, hooks in values["hooks"].items():
             setattr(made, name, (*(getattr(self, name) or ()), *hooks))
             made.needs_steps = True
         made._obey(values["token"])
+        self._with_defaults = values, made
         return made
 
     @property
@@ -265,11 +246,9 @@ class Options:
 
     def raise_if_results_are_judged(self) -> None:
         """Raise a TypeError for options about a result: a generator has none."""
-        for name in ("until", "retry_if"):
-            if getattr(self, name) is not None:
+        for name in ("until", "retry_if", "fallback"):
+            if getattr(self, name) is not OPTIONS[name].default:
                 raise TypeError(f"{self._what} cannot use {name} with a generator")
-        if self.fallback is not NO_FALLBACK:
-            raise TypeError(f"{self._what} cannot use fallback with a generator")
 
     def classify(  # noqa: C901, PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False
@@ -283,14 +262,6 @@ class Options:
             error: The error of an attempt.
             was_cut: Whether ``attempt_timeout`` cut it: only a function, or a rule for the type,
                 then says that it is not retried.
-
-        Returns:
-            Why it must not be retried; else the seconds to wait, the policy to ask, or None: as the
-            policy of the retry says.
-
-        Raises:
-            TypeError, ValueError: ``on`` returned none of what it may.
-            Exception: ``on`` raised it.
         """
         types = self._on_types
         # The markers are errors of the package: most errors cost only this check.
@@ -323,7 +294,7 @@ class Options:
         return self.parse_answer(next(named, was_cut))
 
     def _remember(self, error: Exception) -> None:
-        """Note that errors of this class are retried: nothing but their class decides that."""
+        """Note that errors of this class are retried, if nothing but the class decides that."""
         kind = type(error)
         if type(kind) is type and not issubclass(kind, BackoffTickerError):
             self.retried = {*self.retried, kind}
@@ -359,11 +330,7 @@ class Options:
         return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0
 
     def accepts(self, result: object) -> bool | Awaiting:
-        """Return whether ``until`` or ``retry_if`` accepts a result.
-
-        Raises:
-            Exception: The function raised it.
-        """
+        """Return whether ``until`` or ``retry_if`` accepts a result."""
         judge = self.until or self.retry_if
         if judge is None:
             return True

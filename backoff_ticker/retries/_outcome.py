@@ -14,12 +14,11 @@ class StopReason(enum.StrEnum):
     """Why a run of a retry ended.
 
     Example:
-        >>> from backoff_ticker import StopReason, attempts
-        >>> run = attempts()
-        >>> for attempt in run:
-        ...     with attempt:
-        ...         pass
-        >>> run.outcome.reason is StopReason.SUCCEEDED
+        >>> from backoff_ticker import StopReason, retry_call
+        >>> reasons = []
+        >>> retry_call(str, on_success=lambda outcome: reasons.append(outcome.reason))
+        ''
+        >>> reasons == [StopReason.SUCCEEDED]
         True
     """
 
@@ -93,9 +92,8 @@ class Outcome(_OutcomeFields):
     def args(self) -> tuple[Any, ...]:
         """The positional arguments of the decorated function, a method's ``self`` included.
 
-        Empty in ``retry_call()`` and in loops, where the operation has no arguments. Neither
-        ``args`` nor ``kwargs`` is part of the tuple, its ``repr`` or its pickle, because arguments
-        may be secret.
+        Empty in ``retry_call()`` and in loops. Arguments may be secret, so they are not part of the
+        tuple, its ``repr`` or its pickle.
         """
         return self.__dict__.get("args", ())  # type: ignore[no-any-return]
 

@@ -45,9 +45,8 @@ def retry_with(
 def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     """Return a copy of a decorated function with other options, such as fewer attempts.
 
-    Options that are not named keep their value. ``function`` itself does not change. For a bound
-    method the copy is bound to the same object; for a decorator such as ``retry(policy)`` it is a
-    decorator with other options.
+    Options that are not named keep their value, and ``function`` itself does not change. The copy
+    is of the same kind: a bound method, for example, is bound to the same object.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry, retry_with
@@ -81,14 +80,11 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     if isinstance(given, MethodType):
         return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)
     is_decorator = isinstance(given, DecoratorWithOptions)
-    decoration = None if is_decorator else _decoration_of("retry_with()", given)
-    options = {**(given.options if decoration is None else decoration).given, **changes}
-    policy = options.pop("backoff", None) if backoff is None else backoff
-    options.pop("backoff", None)
-    checked = checked_options("retry_with()", policy, options)
-    if decoration is None:
-        return DecoratorWithOptions(checked)
-    return decorated(decoration.function, checked)
+    source = given.options if is_decorator else _decoration_of("retry_with()", given)
+    options = {**source.given, **changes}
+    kept = options.pop("backoff", None)
+    checked = checked_options("retry_with()", kept if backoff is None else backoff, options)
+    return DecoratorWithOptions(checked) if is_decorator else decorated(source.function, checked)
 
 
 def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
@@ -107,8 +103,7 @@ def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
     Thread safety: any thread.
 
     Args:
-        function: A function, bound or not, that ``retry`` or ``retry_with()`` returned, or a
-            decorator that ``retry(...)`` returned.
+        function: As for ``retry_with``.
 
     Raises:
         TypeError: ``retry`` did not decorate ``function``.

@@ -33,52 +33,47 @@ class Settings:
         in_use: Whether any of them differs from what it is at the start of the process.
         overrides: Whether one that differs changes the options of runs.
         tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
-        values: All of them by name; also the ``number`` of changes, and, by their numbers, the
-            ``blocks`` that are open: each with the setting that it has changed, and the value to
-            restore. Each change replaces the dict, and none changes it.
+        values: All of them by name, and the ``blocks`` that are open, in their order: each with the
+            setting that it has changed, and the value to restore. Each change replaces the dict.
     """
 
     __slots__ = ("_claim", "in_use", "overrides", "tracks_attempts", "values")
 
     def __init__(self) -> None:
         self._claim = claim_of(self)
-        self.in_use: bool = False
-        self.overrides: bool = False
-        self.tracks_attempts: bool = False
+        self.in_use = self.overrides = self.tracks_attempts = False
         self.values: Mapping[str, Any] = {
             "active": True,
             "hooks": {},
             "token": None,
             "tracks_attempts": False,
-            "number": 0,
             "blocks": {},
         }
 
-    def replace(self, seen: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-        """Replace the values that were seen; False: another thread has replaced them before."""
-        tracks_attempts = values["tracks_attempts"]
-        has_defaults = bool(values["hooks"]) or values["token"] is not None
-        overrides = not values["active"] or has_defaults
-        claim = self._claim
-        acquire(claim)
-        try:
-            is_seen = self.values is seen
-            if is_seen:
-                self.values = values
-                self.in_use = overrides or tracks_attempts
-                self.overrides = overrides
-                self.tracks_attempts = tracks_attempts
-        finally:
-            claim[FREE] = True
-        return is_seen
+    def update(self, changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Replace the values by what ``changed`` makes of them, asked again if others changed."""
+        is_done = False
+        while not is_done:
+            seen = self.values
+            values = changed(seen)
+            tracks = values["tracks_attempts"]
+            has_defaults = bool(values["hooks"]) or values["token"] is not None
+            overrides = not values["active"] or has_defaults
+            claim = self._claim
+            acquire(claim)
+            try:
+                is_done = self.values is seen
+                if is_done:
+                    self.values = values
+                    self.in_use = overrides or tracks
+                    self.overrides = overrides
+                    self.tracks_attempts = tracks
+            finally:
+                claim[FREE] = True
 
     def change(self, name: str, value: object) -> None:
         """Change the setting ``name``."""
-        is_changed = False
-        while not is_changed:
-            seen = self.values
-            number = seen["number"] + 1
-            is_changed = self.replace(seen, {**seen, name: value, "number": number})
+        self.update(lambda seen: {**seen, name: value})
 
     def track_attempts(self) -> None:
         """Let runs show their attempts from now on."""
@@ -96,19 +91,17 @@ class _Change:
     may be made or end before it is entered; if it is dropped instead, it is none.
     """
 
-    __slots__ = ("_call", "_is_entered", "_number")
+    __slots__ = ("_call", "_is_entered", "_key")
 
     def __init__(self, call: str, name: str, value: object) -> None:
         self._call = call
         self._is_entered = False
-        self._number = 0
-        while not self._number:
-            seen = settings.values
-            number = seen["number"] + 1
-            blocks = {**seen["blocks"], number: (name, seen[name])}
-            after = {**seen, name: value, "number": number, "blocks": blocks}
-            if settings.replace(seen, after):
-                self._number = number
+        self._key = key = object()
+
+        def changed(seen: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {**seen, name: value, "blocks": {**seen["blocks"], key: (name, seen[name])}}
+
+        settings.update(changed)
 
     def __repr__(self) -> str:
         return self._call
@@ -117,41 +110,41 @@ class _Change:
         self._is_entered = True
 
     def __exit__(self, *_: object) -> None:
-        self._end(restores=True)
+        settings.update(self._restored)
 
     def __del__(self) -> None:
         if not self._is_entered:
-            self._end(restores=False)
+            settings.update(self._forgotten)
 
-    def _end(self, *, restores: bool) -> None:
-        """Count no more as a block."""
-        has_ended = False
-        while not has_ended:
-            seen = settings.values
-            if self._number not in seen["blocks"]:
-                return
-            blocks = dict(seen["blocks"])
-            name, before = blocks.pop(self._number)
-            after = {**seen, "blocks": blocks, "number": seen["number"] + 1}
-            later = [each for each in blocks if each > self._number and blocks[each][0] == name]
-            if restores and later:
-                blocks[min(later)] = name, before
-            elif restores:
-                after[name] = before
-            has_ended = settings.replace(seen, after)
+    def _forgotten(self, seen: Mapping[str, Any]) -> Mapping[str, Any]:
+        blocks = dict(seen["blocks"])
+        blocks.pop(self._key, None)
+        return {**seen, "blocks": blocks}
+
+    def _restored(self, seen: Mapping[str, Any]) -> Mapping[str, Any]:
+        blocks = dict(seen["blocks"])
+        if self._key not in blocks:
+            return seen
+        later = [*blocks][[*blocks].index(self._key) + 1 :]
+        name, before = blocks.pop(self._key)
+        after = {**seen, "blocks": blocks}
+        inner = next((each for each in later if blocks[each][0] == name), None)
+        if inner is None:
+            after[name] = before
+        else:
+            blocks[inner] = name, before
+        return after
 
 
 def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which
     """Switch all retries of this process off, or on again; mostly for tests.
 
-    While they are off, a decorated function is called as if it were not decorated,
-    ``retry_call()``, ``retry_call_async()`` and hedged calls call the operation once, and
-    ``attempts()`` makes one attempt. Results and errors pass unchanged, ``Permanent`` and
-    ``RetryAfter`` included. Hooks, limits, tokens and notes are not used. Options are still
-    checked.
+    While they are off, each operation is called once, as if it were not decorated. Results and
+    errors pass unchanged, ``Permanent`` and ``RetryAfter`` included. Hooks, limits, tokens and
+    notes are not used. Options are still checked.
 
-    It affects all threads, and every call made from now on. ``with set_active(False):`` restores
-    the previous setting at the end of the block.
+    It affects every run that begins from now on. ``with set_active(False):`` restores the previous
+    setting at the end of the block.
 
     Example:
         >>> from backoff_ticker import retry, set_active
@@ -197,12 +190,11 @@ def set_default_hooks(
 ) -> AbstractContextManager[None]:
     """Set hooks that every retry of this process calls after its own hooks.
 
-    They replace the default hooks that were set before; a hook that is not named is removed, so
-    ``set_default_hooks()`` removes all. Hedged calls have no hooks. A default hook must not call a
-    function that is retried: that retry would call the hook again, without end.
+    They replace all that were set before, so ``set_default_hooks()`` removes them. Hedged calls
+    have no hooks. A default hook must not call a function that is retried: that retry would call
+    the hook again, without end.
 
-    It affects all threads, and every run that begins from now on. ``with set_default_hooks(...):``
-    restores the previous hooks at the end of the block.
+    As a block it restores the previous hooks, and like ``set_active`` it affects later runs only.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call, set_default_hooks
@@ -229,8 +221,8 @@ def set_default_hooks(
     """
     values = (on_attempt, on_retry, on_success, on_give_up)
     given = {name: hook for name, hook in zip(HOOKS, values, strict=True) if hook is not None}
-    hooks = {name: as_hooks(name, hook) for name, hook in given.items()}
     shown = ", ".join(f"{name}={safe_repr(hook)}" for name, hook in given.items())
+    hooks = {name: as_hooks(name, hook) for name, hook in given.items()}
     kept = {name: hook for name, hook in hooks.items() if hook is not None}
     return _Change(f"set_default_hooks({shown})", "hooks", kept)
 
@@ -241,8 +233,7 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     Set it once, for example to the token of ``cancel_on_signals()``, and all retries stop when the
     process shuts down. A retry that has its own token stops when either is cancelled.
 
-    It affects all threads, and every run that begins from now on. ``with set_default_token(...):``
-    restores the previous token at the end of the block.
+    As a block it restores the previous token, and like ``set_active`` it affects later runs only.
 
     Example:
         >>> from backoff_ticker import Cancelled, CancellationToken, retry_call, set_default_token
