@@ -24,19 +24,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from concurrent.futures import Executor
-    from typing import Any, Unpack, overload
+    from typing import Any, TypeVar, Unpack, overload
 
     from ..policies import BackOff
     from ..retries import (
         AsyncHedgeOptions,
-        D,
         HedgeOptions,
         NoFallback,
         Outcome,
-        T,
         Untyped,
         UseHedgeCallAsync,
     )
+
+    T = TypeVar("T")
+    D = TypeVar("D")
 else:
     from ..retries import overload
 
@@ -60,6 +61,14 @@ if TYPE_CHECKING:
         fallback: Callable[[Outcome], D],
         **options: Unpack[AsyncHedgeOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def hedge_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[AsyncHedgeOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
 
 
 @overload
@@ -67,9 +76,9 @@ def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: D | NoFallback = NO_FALLBACK,
+    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncHedgeOptions],
-) -> Coroutine[Any, Any, T | D]: ...
+) -> Coroutine[Any, Any, T]: ...
 @shows(hedge_call_async, max_attempts=_MAX_ATTEMPTS)
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
@@ -152,6 +161,15 @@ if TYPE_CHECKING:
     ) -> T | D: ...
     @overload
     def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: D,
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
         operation: Callable[[], Untyped],
         backoff: BackOff | None = None,
         *,
@@ -174,9 +192,9 @@ def hedge_call(
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    fallback: D | NoFallback = NO_FALLBACK,
+    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[HedgeOptions],
-) -> T | D: ...
+) -> T: ...
 @shows(hedge_call, max_attempts=_MAX_ATTEMPTS)
 def hedge_call(
     operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any

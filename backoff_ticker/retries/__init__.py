@@ -66,12 +66,7 @@ if TYPE_CHECKING:
         HedgeOptions as HedgeOptions,
         RetryOptions as RetryOptions,
     )
-    from ._signatures import (
-        D as D,
-        T as T,
-        Untyped as Untyped,
-        UseHedgeCallAsync as UseHedgeCallAsync,
-    )
+    from ._signatures import Untyped as Untyped, UseHedgeCallAsync as UseHedgeCallAsync
 else:
     from ._signatures import overload as overload
 

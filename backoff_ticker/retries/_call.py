@@ -11,13 +11,16 @@ from ._tries import retried, retried_async
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
-    from typing import Any, Unpack, overload
+    from typing import Any, TypeVar, Unpack, overload
 
     from ..policies import BackOff
     from ._option_table import NoFallback
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
-    from ._signatures import D, T, Untyped, UseRetryCallAsync
+    from ._signatures import Untyped, UseRetryCallAsync
+
+    T = TypeVar("T")
+    D = TypeVar("D")
 else:
     from ._signatures import overload
 
@@ -31,6 +34,14 @@ if TYPE_CHECKING:
         backoff: BackOff | None = None,
         *,
         fallback: Callable[[Outcome], D],
+        **options: Unpack[RetryOptions],
+    ) -> T | D: ...
+    @overload
+    def retry_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
         **options: Unpack[RetryOptions],
     ) -> T | D: ...
     @overload
@@ -52,9 +63,9 @@ def retry_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
     *,
-    fallback: D | NoFallback = NO_FALLBACK,
+    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[RetryOptions],
-) -> T | D: ...
+) -> T: ...
 @shows(retry_call)
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
@@ -116,6 +127,14 @@ if TYPE_CHECKING:
         fallback: Callable[[Outcome], D],
         **options: Unpack[AsyncRetryOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def retry_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[AsyncRetryOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
 
 
 @overload
@@ -123,9 +142,9 @@ def retry_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: D | NoFallback = NO_FALLBACK,
+    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncRetryOptions],
-) -> Coroutine[Any, Any, T | D]: ...
+) -> Coroutine[Any, Any, T]: ...
 @shows(retry_call_async)
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.

@@ -14,13 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from inspect import Signature
-    from typing import Any, Generic, Literal, Never, ParamSpec, overload
+    from typing import Any, Generic, Literal, ParamSpec, overload
 
     from typing_extensions import TypeVar
 
     P = ParamSpec("P")
-    T = TypeVar("T")
-    D = TypeVar("D", default=Never)  # what `fallback` gives: nothing, if there is none
     R = TypeVar("R")
     Y = TypeVar("Y")
     S = TypeVar("S")

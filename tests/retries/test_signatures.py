@@ -69,7 +69,7 @@ def test_the_defaults_shown_are_those_that_apply(function):
 def test_the_types_shown_are_those_that_type_checkers_know(function):
     types = {name: one.__forward_arg__ for name, one in TYPES[function].__annotations__.items()}
     if "fallback" in TAKEN[function]:
-        types["fallback"] = "NoFallback" if function is retry else "D | NoFallback"
+        types["fallback"] = "NoFallback"
     assert {name: one.annotation for name, one in shown(function).items()} == types
     assert {"max_attempts", "on"} <= types.keys()
 

@@ -103,15 +103,11 @@ hedge_call(function, timer=None)  # type: ignore[call-overload]  # pyright: igno
 
 async def awaits() -> None:
     await retry_call(coroutine)  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+    await retry_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await retry_call_async(coroutine())  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    await hedge_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await hedge_call_async(coroutine, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     retry_call_async(coroutine)  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
-    str(
-        [
-            retry_call_async(function),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-            retry_call_async(coroutine()),  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
-            hedge_call_async(function),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-            hedge_call_async(coroutine, attempt_timeout=1),  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
-        ]
-    )
 
 
 # Options
