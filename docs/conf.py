@@ -95,7 +95,7 @@ nitpick_ignore_regex = [
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
-    ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
+    ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds|UnionType"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
     ("py:class", r"Broker|Heartbeat|(temporalio\.common\.)?RetryPolicy"),
     ("py:exc", r"MiddlewareError"),

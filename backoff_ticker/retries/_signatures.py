@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     P = ParamSpec("P")
+    D = TypeVar("D")
     R = TypeVar("R")
     Y = TypeVar("Y")
     S = TypeVar("S")
