@@ -123,10 +123,11 @@ class Attempts(Generic[Options_co]):
     @property
     def outcome(self) -> Outcome:
         """The state of the run so far, or how it ended."""
-        if self._run is not None:
-            return self._run.outcome()
         name = self._options.name or _NAME
         made, error, has_ended = self._made, self._error, self._has_ended
+        # After these: in another thread the loop may get a run meanwhile, with which they end.
+        if self._run is not None:
+            return self._run.outcome()
         if not made:
             return Outcome(name, 0, 0.0, 0.0, None, None, None)
         reason = StopReason.SUCCEEDED if has_ended else None
@@ -161,7 +162,7 @@ class Attempts(Generic[Options_co]):
     def _new_run(self, began: float | None = None) -> Run:
         """Return a new run, which goes on after ``_made`` attempts."""
         options = self._options
-        if settings.in_use:
+        if settings.in_use and not self._made:  # else it has begun without them
             options = options.under_settings()
         name = self._options.name or _NAME
         self._run = run = Run(options, name, None, (), NO_KWARGS, self._made, began)

@@ -455,6 +455,9 @@ def _in_managers(
             yield from _inside(run, name, managers, None)
     except Exception as failure:  # noqa: BLE001 - as above
         run.end(run.fail(failure))
+    except GeneratorExit:  # a loop was left before hooks that its next step awaits
+        run.cancel_attempts()
+        raise
 
 
 async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | None) -> Any:
