@@ -473,21 +473,29 @@ async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | N
     try:
         answer = await _inside(run, name, others, inner)
     except GeneratorExit as dropped:  # nothing can be awaited
-        close_unawaited(leave(type(dropped), dropped, dropped.__traceback__))
+        close_unawaited(_left(leave, dropped))
         raise
     except BaseException as interrupt:
         run.failing_component = name
-        seen = interrupt.error if isinstance(interrupt, GeneratorExitCarrier) else interrupt
-        await _performed(run, leave(type(seen), seen, seen.__traceback__))
+        await _performed(run, _left(leave, interrupt))
         raise
     run.failing_component = name
     told: Any = run.failure if answer is StopReason.FAILED else answer  # the wait has failed
     ended = run.error_for(told) if isinstance(told, NoResult) else told
-    if isinstance(ended, BaseException):
-        await _performed(run, leave(type(ended), ended, ended.__traceback__))
-    else:
-        await _performed(run, leave(None, None, None))
-    return answer
+    try:
+        await _performed(run, _left(leave, ended if isinstance(ended, BaseException) else None))
+        return answer
+    finally:
+        del answer, told, ended  # a traceback refers to this frame: a reference cycle
+
+
+def _left(leave: Callable[..., object], error: BaseException | None) -> object:
+    """Leave a manager with an error, or without; return its answer."""
+    if isinstance(error, GeneratorExitCarrier):
+        error = error.error
+    if error is None:
+        return leave(None, None, None)
+    return leave(type(error), error, error.__traceback__)
 
 
 def _managed(name: str, manager: object) -> Manager | None:
