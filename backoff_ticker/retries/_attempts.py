@@ -389,7 +389,6 @@ class Attempt:
         attempts = self._attempts
         if step is not CALL:
             attempts._open = None
-            attempts._leave()
             attempts._raise_final()
         return self
 
@@ -416,17 +415,21 @@ class Attempt:
         run = attempts._run
         if run is None or attempts._steps is None:
             return self
-        if run.is_tracked:
-            enter_run(run)
-        if run.needs_await:
-            raise RuntimeError(
-                "on_attempt returned an asynchronous context manager, which needs "
-                "`async with attempt:`"
-            )
-        step = attempts._go_on()
-        while step is AWAIT:  # a cancel came, and its hooks cannot be awaited here
-            step = attempts._go_on(True)  # noqa: FBT003
-        return self._entered(step)
+        try:
+            if run.is_tracked:
+                enter_run(run)
+            if run.needs_await:
+                raise RuntimeError(  # noqa: TRY301
+                    "on_attempt returned an asynchronous context manager, which needs "
+                    "`async with attempt:`"
+                )
+            step = attempts._go_on()
+            while step is AWAIT:  # a cancel came, and its hooks cannot be awaited here
+                step = attempts._go_on(True)  # noqa: FBT003
+            return self._entered(step)
+        except BaseException:
+            attempts._leave()
+            raise
 
     def __exit__(
         self,
@@ -452,9 +455,13 @@ class Attempt:
         run = attempts._run
         if run is None or attempts._steps is None:
             return self
-        if run.is_tracked:
-            enter_run(run)
-        return self._entered(await attempts._go_on_async())
+        try:
+            if run.is_tracked:
+                enter_run(run)
+            return self._entered(await attempts._go_on_async())
+        except BaseException:
+            attempts._leave()
+            raise
 
     async def __aexit__(
         self,

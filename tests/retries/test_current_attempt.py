@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import sys
 import threading
@@ -598,6 +599,54 @@ def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock: Vir
         assert current_attempt() is outer
 
     retry_call(operation)
+    assert current_attempt() is None
+
+
+class Suspended(contextlib.AbstractAsyncContextManager[None]):
+    """Is never entered to its end."""
+
+    async def __aenter__(self) -> None:
+        await asyncio.Event().wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        raise AssertionError
+
+
+class Interrupting(contextlib.AbstractContextManager[None]):
+    """Is interrupted as it is entered."""
+
+    def __enter__(self) -> None:
+        raise KeyboardInterrupt
+
+    def __exit__(self, *_: object) -> None:
+        raise AssertionError
+
+
+def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock: VirtualClock) -> None:
+    async def awaited(made: Any) -> None:
+        async for attempt in attempts(on_attempt=lambda _: made()):
+            async with attempt:
+                pass
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await awaited(Suspended)
+        assert current_attempt() is None
+        with pytest.raises(KeyboardInterrupt):
+            await awaited(Interrupting)
+        assert current_attempt() is None
+        with pytest.raises(RuntimeError, match="needs `async with"):
+            async for attempt in attempts(on_attempt=lambda _: Suspended()):
+                with attempt:
+                    pass
+        assert current_attempt() is None
+
+    in_loop(main())
+    with pytest.raises(KeyboardInterrupt):
+        for attempt in attempts(on_attempt=lambda _: Interrupting()):
+            with attempt:
+                pass
     assert current_attempt() is None
 
 
