@@ -7,7 +7,7 @@ from types import coroutine
 from .._error_chain import set_link
 from .._validation import counted, whole_repr
 from ..clock import resolve_clock
-from ._attempt_context import enter_run, leave_run
+from ._attempt_context import close_run, enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
 from ._operation import NO_KWARGS
@@ -290,10 +290,13 @@ class Attempts(Generic[Options_co]):
     def _leave(self) -> None:
         """Show no attempt any more; if the run has ended, cancel the token of its attempts."""
         run = self._run
-        if run is not None and run.is_tracked:
-            leave_run(run)
-        if run is not None and self._has_ended:
-            run.close()
+        if run is not None and (run.is_tracked or self._has_ended):
+            leave = close_run if self._has_ended else leave_run
+            try:
+                leave(run)
+            except BaseException:  # an interrupt
+                leave(run)
+                raise
 
     def _raise_final(self, ended_by: BaseException | None = None) -> None:
         """Raise the error of the run, once; not if the block raises that very error anyway."""

@@ -92,9 +92,9 @@ def drive(run: Run, error: Exception | None = None) -> Any:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
         if run.is_tracked or run.is_paid or run.ticket is not None:
             try:
-                _close(run)
+                close_run(run)
             except BaseException:  # an interrupt
-                _close(run)
+                close_run(run)
                 raise
     try:
         raised(final)  # type: ignore[arg-type]
@@ -116,20 +116,14 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
         run.error = error = None
         if run.is_tracked or run.is_paid or run.ticket is not None:
             try:
-                _close(run)
+                close_run(run)
             except BaseException:  # an interrupt
-                _close(run)
+                close_run(run)
                 raise
     try:
         raised(final)
     finally:
         final = None
-
-
-def _close(run: Run) -> None:
-    if run.is_tracked:
-        close_run(run)
-    run.refund()
 
 
 @coroutine  # not async: Python would warn of a coroutine that an interrupt kept from its first step
