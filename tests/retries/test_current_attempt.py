@@ -763,8 +763,13 @@ def operation():
     seen.append(current.number)
     if current.number < 3:
         raise OSError
+async def other():
+    assert backoff_ticker.current_attempt() is None
 async def coroutine():
     await asyncio.sleep(0)
+    first = backoff_ticker.current_attempt()
+    await asyncio.create_task(other(), context=contextvars.Context())
+    assert backoff_ticker.current_attempt() is first
     operation()
 def loop():
     for attempt in attempts(ZeroBackOff(), on=OSError):
