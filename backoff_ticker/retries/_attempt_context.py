@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from .._operation import name_of
 from ._attempt_scope import limits_of, token_of_run
+from ._operation import NO_KWARGS
 from ._run import Run
 
 TYPE_CHECKING = False
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
 
-    # The first attempt of a function: what its run is made of; then the run, if somebody asks.
+    # The first attempt of a function: what was shown before, what a run is made of, and, if
+    # somebody has asked, the CurrentAttempt. It has ended once it has no operation.
     First = list[Any]
 
 
@@ -85,8 +88,10 @@ class CurrentAttempt:
 _DEEPEST = 100
 """How many runs inside each other are looked at as one is left out of order."""
 
-_PARTS = 7
-"""How many arguments make a ``Run``."""
+_OUTER, _PARTS, _NAME, _OPERATION, _CALLED, _ATTEMPT = 0, slice(1, 8), 2, 3, slice(3, 6), 8
+"""What is where in a ``First``."""
+
+_NOT_CALLED = None, (), NO_KWARGS
 
 _here: ContextVar[CurrentAttempt | First | None] = ContextVar("current_attempt", default=None)
 
@@ -97,28 +102,39 @@ show: Callable[[Any], object] = _here.set
 def attempt_here() -> CurrentAttempt | None:
     """Return the innermost attempt around the caller."""
     shown = _here.get()
-    if shown.__class__ is not list:
-        return shown  # type: ignore[return-value]
-    run = run_of(shown)
-    # Two threads may ask at once, in copies of the context.
-    current: CurrentAttempt = run.__dict__.setdefault("current", CurrentAttempt(run, 1))
-    return current
+    return shown if shown.__class__ is not list else _attempt_of(shown)  # type: ignore[return-value]
+
+
+def _attempt_of(first: First) -> CurrentAttempt:
+    # Threads may ask at once, in copies of the context, and as it ends: one of them is first.
+    if len(first) == _ATTEMPT:
+        first.append(CurrentAttempt(Run(*first[_PARTS]), 1))
+    attempt: CurrentAttempt = first[_ATTEMPT]
+    if first[_OPERATION] is None:
+        attempt._run.close()
+    return attempt
 
 
 def run_of(first: First) -> Run:
     """Return the run of a first attempt."""
-    if len(first) == _PARTS:
-        first.append(Run(*first[:_PARTS]))
-    run: Run = first[_PARTS]  # not [-1]: of two threads that ask at once, one is first
-    return run
+    return _attempt_of(first)._run
 
 
-def leave_first(first: First, outer: Any) -> None:
-    """Show what was shown before the first attempt; close the run, if there is one."""
-    if _here.get() is first:  # not if a coroutine is closed in another context
-        _here.set(outer)
-    if len(first) > _PARTS:
-        first[_PARTS].close()
+def leave_first(first: First) -> None:
+    """Show what was shown before the first attempt; close the run, if there is one.
+
+    A context may keep the attempt for a long time: so it drops what was called. May be repeated.
+    """
+    if _here.get() is first:
+        _here.set(first[_OUTER])
+    else:
+        _unlink(first, first[_OUTER])
+    first[_OUTER] = None
+    if first[_NAME] is None:
+        first[_NAME] = name_of(first[_OPERATION])
+    first[_CALLED] = _NOT_CALLED
+    if len(first) > _ATTEMPT:
+        first[_ATTEMPT]._run.close()
 
 
 def show_next_attempt(run: Run) -> None:
@@ -142,27 +158,30 @@ def enter_run(run: Run) -> None:
 
 def leave_run(run: Run) -> None:
     """Show what was shown before ``enter_run()``."""
-    # A coroutine may be closed in another context, where nothing of the run is shown.
     if run.current is not None and _here.get() is run.current:
         _here.set(run.outer)
     elif run.current is not None:
-        _unlink(run)
+        _unlink(run.current, run.outer)
 
 
-def _unlink(run: Run) -> None:
-    """Remove a run that is left before a run that was entered inside it.
+def _unlink(left: CurrentAttempt | First, outer: Any) -> None:
+    """Remove what is left before something that was entered inside it.
 
-    Generators that take turns do so. Otherwise the inner run would show the outer one's attempt
-    again, for ever.
+    Generators that take turns do so. Otherwise the inner one would show the outer one again, for
+    ever. No effect where a coroutine is closed in another context.
     """
     here: Any = _here.get()
     for _ in range(_DEEPEST):
-        if here is None or here.__class__ is list:
+        if here is None:
             return
-        if here._run.outer is run.current:
-            here._run.outer = run.outer
+        before = here[_OUTER] if here.__class__ is list else here._run.outer
+        if before is left:
+            if here.__class__ is list:
+                here[_OUTER] = outer
+            else:
+                here._run.outer = outer
             return
-        here = here._run.outer
+        here = before
 
 
 def close_run(run: Run) -> None:

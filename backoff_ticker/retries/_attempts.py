@@ -7,7 +7,7 @@ from types import coroutine
 from .._error_chain import set_link
 from .._validation import counted, whole_repr
 from ..clock import resolve_clock
-from ._attempt_context import enter_run, leave_run
+from ._attempt_context import close_run, enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
 from ._operation import NO_KWARGS
@@ -123,10 +123,11 @@ class Attempts(Generic[Options_co]):
     @property
     def outcome(self) -> Outcome:
         """The state of the run so far, or how it ended."""
-        if self._run is not None:
-            return self._run.outcome()
         name = self._options.name or _NAME
         made, error, has_ended = self._made, self._error, self._has_ended
+        # After these: in another thread the loop may get a run meanwhile, with which they end.
+        if self._run is not None:
+            return self._run.outcome()
         if not made:
             return Outcome(name, 0, 0.0, 0.0, None, None, None)
         reason = StopReason.SUCCEEDED if has_ended else None
@@ -161,7 +162,7 @@ class Attempts(Generic[Options_co]):
     def _new_run(self, began: float | None = None) -> Run:
         """Return a new run, which goes on after ``_made`` attempts."""
         options = self._options
-        if settings.in_use:
+        if settings.in_use and not self._made:  # else it has begun without them
             options = options.under_settings()
         name = self._options.name or _NAME
         self._run = run = Run(options, name, None, (), NO_KWARGS, self._made, began)
@@ -289,10 +290,13 @@ class Attempts(Generic[Options_co]):
     def _leave(self) -> None:
         """Show no attempt any more; if the run has ended, cancel the token of its attempts."""
         run = self._run
-        if run is not None and run.is_tracked:
-            leave_run(run)
-        if run is not None and self._has_ended:
-            run.close()
+        if run is not None and (run.is_tracked or self._has_ended):
+            leave = close_run if self._has_ended else leave_run
+            try:
+                leave(run)
+            except BaseException:  # an interrupt
+                leave(run)
+                raise
 
     def _raise_final(self, ended_by: BaseException | None = None) -> None:
         """Raise the error of the run, once; not if the block raises that very error anyway."""
@@ -388,7 +392,6 @@ class Attempt:
         attempts = self._attempts
         if step is not CALL:
             attempts._open = None
-            attempts._leave()
             attempts._raise_final()
         return self
 
@@ -415,17 +418,21 @@ class Attempt:
         run = attempts._run
         if run is None or attempts._steps is None:
             return self
-        if run.is_tracked:
-            enter_run(run)
-        if run.needs_await:
-            raise RuntimeError(
-                "on_attempt returned an asynchronous context manager, which needs "
-                "`async with attempt:`"
-            )
-        step = attempts._go_on()
-        while step is AWAIT:  # a cancel came, and its hooks cannot be awaited here
-            step = attempts._go_on(True)  # noqa: FBT003
-        return self._entered(step)
+        try:
+            if run.is_tracked:
+                enter_run(run)
+            if run.needs_await:
+                raise RuntimeError(  # noqa: TRY301
+                    "on_attempt returned an asynchronous context manager, which needs "
+                    "`async with attempt:`"
+                )
+            step = attempts._go_on()
+            while step is AWAIT:  # a cancel came, and its hooks cannot be awaited here
+                step = attempts._go_on(True)  # noqa: FBT003
+            return self._entered(step)
+        except BaseException:
+            attempts._leave()
+            raise
 
     def __exit__(
         self,
@@ -451,9 +458,13 @@ class Attempt:
         run = attempts._run
         if run is None or attempts._steps is None:
             return self
-        if run.is_tracked:
-            enter_run(run)
-        return self._entered(await attempts._go_on_async())
+        try:
+            if run.is_tracked:
+                enter_run(run)
+            return self._entered(await attempts._go_on_async())
+        except BaseException:
+            attempts._leave()
+            raise
 
     async def __aexit__(
         self,

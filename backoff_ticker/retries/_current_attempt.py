@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from opcode import opmap
 from threading import get_ident
 
 from . import _tries
@@ -16,6 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
+
+# Before Python 3.13, the last instruction of a frame that is suspended; from then on, the next one.
+_SUSPENDED_AT = {opmap["YIELD_VALUE"], opmap["RESUME"]}
 
 
 def current_attempt() -> CurrentAttempt | None:
@@ -52,9 +56,14 @@ def current_attempt() -> CurrentAttempt | None:
     for thread, frame, attempt in _before[:]:
         if frame in _callers():
             return here or attempt
-        if thread == get_ident():
+        if thread == get_ident() and not _is_suspended(frame):
             _before.clear()
     return here
+
+
+def _is_suspended(frame: FrameType) -> bool:
+    """Whether a frame is that of a coroutine or generator which has not ended."""
+    return frame.f_code.co_code[frame.f_lasti] in _SUSPENDED_AT
 
 
 def _callers() -> Iterator[FrameType]:

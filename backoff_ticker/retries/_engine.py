@@ -92,9 +92,9 @@ def drive(run: Run, error: Exception | None = None) -> Any:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
         if run.is_tracked or run.is_paid or run.ticket is not None:
             try:
-                _close(run)
+                close_run(run)
             except BaseException:  # an interrupt
-                _close(run)
+                close_run(run)
                 raise
     try:
         raised(final)  # type: ignore[arg-type]
@@ -116,20 +116,14 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
         run.error = error = None
         if run.is_tracked or run.is_paid or run.ticket is not None:
             try:
-                _close(run)
+                close_run(run)
             except BaseException:  # an interrupt
-                _close(run)
+                close_run(run)
                 raise
     try:
         raised(final)
     finally:
         final = None
-
-
-def _close(run: Run) -> None:
-    if run.is_tracked:
-        close_run(run)
-    run.refund()
 
 
 @coroutine  # not async: Python would warn of a coroutine that an interrupt kept from its first step
@@ -455,6 +449,9 @@ def _in_managers(
             yield from _inside(run, name, managers, None)
     except Exception as failure:  # noqa: BLE001 - as above
         run.end(run.fail(failure))
+    except GeneratorExit:  # a loop was left before hooks that its next step awaits
+        run.cancel_attempts()
+        raise
 
 
 async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | None) -> Any:
@@ -470,21 +467,29 @@ async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | N
     try:
         answer = await _inside(run, name, others, inner)
     except GeneratorExit as dropped:  # nothing can be awaited
-        close_unawaited(leave(type(dropped), dropped, dropped.__traceback__))
+        close_unawaited(_left(leave, dropped))
         raise
     except BaseException as interrupt:
         run.failing_component = name
-        seen = interrupt.error if isinstance(interrupt, GeneratorExitCarrier) else interrupt
-        await _performed(run, leave(type(seen), seen, seen.__traceback__))
+        await _performed(run, _left(leave, interrupt))
         raise
     run.failing_component = name
     told: Any = run.failure if answer is StopReason.FAILED else answer  # the wait has failed
     ended = run.error_for(told) if isinstance(told, NoResult) else told
-    if isinstance(ended, BaseException):
-        await _performed(run, leave(type(ended), ended, ended.__traceback__))
-    else:
-        await _performed(run, leave(None, None, None))
-    return answer
+    try:
+        await _performed(run, _left(leave, ended if isinstance(ended, BaseException) else None))
+        return answer
+    finally:
+        del answer, told, ended  # a traceback refers to this frame: a reference cycle
+
+
+def _left(leave: Callable[..., object], error: BaseException | None) -> object:
+    """Leave a manager with an error, or without; return its answer."""
+    if isinstance(error, GeneratorExitCarrier):
+        error = error.error
+    if error is None:
+        return leave(None, None, None)
+    return leave(type(error), error, error.__traceback__)
 
 
 def _managed(name: str, manager: object) -> Manager | None:

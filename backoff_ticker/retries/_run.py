@@ -552,8 +552,12 @@ class Run:
     def refund(self) -> None:
         """Give back what an attempt took that was not made, or not told: budget and ticket."""
         if self.is_paid and self.options.budget is not None:
+            try:
+                self.options.budget.release()
+            except Exception:  # of the budget: not asked again; an interrupt comes before
+                self.is_paid = False
+                raise
             self.is_paid = False
-            self.options.budget.release()
         if self.ticket is not None:
             complete(self.options.breaker.release, self.ticket)  # no effect if it was told
             self.ticket = None
@@ -564,6 +568,7 @@ class Run:
         A context may keep an attempt, and with it the run, for a long time. So the run drops
         everything else.
         """
+        self.refund()  # if an interrupt has prevented it
         self.result = self.current = self.outer = self.operation = None
         self.args, self.kwargs = (), NO_KWARGS
         self.cancel_attempts()

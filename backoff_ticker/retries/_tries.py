@@ -38,8 +38,7 @@ def retried(  # noqa: C901 - of the function inside
             if starts_early or settings.overrides:
                 return drive(Run(options.under_settings(), name, function, args, kwargs))
             began = options.start_of_limits()
-            first = [options, name, function, args, kwargs, 1, began]
-            outer = shown_here()
+            first = [shown_here(), options, name, function, args, kwargs, 1, began]
         elif limits_time:
             began = options.start_of_limits()
         attempts = 1
@@ -68,11 +67,9 @@ def retried(  # noqa: C901 - of the function inside
             error = None  # its traceback refers to this frame
             if first is not None:
                 try:
-                    show(outer)
-                    if first[-1] is not began:  # somebody has asked: the run was made
-                        leave_first(first, outer)
+                    leave_first(first)
                 except BaseException:  # an interrupt
-                    leave_first(first, outer)
+                    leave_first(first)
                     raise
 
     return call
@@ -92,8 +89,7 @@ def retried_async(  # noqa: C901 - as above
                 run = Run(options.under_settings(), name, function, args, kwargs)
                 return await drive_async(run)
             began = options.start_of_limits()
-            first = [options, name, function, args, kwargs, 1, began]
-            outer = shown_here()
+            first = [shown_here(), options, name, function, args, kwargs, 1, began]
         elif limits_time:
             began = options.start_of_limits()
         attempts = 1
@@ -124,9 +120,9 @@ def retried_async(  # noqa: C901 - as above
             error = None  # its traceback refers to this frame
             if first is not None:
                 try:
-                    leave_first(first, outer)
+                    leave_first(first)
                 except BaseException:  # an interrupt
-                    leave_first(first, outer)
+                    leave_first(first)
                     raise
 
     return call

@@ -22,6 +22,7 @@ from backoff_ticker import (
     ZeroBackOff,
     attempts,
 )
+from tests.helpers import collect_garbage
 from tests.retries.faces import in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
@@ -515,6 +516,27 @@ def test_who_leaves_after_a_failed_block_is_told_of_no_retry(face, clock):
             break
     assert told == []
     assert (run.outcome.attempts, run.outcome.delay) == (1, 5.0)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize(("hook", "fails"), [("on_success", False), ("on_give_up", True)])
+def test_who_leaves_before_the_last_hooks_are_awaited_ends_the_token(clock, hook, fails):
+    tokens = []
+
+    async def told(_):
+        await asyncio.sleep(0)
+
+    async def main():
+        async for attempt in attempts(ZeroBackOff(), max_attempts=1, **{hook: told}):
+            with attempt:
+                tokens.append(attempt.token)
+                if fails:
+                    raise OSError
+            break
+
+    in_loop(main())
+    collect_garbage()
+    assert tokens[0].cancelled
 
 
 def test_a_cancel_before_a_plain_block_is_raised_though_a_hook_is_awaitable(clock):

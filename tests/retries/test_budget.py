@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,11 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.waiting import FREE, acquire, claim_of
-from tests.helpers import PATIENCE, collect_garbage, in_thread
+from tests.helpers import PATIENCE, attempts_tracked, collect_garbage, in_thread
 from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
-from tests.stress.places import InterruptAt, each_place
+from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
@@ -455,3 +456,40 @@ def test_what_is_put_back_never_exceeds_the_maximum():
     budget.release(0.25)
     budget.release()
     assert budget.tokens == 2
+
+
+def called(**options: Any) -> None:
+    retry_call(Script(OSError), ZeroBackOff(), **options)
+
+
+def looped(**options: Any) -> None:
+    for attempt in attempts(ZeroBackOff(), **options):
+        with attempt:
+            raise OSError
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of loops
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("way", [called, looped])
+def test_an_interrupt_anywhere_leaves_no_retry_paid_that_was_not_made(
+    way: Any, tracked: bool
+) -> None:
+    lost: set[str] = set()
+
+    def run(interrupt: InterruptAt) -> None:
+        budget, token = RetryBudget(5), CancellationToken()
+        try:
+            with interrupt:
+                way(budget=budget, token=token, on_retry=lambda _: token.cancel())
+        except (Interrupted, Cancelled):
+            pass
+        interrupt.forget()
+        collect_garbage()  # a loop that was left
+        if budget.tokens < 5:
+            lost.add(str(interrupt.where).split(":")[0])
+
+    with attempts_tracked() if tracked else nullcontext():
+        context, is_loop = contextvars.copy_context(), way is looped
+        assert context.run(each_place, run, all_of_them=not is_loop) > 50
+    # As a block is left, an interrupt can come before the first instruction that could heed it.
+    assert lost <= ({"Attempts._leave"} if is_loop and tracked else set())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import sys
 import threading
+import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +34,7 @@ from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, attempts_tracked, collect_garbage, in_thread
+from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at
@@ -482,6 +486,78 @@ def test_the_token_of_a_run_that_has_ended_is_cancelled(clock: VirtualClock) -> 
     assert retry_call(here).token.cancelled
 
 
+@pytest.mark.parametrize("asks", [False, True])
+@on_faces("call", "decorator", "async call")
+def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(
+    face: Any, asks: bool
+) -> None:
+    contexts: list[contextvars.Context] = []
+
+    def operation() -> int:
+        contexts.append(contextvars.copy_context())
+        if asks:
+            assert not here().token.cancelled
+        return 7
+
+    script = Script(operation)
+    known = weakref.ref(script)
+    face.run(script)
+    del script
+    collect_garbage()
+    assert known() is None
+    attempt = contexts[0].run(here)
+    assert (attempt.number, attempt.token.cancelled) == (1, True)
+    assert attempt.name.endswith(".operation")
+    assert contexts[0].run(here) is attempt
+
+
+def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive() -> None:
+    class Rule:
+        def __call__(self, _: Exception) -> bool:
+            return True
+
+    rules = [Rule() for _ in range(3)]
+    known = [weakref.ref(rule) for rule in rules]
+    context = contextvars.copy_context()
+    while rules:
+        context = context.run(retry_call, contextvars.copy_context, on=rules.pop(0))
+    collect_garbage()
+    assert [rule() is None for rule in known] == [True, True, False]
+
+
+@pytest.mark.parametrize("asks_first", [False, True])
+def test_a_thread_that_asks_as_the_attempt_ends_gets_a_token_that_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch, asks_first: bool
+) -> None:
+    contexts: list[contextvars.Context] = []
+
+    @types.coroutine
+    def operation() -> Any:
+        contexts.append(contextvars.copy_context())
+        yield
+
+    def begin() -> Any:
+        context, called = contextvars.Context(), retry_call_async(operation)
+        context.run(called.send, None)
+
+        def ask() -> CancellationToken:
+            return contexts[-1].copy().run(here).token
+
+        def end() -> None:
+            with pytest.raises(StopIteration):
+                context.run(called.send, None)
+
+        return (ask, end) if asks_first else (end, ask)
+
+    number = 0
+    for outcomes in each_interleaving(begin, monkeypatch):
+        number += 1
+        token: Any = outcomes[not asks_first]
+        assert token.cancelled
+        assert contexts.pop().run(here).token is token
+    assert number > 20
+
+
 @on_faces("loop", "async loop")
 def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face: Any) -> None:
     seen: list[CancellationToken] = []
@@ -524,6 +600,82 @@ def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock: Vir
 
     retry_call(operation)
     assert current_attempt() is None
+
+
+class Suspended(contextlib.AbstractAsyncContextManager[None]):
+    """Is never entered to its end."""
+
+    async def __aenter__(self) -> None:
+        await asyncio.Event().wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        raise AssertionError
+
+
+class Interrupting(contextlib.AbstractContextManager[None]):
+    """Is interrupted as it is entered."""
+
+    def __enter__(self) -> None:
+        raise KeyboardInterrupt
+
+    def __exit__(self, *_: object) -> None:
+        raise AssertionError
+
+
+def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock: VirtualClock) -> None:
+    async def awaited(made: Any) -> None:
+        async for attempt in attempts(on_attempt=lambda _: made()):
+            async with attempt:
+                pass
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await awaited(Suspended)
+        assert current_attempt() is None
+        with pytest.raises(KeyboardInterrupt):
+            await awaited(Interrupting)
+        assert current_attempt() is None
+        with pytest.raises(RuntimeError, match="needs `async with"):
+            async for attempt in attempts(on_attempt=lambda _: Suspended()):
+                with attempt:
+                    pass
+        assert current_attempt() is None
+
+    in_loop(main())
+    with pytest.raises(KeyboardInterrupt):
+        for attempt in attempts(on_attempt=lambda _: Interrupting()):
+            with attempt:
+                pass
+    assert current_attempt() is None
+
+
+@pytest.mark.parametrize("options", [{}, {"on_attempt": bool}], ids=["first try", "run"])
+def test_a_generator_may_be_left_after_the_attempt_that_has_entered_it_or_in_another(
+    clock: VirtualClock, options: Any
+) -> None:
+    def entered() -> Any:
+        for attempt in attempts(ZeroBackOff()):
+            with attempt:
+                yield 1
+
+    def enter() -> Any:
+        rows = entered()
+        next(rows)
+        return rows
+
+    async def enter_in_loop() -> Any:
+        return enter()
+
+    async def main() -> None:
+        (await retry_call_async(enter_in_loop, **options)).close()
+        assert current_attempt() is None
+        retry_call(enter, **options).close()
+        assert current_attempt() is None
+        retry_call(enter().close, **options)
+        assert current_attempt() is None
+
+    in_loop(main())
 
 
 # Hedges
@@ -611,8 +763,13 @@ def operation():
     seen.append(current.number)
     if current.number < 3:
         raise OSError
+async def other():
+    assert backoff_ticker.current_attempt() is None
 async def coroutine():
     await asyncio.sleep(0)
+    first = backoff_ticker.current_attempt()
+    await asyncio.create_task(other(), context=contextvars.Context())
+    assert backoff_ticker.current_attempt() is first
     operation()
 def loop():
     for attempt in attempts(ZeroBackOff(), on=OSError):

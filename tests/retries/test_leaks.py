@@ -149,6 +149,25 @@ def test_no_error_outlives_a_run_with_everything(run: Any) -> None:
     assert outcomes == [1, 2, 3]
 
 
+@CALLS
+def test_no_error_outlives_a_run_whose_hooks_return_managers(run: Any) -> None:
+    def managed(_: Any) -> Any:
+        return nullcontext()
+
+    class Failing(nullcontext[None]):
+        def __exit__(self, *_: object) -> None:
+            fail()
+
+    def failing(_: Any) -> Any:
+        return Failing()
+
+    for name in ("on_attempt", "on_retry", "on_give_up"):
+        for hooks in ([managed], [managed, managed], [failing], [managed, failing, managed]):
+            Failure.made.clear()
+            assert not any(alive(run, max_attempts=3, **{name: hooks})), (name, hooks)
+            assert Failure.made
+
+
 class FailingPolicy(ConstantBackOff):
     """Fails when it is asked."""
 

@@ -20,6 +20,7 @@ from backoff_ticker import (
     retry_call,
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
@@ -285,6 +286,21 @@ def test_a_loop_knows_how_it_ended(clock: Any, error: Any, reason: Any) -> None:
     except (OSError, KeyError, KeyboardInterrupt, SystemExit):
         pass
     assert run.outcome.reason is reason
+
+
+@pytest.mark.parametrize("error", [OSError(), KeyboardInterrupt()], ids=repr)
+def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def begin() -> Any:
+        run = attempts(max_attempts=1, clock=SetClock())
+        attempt = next(iter(run))
+        attempt.__enter__()
+        return lambda: run.outcome, lambda: attempt.__exit__(type(error), error, None)
+
+    for outcome, swallowed in each_interleaving(begin, monkeypatch):
+        assert isinstance(outcome, Outcome)
+        assert (outcome.succeeded, outcome.elapsed, swallowed) == (False, 0, False)
 
 
 def test_a_loop_that_a_policy_ends_has_failed(clock: Any) -> None:

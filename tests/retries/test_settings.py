@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from typing import TYPE_CHECKING, Any
@@ -159,6 +160,22 @@ def test_a_run_that_has_begun_goes_on(face: Any) -> None:
     for change in reversed(changes):
         change.__exit__()
     assert (script.times, is_active()) == ([0, 5, 10], True)
+
+
+def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face: Any) -> None:
+    with contextlib.ExitStack() as changes:
+        cancelled, called = CancellationToken(), Recorded()
+        cancelled.cancel()
+
+        def first() -> type[OSError]:
+            changes.enter_context(set_active(False))
+            changes.enter_context(set_default_token(cancelled))
+            changes.enter_context(set_default_hooks(**dict.fromkeys(HOOKS, called)))
+            return OSError
+
+        script = Script(first, 7)
+        assert face.run(script, ConstantBackOff(5)) == 7
+        assert (script.times, called.calls) == ([0, 5], [])
 
 
 def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(
