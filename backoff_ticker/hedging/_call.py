@@ -55,13 +55,12 @@ class Attempt:
 
     Attributes:
         job: Its task, or its future in a pool; None: there is none, or its end was told.
-        token: Cancelled when the attempt has ended, and when the call has; None: nobody sees it.
+        token: Cancelled when the attempt has ended, and when the call has.
         is_begun: Whether it is, or was, made; None: that is not decided.
         result: What the operation returned.
     """
 
     def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
-        is_seen = run.is_tracked or not run.awaits
         self._run = run
         self._operation = operation
         self._ended = ended
@@ -71,7 +70,7 @@ class Attempt:
         self._error: Any = None
         self.is_begun: bool | None = None
         self.job: Any = None
-        self.token: CancellationToken | None = token_of_attempts(run) if is_seen else None
+        self.token: CancellationToken = token_of_attempts(run)
         self.result: Any = None
 
     async def make(self) -> None:
@@ -79,8 +78,7 @@ class Attempt:
         if not self._take(begins=True):
             return
         try:
-            if self.token is not None:
-                show_attempt(self._run, self._number, self.token)
+            show_attempt(self._run, self._number, self.token)
             if self._asks_budget:
                 await self._pay()
             # Not raised: a coroutine cannot raise the StopIteration of an operation.
@@ -108,9 +106,8 @@ class Attempt:
     async def _call(self) -> Exception | None:
         """Call the operation and keep its result; return its error."""
         run = self._run
-        token = run.token if self.token is None else self.token
         # Right before the call: later than that, nothing can prevent it.
-        if token is not None and self._number > 1 and token.cancelled:
+        if self._number > 1 and self.token.cancelled:
             return NotMade(StopReason.CANCELLED)
         self._is_paid = False
         try:
@@ -144,7 +141,7 @@ class Attempt:
 
     def ends_as_told(self, error: BaseException | None) -> bool:
         """Whether ``error`` says that the token of this attempt was cancelled."""
-        return isinstance(error, Cancelled) and self.token is not None and self.token.cancelled
+        return isinstance(error, Cancelled) and self.token.cancelled
 
     def tell(self, error: BaseException | None = None) -> None:
         """Tell the caller that it has ended, by ``error`` if that is given; may be repeated."""
@@ -324,8 +321,7 @@ class HedgedCall(Hedging):
 
     def forget(self, attempt: Attempt) -> bool:
         """Note that the end of an attempt was handled; False: it was before."""
-        if attempt.token is not None:
-            attempt.token.cancel()
+        attempt.token.cancel()
         return self.running.pop(attempt, self) is None
 
     def _drop(self, attempt: Attempt) -> None:
