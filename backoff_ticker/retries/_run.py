@@ -10,6 +10,7 @@ from .._errors import (
     BackoffTickerError,
     Cancelled,
     CircuitOpen,
+    CircuitState,
     DeadlineExceeded,
     Permanent,
     RejectedResult,
@@ -254,8 +255,7 @@ class Run(_Rare):
 
     def parse_answer(self, answer: object) -> Any:
         """Return what the awaited answer of ``on`` says of the last failure."""
-        demand = self.options.parse_answer(answer)
-        return None if demand is None else self._noted(demand)
+        return self._noted(self.options.parse_answer(answer))
 
     def after_budget(self) -> StopReason | None:
         """Decide what follows an attempt, after ``ask_budget()``, which may have taken long."""
@@ -366,8 +366,7 @@ class Run(_Rare):
         if self.options.is_off:
             return StopReason.NOT_RETRIED
         self.failing_component = "on"
-        demand = self.options.classify(error, was_cut=was_cut)
-        return None if demand is None else self._noted(demand)
+        return self._noted(self.options.classify(error, was_cut=was_cut))
 
     def _noted(self, demand: Demand) -> Demand:
         """Return what ``on`` demands for ``error``; store the error that a marker carries."""
@@ -381,6 +380,9 @@ class Run(_Rare):
             return StopReason.CANCELLED
         elif isinstance(demand, Awaiting):
             self._require_coroutine(demand)
+        elif isinstance(error, CircuitOpen) and demand is not StopReason.NOT_RETRIED:
+            is_for_ever = error.seconds is None and error.state is CircuitState.OPEN
+            return StopReason.CIRCUIT_OPEN if is_for_ever else demand
         return demand
 
     def _require_coroutine(self, awaiting: Awaiting) -> None:
