@@ -31,7 +31,9 @@ def current_attempt() -> CurrentAttempt | None:
     ``asyncio.to_thread()`` see it; a thread that an attempt starts sees it only if it runs in a
     copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
 
-    Retries show their attempts once it was imported, because that makes each call slower.
+    Retries show their attempts once it was imported, because that makes each call slower. If the
+    first import comes inside an attempt, the code that this attempt calls sees it all the same, but
+    no other attempt that has begun before.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
@@ -81,7 +83,7 @@ def _loop_in(frame: FrameType) -> Attempts | None:
     """Return the loop whose block runs in a frame."""
     for each in frame.f_locals.values():
         if each.__class__ is Attempt and each._is_entered and each._attempts._open is each:
-            return each._attempts  # type: ignore[no-any-return]
+            return each._attempts
     return None
 
 
