@@ -58,6 +58,7 @@ class Attempt:
         token: Cancelled when the attempt has ended, and when the call has.
         is_begun: Whether it is, or was, made; None: that is not decided.
         result: What the operation returned.
+        is_late: Whether a thread returned it after ``token`` was cancelled: perhaps just as told.
     """
 
     def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
@@ -72,6 +73,7 @@ class Attempt:
         self.job: Any = None
         self.token: CancellationToken = token_of_attempts(run)
         self.result: Any = None
+        self.is_late: bool = False
 
     async def make(self) -> None:
         """Make the attempt, unless it was withdrawn, and keep how it ended."""
@@ -122,6 +124,7 @@ class Attempt:
             instead = "use await hedge_call_async()"
             return Permanent(coroutine_returned(run.name, result, instead))
         self.result = result
+        self.is_late = self.token.cancelled and not run.awaits
         return None
 
     async def _call_through(self, breaker: Any) -> Exception | None:
@@ -254,8 +257,9 @@ class HedgedCall(Hedging):
         run = self.run
         error = attempt.take_error()
         try:
-            # To end as told is no failure.
-            reason = self.limit_reached() if attempt.ends_as_told(error) else None
+            # To end as told is neither a failure nor a success.
+            ends_as_told = attempt.is_late or attempt.ends_as_told(error)
+            reason = self.limit_reached() if ends_as_told else None
             self.forget(attempt)
             if reason is not None:
                 return reason
@@ -290,7 +294,7 @@ class HedgedCall(Hedging):
             self.dismiss()
         while not came and (len(ended) or (awaits and self.running)):
             attempt = await ended.receive_async() if awaits else ended.receive_nowait()
-            if self.forget(attempt) and attempt.take_error() is None:
+            if self.forget(attempt) and attempt.take_error() is None and not attempt.is_late:
                 came = await self._accepts(attempt.result)
         return came
 
