@@ -18,7 +18,7 @@ each probe has its own, and neither is used again after a change.
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nextafter
 
 from .. import _process
 from .._errors import CircuitState
@@ -134,7 +134,11 @@ class Open(Circuit):
 
     def seconds_left(self, rules: Rules, now: float) -> float | None:  # noqa: ARG002
         until = now if self.until is None else self.until
-        return None if until == inf else max(0.0, until - now)
+        if until == inf:
+            return None
+        left = max(0.0, until - now)
+        # Rounded up: who waits so long, on a virtual clock to the bit, must not come too early.
+        return left if now + left >= until else nextafter(left, inf)
 
 
 class HalfOpen(Circuit):

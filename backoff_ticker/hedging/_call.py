@@ -48,10 +48,12 @@ class Attempt:
     """One attempt, where it is made and for the caller.
 
     It refers to no frame of the caller, which may return before an attempt in a thread ends.
+
+    Attributes:
+        is_late: Whether a thread returned it after ``token`` was cancelled: perhaps just as told.
     """
 
     def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
-        is_seen = run.is_tracked or not run.awaits
         self._run = run
         self._operation = operation
         self._ended = ended
@@ -61,17 +63,17 @@ class Attempt:
         self._error: Any = None
         self.is_begun: bool | None = None  # None: whether it is made is not decided
         self.job: Any = None  # its task, or its future in a pool, until its end was told
-        # Cancelled when the attempt has ended, and when the call has; None: nobody sees it.
-        self.token: CancellationToken | None = token_of_attempts(run) if is_seen else None
+        # Cancelled when the attempt has ended, and when the call has.
+        self.token: CancellationToken = token_of_attempts(run)
         self.result: Any = None
+        self.is_late: bool = False
 
     async def make(self) -> None:
         """Make the attempt, unless it was withdrawn, and keep how it ended."""
         if not self._take(begins=True):
             return
         try:
-            if self.token is not None:
-                show_attempt(self._run, self._number, self.token)
+            show_attempt(self._run, self._number, self.token)
             if self._asks_budget:
                 await self._pay()
             # Not raised: a coroutine cannot raise the StopIteration of an operation.
@@ -97,9 +99,8 @@ class Attempt:
     async def _call(self) -> Exception | None:
         """Call the operation and keep its result; return its error."""
         run = self._run
-        token = run.token if self.token is None else self.token
         # Right before the call: later than that, nothing can prevent it.
-        if token is not None and self._number > 1 and token.cancelled:
+        if self._number > 1 and self.token.cancelled:
             return NotMade(StopReason.CANCELLED)
         self._is_paid = False
         try:
@@ -114,6 +115,7 @@ class Attempt:
             wrong = coroutine_returned(run.name, result, "use await hedge_call_async()")
             return Permanent(wrong)
         self.result = result
+        self.is_late = self.token.cancelled and not run.awaits
         return None
 
     async def _call_through(self, breaker: Any) -> Exception | None:
@@ -133,7 +135,7 @@ class Attempt:
 
     def ends_as_told(self, error: BaseException | None) -> bool:
         """Whether ``error`` says that the token of this attempt was cancelled."""
-        return isinstance(error, Cancelled) and self.token is not None and self.token.cancelled
+        return isinstance(error, Cancelled) and self.token.cancelled
 
     def tell(self, error: BaseException | None = None) -> None:
         """Tell the caller that it has ended, by ``error`` if that is given."""
@@ -242,8 +244,9 @@ class HedgedCall(Hedging):
         run = self.run
         error = attempt.take_error()
         try:
-            # To end as told is no failure.
-            reason = self.limit_reached() if attempt.ends_as_told(error) else None
+            # To end as told is neither a failure nor a success.
+            ends_as_told = attempt.is_late or attempt.ends_as_told(error)
+            reason = self.limit_reached() if ends_as_told else None
             self.forget(attempt)
             if reason is not None:
                 return reason
@@ -278,7 +281,7 @@ class HedgedCall(Hedging):
             self.dismiss()
         while not came and (len(ended) or (awaits and self.running)):
             attempt = await ended.receive_async() if awaits else ended.receive_nowait()
-            if self.forget(attempt) and attempt.take_error() is None:
+            if self.forget(attempt) and attempt.take_error() is None and not attempt.is_late:
                 came = await self._accepts(attempt.result)
         return came
 
@@ -308,8 +311,7 @@ class HedgedCall(Hedging):
 
     def forget(self, attempt: Attempt) -> bool:
         """Note that the end of an attempt was handled; False: it was handled before."""
-        if attempt.token is not None:
-            attempt.token.cancel()
+        attempt.token.cancel()
         return self.running.pop(attempt, self) is None
 
     def _drop(self, attempt: Attempt) -> None:

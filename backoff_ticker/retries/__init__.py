@@ -12,11 +12,11 @@ Files, each of which imports only from those above it:
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
   attempt of a coroutine, the wait between two attempts.
-- ``_attempt_context``, ``_current_attempt``: which attempt runs here; runs keep track of it once
-  the latter is imported.
+- ``_attempt_context``: which attempt runs here.
 - ``_engine``: the one way through attempts, hooks, decisions and waits, in their order.
 - ``_tries``: the cheap first try of a function.
 - ``_call``, ``_generators``, ``_decorator``, ``_retry_with``, ``_attempts``: the public functions.
+- ``_current_attempt``: one more; runs keep track of their attempts once it is imported.
 
 Hedged calls, in a folder of their own, use the options, runs and final errors of this one.
 

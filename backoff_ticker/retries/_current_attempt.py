@@ -7,7 +7,7 @@ from opcode import opmap
 from threading import get_ident
 
 from . import _tries
-from ._attempt_context import CurrentAttempt, attempt_here
+from ._attempt_context import CurrentAttempt, attempt_here, enter_run, show_next_attempt
 from ._attempts import Attempt
 from ._engine import perform
 from ._run import Run
@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
+
+    from ._attempts import Attempts
 
 # Before Python 3.13, the last instruction of a frame that is suspended; from then on, the next one.
 _SUSPENDED_AT = {opmap["YIELD_VALUE"], opmap["RESUME"]}
@@ -33,7 +35,9 @@ def current_attempt() -> CurrentAttempt | None:
     ``asyncio.to_thread()`` see it; a thread that an attempt starts sees it only if it runs in a
     copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
 
-    Retries show their attempts once it was imported, because that makes each call slower.
+    Retries show their attempts once it was imported, because that makes each call slower. If the
+    first import comes inside an attempt, the code that this attempt calls sees it all the same, but
+    no other attempt that has begun before.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
@@ -74,27 +78,45 @@ def _callers() -> Iterator[FrameType]:
 
 
 def _run_in(frame: FrameType) -> Run | None:
-    """Return the run of which an attempt is made in a frame."""
+    """Return the run of a function of which an attempt is made in a frame."""
     code, values = frame.f_code, frame.f_locals
     if code is perform.__code__:
         return values["run"]  # type: ignore[no-any-return]
     if code.co_filename == _tries.__file__ and code.co_name == "call":
         names = ("options", "name", "function", "args", "kwargs", "attempts", "began")
         return Run(*map(values.get, names))  # type: ignore[arg-type]
-    for each in values.values():
-        if each.__class__ is Attempt and each._is_entered and each._attempts._open is each:
-            return each._attempts._run or each._attempts._new_run(each._attempts._began)
     return None
+
+
+def _loop_in(frame: FrameType) -> Attempts | None:
+    """Return the loop whose block runs in a frame."""
+    for each in frame.f_locals.values():
+        if each.__class__ is Attempt and each._is_entered and each._attempts._open is each:
+            return each._attempts
+    return None
+
+
+def _attempt_before() -> list[tuple[int, FrameType, CurrentAttempt]]:
+    """Return the innermost attempt that began before this import, with its frame, if any.
+
+    The attempt of a loop is shown at once, as its block takes back what is shown; that of a
+    function is this one as long as its frame runs.
+    """
+    for frame in _callers():
+        run, loop = _run_in(frame), _loop_in(frame)
+        if run is not None:
+            run.is_tracked = True  # so the next ones are shown
+            return [(get_ident(), frame, CurrentAttempt(run, run.attempts))]
+        if loop is not None:
+            run = loop._run or loop._new_run(loop._began)
+            run.is_tracked = True
+            enter_run(run)
+            show_next_attempt(run)
+            return []
+    return []
 
 
 settings.track_attempts()
 
-# The first import may come from inside of an attempt that nothing shows. So it is looked for then,
-# and is this one as long as its frame runs.
-_before = [
-    (get_ident(), frame, CurrentAttempt(run, run.attempts))
-    for frame in _callers()
-    if (run := _run_in(frame)) is not None
-][:1]
-for *_, first in _before:
-    first._run.is_tracked = True  # so the next ones are shown
+# The first import may come from inside of an attempt that nothing shows.
+_before = _attempt_before()

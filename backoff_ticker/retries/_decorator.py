@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
+from types import UnionType
 from weakref import ref
 
 from .._operation import kind_of, name_of
@@ -198,7 +199,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     given = backoff
     if given is None or is_policy(given):
         return DecoratorWithOptions(checked_options("retry()", given, options))
-    kinds = given if isinstance(given, tuple) else (given,)
+    kinds = given.__args__ if isinstance(given, UnionType) else given
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(
             f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"

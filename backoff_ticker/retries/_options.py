@@ -10,7 +10,6 @@ from .._errors import (
     BackoffTickerError,
     Cancelled,
     CircuitOpen,
-    CircuitState,
     DeadlineExceeded,
     RetryAfter,
 )
@@ -250,7 +249,7 @@ class Options:
             if getattr(self, name) is not OPTIONS[name].default:
                 raise TypeError(f"{self._what} cannot use {name} with a generator")
 
-    def classify(  # noqa: C901, PLR0911 - one for each rule
+    def classify(  # noqa: PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False
     ) -> Demand:
         """Return whether, and when, an error is retried, apart from all limits.
@@ -270,13 +269,12 @@ class Options:
                 return StopReason.PERMANENT
             if isinstance(error, RetryAfter):
                 return self._clamped(error.seconds)
-            if isinstance(error, CircuitOpen):
-                is_ours = self.breaker is not None and error.breaker is self.breaker
-                may_retry = is_ours or types is None or isinstance(error, types)
-                if may_retry and error.seconds is None and error.state is CircuitState.OPEN:
-                    return StopReason.CIRCUIT_OPEN
-                if is_ours:
-                    return None
+            if (
+                isinstance(error, CircuitOpen)
+                and self.breaker is not None
+                and error.breaker is self.breaker
+            ):
+                return None
             if (
                 isinstance(error, Cancelled)
                 and not isinstance(error, DeadlineExceeded)

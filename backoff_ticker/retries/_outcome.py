@@ -37,7 +37,7 @@ class StopReason(enum.StrEnum):
     MAX_ELAPSED_TIME = "max_elapsed_time"
     """``max_elapsed_time`` passed, or would have passed before the next attempt."""
     CIRCUIT_OPEN = "circuit_open"
-    """The circuit of ``breaker`` is open for longer than a limit allows, or until a reset."""
+    """A circuit is open until a reset, or for longer than ``timeout`` or ``no_wait()`` allows."""
     CANCELLED = "cancelled"
     """A token was cancelled, or its deadline passed."""
     BUDGET = "budget"

@@ -10,6 +10,7 @@ from .._errors import (
     BackoffTickerError,
     Cancelled,
     CircuitOpen,
+    CircuitState,
     DeadlineExceeded,
     Permanent,
     RejectedResult,
@@ -345,6 +346,9 @@ class Run:
             return StopReason.CANCELLED
         elif isinstance(demand, Awaiting):
             self._require_coroutine(demand)
+        elif isinstance(error, CircuitOpen) and demand is not StopReason.NOT_RETRIED:
+            is_for_ever = error.seconds is None and error.state is CircuitState.OPEN
+            return StopReason.CIRCUIT_OPEN if is_for_ever else demand
         return demand
 
     def _require_coroutine(self, awaiting: Awaiting) -> None:

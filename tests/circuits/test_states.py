@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from backoff_ticker import CircuitState
 from backoff_ticker.circuits._states import (
@@ -220,3 +220,12 @@ def test_any_time_will_do(now: float) -> None:
     threshold = LastSeconds(1.0, 0.001, 2)
     history = threshold.recorded(threshold.recorded((), True, now), True, now)
     assert threshold.is_reached(history)
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9))
+@example(7.705, 25.132)
+def test_who_waits_as_long_as_it_says_finds_it_half_open(now: float, until: float) -> None:
+    rules = Rules(InARow(1), 1, 1)
+    left = Open(until).seconds_left(rules, now)
+    assert left is not None
+    assert Open(until).state_at(now + left) is CircuitState.HALF_OPEN

@@ -176,6 +176,29 @@ def test_an_attempt_that_ends_as_its_token_says_has_not_failed(clock: VirtualClo
         assert caught.value.__cause__ is last
 
 
+@pytest.mark.parametrize("ends", ["timeout", "token"])
+def test_an_attempt_that_returns_as_its_token_says_has_not_succeeded(
+    clock: VirtualClock, ends: str
+) -> None:
+    for _ in range(20):
+        token = CancellationToken()
+        at(clock, now() + 15, token.cancel)
+        options: dict[str, Any] = {"timeout": 15} if ends == "timeout" else {"token": token}
+        with pytest.raises(Cancelled):
+            hedge_call(lambda: own_token().wait(100), TEN, **options)
+
+
+def test_an_attempt_that_returns_as_its_token_says_counts_if_that_does_not_end_the_call() -> None:
+    def cancels() -> int:
+        own_token().cancel("mine")
+        return 7
+
+    assert hedge_call(cancels, TEN) == 7
+    token = CancellationToken()
+    token.cancel()
+    assert hedge_call(own_token, TEN, token=token).cancelled
+
+
 def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:
     def cancels() -> None:
         own_token().cancel("mine")

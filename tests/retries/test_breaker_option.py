@@ -127,6 +127,26 @@ def test_a_circuit_that_is_open_until_a_reset_ends_the_run(face: Any) -> None:
     assert (script.count, now()) == (0, 0)
 
 
+@pytest.mark.parametrize("on", [OSError, {OSError: True}, lambda error: isinstance(error, OSError)])
+def test_an_inner_circuit_that_on_does_not_name_passes(face: Any, on: Any) -> None:
+    breaker = breaking()
+    breaker.open()
+    given_up = Recorded()
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(lambda: breaker.allow()), ZeroBackOff(), on=on, on_give_up=given_up)
+    assert not given_up.calls
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("on", [None, {CircuitOpen: True}, lambda error: True])
+def test_an_inner_circuit_that_is_open_until_a_reset_ends_the_run(face: Any, on: Any) -> None:
+    breaker = breaking()
+    breaker.open()
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(lambda: breaker.allow()), ZeroBackOff(), on=on)
+    assert "open until a reset" in caught.value.__notes__[0]
+
+
 @BOTH
 def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face: Any) -> None:
     breaker = opened(0)

@@ -786,3 +786,36 @@ seen.append(len(_current_attempt._before))
 print(json.dumps(seen))
 """
     assert run(script) == [True, None, 1, True, None, 2, True, None, 3, None, 0]
+
+
+def test_who_first_asks_in_a_loop_is_told_of_no_attempt_after_its_block() -> None:
+    script = """
+import backoff_ticker
+from backoff_ticker import ZeroBackOff, attempts
+seen = []
+def look():
+    current = backoff_ticker.current_attempt()
+    seen.append(current and current.number)
+for attempt in attempts(ZeroBackOff(), on=OSError):
+    with attempt:
+        look()
+        if attempt.number == 1:
+            raise OSError
+    look()
+look()
+print(json.dumps(seen))
+"""
+    assert run(script) == [1, None, 2, None, None]
+
+
+def test_who_first_asks_in_a_task_of_a_hedged_call_is_told_too() -> None:
+    script = """
+import asyncio
+import backoff_ticker
+from backoff_ticker import ConstantBackOff, hedge_call_async
+async def operation():
+    await asyncio.sleep(0)
+    return backoff_ticker.current_attempt().number
+print(json.dumps(asyncio.run(hedge_call_async(operation, ConstantBackOff(60)))))
+"""
+    assert run(script) == 1

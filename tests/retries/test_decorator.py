@@ -320,7 +320,9 @@ def test_bare_it_decorates_class_and_static_methods():
     assert Client().parse("7") == 7
 
 
-@pytest.mark.parametrize("wrong", [OSError, (OSError, ValueError), (OSError,)])
+@pytest.mark.parametrize(
+    "wrong", [OSError, (OSError, ValueError), (OSError,), OSError | ValueError]
+)
 def test_what_is_retried_is_not_taken_for_a_policy(wrong):
     with pytest.raises(TypeError, match=r"retry\(on=...\)"):
         retry(wrong)
