@@ -107,11 +107,14 @@ class InterruptAt:
             self._before[frame] = event
         elif event == "opcode":
             before, at = self._before.get(frame, ""), self._at.get(frame, -1)
-            now = self._before[frame] = _instruction(frame).opname
+            now = _instruction(frame)
+            self._before[frame] = now.opname
             self._at[frame] = frame.f_lasti
             if before in _CALLS:
-                # The call of a coroutine function makes a coroutine, and enters nothing.
-                if now not in ("GET_AWAITABLE", "GET_YIELD_FROM_ITER"):
+                # The call of a coroutine function makes a coroutine, and enters nothing. In Python
+                # 3.15, `yield from` is a GET_ITER with an argument.
+                awaits = now.opname in ("GET_AWAITABLE", "GET_YIELD_FROM_ITER")
+                if not awaits and (now.opname != "GET_ITER" or not now.arg):
                     self._pass(frame)
             elif frame.f_lasti <= at and "JUMP_BACKWARD" in before and "NO_INT" not in before:
                 self._pass(frame)
