@@ -193,7 +193,7 @@ class Attempts(Generic[Options_co]):
         """Note how an attempt has ended; return the next ``Marker``, if that takes a run."""
         options, run = self._options, self._run
         if isinstance(error, Exception):
-            if run is None and options.may_try_again(error, self._made):
+            if run is None and options.token is None and options.may_try_again(error, self._made):
                 self._error = error
                 return None
             self._steps = perform(run or self._new_run(self._began), error)

@@ -311,7 +311,8 @@ class Options:
     def may_try_again(self, error: Exception, attempts: int) -> bool:
         """Whether an attempt follows a failure at once, as it did for errors of this class before.
 
-        Nothing but the class decides then: there is no wait, limit, hook, budget or token.
+        Nothing but the class decides then: there is no wait, limit, hook or budget. The caller
+        looks at the token.
         """
         if error.__class__ not in self.retried and self._on_types is not None:
             self.classify(error)
@@ -321,7 +322,7 @@ class Options:
             return False
         if self.most_at_once is None:
             is_plain = self.budget is None and not (
-                self.limits_time or self.is_special or self.starts_early or self.is_off
+                self.limits_time or self.timer is not None or self.starts_early or self.is_off
             )
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0

@@ -30,7 +30,7 @@ def retried(  # noqa: C901 - of the function inside
         options: The options.
     """
     starts_early, limits_time = options.starts_early, options.limits_time
-    budget = options.budget
+    budget, token = options.budget, options.token
 
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call, as it is fast
         began = first = None
@@ -42,19 +42,23 @@ def retried(  # noqa: C901 - of the function inside
         elif limits_time:
             began = options.start_of_limits()
         attempts = 1
-        error: Any
+        error: Any = None
         try:
             if first is not None:
                 show(first)
             while True:
+                if error is not None:
+                    # The check of the token comes last, as in _call() of the engine.
+                    if first is not None or not options.may_try_again(error, attempts):
+                        break
+                    if token is not None and token.cancelled:
+                        break
+                    attempts += 1
                 try:
                     result = function(*args, **kwargs)
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
-                    if first is None and options.may_try_again(failure, attempts):
-                        attempts += 1
-                        continue
                     error = failure
-                    break
+                    continue
                 if result.__class__ is CoroutineType:
                     raise_coroutine_returned(name or name_of(function), result)
                 if budget is not None:
