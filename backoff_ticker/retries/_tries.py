@@ -29,31 +29,29 @@ def retried(  # noqa: C901 - of the function inside
         name: Its name; None: to be found out if it fails.
         options: The options.
     """
-    starts_early, limits_time = options.starts_early, options.limits_time
-    budget, token = options.budget, options.token
+    starts_early, budget, token = options.starts_early, options.budget, options.token
+    measures_time = starts_early or options.limits_time
 
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call, as it is fast
-        began = first = None
-        if starts_early or settings.in_use:
-            if starts_early or settings.overrides:
-                return drive(Run(options.under_settings(), name, function, args, kwargs))
-            began = options.start_of_limits()
-            first = [shown_here(), options, name, function, args, kwargs, 1, began]
-        elif limits_time:
-            began = options.start_of_limits()
+        began = first = error = None
         attempts = 1
-        error: Any = None
         try:
-            if first is not None:
-                show(first)
+            if measures_time or settings.in_use:
+                if starts_early or settings.overrides:
+                    return drive(Run(options.under_settings(), name, function, args, kwargs))
+                began = options.start_of_limits()
+                if settings.tracks_attempts:
+                    first = [shown_here(), options, name, function, args, kwargs, 1, began]
+                    show(first)
             while True:
                 if error is not None:
-                    # The check of the token comes last, as in _call() of the engine.
                     if first is not None or not options.may_try_again(error, attempts):
                         break
                     if token is not None and token.cancelled:
                         break
+                    # No call between the check of the token and that of the function.
                     attempts += 1
+                    error = None  # its traceback refers to this frame
                 try:
                     result = function(*args, **kwargs)
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
@@ -64,11 +62,13 @@ def retried(  # noqa: C901 - of the function inside
                 if budget is not None:
                     budget.success()
                 return result
-            if first is not None:
-                return drive(run_of(first), error)
-            return drive(Run(options, name, function, args, kwargs, attempts, began), error)
+            try:
+                if first is not None:
+                    return drive(run_of(first), error)
+                return drive(Run(options, name, function, args, kwargs, attempts, began), error)
+            finally:
+                del error
         finally:
-            error = None  # its traceback refers to this frame
             if first is not None:
                 try:
                     leave_first(first)
