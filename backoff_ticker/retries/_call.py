@@ -25,6 +25,7 @@ else:
     from ._signatures import overload
 
 _DEFAULT = Options("", None, {})
+_DEFAULT.keep_defaults()
 
 if TYPE_CHECKING:
 
