@@ -41,7 +41,9 @@ class Settings:
 
     def __init__(self) -> None:
         self._claim = claim_of(self)
-        self.in_use = self.overrides = self.tracks_attempts = False
+        self.in_use: bool = False
+        self.overrides: bool = False
+        self.tracks_attempts: bool = False
         self.values: Mapping[str, Any] = {
             "active": True,
             "hooks": {},
@@ -56,7 +58,7 @@ class Settings:
         while not is_done:
             seen = self.values
             values = changed(seen)
-            tracks = values["tracks_attempts"]
+            tracks: bool = values["tracks_attempts"]
             has_defaults = bool(values["hooks"]) or values["token"] is not None
             overrides = not values["active"] or has_defaults
             claim = self._claim
