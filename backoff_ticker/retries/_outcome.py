@@ -80,7 +80,7 @@ class Outcome(_OutcomeFields):
         name: What ``name=`` says, or else the ``__qualname__`` of the operation.
         attempts: The number of attempts, the one that is about to begin included.
         elapsed: The seconds from the start of the first attempt until now, or until the run ended.
-        waited: The seconds of ``elapsed`` that were spent in waits between attempts.
+        waited: The seconds of ``elapsed`` that were spent in waits between attempts, as measured.
         delay: The seconds of the wait that follows; None if none follows.
         reason: Why the run ended, a ``StopReason``; None while it goes on.
         last_error: The error of the last attempt that failed; None if none has failed.
