@@ -119,7 +119,8 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
         wait_for_end_of_all_but(before, interrupt.where)
         assert all(told), interrupt.where
 
-    assert each_place(run) > 100
+    # CPython 3.12 crashes if a generator, traced by its opcodes, goes on in another thread.
+    assert each_place(run, but=("_job",)) > 100
 
 
 class Threads(Executor):
