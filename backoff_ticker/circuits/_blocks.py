@@ -31,7 +31,7 @@ class Block:
 
 def left_elsewhere(breaker: object, blocks: dict[Block, None]) -> Block:
     """Return a block for one that is left where it was not entered, of all that are open."""
-    candidates = [*blocks.copy()]
+    candidates = [*blocks]
     if not candidates:
         raise RuntimeError(f"{breaker!r} was left, but not entered") from None
     block = candidates[-1]

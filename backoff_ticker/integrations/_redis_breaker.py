@@ -13,6 +13,7 @@ from ._redis_link import CLOCK, FLUSH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
+    from types import UnionType
 
     from redis import Redis
 
@@ -96,6 +97,7 @@ class RedisCircuitBreaker(CircuitBreaker):
         *,
         on: type[Exception]
         | tuple[type[Exception], ...]
+        | UnionType
         | Mapping[type[Exception], bool]
         | Callable[[Exception], bool] = Exception,
         failures: int | None = None,
