@@ -15,12 +15,14 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
+from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
 
 import backoff_ticker
-from backoff_ticker import RetryOptions, retry, testing
+from backoff_ticker import retry, testing, types
 from backoff_ticker.retries._option_table import LOOP_OPTIONS, OPTIONS
+from backoff_ticker.types import RetryOptions
 
 ROOT = Path(__file__).parents[1]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
@@ -94,7 +96,10 @@ nitpick_ignore_regex = [
     ("py:class", r"janus\.Queue|CollectorRegistry|MeterProvider|Redis"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
-    ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
+    (
+        "py:class",
+        r"AlgorithmOptions|AsyncOptions|Bounds|CircuitOptions|Decorator|JitterKind|Policy",
+    ),
     ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds|UnionType"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
     ("py:class", r"Broker|Heartbeat|(temporalio\.common\.)?RetryPolicy"),
@@ -157,9 +162,11 @@ def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
         elif directive == "currentmodule":
             module = import_module(name)
         else:
-            summary = LITERAL.sub(link, summary_of(module, name))
+            path = f"{module.__name__}.{name}"
+            owner, _, last = path.rpartition(".")
+            summary = LITERAL.sub(link, summary_of(import_module(owner), last))
             rows.setdefault(section, []).append(
-                f"   * - :py:obj:`{name} <{module.__name__}.{name}>`\n     - {summary}\n"
+                f"   * - :py:obj:`{last} <{path}>`\n     - {summary}\n"
             )
     tables = [
         f"**{section}**\n\n.. list-table::\n   :class: names\n\n" + "".join(names)
@@ -227,7 +234,7 @@ def describe_page(
 # Public names in literals of docstrings become links.
 PATHS = {
     name: f"{module.__name__}.{name}"
-    for module in (backoff_ticker, testing)
+    for module in (backoff_ticker, testing, types)
     for name in module.__all__
 }
 LITERAL = re.compile(r"``(\w+)(\.\w+)?(\(\))?``")
@@ -387,6 +394,17 @@ def find_source(_app: Sphinx, _module: str, name: str) -> str | None:
     return f"backoff_ticker.{names[name]}" if names.get(name) == "_errors" else None
 
 
+def find_type(
+    app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, text: nodes.TextElement
+) -> nodes.Element | None:
+    """Link a name in a signature to ``backoff_ticker.types``, if it is there."""
+    name = node["reftarget"].rpartition(".")[2]
+    if node.get("refdomain") != "py" or name not in types.__all__:
+        return None
+    path = PATHS[name]
+    return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", path, node, text)
+
+
 def analyze_without_overloads(self: ModuleAnalyzer) -> None:
     """Let ``retry`` have one signature: its overloads differ for type checkers only."""
     analyze(self)
@@ -419,3 +437,4 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", skip_field)
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("viewcode-follow-imported", find_source)
+    app.connect("missing-reference", find_type)

@@ -23,10 +23,10 @@ from backoff_ticker import (
     ExponentialBackOff,
     Pace,
     RetryBudget,
-    RetryOptions,
     retry,
 )
 from backoff_ticker.testing import VirtualClock
+from backoff_ticker.types import RetryOptions
 
 
 def protection(name: str) -> RetryOptions:

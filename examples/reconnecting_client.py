@@ -1,9 +1,9 @@
-"""Stay connected to a server, and reconnect for ever.
+"""Stay connected to a server, and reconnect forever.
 
 Problem: every connection to a price feed, a broker or a device ends one day. The client should
 connect again, wait longer each time while the server is down, and stop at once when you say so.
 Shows: a ticker with ``Pace.RETURN`` (the delay begins when the connection is over); ``success()``,
-after which the delays are short again; ``tick.failures``; and a token that ends every wait.
+after which the delays are short again; ``tick.since_success``; and a token that ends every wait.
 
     python examples/reconnecting_client.py
 
@@ -35,7 +35,7 @@ async def stay_connected(port: int, handle: Callable[[str], None], stop: Cancell
     async with stop.scope():  # cancels whatever is awaited inside
         ticker = AsyncTicker(policy, pace=Pace.RETURN)
         async for tick in ticker:
-            print(f"waited {tick.delay:.2f} s, failures in a row: {tick.failures}")
+            print(f"waited {tick.delay:.2f} s, failures in a row: {tick.since_success}")
             try:
                 async with asyncio.timeout(10):
                     reader, writer = await asyncio.open_connection("127.0.0.1", port)

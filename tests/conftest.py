@@ -22,7 +22,7 @@ from tests import effort
 from tests.helpers import LoopFace, ThreadFace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator
     from types import ModuleType
 
 
@@ -54,6 +54,59 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the effort before a test module asks for it."""
     effort.choose(all=config.getoption("--all"))
+
+
+OF_INTEGRATIONS = re.compile(
+    "aiohttp|asgiref|backoff|celery|django|dramatiq|fastapi|google|gunicorn|httpx|kombu|matplotlib"
+    "|opentelemetry|prometheus_client|redis|requests|stamina|starlette|structlog|temporalio"
+    "|tenacity|trio|urllib3|uvicorn"
+)
+"""A test that needs one of these packages is skipped where it is missing."""
+
+
+class Module(pytest.Module):
+    """A module of tests, which is skipped where a package of integrations is missing."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Import the module, and return its tests."""
+        try:
+            return super().collect()
+        except self.CollectError as error:
+            skip_without_package(error.__cause__)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    """Collect with the class above."""
+    return Module.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Skip a test in whose body a package is missing."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        skip_without_package(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    """Skip a test for whose fixtures a package is missing."""
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        skip_without_package(error)
+        raise
+
+
+def skip_without_package(error: BaseException | None) -> None:
+    """Skip if an error says that a package of integrations is missing."""
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        if OF_INTEGRATIONS.fullmatch(package):
+            pytest.skip(f"needs the package {package}", allow_module_level=True)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

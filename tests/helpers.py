@@ -18,7 +18,7 @@ from backoff_ticker.retries._settings import settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from backoff_ticker import Parker
+    from backoff_ticker.types import Parker
 
 PATIENCE = 10.0
 """Real seconds after which a test that waits for an event gives up."""
@@ -88,7 +88,7 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
 def attempts_tracked() -> Iterator[None]:
     """Let retries keep track of their attempts, as once ``current_attempt`` has been imported."""
     before = settings.tracks_attempts
-    settings.track_attempts()
+    settings.change("tracks_attempts", True)
     try:
         yield
     finally:

@@ -12,7 +12,6 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker.testing import _command_queue
 from backoff_ticker.waiting import _claim
 
 from .helpers import PATIENCE
@@ -36,8 +35,7 @@ class _Second:
         self._returned_or_waits = threading.Event()
         self._ident: int | None = None
         self._outcome: object = None
-        for module in (_claim, _command_queue):
-            patch.setattr(module, "let_other_threads_run", self._wait)
+        patch.setattr(_claim, "let_other_threads_run", self._wait)
 
     def _wait(self) -> None:
         if threading.get_ident() == self._ident:

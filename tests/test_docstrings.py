@@ -6,6 +6,7 @@ import ast
 import doctest
 import inspect
 import re
+import sys
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -132,8 +133,8 @@ def test_the_examples_of_a_module_run(module):
     said = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     for example in examples_of(import_module(module)):
-        for package in ("fastapi", "starlette"):
-            if f"from {package}" in example.docstring:
+        for package in re.findall(r">>> (?:from|import) ([\w.]+)", example.docstring):
+            if package.partition(".")[0] not in sys.stdlib_module_names:
                 pytest.importorskip(package)
         with attempts_tracked() if "current_attempt" in example.docstring else nullcontext():
             runner.run(example, out=said.append)

@@ -8,7 +8,7 @@ from inspect import getdoc, signature
 from pathlib import Path
 
 import backoff_ticker
-from backoff_ticker import retry, testing
+from backoff_ticker import retry, testing, types
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 INTEGRATIONS = Path(backoff_ticker.__file__).parent / "integrations"
@@ -25,7 +25,7 @@ def test_each_public_name_is_on_one_reference_page():
                 module = name
             else:
                 described.append(f"{module}.{name}")
-    modules = backoff_ticker, testing
+    modules = backoff_ticker, testing, types
     public = [f"{module.__name__}.{name}" for module in modules for name in module.__all__]
     assert sorted(described) == sorted([*public, *names_of_integrations()])
 

@@ -14,7 +14,6 @@ from backoff_ticker import (
     attempts,
     cancel_on_signals,
     chain,
-    delays,
     merge,
     set_active,
     set_default_hooks,
@@ -138,7 +137,6 @@ def test_iterators_and_blocks_show_how_they_were_made():
     one.close()
     next(both)
     assert repr(both) == f"merge({two!r})"
-    assert repr(delays(ConstantBackOff(2))) == "delays(ConstantBackOff(2.0))"
     assert (repr(no_wait()), repr(no_wait(2))) == ("no_wait()", "no_wait(2)")
     with (change := set_default_hooks(on_retry=None, on_success=len)):
         assert repr(change) == "set_default_hooks(on_success=<built-in function len>)"
@@ -198,7 +196,7 @@ def test_no_repr_raises(clock):
     forwarding = Ticker(policy, clock=clock).send_to(Failing())
     made = [
         *(token, token.scope(), ticker, breaker, merge(ticker), Timer(clock=failing), forwarding),
-        *(attempts(policy), delays(policy), chain(policy), with_token(policy, token)),
+        *(attempts(policy), chain(policy), with_token(policy, token)),
         *(with_max_retries(policy, 1), with_max_elapsed_time(policy, 1)),
         *(with_max_interval(policy, 1), with_jitter(policy), with_added_jitter(policy, 1)),
     ]

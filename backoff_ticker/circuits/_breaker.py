@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import wraps
-from math import inf, isnan, nan, ulp
+from math import inf, ulp
 from types import CoroutineType, SimpleNamespace
 
-from .. import _process
 from .._errors import CircuitOpen, CircuitState
 from .._operation import coroutine_returned, is_awaitable, kind_of, name_of, raise_async
 from .._process import ProcessBound
@@ -16,14 +15,13 @@ from .._validation import as_count, as_hooks, as_seconds, safe_repr
 from ..clock import resolve_clock
 from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
 from ..waiting import FREE, acquire, claim_of, complete
-from ._blocks import Block, forget_newest, left_elsewhere
+from ._circuit import HALF_OPEN, Circuit, CircuitTicket, rules_of
 from ._error_rule import as_error_rule, judged
-from ._states import Circuit, CircuitTicket, Closed, HalfOpen, Open, Rules
-from ._thresholds import threshold_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextvars import Token
     from datetime import timedelta
     from types import UnionType
     from typing import Any, Self, TypeVar
@@ -45,10 +43,10 @@ _DEFAULT_BACKOFF = ExponentialBackOff(5, multiplier=2, max_interval=60, max_elap
 class CircuitBreaker(ProcessBound):
     """Stops calls to a service that keeps failing, until a few probes show that it works again.
 
-    At first the circuit is *closed*: all calls are let through. Too many failures *open* it: each
-    call raises ``CircuitOpen`` at once. After the delay of a back-off policy it is *half-open*: a
-    few calls are let through as *probes*. Enough successful ones close it; one that fails opens it
-    again, for the next delay.
+    A circuit starts *closed*: all calls are let through. Too many failures *open* it: each call
+    raises ``CircuitOpen`` at once. After the delay of a back-off policy it is *half-open*: a few
+    calls are let through as *probes*. Enough successful probes close the circuit. One that fails
+    opens it again, for the next delay.
 
     Use it as ``with breaker:``, ``async with breaker:``, ``@breaker``, or in a retry: ``breaker=``.
 
@@ -64,42 +62,35 @@ class CircuitBreaker(ProcessBound):
         ConnectionError open
         CircuitOpen open
 
-    What counts: an error that ``on`` covers is a failure. A normal end is a success, and so is any
-    other error, because the service has answered. For a ``RetryAfter`` the error inside counts; if
-    there is none, it is a failure. Ignored are ``Cancelled`` (but not ``DeadlineExceeded``), the
-    ``CircuitOpen`` of another breaker inside, and exceptions that are not an ``Exception``, such as
-    ``KeyboardInterrupt`` and ``asyncio.CancelledError``; a probe that ends so frees its place. The
-    result of a call that began before the circuit last changed is ignored.
-
-    In one thread or task, the block entered last is the first that is left. A block left in another
-    one than it was entered in counts if all open blocks began in the same state of the circuit;
-    otherwise it is ignored. ``allow()`` and ``record()`` are exact everywhere.
+    An error that ``on`` covers is a failure. Any other error is a success, like a normal end: the
+    service has answered. A cancel or an interrupt is neither, and its probe frees its place. So is
+    the end of a call that began before the circuit last changed.
 
     Thread safety: every method may be called in any thread, event loop, signal handler or
-    finalizer (but on Python 3.11 a finalizer must not enter a block); none waits. If a signal
-    handler raises just as a block is left, its result may be lost; the place of a probe is then
-    free after ``probe_timeout``. After a fork, parent and child each have a circuit.
+    finalizer (but on Python 3.11 a finalizer must not enter a block). No method waits. A block that
+    is left in another thread or task than it was entered in may be ignored; ``allow()`` and
+    ``record()`` are exact everywhere. After a fork, parent and child each have a circuit.
 
     Source: Michael Nygard, "Release It!"; rates and ``on`` as in resilience4j; control as in Polly.
 
     Args:
         backoff: How long the circuit stays open. The breaker asks its own copy each time the
-            circuit opens, and resets the copy when the circuit was closed before. If the policy
+            circuit opens, and resets the copy first if the circuit was closed. If the policy
             returns ``STOP``, the circuit stays open until ``reset()``. None means 5 s at first,
-            doubled each time up to 60 s, with a jitter of 50 %, and without end.
-        on: The failures, as in ``retry``: a subclass of ``Exception``, a tuple of them, ``A | B``,
-            a mapping from them to True or False, or a function from an error to a bool.
+            doubled each time up to 60 s, with 50 % jitter, and without end.
+        on: Which errors are failures, as in ``retry``: a subclass of ``Exception``, a tuple of
+            them, ``A | B``, a mapping from them to a bool, or a function from an error to a bool.
         failures: How many failures in a row open the circuit: an int >= 1. None means 5.
         failure_rate: The share of failures that opens it instead, > 0 and <= 1. It counts once
-            there were ``minimum_calls``.
-        window_calls: Of how many last calls: an int from 1 to 10,000. None means 100.
-        window: Of the calls that ended in this time instead: seconds >= 0.001 or a timedelta. It
-            moves on in steps of a tenth.
+            ``minimum_calls`` have ended.
+        window_calls: How many of the last calls the rate covers: 1 to 10,000. None means 100.
+        window: The rate covers the calls that ended in this time instead: seconds >= 0.001 or a
+            timedelta. The window moves in steps of a tenth.
         minimum_calls: An int >= 1. None means 20, or ``window_calls`` if that is less.
         probes: How many probes may run at once: an int >= 1.
         successes: How many probes have to succeed to close the circuit: an int >= 1.
         probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. Then another
-            call may be let through instead, and the result of the late probe is ignored.
+            call may take it, and the result of the late probe is ignored.
         may_probe: A function without arguments that is asked before each probe; if it returns
             False, the call is refused. It must not wait, and threads may call it at once.
         on_change: A function, or a list or tuple of functions, called as ``f(old, new, breaker)``
@@ -134,15 +125,14 @@ class CircuitBreaker(ProcessBound):
         on_change: Hook | list[Hook] | tuple[Hook, ...] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        threshold = threshold_of(failures, failure_rate, window_calls, window, minimum_calls)
-        probes = as_count("probes", probes, 1)
-        self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
+        rules = rules_of(failures, failure_rate, window_calls, window, minimum_calls)
+        rules.probes = as_count("probes", probes, 1)
+        rules.successes = as_count("successes", successes, 1)
         self._probe_timeout = as_seconds("probe_timeout", probe_timeout, _ABOVE_ZERO, ulp(0.0))
         if may_probe is not None and not callable(may_probe):
             raise TypeError(f"may_probe must be callable or None, not {safe_repr(may_probe)}")
         self._may_probe = may_probe
-        hooks = None if on_change is None else as_hooks("on_change", on_change)
-        self._hooks: tuple[Callable[..., object], ...] = hooks or ()
+        self._hooks: Any = (on_change is not None and as_hooks("on_change", on_change)) or ()
         self._on: Any = as_error_rule("on", on)
         # A breaker may be made where a module is imported, and used in tests on a virtual clock.
         time = _CURRENT_TIME if clock is None else resolve_clock(clock)
@@ -151,39 +141,39 @@ class CircuitBreaker(ProcessBound):
         self._policy = PolicyRun(policy, resolve_clock(clock), ())
         # Changed by the holder of the claim.
         self._claim = claim_of(self)
-        self._circuit: Circuit = Closed(threshold.empty)
-        self._asker: list[int] | None = None  # the process of the thread that asks the policy now
-        # The open `with` blocks, and the innermost of them here: see `_blocks`.
-        self._blocks: dict[Block, None] = {}
+        self._circuit: Circuit = Circuit(rules).closed()
+        self._asker: CircuitTicket | None = None  # of the thread that asks the policy now
+        # The open `with` blocks, and the innermost of them in the context of a thread or task.
+        self._blocks: dict[_Block, None] = {}
         self._innermost: ContextVar[Any] = ContextVar("innermost block", default=None)
 
     # State
 
     @property
     def state(self) -> CircuitState:
-        """The state that a call would meet now: a circuit whose delay is over is half-open."""
+        """The state that a call would meet now: after its delay, an open circuit is half-open."""
         return self._circuit.state_at(self._monotonic())
 
     def remaining(self) -> float | None:
-        """Return the seconds until a call is let through again; 0.0 if one would be now.
+        """Return the seconds until a call is let through; 0.0 if a call would be let through now.
 
-        It is 0.0, too, while the policy is being asked. None: the circuit is open until
-        ``reset()``, or half-open, and all its probes are running.
+        It is also 0.0 while the policy is being asked. None means that the circuit is open until
+        ``reset()``, or that it is half-open and all its probes are running.
         """
-        return self._circuit.seconds_left(self._rules, self._monotonic())
+        return self._circuit.seconds_left(self._monotonic())
 
     def reset(self) -> None:
         """Close the circuit, whatever its state, and forget all earlier calls."""
-        while not self._advance(self._circuit, Closed(self._rules.threshold.empty)):
+        while not self._replace(self._circuit, self._circuit.closed()):
             pass
 
     def open(self, seconds: float | timedelta | None = None) -> None:
         """Open the circuit, for example while the service is being maintained.
 
         Args:
-            seconds: How long, from now: seconds > 0 or a timedelta. The policy is asked as for any
-                opening, but its answer is not used: if a probe fails later, the circuit opens for
-                its next delay. None: until ``reset()``, without the policy.
+            seconds: How long, from now: seconds > 0 or a timedelta. The policy is asked, too, but
+                its answer is not used: if a probe fails later, the circuit opens for the policy's
+                next delay. None means until ``reset()``; the policy is not asked.
 
         Raises:
             TypeError, ValueError: ``seconds`` is invalid.
@@ -194,7 +184,7 @@ class CircuitBreaker(ProcessBound):
             since = self._monotonic()
             until = since + as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
         last = self._circuit
-        while not self._advance(last, Open(until, since=since, is_first=last.is_first)):
+        while not self._replace(last, last.opened(until, since, is_first=last.is_first)):
             last = self._circuit
 
     # Calls
@@ -202,7 +192,7 @@ class CircuitBreaker(ProcessBound):
     def allow(self) -> CircuitTicket:
         """Let a call through and return its ticket, or raise ``CircuitOpen``.
 
-        It is for calls that no ``with`` block can span, such as those that end in a callback. Pass
+        Use it for a call that no ``with`` block can span, such as one that ends in a callback. Pass
         the ticket to ``record()`` or ``release()`` when the call has ended.
 
         Raises:
@@ -212,7 +202,7 @@ class CircuitBreaker(ProcessBound):
         return self._circuit.ticket or self._probe()
 
     def record(self, ticket: CircuitTicket, error: BaseException | None = None) -> None:
-        """Tell how a call ended that ``allow()`` let through.
+        """Record how a call ended that ``allow()`` has let through.
 
         Args:
             ticket: The ticket that ``allow()`` returned.
@@ -232,11 +222,11 @@ class CircuitBreaker(ProcessBound):
             raise
 
     def release(self, ticket: CircuitTicket) -> None:
-        """Tell that a call was not made, or tells nothing: a probe gives its place back."""
+        """End a call that was not made, or whose result is unknown: a probe frees its place."""
         self._end(ticket, None)
 
     def __enter__(self) -> Self:
-        block = Block()
+        block = _Block()
         # ATOMIC: no call between this and the `try` but what lets a probe through: an exception out
         # of a signal handler would keep its place.
         block.ticket = self._circuit.ticket or self._probe()
@@ -256,13 +246,13 @@ class CircuitBreaker(ProcessBound):
                 self._innermost.reset(block.token)
             except (AttributeError, RuntimeError, TypeError, ValueError):
                 # There is none; it was left elsewhere; it is of the task that has started this one.
-                block = left_elsewhere(self, self._blocks)
+                block = _left_elsewhere(self, self._blocks)
             else:
                 block.token = None
                 try:
                     del self._blocks[block]
                 except KeyError:
-                    forget_newest(self._blocks)
+                    _forget_newest(self._blocks)
             if exc is not None or block.ticket is not self._circuit.steady:
                 self.record(block.ticket, exc)
         except BaseException:
@@ -297,7 +287,7 @@ class CircuitBreaker(ProcessBound):
     # Inside
 
     def _replace(self, seen: Circuit, after: Circuit) -> bool:
-        """Replace the state that was seen; False: another thread was faster."""
+        """Replace the state that was seen, and do what follows; False: another was faster."""
         claim = self._claim
         try:
             del claim[FREE]
@@ -309,30 +299,24 @@ class CircuitBreaker(ProcessBound):
                 self._circuit = after
         finally:
             claim[FREE] = True
-        return is_seen
-
-    def _advance(self, seen: Circuit, after: Circuit) -> bool:
-        """Do as ``_replace()``, with all that follows."""
-        if not self._replace(seen, after):
-            return False
-        if after.since is not None or after.state is not seen.state:
+        if is_seen and (after.since is not None or after.state is not seen.state):
             try:
                 self._settle()
             finally:
                 self._announce(seen, after)
-        return True
+        return is_seen
 
     def _end(self, ticket: CircuitTicket, failed: bool | None) -> None:
-        """Count the result of a call; None: it has none that counts."""
+        """Count the result of a call; ``failed=None``: it says nothing about the service."""
         while True:
             last = self._circuit
             now = 0.0 if failed is None else self._monotonic()
-            after = last.ended(self._rules, ticket, failed, now)
-            if after is last or self._advance(last, after):
+            after = last.ended(ticket, failed, now)
+            if after is last or self._replace(last, after):
                 return
 
     def _probe(self) -> CircuitTicket:
-        """Return the ticket of a probe; that of all calls if the circuit has closed meanwhile."""
+        """Return the ticket of a probe, or of a closed circuit if it has closed meanwhile."""
         ticket = CircuitTicket()
         try:
             while True:
@@ -342,60 +326,69 @@ class CircuitBreaker(ProcessBound):
                     return last.ticket
                 now = self._monotonic()  # after the look: no time in a state is in the future
                 ticket.expires = now + self._probe_timeout
-                after = last.admitted(self._rules, ticket, now)
+                after = last.admitted(ticket, now)
                 if after is None:
-                    left, state = last.seconds_left(self._rules, now), last.state
+                    left, state = last.seconds_left(now), last.state
                     break
-                if self._may_probe is not None and not _answer_of(self._may_probe):
-                    left, state = None, CircuitState.HALF_OPEN
+                if not self._may_begin_probe():
+                    left, state = None, HALF_OPEN
                     break
                 if self._replace(last, after):
-                    self._announce(last, after)
                     return ticket
         except BaseException:
             complete(self.release, ticket)
             raise
         raise CircuitOpen(left, self, state)
 
+    def _may_begin_probe(self) -> bool:
+        if self._may_probe is None:
+            return True
+        answer: object = self._may_probe()
+        if is_awaitable(answer):
+            raise_async("may_probe", answer)
+        if not isinstance(answer, bool):
+            raise TypeError(f"may_probe must return a bool, not {safe_repr(answer)}")
+        return answer
+
     def _settle(self) -> None:
-        """If it is not known how long the circuit stays open, ask, unless another thread does."""
-        claim, mine = self._claim, [_process.generation]
+        """If nobody knows how long the circuit stays open, ask, unless another thread does."""
+        claim = self._claim
         while self._circuit.since is not None:
+            mine = CircuitTicket()
             try:
                 acquire(claim)
                 try:
                     asker = self._asker
-                    # One of the process from which this one was forked does not ask here.
-                    if asker is None or asker[0] != mine[0]:
+                    # A thread of the process from which this one was forked does not ask here.
+                    if asker is None or asker.process != mine.process:
                         self._asker = mine
                 finally:
                     claim[FREE] = True
                 if self._asker is not mine:
                     return  # the other thread looks at the state again when it has asked
-                self._ask()
+                self._ask(self._circuit)
             finally:
                 # ATOMIC: no call before this: an exception out of a signal handler would leave the
                 # policy as one that is being asked, and the circuit would never close again.
                 if self._asker is mine:
                     self._asker = None
 
-    def _ask(self) -> None:
+    def _ask(self, opening: Circuit) -> None:
         """Ask the policy how long the circuit stays open; one thread at a time does."""
-        opening = self._circuit
-        if not isinstance(opening, Open) or opening.since is None:
+        if opening.since is None:
             return  # another thread was faster
-        answer = self._policy.begin() if opening.is_first else self._policy.ask()
-        error = answer.error if isinstance(answer, End) else None
-        until = opening.until
-        if until is None and error is None:
-            until = inf if isinstance(answer, End) else opening.since + answer
+        answer: Any = self._policy.begin() if opening.is_first else self._policy.ask()
+        until, is_end = opening.until, isinstance(answer, End)
+        has_failed = is_end and answer.error is not None
+        if until is None and not has_failed:
+            until = inf if is_end else opening.since + answer
         if until is not None:
-            self._replace(opening, Open(until))
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del answer, error  # their traceback refers to this frame: a reference cycle
+            self._replace(opening, opening.opened(until, None, is_first=False))
+        try:
+            if has_failed:
+                raise answer.error
+        finally:
+            del answer  # the traceback of its error refers to this frame: a reference cycle
 
     def _announce(self, before: Circuit, after: Circuit) -> None:
         """Call the hooks if the state has changed for users."""
@@ -414,8 +407,8 @@ class CircuitBreaker(ProcessBound):
         if interrupt is not None:
             raise interrupt
 
-    def _drop(self, block: Block) -> None:
-        """Forget a block, whose call tells nothing. No effect if it was left and counted."""
+    def _drop(self, block: _Block) -> None:
+        """Forget a block, and do not count its call. No effect if the call was counted."""
         token = getattr(block, "token", None)
         if token is not None:
             block.token = None
@@ -425,31 +418,53 @@ class CircuitBreaker(ProcessBound):
         self.release(block.ticket)
 
     def __repr__(self) -> str:
-        last, rules = self._circuit, self._rules
         try:
-            now = self._monotonic()
+            shown = self._circuit.shown(self._monotonic())
         except Exception:  # noqa: BLE001 - of the clock
-            now = nan
-        state, left = last.state_at(now), last.seconds_left(rules, now)
-        if isinstance(last, Closed):
-            shown = f", {rules.threshold.shown(last.history)}"
-        elif state is CircuitState.HALF_OPEN:
-            succeeded = last.succeeded if isinstance(last, HalfOpen) else 0
-            shown = f", {succeeded} of {rules.successes} successes"
-        elif left is None:
-            shown = " until reset()"
-        else:
-            shown = "" if isnan(now) else f", {round(left, 3)} s left"
-        return f"<{type(self).__name__} {state}{shown}>"
+            shown = self._circuit.state
+        return f"<{type(self).__name__} {shown}>"
 
 
-def _answer_of(may_probe: Callable[[], object]) -> bool:
-    answer = may_probe()
-    if is_awaitable(answer):
-        raise_async("may_probe", answer)
-    if not isinstance(answer, bool):
-        raise TypeError(f"may_probe must return a bool, not {safe_repr(answer)}")
-    return answer
+class _Block:
+    """A ``with`` block that is open.
+
+    The token of the context variable puts back the block around it, and only in the context in
+    which the variable was set. So a task, which begins with a copy of a context, leaves no block of
+    the task that has started it.
+    """
+
+    __slots__ = ("ticket", "token")
+
+    ticket: CircuitTicket
+    token: Token[Any] | None  # absent: it was not entered; None: it was left
+
+
+def _left_elsewhere(breaker: object, blocks: dict[_Block, None]) -> _Block:
+    """Return the block that is left where it was not entered, as a fixture may be.
+
+    It may be any open block of the breaker. If not all of them have the same ticket, it counts for
+    nothing, and the newest is forgotten: so no call of the past counts as one of the present.
+    """
+    candidates = [*blocks]
+    if not candidates:
+        raise RuntimeError(f"{breaker!r} was left, but not entered") from None
+    block = candidates[-1]
+    if len({each.ticket for each in candidates}) > 1:
+        _forget_newest(blocks)
+        block = _Block()
+        block.ticket = CircuitTicket()
+    elif blocks.pop(block, blocks) is blocks:
+        _forget_newest(blocks)  # another thread was faster
+    block.token = None
+    return block
+
+
+def _forget_newest(blocks: dict[_Block, None]) -> None:
+    """Forget the newest block, as the one that is left was forgotten for another one."""
+    try:
+        blocks.popitem()
+    except KeyError:
+        pass  # after an interrupt
 
 
 def _guarded(breaker: CircuitBreaker, function: Any) -> Any:

@@ -26,7 +26,7 @@ def as_error_rule(name: str, value: Any) -> Any:
 
 
 def judged(on: Any, error: BaseException) -> bool | None:
-    """Return whether a call that raised ``error`` has failed; None: that tells nothing."""
+    """Return whether ``error`` is a failure; None: it says nothing about the service."""
     if not isinstance(error, BaseException):
         raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
     if isinstance(error, (Cancelled, CircuitOpen)) and not isinstance(error, DeadlineExceeded):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ._commands import Group
-from ._delays_command import delays_group
+from ._commands import Group, examples
+from ._delays import delays_group
 from ._feedback import feedback_group
 from ._retry_after import retry_after_command
 from ._run_options import run_command
@@ -17,42 +17,18 @@ def app() -> click.Group:
     group = Group(
         "backoff-ticker",
         help="See and use policies that say how long to wait before the next attempt.",
-        examples=[
+        epilog=examples(
             "run --max-attempts 5 -- curl --fail https://example.com/health",
             "delays exponential -n 10",
             "COMMAND --help",
-        ],
+        ),
         subcommand_metavar="COMMAND [OPTIONS]...",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for command in (
-        delays_group(),
-        feedback_group(),
-        retry_after_command(),
-        run_command(),
-        simulate_group(),
-    ):
-        group.add_command(command)
-    version = click.Option(
-        ["--version"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_show_version,
-        help="Show the version and exit.",
-    )
-    group.params.append(version)
-    return group
-
-
-def _show_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's
-    if not asked or ctx.resilient_parsing:
-        return
-    from importlib.metadata import PackageNotFoundError, version  # slow
-
-    try:
-        number = version("backoff-ticker")
-    except PackageNotFoundError:
-        number = "(not installed)"  # such as a copy of the sources
-    click.echo(f"backoff-ticker {number}")
-    ctx.exit()
+    group.add_command(delays_group())
+    group.add_command(feedback_group())
+    group.add_command(retry_after_command())
+    group.add_command(run_command())
+    group.add_command(simulate_group())
+    message = "%(prog)s %(version)s"
+    return click.version_option(package_name="backoff-ticker", message=message)(group)

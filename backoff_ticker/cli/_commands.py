@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from click.shell_completion import CompletionItem
-
-_OPTIONS = "Options"
 _MOST_SUGGESTIONS = 4
-_WIDEST_EXAMPLE = 72
 
 UNITS = "A DURATION is a number of seconds, or has units, as in 500ms, 5s, 2m or 1h30m."
-
-
-class Command(click.Command):
-    """A command whose help ends with examples.
-
-    Args:
-        name: The name of the command.
-        examples: Lines for a shell, without ``backoff-ticker``; a long one is wrapped.
-        **options: The options of ``click.Command``.
-    """
-
-    def __init__(self, name: str, *, examples: Sequence[str] = (), **options: Any) -> None:  # noqa: ANN401 - click's
-        super().__init__(name, **options)
-        self.examples = examples
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, never wrapped, and the rest."""
-        write_examples(self.examples, formatter)
-        super().format_epilog(ctx, formatter)
 
 
 class PolicyOption(click.Option):
@@ -53,46 +29,18 @@ class PolicyOption(click.Option):
         self.is_wrapper = is_wrapper
 
 
-class PolicyCommand(Command):
-    """A command whose help has the options of the policy in sections of their own.
-
-    Args:
-        name: The name of the command.
-        policy_options_of: Returns the policy options that the help shows; None: all of them.
-        **options: The options of ``Command``.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        policy_options_of: Callable[[click.Context], list[PolicyOption]] | None = None,
-        **options: Any,  # noqa: ANN401 - click's
-    ) -> None:
-        super().__init__(name, **options)
-        self._policy_options_of = policy_options_of
-
-    def _options(self, ctx: click.Context) -> list[click.Option]:
-        """Return the options, with those of the policy in use alone."""
-        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        if self._policy_options_of is None:
-            return options
-        own = [option for option in options if not isinstance(option, PolicyOption)]
-        return [*self._policy_options_of(ctx), *own]
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the options."""
-        flags = {flag for one in self._options(ctx) for flag in one.opts + one.secondary_opts}
-        return [item for item in super().shell_complete(ctx, incomplete) if item.value in flags]
+class PolicyCommand(click.Command):
+    """A command whose help has the options of a policy in sections of their own."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section."""
-        sections: dict[str, list[tuple[str, str]]] = {_OPTIONS: []}
-        for option in self._options(ctx):
-            title = _OPTIONS
-            if isinstance(option, PolicyOption):
-                title = "Around the policy" if option.is_wrapper else "Options of the policy"
-            record = option.get_help_record(ctx)
-            if record is not None:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            title = "Options"
+            if isinstance(param, PolicyOption):
+                title = "Around the policy" if param.is_wrapper else "Options of the policy"
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
                 sections.setdefault(title, []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
@@ -102,32 +50,7 @@ class PolicyCommand(Command):
 
 
 class Group(click.Group):
-    """A group whose help ends with examples, and that suggests commands for unknown names.
-
-    Commands are listed in the order in which they were added.
-
-    Args:
-        name: The name of the group.
-        examples: Lines for a shell, without ``backoff-ticker``.
-        kind: What its commands are called in errors.
-        **options: The options of ``click.Group``.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        examples: Sequence[str],
-        kind: str = "command",
-        **options: Any,  # noqa: ANN401 - click's
-    ) -> None:
-        super().__init__(name, **options)
-        self.examples = examples
-        self._kind = kind
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the commands."""
-        return [*self.commands]
+    """A group that suggests commands for unknown names."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -136,14 +59,16 @@ class Group(click.Group):
         name = args[0]
         unknown = not name.startswith("-") and self.get_command(ctx, name) is None
         if unknown and not ctx.resilient_parsing:
-            texts = {name: one.short_help or "" for name, one in self.commands.items()}
-            ctx.fail(f"No such {self._kind} {name!r}.{did_you_mean(name, texts)}")
+            commands = {one: self.get_command(ctx, one) for one in self.list_commands(ctx)}
+            texts = {one: (found and found.help) or "" for one, found in commands.items()}
+            ctx.fail(f"{self.name} has no {name!r}.{did_you_mean(name, texts)}")
         return super().resolve_command(ctx, args)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, never wrapped, and the rest."""
-        write_examples(self.examples, formatter)
-        super().format_epilog(ctx, formatter)
+
+def examples(*lines: str) -> str:
+    """Return the end of a help: lines for a shell, given without ``backoff-ticker``."""
+    # Click does not wrap what follows \b: it can be copied.
+    return "\b\nExamples:\n" + "\n".join(f"  backoff-ticker {line}" for line in lines)
 
 
 def form_options(**forms: str) -> list[click.Option]:
@@ -158,19 +83,18 @@ def form_options(**forms: str) -> list[click.Option]:
     ]
 
 
+def count_option(flag: str, default: int, most: int, text: str, unit: str = "N") -> click.Option:
+    """Return an option for a whole number from 1 to ``most``."""
+    kind = click.IntRange(1, most)
+    return click.Option(
+        [flag], type=kind, default=default, show_default=True, metavar=unit, help=text
+    )
+
+
 def plot_option(example: str) -> click.Option:
     """Return the option that writes a diagram, to a file such as ``example``."""
     text = f"Write a diagram too, such as {example}. Needs the extra plot."
     return click.Option(["--plot"], type=click.Path(), metavar="FILE", help=text)
-
-
-def write_examples(examples: Iterable[str], formatter: click.HelpFormatter) -> None:
-    """Write the section ``Examples``, for copying to a shell however wide the console is."""
-    with formatter.section("Examples"):
-        for example in examples:
-            line = f"backoff-ticker {example}"
-            parts = wrap(line, _WIDEST_EXAMPLE, break_long_words=False, break_on_hyphens=False)
-            formatter.write("  " + " \\\n      ".join(parts) + "\n")
 
 
 def did_you_mean(word: str, texts: Mapping[str, str]) -> str:

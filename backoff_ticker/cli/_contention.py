@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..policies import BackOff
-    from ._policy_argument import PolicyArgument
+    from ._policy_names import PolicyArgument
 
 _DEVIATION = 0.2
 """The standard deviation of the time that a message takes, by its mean."""
 
 
 class Contention(NamedTuple):
-    """How long clients with one policy need until all have written; means over the trials.
+    """What clients with one policy need until all have written: means over the trials.
 
     Attributes:
         clients: How many there were.
         policy: Their policy.
         calls: The writes that were tried.
         time: Seconds until the last client has ended.
-        gave_up: The clients that gave up, since their policy did.
+        gave_up: The clients that gave up.
     """
 
     clients: int
@@ -71,11 +71,7 @@ def simulate_contention(
 ) -> list[Contention]:
     """Return a row for each number of clients and each policy; a row depends on no other.
 
-    Args:
-        policies: The policies of the clients, one for each row.
-        crowd: The clients.
-        seed: Of all that is drawn; None: it differs each time.
-        progress: Called with the share that is done.
+    ``progress`` is called with the share that is done.
     """
     rows = []
     trials = crowd.trials
@@ -102,11 +98,7 @@ def _trial(
 ) -> tuple[int, float, int]:
     """Return the calls, the time of the end, and how many clients gave up.
 
-    Args:
-        runs: The started policy of each client.
-        clock: What they read the time from.
-        rng: Draws the times of messages.
-        latency: Their mean.
+    ``runs`` has the started policy of each client; ``clock`` is what they read the time from.
     """
     deviation = latency * _DEVIATION
     both_ways, spread, turn = 2.0 * latency, sqrt(2.0) * deviation, 2.0 * pi

@@ -1,25 +1,46 @@
-"""The delays of a policy, without waiting: as a table with a bar chart, as lines."""
+"""``backoff-ticker delays``: the delays of a policy, without waiting for them."""
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
 from rich.text import Text
 
+from .. import POLICIES
 from .._sentinels import STOP
-from ..policies import draw_next, start_policy
+from ..policies import FrozenClock, draw_next, start_policy
+from ._commands import PolicyCommand, count_option, examples, form_options, plot_option
 from ._param_types import exact, rounded
-from ._table import as_table as table_of
+from ._policy_names import PolicyGroup, about, summary
+from ._policy_options import (
+    build_policy,
+    policy_parameters,
+    required_of,
+    sample_options,
+    seed_option,
+    with_arguments,
+)
+from ._table import as_table as table_of, print_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from matplotlib.figure import Figure
     from rich.console import Console
 
-    from ..policies import BackOff, FrozenClock
+    from ..policies import BackOff, NamedPolicy
 
 _DISPENSABLE = ("interval", "total", "[least, greatest]")
 """Columns that are left out on a narrow terminal, the first one first."""
+
+_GREATEST = 1e100
+"""Seconds: with more, the arithmetic of a diagram would overflow."""
+
+_HALF_A_BAR = 0.1
+"""Retries."""
 
 
 class Delay(NamedTuple):
@@ -45,20 +66,17 @@ class Delay(NamedTuple):
 def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
     """Return the first ``count`` delays of a policy, fewer where it stops.
 
-    Args:
-        policy: The policy; a copy of it runs.
-        count: The greatest number of delays.
-        clock: Measures elapsed time for the policy; each delay advances it.
+    Each delay advances the clock. Without ``bounds()``, the range of a delay is what was drawn.
     """
     run = start_policy("policy", policy, clock)
     delays: list[Delay] = []
     while len(delays) < count:
         retry = len(delays) + 1
-        bounds = run.bounds(retry)  # type: ignore[attr-defined]
+        bounds = run.bounds(retry) if hasattr(run, "bounds") else ()
         drawn = draw_next(run, clock)
         if drawn is STOP or bounds is None:
             break
-        least, greatest = bounds
+        least, greatest = bounds or (drawn, drawn)
         middle = least + (greatest - least) / 2.0
         delays.append(Delay(retry, middle, least, greatest, drawn, clock.now))
     return delays
@@ -72,10 +90,7 @@ def as_lines(delays: Sequence[Delay]) -> str:
 def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
-    Args:
-        delays: The delays.
-        requested: How many delays were requested.
-        console: Where the table will be shown.
+    It says so if the policy gave fewer delays than were ``requested``.
     """
     columns = {
         "retry": [str(delay.retry) for delay in delays],
@@ -111,3 +126,109 @@ def _bar(delay: Delay, scale: float, signs: tuple[str, str, str]) -> Text:
     drawn = min(int(delay.drawn * scale), greatest - 1)
     bar = Text(filled * least + rest * (greatest - least), style="blue")
     return bar[:drawn] + Text(mark, style="bold yellow") + bar[drawn + 1 :]
+
+
+def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
+    """Return the diagram: the delay before each retry, and below it when each retry comes."""
+    from matplotlib.ticker import MaxNLocator
+
+    from ._plot import add_legend, panels
+
+    figure, (above, below) = panels(title, 2)
+    retries = [delay.retry for delay in delays]
+    sides = (0.0,) if len(delays) > 1 else (-_HALF_A_BAR, _HALF_A_BAR)  # a point has no area
+    at = [retry + side for retry in retries for side in sides]
+
+    def range_of(least: Iterable[float], greatest: Iterable[float]) -> list[list[float]]:
+        return [[value for value in ends for _ in sides] for ends in (least, greatest)]
+
+    least, greatest = range_of(
+        (delay.least for delay in delays), (delay.greatest for delay in delays)
+    )
+    above.fill_between(at, least, greatest, alpha=0.25, linewidth=0.0, label="least to greatest")
+    above.plot(retries, [delay.drawn for delay in delays], marker="o", label="drawn")
+    above.set(xlabel="retry", ylabel="delay in seconds")
+    least, greatest = range_of(
+        accumulate(delay.least for delay in delays), accumulate(delay.greatest for delay in delays)
+    )
+    below.fill_betweenx(at, least, greatest, alpha=0.25, linewidth=0.0)
+    below.plot([delay.total for delay in delays], retries, marker="o")
+    below.set(xlabel="seconds waited in all", ylabel="retry")
+    above.set_ylim(bottom=0.0)
+    above.set_xlim(0.5, max(len(delays), 1) + 0.5)
+    below.set_xlim(left=0.0)
+    below.set_ylim(0.5, max(len(delays), 1) + 0.5)
+    for axis in (above.xaxis, below.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    add_legend(figure)
+    return figure
+
+
+_MOST_DELAYS = 1_000_000
+_REQUIRED = "What is required may be given as options, or as arguments in this order.\n\n"
+
+
+def delays_group() -> click.Group:
+    """Return the command ``delays``, which has a command for each policy."""
+    return PolicyGroup(
+        "delays",
+        _delays_command,
+        POLICIES,
+        epilog=examples(
+            "delays exponential",
+            "delays constant 2s -n 5",
+            "delays full-jitter --base 1s --cap 20s --seed 1 --json",
+        ),
+        short_help="Show the delays of a policy: their range, and one draw.",
+        help="Show the delays of a policy as a table: the middle of the range of each, the least "
+        "and the greatest it can be, one draw of all, and how long the waiting has taken by then."
+        "\n\n"
+        "Nothing is waited for, but limits of elapsed time count as if each delay had been. A "
+        "policy of your own is named by its import path, package.module:Class.",
+    )
+
+
+def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
+    """Return the command that shows the delays of a policy."""
+
+    def show(
+        n: int,
+        form: str | None,
+        plot: str | None,
+        values: tuple[str, ...] = (),
+        **options: object,
+    ) -> None:
+        clock = FrozenClock()
+        options = with_arguments(policy, options, values)
+        delays = delays_of(build_policy(policy, options, clock), n, clock)
+        if plot is not None:
+            from ._plot import title_of, write_figure
+
+            if any(delay.greatest > _GREATEST for delay in delays):
+                reason = f"delays of more than {_GREATEST:g} s cannot be drawn"
+                raise click.UsageError(f"--plot: {reason}")
+            declared = (param.name for param in click.get_current_context().command.params)
+            title = title_of(name, {one: options[one] for one in declared if one in options})
+            write_figure(lambda: figure_of(title, delays), plot)
+        if form == "plain":
+            click.echo(as_lines(delays), nl=False)
+        else:
+            table = partial(as_table, delays, n)
+            print_rows(form, "delays", Delay._fields, delays, {"policy": policy.name}, table)
+
+    return PolicyCommand(
+        name,
+        callback=show,
+        epilog=examples(f"delays {name}{sample_options(policy)}"),
+        params=[
+            *policy_parameters(policy),
+            count_option("-n", 12, _MOST_DELAYS, "How many delays."),
+            seed_option(),
+            *form_options(json="JSON", csv="CSV", plain="one delay a line"),
+            plot_option("delays.png"),
+        ],
+        short_help=summary(policy),
+        help=f"Show the delays of {name}.\n\n{about(policy)}\n\n"
+        f"{_REQUIRED if required_of(policy) else ''}"
+        "Limits of elapsed time count as if each delay had been waited for.",
+    )

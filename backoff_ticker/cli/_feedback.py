@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from .. import POLICIES
 from .._sentinels import Stop
-from ..policies import POLICIES, FrozenClock, tell
-from ._commands import Group, PolicyCommand
+from ..policies import FrozenClock, tell
+from ._commands import PolicyCommand, examples
 from ._param_types import exact, parse_duration
+from ._policy_names import PolicyGroup, about, summary
 from ._policy_options import build_policy, policy_options, sample_options, seed_option
-from ._policy_texts import SUMMARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,13 +30,7 @@ _SUFFIX = "-feedback"
 
 
 class Item(NamedTuple):
-    """One item of a log.
-
-    Attributes:
-        text: The item as it was given.
-        success: Whether it is a success.
-        timestamp: When it happened, in seconds.
-    """
+    """One item of a log, as it was given; whether it is a success; when it happened, in seconds."""
 
     text: str
     success: bool
@@ -77,11 +72,8 @@ def parse_log(texts: Sequence[str]) -> tuple[list[Item], float]:
 def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
     """Return a line for each item: the delay in seconds, or -1 where the policy gives up.
 
-    Args:
-        policy: A policy that takes feedback.
-        log: The items.
-        clock: Measures elapsed time for the policy. It is set to the time of each item, but never
-            goes back, although a log may after the policy has given up.
+    The clock of the policy is set to the time of each item. It never goes back, although a log may
+    after the policy has given up.
 
     Raises:
         click.UsageError: A timestamp is less than the previous one.
@@ -97,54 +89,46 @@ def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
     return "".join(lines)
 
 
-class _FeedbackGroup(Group):
-    """Has the names of Perl's policies, and takes their names everywhere else, too."""
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a policy."""
-        known = cmd_name in POLICIES
-        return super().get_command(ctx, cmd_name.removesuffix(_SUFFIX) if known else cmd_name)
-
-
 def feedback_group() -> click.Group:
     """Return the command ``feedback``, which has a command for each policy that takes feedback."""
     policies = [policy for policy in POLICIES.values() if policy.feedback]
-    return _FeedbackGroup(
+    return PolicyGroup(
         "feedback",
-        commands={
-            policy.name.removesuffix(_SUFFIX): _feedback_command(policy) for policy in policies
-        },
-        kind="feedback policy",
-        subcommand_metavar="POLICY [OPTIONS]... LOG...",
-        examples=[
+        _feedback_command,
+        {policy.name.removesuffix(_SUFFIX): policy for policy in policies},
+        epilog=examples(
             "feedback constant --delay 2s 0 0 1 0",
             "feedback fibonacci --initial-delay1 1s --initial-delay2 2s 0 0 0 1",
-        ],
+        ),
         short_help="Show what a feedback policy answers to failures and successes.",
         help="Show what a feedback policy answers to a log of failures and successes: a line for "
         "each, the delay in seconds, or -1 where the policy gives up.",
     )
 
 
-def _feedback_command(policy: NamedPolicy) -> click.Command:
+def _feedback_command(name: str, policy: NamedPolicy) -> click.Command:
+    if not policy.feedback:
+        raise click.UsageError(f"{name} takes no feedback: it has no failure() and success()")
+
     def show(log: tuple[str, ...], **options: object) -> None:
         items, start = parse_log(log)
         clock = FrozenClock(start)
         click.echo(answers(build_policy(policy, options, clock), items, clock), nl=False)
 
-    name, sample = policy.name.removesuffix(_SUFFIX), sample_options(policy)
+    sample = sample_options(policy)
     return PolicyCommand(
         name,
         callback=show,
-        examples=[f"feedback {name}{sample} 0 0 1 0", f"feedback {name}{sample} 0 0:+10s 1:+1m"],
+        epilog=examples(
+            f"feedback {name}{sample} 0 0 1 0", f"feedback {name}{sample} 0 0:+10s 1:+1m"
+        ),
         params=[
             *policy_options(policy),
             seed_option(),
             click.Argument(["log"], nargs=-1, required=True, metavar="LOG..."),
         ],
-        short_help=SUMMARIES[policy.name],
-        help=f"Show what {name} answers to a log.\n\n{SUMMARIES[policy.name]}\n\n"
-        f"Source: {policy.source}.\n\n"
+        short_help=summary(policy),
+        help=f"Show what {name} answers to a log.\n\n{about(policy)}\n\n"
         "Each item of LOG is 0, a failure, or 1, a success: alone, at the time of the item before; "
         "or with :TIMESTAMP, in seconds; or with :+DURATION after the item before. So 0 0:+2s 1 "
         "fails, fails again 2 seconds later, and succeeds at once. The log starts at the "

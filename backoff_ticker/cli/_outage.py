@@ -10,29 +10,26 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, NamedTuple
 
+from .. import CircuitBreaker, ExponentialBackOff, RetryBudget, retry_call_async
 from .._errors import CircuitOpen
-from ..circuits import CircuitBreaker
-from ..policies import ExponentialBackOff
-from ..retries import RetryBudget, retry_call_async
 from ..testing import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ._policy_argument import PolicyArgument
+    from ._policy_names import PolicyArgument
 
 NO_LIMIT, BUDGET, BREAKER = "none", "budget", "breaker"
 
-STEPS = 100
-"""Parts of the time in which calls are counted for a diagram."""
+_STEPS = 100
+"""Parts of the time in which calls are counted."""
 
 _SETTLE_TIMEOUT = 1e6
 """Real seconds: whoever stops the command may continue it the next day."""
 
-
 _REFUSAL = 0.001
-"""Seconds that a refusal by the breaker takes: in no time, a policy without delays would retry for
-ever at the moment at which a probe is on its way."""
+"""Seconds that a refusal by the breaker takes. If it took no time, a policy without delays would
+retry forever at the moment at which a probe is on its way."""
 
 
 class Scene(NamedTuple):
@@ -92,40 +89,23 @@ class Outage(NamedTuple):
     recovered: float | None
 
 
-class Course(NamedTuple):
-    """A row, and what is drawn of it.
-
-    Attributes:
-        row: The row.
-        calls: The calls in each part of the time, a hundredth.
-    """
-
-    row: Outage
-    calls: list[int]
-
-
 def simulate_outage(
     policies: Sequence[PolicyArgument],
     scene: Scene,
     seed: int | None,
     progress: Callable[[float], object],
-) -> Iterable[Course]:
+) -> Iterable[tuple[Outage, list[int]]]:
     """Yield what happens with each policy: without a limit, with a budget, with a breaker.
 
-    Args:
-        policies: How clients wait before they retry.
-        scene: The clients, and when the service is up.
-        seed: Of all that is drawn; None: it differs each time.
-        progress: Called with the share that is done.
+    With each row come the calls in each hundredth of the time. ``progress`` is called with the
+    share that is done.
     """
-    limits = (NO_LIMIT, BUDGET, BREAKER)
-    count = len(policies) * len(limits)
-    for number in range(count):
+    cases = [(policy, limit) for policy in policies for limit in (NO_LIMIT, BUDGET, BREAKER)]
+    for number, (policy, limit) in enumerate(cases):
 
         def so_far(share: float, number: int = number) -> None:
-            progress((number + share) / count)
+            progress((number + share) / len(cases))
 
-        policy, limit = policies[number // len(limits)], limits[number % len(limits)]
         yield _simulate(policy, limit, scene, random.Random(seed), so_far)  # noqa: S311 - no secret
 
 
@@ -142,7 +122,7 @@ class _Service:
         self._scene, self._clock, self._progress = scene, clock, progress
         self._breaker = breaker
         self.healthy = self.outage = self.recovery = 0
-        self.calls = [0] * STEPS
+        self.calls = [0] * _STEPS
 
     async def call(self) -> None:
         """Call it, unless the breaker refuses that."""
@@ -166,7 +146,7 @@ class _Service:
         else:
             self.recovery += 1
         if now < scene.end:
-            self.calls[int(now / scene.end * STEPS)] += 1
+            self.calls[int(now / scene.end * _STEPS)] += 1
             self._progress(now / scene.end)
         await asyncio.sleep(scene.latency)
         if is_down:
@@ -179,11 +159,12 @@ def _simulate(
     scene: Scene,
     rng: random.Random,
     progress: Callable[[float], object],
-) -> Course:
+) -> tuple[Outage, list[int]]:
     with VirtualClock(auto=True, settle_timeout=_SETTLE_TIMEOUT) as clock:
         policy = argument.make(rng)
         budget = RetryBudget(scene.budget) if limit == BUDGET else None
-        breaker = CircuitBreaker(_breaker_delays(rng)) if limit == BREAKER else None
+        pauses = ExponentialBackOff(5, multiplier=2, max_elapsed_time=None, rng=rng)  # the default
+        breaker = CircuitBreaker(pauses) if limit == BREAKER else None
         service = _Service(scene, clock, breaker, progress)
 
         answered: dict[int, float] = {}  # by client, the first time after the outage
@@ -214,12 +195,7 @@ def _simulate(
         service.outage,
         service.recovery,
         service.outage / (scene.outage * usual),
-        max(service.calls) / (scene.end / STEPS * usual),
+        max(service.calls) / (scene.end / _STEPS * usual),
         max(answered.values()) - scene.up_again if len(answered) == scene.clients else None,
     )
-    return Course(row, service.calls)
-
-
-def _breaker_delays(rng: random.Random) -> ExponentialBackOff:
-    """Return those that a breaker has by default, but seeded."""
-    return ExponentialBackOff(5, multiplier=2, max_interval=60, max_elapsed_time=None, rng=rng)
+    return row, service.calls

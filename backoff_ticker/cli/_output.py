@@ -59,15 +59,11 @@ class LineSearch:
 
 
 async def pass_on(pipe: IO[bytes], search: LineSearch, exited: CancellationToken) -> None:
-    """Copy to our stdout what a command writes to a pipe, until it has exited, and search it.
+    """Copy to our stdout what a command writes to an unbuffered pipe, and search it.
 
-    Background processes of the command may keep the pipe open; they are not waited for. The pipe
-    is closed at the end, or as soon as our stdout has no reader: the command then gets SIGPIPE.
-
-    Args:
-        pipe: The end to read from, unbuffered; it is made non-blocking.
-        search: Gets all that is read.
-        exited: Cancelled when the command has exited.
+    That ends when ``exited`` is cancelled: background processes of the command may keep the pipe
+    open, and are not waited for. The pipe is then closed, or as soon as our stdout has no reader:
+    the command gets SIGPIPE.
 
     Raises:
         OSError: Our stdout cannot be written for another reason, such as a full disk.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Param = click.Parameter | None
     Context = click.Context | None
     ParamType = click.ParamType[Any]  # earlier versions of click have no type argument
@@ -23,7 +25,6 @@ _NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
 _PART = rf"(?P<number>{_NUMBER})(?P<unit>ms|[smhd])"
 _WITH_UNITS = re.compile(rf"(?P<sign>[+-]?)(?P<parts>(?:(?:{_NUMBER})(?:ms|[smhd]))+)")
 _SECONDS_IN = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_LARGEST_CODE = 255
 _LARGE = 1e7
 _SMALL = 0.01
 
@@ -50,13 +51,17 @@ class Seconds(ParamType):
     """A duration: a number of seconds, or numbers with units.
 
     Args:
-        positive: Whether it must be finite and > 0; if not, the policy checks it.
+        accepts: Whether a number of seconds is in range; without it, the policy checks that.
+        expected: What is said to be expected of others.
     """
 
     name = "duration"
 
-    def __init__(self, *, positive: bool = False) -> None:
-        self._positive = positive
+    def __init__(
+        self, accepts: Callable[[float], bool] = lambda _: True, expected: str = ""
+    ) -> None:
+        self._accepts = accepts
+        self._expected = expected
 
     def convert(self, value: Any, param: Param, ctx: Context) -> float:  # noqa: ANN401 - click's
         """Return the seconds."""
@@ -68,9 +73,13 @@ class Seconds(ParamType):
                 param,
                 ctx,
             )
-        if self._positive and not 0.0 < seconds < inf:
-            self.fail(f"{value!r} is not a finite number of seconds > 0", param, ctx)
+        if not self._accepts(seconds):
+            self.fail(f"{value!r} is not {self._expected}", param, ctx)
         return seconds
+
+
+LIMIT = Seconds(lambda seconds: 0.0 < seconds < inf, "a finite number of seconds > 0")
+"""A time limit."""
 
 
 class OrNone(ParamType):
@@ -106,47 +115,29 @@ class Jitter(ParamType):
             self.fail(f"{value!r} is neither full nor equal nor a number", param, ctx)
 
 
-class ExitCodes(ParamType):
-    """Exit codes of failures, separated by commas."""
-
-    name = "codes"
-
-    def convert(self, value: Any, param: Param, ctx: Context) -> frozenset[int]:  # noqa: ANN401 - click's
-        """Return the codes."""
-        if isinstance(value, frozenset):
-            return value
-        words = [word.strip() for word in value.split(",")]
-        codes = frozenset(int(word) if re.fullmatch("[0-9]{1,3}", word) else 0 for word in words)
-        if not all(0 < code <= _LARGEST_CODE for code in codes):
-            self.fail(f"{value!r} is not a list of exit codes, 1 to 255, as in 1,75", param, ctx)
-        return codes
-
-
-class Counts(ParamType):
+class Numbers(ParamType):
     """Whole numbers >= 1, separated by commas.
 
     Args:
+        name: What the help calls them.
         most: The largest that is accepted.
+        expected: What is said to be expected of others.
     """
 
-    name = "counts"
-
-    def __init__(self, most: int) -> None:
+    def __init__(self, name: str, most: int, expected: str) -> None:
+        self.name = name
         self._most = most
+        self._expected = expected
 
     def convert(self, value: Any, param: Param, ctx: Context) -> tuple[int, ...]:  # noqa: ANN401 - click's
         """Return the numbers."""
         if isinstance(value, tuple):
             return value
         words = [word.strip() for word in value.split(",")]
-        counts = tuple(int(word) if re.fullmatch("[0-9]{1,9}", word) else 0 for word in words)
-        if not all(0 < count <= self._most for count in counts):
-            self.fail(
-                f"{value!r} is not a list of numbers from 1 to {self._most}, as in 10,100",
-                param,
-                ctx,
-            )
-        return counts
+        numbers = tuple(int(word) if re.fullmatch("[0-9]{1,9}", word) else 0 for word in words)
+        if not all(0 < number <= self._most for number in numbers):
+            self.fail(f"{value!r} is not a list of {self._expected}", param, ctx)
+        return numbers
 
 
 class Regex(ParamType):

@@ -1,47 +1,26 @@
-"""``--plot FILE``: delays, or the result of a simulation, as a diagram; needs extra ``plot``."""
+"""``--plot FILE``: diagrams, with matplotlib, the extra ``plot``."""
 
 from __future__ import annotations
 
 import io
 import logging
-from itertools import accumulate
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
 
+from ._param_types import exact
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from ._delays import Delay
-
-_GREATEST = 1e100
-"""Seconds: with more, the arithmetic of a diagram would overflow."""
-
-_HALF_A_BAR = 0.1
-"""Retries."""
 
 _LONGEST_LINE = 100
 """Letters in a line of the title."""
-
-
-def write_diagram(title: str, delays: Sequence[Delay], path: str) -> None:
-    """Write a diagram of ``delays`` to a file; its suffix selects the format.
-
-    Args:
-        title: The name of the policy, and its parameters in further lines.
-        delays: What to draw.
-        path: The file.
-
-    Raises:
-        click.UsageError: The delays are too great to draw, or ``write_figure`` fails.
-    """
-    if any(delay.greatest > _GREATEST for delay in delays):
-        raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
-    write_figure(lambda: figure_of(title, delays), path)
 
 
 def write_figure(make: Callable[[], Figure], path: str) -> None:
@@ -85,58 +64,49 @@ def _image(make: Callable[[], Figure], path: str) -> bytes:
     return image.getvalue()
 
 
-def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
-    """Return the diagram: the delay before each retry, and below it when each retry comes.
+def title_of(name: str, values: Mapping[str, object]) -> str:
+    """Return a name, and below it the values that are set: ``base 1, cap 20, seed 7``."""
+    words = []
+    for key, value in values.items():
+        flag = key.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(flag if value else f"no-{flag}")
+        elif value is not None:
+            words.append(f"{flag} {exact(value) if isinstance(value, float) else value}")
+    return f"{name}\n{', '.join(words)}"
+
+
+def panels(title: str, count: int, **options: Any) -> tuple[Figure, list[Axes]]:  # noqa: ANN401 - matplotlib's
+    """Return a new diagram, and its panels, one below the other.
 
     Args:
-        title: The first line names the policy, the others are in smaller letters.
-        delays: What to draw.
+        title: The first line is a name, the others are in smaller letters.
+        count: How many panels there are.
+        **options: Those of ``Figure.subplots()``.
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8.0, 8.0), layout="constrained")
-    above, below = figure.subplots(2, 1)
+    all_axes = [*figure.subplots(count, 1, squeeze=False, **options)[:, 0]]
     name, _, parameters = title.partition("\n")
     figure.suptitle(name, fontsize="x-large")
-    above.set_title(
-        "\n".join(wrap(parameters, _LONGEST_LINE, break_on_hyphens=False)), fontsize="small"
-    )
-    retries = [delay.retry for delay in delays]
-    sides = (0.0,) if len(delays) > 1 else (-_HALF_A_BAR, _HALF_A_BAR)  # a point has no area
-    at = [retry + side for retry in retries for side in sides]
-
-    def range_of(least: Iterable[float], greatest: Iterable[float]) -> list[list[float]]:
-        return [[value for value in ends for _ in sides] for ends in (least, greatest)]
-
-    least, greatest = range_of(
-        (delay.least for delay in delays), (delay.greatest for delay in delays)
-    )
-    above.fill_between(at, least, greatest, alpha=0.25, linewidth=0.0, label="least to greatest")
-    above.plot(retries, [delay.drawn for delay in delays], marker="o", label="drawn")
-    above.set(xlabel="retry", ylabel="delay in seconds")
-    least, greatest = range_of(
-        accumulate(delay.least for delay in delays), accumulate(delay.greatest for delay in delays)
-    )
-    below.fill_betweenx(at, least, greatest, alpha=0.25, linewidth=0.0)
-    below.plot([delay.total for delay in delays], retries, marker="o")
-    below.set(xlabel="seconds waited in all", ylabel="retry")
-    for axes in (above, below):
+    wrapped = wrap(parameters, _LONGEST_LINE, break_on_hyphens=False)
+    all_axes[0].set_title("\n".join(wrapped), fontsize="small")
+    for axes in all_axes:
         axes.grid(alpha=0.3)
-    above.set_ylim(bottom=0.0)
-    above.set_xlim(0.5, max(len(delays), 1) + 0.5)
-    below.set_xlim(left=0.0)
-    below.set_ylim(0.5, max(len(delays), 1) + 0.5)
-    for axis in (above.xaxis, below.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    figure.legend(loc="outside lower center", ncols=2)  # where it covers nothing
-    return figure
+    return figure, all_axes
+
+
+def add_legend(figure: Figure) -> None:
+    """Add the legend of the first panel below the diagram, where it covers nothing."""
+    handles = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2)
 
 
 def figure_of_lines(
     title: str,
     x: str,
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    points: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
     grey: tuple[float, float] | None = None,
 ) -> Figure:
     """Return a diagram of lines, in panels one below the other.
@@ -144,24 +114,17 @@ def figure_of_lines(
     Args:
         title: The first line is a name, the others are in smaller letters.
         x: What the abscissa shows.
-        panels: By what the ordinate shows, the points of each line by its label.
+        points: By what the ordinate of a panel shows, the points of each line by its label.
         grey: What part of the abscissa is grey. The panels then share the ordinate.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 8.0), layout="constrained")
-    all_axes = figure.subplots(len(panels), 1, squeeze=False, sharey=grey is not None)[:, 0]
-    name, _, parameters = title.partition("\n")
-    figure.suptitle(name, fontsize="x-large")
-    all_axes[0].set_title(parameters, fontsize="small")
-    for axes, (y, lines) in zip(all_axes, panels.items(), strict=True):
-        for label, points in lines.items():
-            axes.plot(*points, marker="o" if grey is None else "", label=label)
+    figure, all_axes = panels(title, len(points), sharey=grey is not None)
+    for axes, (y, lines) in zip(all_axes, points.items(), strict=True):
+        for label, xy in lines.items():
+            axes.plot(*xy, marker="o" if grey is None else "", label=label)
         axes.set(xlabel=x, ylabel=y)
         axes.set_xlim(left=0.0)
         axes.set_ylim(bottom=0.0)
-        axes.grid(alpha=0.3)
         if grey is not None:
             axes.axvspan(*grey, color="0.9", zorder=0)
-    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    add_legend(figure)
     return figure

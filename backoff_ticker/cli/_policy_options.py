@@ -1,25 +1,29 @@
-"""The options of each policy, from the signature of its constructor, and those of wrappers."""
+"""The options of policies, and of what can be put around any policy.
+
+They come from signatures and docstrings alone, so a policy of the package and one that is named by
+its import path are treated alike.
+"""
 
 from __future__ import annotations
 
 import inspect
 import random
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from ..policies import (
+from .. import (
     with_added_jitter,
     with_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
 )
+from ..policies import require_policy
 from ._commands import PolicyOption
-from ._param_types import NONE, Jitter, OrNone, Seconds, exact
-from ._policy_texts import HELP, HELP_AROUND, HELP_OF, SAMPLES
+from ._param_types import NONE, Jitter, OrNone, Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,84 +32,84 @@ if TYPE_CHECKING:
     from ._param_types import ParamType
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
+"""Parameters that ``--seed`` and the command itself set."""
 
-KINDS: dict[str, ParamType] = {
+_KINDS: dict[str, ParamType] = {
     "bool": click.BOOL,
     "int": click.INT,
     "float": click.FLOAT,
+    "str": click.STRING,
     "float | timedelta": Seconds(),
     "float | timedelta | None": OrNone(Seconds()),
+    "JitterKind": Jitter(),
 }
-"""The click type by the annotation of a constructor's parameter; a bool becomes a pair of flags."""
+"""The click type by the annotation of a parameter; a bool becomes a pair of flags."""
 
-
-class _Wrapper(NamedTuple):
-    """The wrapper that an option adds to a policy without a parameter of that name.
-
-    Attributes:
-        wrap: Called with the policy and the value of the option.
-        kind: The type of that value; the word ``none`` adds no wrapper.
-    """
-
-    wrap: Callable[..., BackOff]
-    kind: ParamType
-
-
-WRAPPERS = {
-    "jitter": _Wrapper(with_jitter, Jitter()),
-    "max_jitter": _Wrapper(with_added_jitter, Seconds()),
-    "max_interval": _Wrapper(with_max_interval, Seconds()),
-    "max_elapsed_time": _Wrapper(with_max_elapsed_time, Seconds()),
-    "max_retries": _Wrapper(with_max_retries, click.INT),
+_WRAPPERS: dict[str, Callable[..., BackOff]] = {
+    "jitter": with_jitter,
+    "max_jitter": with_added_jitter,
+    "max_interval": with_max_interval,
+    "max_elapsed_time": with_max_elapsed_time,
+    "max_retries": with_max_retries,
 }
-"""By the name of the option, innermost wrapper first."""
+"""What an option puts around a policy without a parameter of that name, innermost wrapper first."""
+
+_ARGS = re.compile(r"^Args:\n((?:    .*\n|\n)*)", re.MULTILINE)
+_ARG = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
     """Return an option for each parameter of a policy, and for each wrapper it can have.
 
     Raises:
-        KeyError: ``KINDS`` lacks the annotation of a parameter, or its help is missing.
+        click.UsageError: The policy requires what cannot be typed.
     """
-    parameters = _parameters_of(policy)
-    own = [
-        _own_option(parameter, _help_of(policy, parameter.name))
-        for parameter in parameters.values()
-    ]
-    around = [
-        PolicyOption(
-            _flag(name), is_wrapper=True, type=OrNone(wrapper.kind), help=HELP_AROUND[name]
-        )
-        for name, wrapper in WRAPPERS.items()
-        if name not in parameters
-    ]
-    return [*own, *around]
-
-
-def policy_parameters(policy: NamedPolicy) -> list[click.Parameter]:
-    """Return the options of a policy, and ``values``, arguments for those that it requires."""
-    own = policy_options(policy)
-    for option in own:
-        if option.required:  # it may be an argument instead
-            option.required = False
-            option.help = f"{option.help}  [required]"
-    names = " ".join(f"[{name.upper()}]" for name in required_of(policy))
-    values = [click.Argument(["values"], nargs=-1, metavar=names)] if names else []
-    return [*values, *own]
+    own = _parameters_of(policy)
+    texts = _help_of(policy.make)
+    around = []
+    for name, wrap in _WRAPPERS.items():
+        if name not in own:
+            kind = _KINDS[inspect.signature(wrap).parameters[name].annotation]
+            around.append(
+                PolicyOption(
+                    _flag(name),
+                    is_wrapper=True,
+                    type=kind if isinstance(kind, OrNone) else OrNone(kind),
+                    help=f"{_help_of(wrap).get(name, '')} none: no wrapper.",
+                )
+            )
+    return [*(_own_option(one, texts.get(name, "")) for name, one in own.items()), *around]
 
 
 def _parameters_of(policy: NamedPolicy) -> dict[str, inspect.Parameter]:
+    """Return the parameters that can be options: all that are required, and all of a known type."""
+    try:
+        parameters = inspect.signature(policy).parameters
+    except (TypeError, ValueError) as error:
+        raise click.UsageError(f"{policy.name} is not a policy: {error}") from error
     return {
-        name: parameter
-        for name, parameter in inspect.signature(policy).parameters.items()
+        name: one
+        for name, one in parameters.items()
         if name not in _NOT_ON_THE_COMMAND_LINE
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and (_kind_of(one) is not None or _is_required(one))
     }
 
 
+def _kind_of(parameter: inspect.Parameter) -> ParamType | None:
+    kind = parameter.annotation
+    if kind is parameter.empty:
+        kind = type(parameter.default)
+    name = kind.__name__ if isinstance(kind, type) else str(kind).replace("datetime.", "")
+    return _KINDS.get(name)
+
+
 def _own_option(parameter: inspect.Parameter, text: str) -> PolicyOption:
-    flag, kind = _flag(parameter.name), KINDS[parameter.annotation]
+    flag, kind = _flag(parameter.name), _kind_of(parameter)
+    if kind is None:
+        raise click.UsageError(f"{flag} cannot be given here: {parameter} has no simple type")
     if _is_required(parameter):
-        return PolicyOption(flag, type=kind, required=True, help=text)
+        return PolicyOption(flag, type=kind, help=f"{text}  [required]")
     default = NONE if parameter.default is None else parameter.default
     if kind is click.BOOL:
         flag += f"/--no-{flag.removeprefix('--')}"
@@ -121,21 +125,45 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def seed_option() -> click.Option:
-    """Return the option that seeds random delays."""
-    text = "Draw the same delays in each run. Without it, each run draws its own."
-    return click.Option(["--seed"], type=click.IntRange(min=0), metavar="N", help=text)
-
-
-def sample_options(policy: NamedPolicy) -> str:
-    """Return the options that a policy requires, with values, for an example."""
-    sample = SAMPLES.get(policy.name, {})
-    return "".join(f" {_flag(name)} {value}" for name, value in sample.items())
+def _help_of(make: Callable[..., object]) -> dict[str, str]:
+    """Return what a docstring says of each argument; those of base classes come first."""
+    texts: dict[str, str] = {}
+    for one in reversed(getattr(make, "__mro__", (make,))):
+        found = _ARGS.search(f"{inspect.cleandoc(one.__doc__ or '')}\n")
+        texts |= _ARG.findall(found[1]) if found else ()
+    flags = {f"``{name}``": _flag(name) for name in texts.keys() - {"backoff"}}
+    for name, text in texts.items():
+        told = " ".join(text.split()).replace(" or a timedelta", "").replace("math.inf", "inf")
+        told = re.sub("``.*?``", lambda code: flags.get(code[0], code[0][2:-2]), told)
+        texts[name] = re.sub(r"\bNone\b", NONE, told)
+    return texts
 
 
 def required_of(policy: NamedPolicy) -> list[str]:
     """Return the parameters that a policy requires."""
     return [name for name, one in _parameters_of(policy).items() if _is_required(one)]
+
+
+def sample_options(policy: NamedPolicy) -> str:
+    """Return the options that a policy requires, with the values of its docstring's example."""
+    call = rf" {re.escape(getattr(policy.make, '__name__', ''))}\((.*?)\)"
+    found = re.search(call, policy.make.__doc__ or "")
+    values = found[1].split(", ") if found else []
+    required = zip(required_of(policy), values, strict=False)
+    return "".join(f" {_flag(name)} {value}" for name, value in required)
+
+
+def policy_parameters(policy: NamedPolicy) -> list[click.Parameter]:
+    """Return the options of a policy, and ``values``, arguments for those that it requires."""
+    names = " ".join(f"[{name.upper()}]" for name in required_of(policy))
+    values = [click.Argument(["values"], nargs=-1, metavar=names)] if names else []
+    return [*values, *policy_options(policy)]
+
+
+def seed_option() -> click.Option:
+    """Return the option that seeds random delays."""
+    text = "Draw the same delays in each run. Without it, each run draws its own."
+    return click.Option(["--seed"], type=click.IntRange(min=0), metavar="N", help=text)
 
 
 def with_arguments(
@@ -158,18 +186,6 @@ def with_arguments(
     return taken
 
 
-def summary_of(policy: NamedPolicy, values: Mapping[str, object]) -> str:
-    """Return the options that matter, with their values: ``base 1, cap 20, seed 7``."""
-    words = []
-    for name in [*_parameters_of(policy), *WRAPPERS, "seed"]:
-        value, flag = values.get(name), _flag(name).removeprefix("--")
-        if isinstance(value, bool):
-            words.append(flag if value else f"no-{flag}")
-        elif value is not None:
-            words.append(f"{flag} {exact(value) if isinstance(value, float) else value}")
-    return ", ".join(dict.fromkeys(words))
-
-
 def build_policy(
     policy: NamedPolicy,
     values: Mapping[str, object],
@@ -186,7 +202,7 @@ def build_policy(
         rng: What they draw from, unless there is a ``seed``.
 
     Raises:
-        click.UsageError: An option is missing, belongs to another policy, or is refused.
+        click.UsageError: An option is missing or refused, or this is not a policy.
     """
     source = click.get_current_context().get_parameter_source
     given = {
@@ -197,25 +213,24 @@ def build_policy(
     seed = given.pop("seed", None)
     parameters = _parameters_of(policy)
     own = {name: given.pop(name) for name in parameters if name in given}
-    foreign = [_flag(name) for name in given if name not in WRAPPERS]
-    if foreign:
-        raise click.UsageError(f"{policy.name} has no option {', '.join(foreign)}")
-    missing = [name for name in required_of(policy) if name not in own]
+    missing = [_flag(name) for name in required_of(policy) if name not in own]
     if missing:
-        flags = " and ".join(map(_flag, missing))
-        raise click.UsageError(f"{policy.name} needs {flags}, as in:{sample_options(policy)}")
+        sample = sample_options(policy)
+        hint = f", as in:{sample}" if sample else ""
+        raise click.UsageError(f"{policy.name} needs {' and '.join(missing)}{hint}")
     offered: dict[str, Any] = {"clock": clock, "rng": rng}
     if seed is not None:
         offered["rng"] = random.Random(seed)  # type: ignore[arg-type]  # noqa: S311 - no secret
     try:
         backoff: BackOff = policy(**own, **_accepted(policy, offered))
+        require_policy(policy.name, backoff)
         if given.get("jitter") is not None or given.get("max_jitter") is not None:
             given.setdefault("max_elapsed_time", _limit_ahead(backoff))
-        for name, (wrap, _) in WRAPPERS.items():
+        for name, wrap in _WRAPPERS.items():
             if given.get(name) is not None:
                 backoff = wrap(backoff, given[name], **_accepted(wrap, offered))
     except (TypeError, ValueError) as error:
-        raise click.UsageError(_with_flags(str(error), [*parameters, *WRAPPERS])) from error
+        raise click.UsageError(_with_flags(str(error), [*parameters, *_WRAPPERS])) from error
     return backoff
 
 
@@ -239,7 +254,3 @@ def _with_flags(message: str, names: list[str]) -> str:
     pattern = rf"'[^']*'|(?<![\w-])({'|'.join(names)})(?![\w-])"
     text = re.sub(pattern, lambda found: _flag(found[1]) if found[1] else found[0], message)
     return text.replace(" or a timedelta", "").replace("None or math.inf", "none or inf")
-
-
-def _help_of(policy: NamedPolicy, parameter: str) -> str:
-    return HELP_OF.get(policy.name, {}).get(parameter) or HELP[parameter]

@@ -1,4 +1,8 @@
-"""One attempt of ``run``: a command in a process group of its own, as shells run their jobs."""
+"""One attempt of ``run``: a command, and the end of all that it has started.
+
+With a controlling terminal the command stays in our process group, as in a script: the kernel and
+the shell see to Ctrl-C, Ctrl-Z, ``fg`` and who may read. Without one it has a group of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,17 @@ import asyncio
 import os
 import signal
 import subprocess
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .. import ExponentialBackOff
 from ..cancellation import CancellationToken, any_of
-from ..policies import ExponentialBackOff
 from ..tickers import AsyncTicker
 from ._output import LineSearch, pass_on
-from ._terminal import stop_our_group
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable, Sequence
-
-    from ._terminal import Terminal
+    from collections.abc import Sequence
 
 _NUMBER = "BACKOFF_TICKER_ATTEMPT"
 """The variable in which a command finds the number of its attempt."""
@@ -28,10 +29,9 @@ GRACE = 5.0
 """Seconds that processes get to end after a signal."""
 
 _POLLS = ExponentialBackOff(
-    0.001, randomization_factor=0.0, max_interval=0.1, max_elapsed_time=None
+    0.01, randomization_factor=0.0, multiplier=2.0, max_interval=0.2, max_elapsed_time=None
 )
-"""How often to check whether a process group is empty: the end of a process that is not our child
-is no event."""
+"""How often to look for processes that are left: only the end of a child of ours is an event."""
 
 
 class Process:
@@ -41,8 +41,7 @@ class Process:
 
     Args:
         command: The program and its arguments; no shell reads them.
-        terminal: Lent to the command until it ends.
-        mask: The signals that are blocked in the command.
+        on_terminal: Whether it stays in our process group.
         until_output: What to search its stdout for, which then goes through a pipe; None: it
             inherits our stdout.
         attempt: Its number, from 1, for the environment of the command.
@@ -54,36 +53,23 @@ class Process:
     def __init__(
         self,
         command: Sequence[str],
-        terminal: Terminal,
-        mask: Iterable[int],
         until_output: re.Pattern[str] | None,
         attempt: int,
+        *,
+        on_terminal: bool,
     ) -> None:
-        self._terminal = terminal
+        self._has_group = not on_terminal
         self._exited = CancellationToken()
-        self._ending = False
-        self._hang_up: asyncio.Task[None] | None = None
+        # As in system(3): a terminal sends these to the command, too, which may handle them and go
+        # on. They are not ignored, or the command would inherit that.
+        self._left_to_it = {
+            number: signal.signal(number, lambda *_: None)
+            for number in (signal.SIGINT, signal.SIGQUIT)
+            if on_terminal and callable(signal.getsignal(number))
+        }
         loop = asyncio.get_running_loop()
         # Any handler, even for SIGCHLD alone, makes every signal wake the loop.
         loop.add_signal_handler(signal.SIGCHLD, self._collect)
-        if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
-            loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-
-        def prepare() -> None:
-            """Prepare the new process, in which all signals are blocked, before ``exec``."""
-            for number in signal.valid_signals():
-                if callable(signal.getsignal(number)):
-                    # Ignoring a signal drops a pending one, such as a Ctrl-Z for our group. We
-                    # got it, too, and pass it on; here it would stop a process we wait for.
-                    signal.signal(number, signal.SIG_IGN)
-                    signal.signal(number, signal.SIG_DFL)
-            # After that: what is typed from here on comes to this process alone.
-            if terminal.lent:
-                terminal.lend(os.getpid())
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-        terminal.lent = terminal.is_available()
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             # Our own descriptors are not inheritable; close_fds would close only the caller's.
             self._process = subprocess.Popen(  # noqa: S603 - no shell reads the arguments
@@ -92,17 +78,12 @@ class Process:
                 stdout=None if until_output is None else subprocess.PIPE,
                 close_fds=False,
                 env={**os.environ, _NUMBER: str(attempt)},
-                process_group=0,
-                preexec_fn=prepare,  # noqa: PLW1509 - there are no threads
+                process_group=0 if self._has_group else None,
             )
         except OSError:
-            self._exited.cancel()
-            terminal.take_back()
-            loop.remove_signal_handler(signal.SIGTSTP)
+            self._note_exit()  # the process that failed to become the command ends with SIGCHLD
             raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        self._group = self._process.pid
+        self._known = {self._process.pid}  # the command, and what it was seen to have started
         self._search: LineSearch | None = None
         self._copying: asyncio.Task[None] | None = None
         if until_output is not None and self._process.stdout is not None:
@@ -139,18 +120,17 @@ class Process:
         return True
 
     async def end(self, number: int) -> None:
-        """Send a signal to the group and make sure that the whole group ends.
+        """Send a signal to the command and all that it has started, and make sure that they end.
 
         Once the command has ended, or after ``GRACE`` seconds, remaining processes get SIGTERM, and
         SIGKILL after that. If the command had ended before, its background processes stay.
         """
-        self._ending = True
         if not self._exited.cancelled:
             if number != signal.SIGTERM:
                 self._send(number)
                 await self._exited.wait_async(GRACE)
             self._send(signal.SIGTERM)
-            if not await self._group_has_ended():
+            if not await self._all_have_ended():
                 self._send(signal.SIGKILL)
                 await self._exited.wait_async()
         if self._copying is not None:
@@ -158,96 +138,85 @@ class Process:
             for task in done:
                 task.exception()  # retrieve it, or asyncio would report it
 
-    async def _group_has_ended(self) -> bool:
-        """Wait up to ``GRACE`` seconds until no process is left in the group."""
+    async def _all_have_ended(self) -> bool:
+        """Wait up to ``GRACE`` seconds until no process is left."""
         limit = CancellationToken().child(timeout=GRACE)
         await any_of(self._exited, limit).wait_async()
         async for _ in AsyncTicker(_POLLS, token=limit):
-            if self._exited.cancelled and self._group_is_empty():
+            if self._exited.cancelled and not self._living():
                 return True
         return False
 
-    def _group_is_empty(self) -> bool:
-        """Whether only dead processes are left in the group.
-
-        Those can stay for long if the first process of a container does not reap orphans.
-        """
-        try:
-            while os.waitpid(-self._group, os.WNOHANG)[0]:
-                pass  # we may be that process
-        except ChildProcessError:
-            pass
-        try:
-            os.killpg(self._group, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            pass  # a process of another user, such as one started by sudo
-        states = []
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                # After the name, which may contain anything: state, parent, group.
-                state, _, group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
-            except OSError:
-                continue  # it has just ended
-            if int(group) == self._group:
-                states.append(state)
-        return bool(states) and set(states) <= {"Z", "X"}
+    def _living(self) -> set[int]:
+        """Return what is left of the processes. Dead ones may stay listed as zombies."""
+        if self._has_group and not _exists(-self._process.pid):
+            return set()
+        rows = _processes()
+        if not rows:  # there is no ``ps``
+            return {self._process.pid} if self._has_group or not self._exited.cancelled else set()
+        if self._has_group:
+            return {pid for pid, _, group in rows if group == self._process.pid}
+        return self._known & {pid for pid, _, _ in rows}
 
     def close(self) -> None:
-        """Kill the command if it still runs, and take the terminal back."""
+        """Kill the command if it still runs."""
         if not self._exited.cancelled:
             self._send(signal.SIGKILL)
+            self._note_exit()
         if self._copying is not None:
             self._copying.cancel()
-        self._terminal.take_back(restore_modes=True)
-        # Outside an attempt Ctrl-Z just stops us.
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
 
     def _collect(self) -> None:
-        """Note whether the command has ended or stopped; called at each SIGCHLD."""
-        while not self._exited.cancelled:
-            pid, status = os.waitpid(self._group, os.WNOHANG | os.WUNTRACED)
-            if not pid:
-                return
-            if os.WIFSTOPPED(status):
-                self._stopped(os.WSTOPSIG(status))
-            else:
+        """Note whether the command has ended; called at each SIGCHLD."""
+        if not self._exited.cancelled:
+            pid, status = os.waitpid(self._process.pid, os.WNOHANG)
+            if pid:
                 self._process.returncode = os.waitstatus_to_exitcode(status)
-                self._terminal.take_back(restore_modes=self._ending or self.code < 0)
-                self._exited.cancel()
+                self._known.discard(pid)  # the number may be that of another process soon
+                self._note_exit()
 
-    def _stopped(self, number: int) -> None:
-        """Handle a stop of the command as the shell that waits for us expects."""
-        if self._ending or not self._terminal.exists:
-            return  # another process has stopped it, and will continue it
-        needs_terminal = number in (signal.SIGTTIN, signal.SIGTTOU)
-        if needs_terminal and self._terminal.lend(self._group):
-            self._send(signal.SIGCONT)
-        elif needs_terminal or self._terminal.lent:
-            stopped = self._suspend()
-            if needs_terminal and not stopped:
-                # No shell can ever give us the terminal. In that case, an orphaned group that is
-                # stopped, the kernel sends SIGHUP; so do we.
-                self._hang_up = asyncio.create_task(self.end(signal.SIGHUP))
-
-    def _suspend(self) -> bool:
-        """Stop the command and our group, as Ctrl-Z does; go on when a shell continues us."""
-        if self._exited.cancelled:
-            return stop_our_group()
-        self._send(signal.SIGTSTP)
-        self._terminal.take_back()
-        stopped = stop_our_group()
-        if not self._terminal.in_pipeline:
-            self._terminal.lend(self._group)
-        self._send(signal.SIGCONT)
-        return stopped
+    def _note_exit(self) -> None:
+        while self._left_to_it:
+            signal.signal(*self._left_to_it.popitem())
+        self._exited.cancel()
 
     def _send(self, number: int) -> None:
-        """Send a signal to the group; processes that are stopped are continued to get it."""
-        try:
-            os.killpg(self._group, number)
-            if number != signal.SIGTSTP:
-                os.killpg(self._group, signal.SIGCONT)
-        except (ProcessLookupError, PermissionError):
-            pass  # no process is left, or none that we may signal
+        """Send a signal to all processes; those that are stopped are continued to get it."""
+        if self._has_group:
+            targets = {-self._process.pid}
+        else:
+            rows, more = _processes(), self._known
+            while more:
+                more = {pid for pid, parent, _ in rows if parent in more} - self._known
+                self._known |= more
+            targets = self._known
+        for target in targets:
+            with suppress(ProcessLookupError, PermissionError):  # it ended, or became another user
+                os.kill(target, number)
+                os.kill(target, signal.SIGCONT)
+
+
+def _exists(target: int) -> bool:
+    """Whether there is a process, or a process group if the number is negative."""
+    try:
+        os.kill(target, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # of another user, such as one started by sudo
+    return True
+
+
+def _processes() -> list[tuple[int, int, int]]:
+    """Return the number, the parent and the group of each process that is not dead."""
+    command = ["ps", "-A", "-o", "stat=,pid=,ppid=,pgid="]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603 - no input
+    except OSError:  # such as in a small container
+        return []
+    rows = (line.split() for line in listed.splitlines())
+    return [
+        (int(pid), int(parent), int(group))
+        for state, pid, parent, group in rows
+        if state[0] not in "ZX"
+    ]

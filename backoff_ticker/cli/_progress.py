@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from ..retries import StopReason
+from .. import StopReason
 from ._param_types import rounded
 
 if TYPE_CHECKING:
@@ -40,14 +40,12 @@ class CommandFailed(Exception):
 class Progress:
     """The hooks of a retry that report its progress.
 
-    Args:
+    Attributes:
         token: Cancelled by a signal.
-        max_attempts: How many attempts there may be; None: any number.
-        quiet: Whether to write nothing.
     """
 
     def __init__(self, token: CancellationToken, max_attempts: int | None, *, quiet: bool) -> None:
-        self._token = token
+        self.token = token
         self._of = "" if max_attempts is None else f" of {max_attempts}"
         self._quiet = quiet
         self._counts_down = not quiet and has_progress()
@@ -83,8 +81,8 @@ class Progress:
         """Report why no further attempt is made."""
         self._end_countdown()
         error = outcome.last_error
-        if self._token.cancelled:
-            why = f"ended by {self._token.cause}"
+        if self.token.cancelled:
+            why = f"ended by {self.token.cause}"
         elif outcome.reason is StopReason.DEADLINE and error is self._reported:
             why = "timed out"  # in an attempt, not before a wait
         elif isinstance(error, CommandFailed):

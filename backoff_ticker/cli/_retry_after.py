@@ -6,16 +6,16 @@ from math import ceil
 
 import click
 
+from .. import parse_retry_after
 from ..clock import resolve_clock
-from ..retries import parse_retry_after
-from ._commands import Command
+from ._commands import examples
 from ._param_types import exact
 
 _EXACT_BELOW = 1e12
 """Seconds; not far above this a float no longer holds milliseconds exactly."""
 
 
-class _ValueCommand(Command):
+class _ValueCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Treat -5 as a (bad) value, not as an option."""
         negative = args and args[0][:1] == "-" and args[0][1:2].isdigit()
@@ -27,7 +27,7 @@ def retry_after_command() -> click.Command:
     return _ValueCommand(
         "retry-after",
         callback=_show,
-        examples=["retry-after 120", "retry-after 'Sun, 06 Nov 1994 08:49:37 GMT'"],
+        epilog=examples("retry-after 120", "retry-after 'Sun, 06 Nov 1994 08:49:37 GMT'"),
         params=[click.Argument(["value"], metavar="VALUE")],
         short_help="Show how long the value of a Retry-After field asks to wait.",
         help="Show how many seconds from now VALUE asks to wait, the value of a Retry-After field "

@@ -7,19 +7,19 @@ import os
 import select
 import shlex
 import signal
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from .. import retry_call_async
 from .._errors import Cancelled, DeadlineExceeded, Permanent
 from ..cancellation import cancel_on_signals
-from ..retries import retry_call_async
 from ._process import Process
 from ._progress import CommandFailed, Progress
 from ._stdin import Stdin, keep_stdin as spool_stdin
-from ._terminal import Terminal
 
 if TYPE_CHECKING:
     import re
@@ -53,12 +53,12 @@ class NotFound(click.ClickException):
 
 
 class Limits(NamedTuple):
-    """When an attempt counts as a success, and when no other attempt follows.
+    """When an attempt counts as a success, and when no other follows; None sets no limit.
 
     Attributes:
-        max_attempts: How many attempts there may be; None: any number.
-        timeout: Seconds for the whole run; None: no limit.
-        attempt_timeout: Seconds for each attempt; None: no limit.
+        max_attempts: How many attempts there may be.
+        timeout: Seconds for the whole run.
+        attempt_timeout: Seconds for each attempt.
         on_exit_code: The exit codes after which another attempt follows; None: all but 0.
         until_output: An attempt succeeds if a line of its stdout matches this, whatever its exit
             code, unless the command was interrupted; None: if its exit code is 0.
@@ -76,15 +76,10 @@ def run(
 ) -> int:
     """Run a command until it succeeds; return the exit status.
 
-    SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command's process group and end the
-    run. Must be called in the main thread.
-
-    Args:
-        command: The program and its arguments; no shell reads them.
-        backoff: How long to wait between attempts.
-        limits: When to end.
-        keep_stdin: Whether to read stdin to its end first, for all attempts.
-        quiet: Whether to show no progress.
+    SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command and what it has started, and
+    end the run; but on a terminal the command alone decides on SIGINT and SIGQUIT in an attempt.
+    Must be called in the main thread. No shell reads the command. With ``keep_stdin`` all of stdin
+    is read first, for all attempts.
 
     Raises:
         click.ClickException: The command cannot be executed, or its output cannot be written.
@@ -95,19 +90,16 @@ def run(
         except OSError as error:
             raise click.ClickException(f"cannot keep stdin: {error.strerror}") from error
     endings = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
-    # SIGTTOU would stop us when we take the terminal back, or write while a command has it.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-    terminal = Terminal()
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    on_terminal = _has_terminal()
     try:
         with cancel_on_signals(signal.SIGTERM, *endings) as token:
             progress = Progress(token, limits.max_attempts, quiet=quiet)
-            start = partial(Process, command, terminal, mask, limits.until_output)
-            return asyncio.run(_retry(start, backoff, limits, token, progress))
+            start = partial(Process, command, limits.until_output, on_terminal=on_terminal)
+            return asyncio.run(_retry(start, backoff, limits, progress))
     except OSError as error:
         raise click.ClickException(f"cannot go on: {error.strerror or error}") from error
     finally:
-        terminal.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
@@ -115,10 +107,9 @@ async def _retry(
     start: Callable[[int], Process],
     backoff: BackOff,
     limits: Limits,
-    token: CancellationToken,
     progress: Progress,
 ) -> int:
-    numbers, stdin = count(1), Stdin()
+    numbers, stdin, token = count(1), Stdin(), progress.token
 
     async def attempt() -> int:
         number = next(numbers)
@@ -178,6 +169,14 @@ async def _attempt(start: Callable[[], Process], limits: Limits, token: Cancella
     return SUCCESS
 
 
+def _has_terminal() -> bool:
+    """Whether we have a controlling terminal."""
+    with suppress(OSError):
+        os.close(os.open(os.ctermid(), os.O_RDWR | os.O_NOCTTY))
+        return True
+    return False
+
+
 def _signal_of(token: CancellationToken) -> int:
     return signal.Signals[str(token.cause)]
 
@@ -192,12 +191,7 @@ def _cannot_run(error: OSError) -> click.ClickException:
 
 
 def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> None:  # noqa: FBT001
-    """Return if an attempt has succeeded.
-
-    Args:
-        code: The exit code; -N: signal N killed the command.
-        matched: Whether the output matched; None: it was not searched.
-        on_exit_code: The exit codes after which another attempt follows; None: all but 0.
+    """Return if an attempt has succeeded. A ``code`` of -N means that signal N killed the command.
 
     Raises:
         CommandFailed: The attempt has failed.

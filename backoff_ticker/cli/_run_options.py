@@ -1,28 +1,25 @@
-"""``backoff-ticker run``: its options, and those of the policy that it names."""
+"""``backoff-ticker run``: its options, and those of the policy that ``--policy`` names."""
 
 from __future__ import annotations
 
-import os
-from itertools import takewhile
-from typing import TYPE_CHECKING
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.shell_completion import CompletionItem
 
-from ..policies import POLICIES
-from ._commands import PolicyCommand, PolicyOption
-from ._param_types import NONE, ExitCodes, OrNone, Regex, Seconds
-from ._policy_argument import PolicyName
+from .. import POLICIES
+from ._commands import PolicyCommand, examples
+from ._param_types import LIMIT, NONE, Numbers, OrNone, Regex
+from ._policy_names import PolicyName, find_policy
 from ._policy_options import build_policy, policy_options, seed_option
 
 if TYPE_CHECKING:
-    import re
+    from collections.abc import Sequence
 
     from ..policies import NamedPolicy
 
 _DEFAULT = "exponential"
-_OWN = ("max_attempts",)
-"""Options of ``run`` that policies have too: here they are those of ``run``."""
 
 _HELP = """Run COMMAND until it succeeds, with waits between attempts as the policy says.
 
@@ -41,18 +38,19 @@ _EXIT_CODES = (
 
 
 class _RunCommand(PolicyCommand):
-    """Notes options that stand after the command; its help explains the exit codes."""
+    """Takes the options of the policy in use; its help explains the exit codes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words, and note options of ours that are handed to the command."""
-        words = [*args]  # click takes words away
-        rest = super().parse_args(ctx, args)
-        command = ctx.params.get("command") or ()
-        if words[: len(words) - len(command)][-1:] != ["--"]:
-            ours = {flag for param in self.params for flag in param.opts if flag[:2] == "--"}
-            handed_on = takewhile("--".__ne__, command)
-            ctx.meta[_LATE] = [word for word in handed_on if word.partition("=")[0] in ours]
-        return rest
+        """Parse the words, with the options of the policy that they name."""
+        ctx.meta[_POLICY] = _policy_in(args)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options of the command, and those of the policy in use."""
+        own = super().get_params(ctx)
+        names = {param.name for param in own}
+        options = policy_options(ctx.meta.get(_POLICY, POLICIES[_DEFAULT]))
+        return [*(option for option in options if option.name not in names), *own]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options and the exit codes."""
@@ -61,98 +59,69 @@ class _RunCommand(PolicyCommand):
             formatter.write_dl(_EXIT_CODES)
 
 
-_LATE = f"{__name__}.late_options"
-"""In the ``meta`` of a context: options of ours that stand after the command."""
+_POLICY = f"{__name__}.policy"
+"""In the ``meta`` of a context: the policy in use."""
 
 
-def _complete_command(
-    ctx: click.Context, _param: click.Parameter, incomplete: str
+def _policy_in(words: Sequence[str]) -> NamedPolicy:
+    """Return the policy that ``--policy`` names: which options there are depends on it."""
+    ours = [*takewhile("--".__ne__, words)]
+    name = _DEFAULT
+    for before, word in pairwise(["", *ours]):
+        flag, equals, value = word.partition("=")
+        if before == "--policy" or (flag == "--policy" and equals):
+            name = word if before == "--policy" else value
+    if len(ours) < len(words):
+        return cast("NamedPolicy", PolicyName().convert(name, None, None))
+    # Without "--", the name may be a word of the command, such as that of a policy of its own.
+    return find_policy(name) or POLICIES[_DEFAULT]
+
+
+def _complete_file(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete the command with programs, its arguments with files."""
-    if ctx.params.get("command") or not incomplete or "/" in incomplete:
-        return [CompletionItem(incomplete, type="file")]
-    found = set()
-    for folder in filter(os.path.isdir, os.get_exec_path()):
-        with os.scandir(folder) as entries:
-            found |= {
-                entry.name
-                for entry in entries
-                if entry.name.startswith(incomplete) and os.access(entry.path, os.X_OK)
-            }
-    return [CompletionItem(name) for name in sorted(found)]
+    return [CompletionItem(incomplete, type="file")]
 
 
-def _policy_options_in_help(ctx: click.Context) -> list[PolicyOption]:
-    return _policy_options(POLICIES[ctx.params.get("policy") or _DEFAULT])
-
-
-def _policy_options(policy: NamedPolicy) -> list[PolicyOption]:
-    return [option for option in policy_options(policy) if option.name not in _OWN]
-
-
-def _options_of_all_policies() -> list[PolicyOption]:
-    """Return one option for each name.
-
-    An option that is a wrapper for some policies and a parameter of others has the type of the
-    wrapper, which accepts more; the policy decides which are required and which may be none.
-    """
-    options: dict[str | None, PolicyOption] = {}
-    for policy in POLICIES.values():
-        for option in _policy_options(policy):
-            option.required = False
-            if option.name not in options or option.is_wrapper:
-                options[option.name] = option
-    return [*options.values()]
-
-
-def _run(  # noqa: PLR0913 - the options of the command
+def _run(
     *,
     command: tuple[str, ...],
-    policy: str,
-    max_attempts: int | None,
-    timeout: float | None,
-    attempt_timeout: float | None,
-    on_exit_code: tuple[frozenset[int], ...],
-    until_output: re.Pattern[str] | None,
+    policy: NamedPolicy,
     keep_stdin: bool,
     quiet: bool,
-    **options: object,
+    **options: Any,  # noqa: ANN401 - of several types
 ) -> None:
-    backoff = build_policy(POLICIES[policy], options)
     try:
-        from ._progress import say
         from ._run import Limits, run
     except ImportError as error:
-        raise click.UsageError(
-            f"run needs process groups and terminals as POSIX has them: {error}"
-        ) from error
-    limits = Limits(
-        max_attempts=max_attempts,
-        timeout=timeout,
-        attempt_timeout=attempt_timeout,
-        on_exit_code=frozenset().union(*on_exit_code) if on_exit_code else None,
-        until_output=until_output,
+        raise click.UsageError(f"run needs signals as POSIX has them: {error}") from error
+    limits = Limits(*(options.pop(name) for name in Limits._fields))
+    backoff = build_policy(policy, options)
+    click.get_current_context().exit(
+        run(command, backoff, limits, keep_stdin=keep_stdin, quiet=quiet)
     )
-    context = click.get_current_context()
-    late = context.meta.get(_LATE)
-    if late and not quiet:
-        say(
-            f"backoff-ticker: warning: {' '.join(late)} stands after {command[0]!r}, which gets "
-            "it; put it before the command, or -- before the command if that is meant"
-        )
-    context.exit(run(command, backoff, limits, keep_stdin=keep_stdin, quiet=quiet))
 
 
-def _none(_context: click.Context, _option: click.Parameter, value: object) -> object:
-    return None if value == NONE else value
+def _limit(flag: str, text: str, **options: Any) -> click.Option:  # noqa: ANN401 - click's
+    """Return an option for which ``none`` means what it means not to give it."""
+
+    def given(_context: click.Context, _option: click.Parameter, value: object) -> object:
+        return None if value == NONE else value
+
+    help_ = f"{text}; none: never.  [default: none]"
+    return click.Option([flag], callback=given, help=help_, **options)
+
+
+def _codes(
+    _context: click.Context, _option: click.Parameter, lists: tuple[tuple[int, ...], ...]
+) -> frozenset[int] | None:
+    return frozenset().union(*lists) if lists else None
 
 
 def run_command() -> click.Command:
     """Return the command ``run``."""
-    seconds = OrNone(Seconds(positive=True))
     return _RunCommand(
         "run",
-        _policy_options_in_help,
         context_settings={"allow_interspersed_args": False},
         callback=_run,
         params=[
@@ -161,7 +130,7 @@ def run_command() -> click.Command:
                 nargs=-1,
                 required=True,
                 metavar="COMMAND [ARGUMENTS]...",
-                shell_complete=_complete_command,
+                shell_complete=_complete_file,
             ),
             click.Option(
                 ["--policy"],
@@ -170,35 +139,32 @@ def run_command() -> click.Command:
                 show_default=True,
                 is_eager=True,
                 metavar="NAME",
-                help=f"How long to wait, one of {', '.join(POLICIES)}; 'backoff-ticker delays "
-                "--help' says what they do, --policy NAME --help shows the options of one.",
+                help=f"How long to wait, one of {', '.join(POLICIES)}, or package.module:Class; "
+                "'backoff-ticker delays --help' says what they do, --policy NAME --help shows the "
+                "options of one.",
             ),
-            *_options_of_all_policies(),
             seed_option(),
-            click.Option(
-                ["--max-attempts"],
+            _limit(
+                "--max-attempts",
+                "Give up after this many attempts",
                 type=OrNone(click.IntRange(min=1)),
                 metavar="N",
-                callback=_none,
-                help="Give up after this many attempts; none: never.  [default: none]",
             ),
-            click.Option(
-                ["--timeout"],
-                type=seconds,
-                callback=_none,
-                help="End everything after this long, with exit code 124; none: never.  "
-                "[default: none]",
+            _limit(
+                "--timeout",
+                "End everything after this long, with exit code 124",
+                type=OrNone(LIMIT),
             ),
-            click.Option(
-                ["--attempt-timeout"],
-                type=seconds,
-                callback=_none,
-                help="End an attempt after this long, as a failure; none: never.  [default: none]",
+            _limit(
+                "--attempt-timeout",
+                "End an attempt after this long, as a failure",
+                type=OrNone(LIMIT),
             ),
             click.Option(
                 ["--on-exit-code"],
-                type=ExitCodes(),
+                type=Numbers("codes", 255, "exit codes, 1 to 255, as in 1,75"),
                 multiple=True,
+                callback=_codes,
                 help="Retry after these exit codes only, as in 1,75; may be repeated. Without it, "
                 "after all but 0.",
             ),
@@ -216,12 +182,12 @@ def run_command() -> click.Command:
             ),
             click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
         ],
-        examples=[
+        epilog=examples(
             "run -- curl --fail https://example.com/health",
             "run --policy constant --interval 5s --timeout 10m -- pg_isready",
             "run --attempt-timeout 30s --until-output ready -- ./status",
             "run --on-exit-code 75 -- sh -c 'fetch | import'",
-        ],
+        ),
         short_help="Run a command until it succeeds.",
         help=_HELP,
     )

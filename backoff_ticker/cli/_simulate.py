@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
-from ..policies import POLICIES
-from ._commands import Group, PolicyCommand, form_options, plot_option
-from ._param_types import Counts, Seconds, exact, rounded
-from ._policy_argument import PolicyText
-from ._policy_options import policy_options, seed_option
-from ._table import as_csv, as_json, as_table, show_table
+from ._commands import Group, PolicyCommand, count_option, examples, form_options, plot_option
+from ._param_types import Numbers, Seconds, rounded
+from ._policy_names import PolicyText
+from ._policy_options import seed_option
+from ._table import as_table, print_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
     from ._contention import Contention
-    from ._outage import Course, Outage
+    from ._outage import Outage
     from ._param_types import Context, Param
-    from ._policy_argument import PolicyArgument
+    from ._policy_names import PolicyArgument
     from ._table import Chart
 
 _MOST_CLIENTS = 10_000
-_MOST_TRIALS = 1_000_000
+_MOST_TRIALS = _MOST_TOKENS = 1_000_000
 _SHORTEST, _LONGEST = 0.001, 864_000.0
+_SPAN = Seconds(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
 
 AWS = (
     "none=zero",
@@ -54,9 +55,8 @@ def simulate_group() -> click.Group:
     return Group(
         "simulate",
         commands={"contention": _contention_command(), "outage": _outage_command()},
-        kind="simulation",
         subcommand_metavar="SIMULATION [OPTIONS]... [POLICY]...",
-        examples=["simulate contention", "simulate outage --clients 20 exponential"],
+        epilog=examples("simulate contention", "simulate outage --clients 20 exponential"),
         short_help="Show what many clients with one policy do to a service.",
         help="Show what many clients that retry by the same policy do to a service, and how long "
         "they take: policies side by side, in simulated time.",
@@ -64,30 +64,27 @@ def simulate_group() -> click.Group:
 
 
 def _contention_command() -> click.Command:
-    return _Simulation(
+    return PolicyCommand(
         "contention",
         callback=_show_contention,
-        examples=[
+        epilog=examples(
             "simulate contention",
             "simulate contention --clients 20,40 aws 'full-jitter 10ms 2s'",
-        ],
+        ),
         params=[
             _policies(AWS),
             click.Option(
                 ["--clients"],
-                type=Counts(_MOST_CLIENTS),
+                type=Numbers(
+                    "counts", _MOST_CLIENTS, f"numbers from 1 to {_MOST_CLIENTS}, as in 10,100"
+                ),
                 default="10,50,100,190",
                 show_default=True,
                 metavar="N,...",
                 help="How many clients, one number after the other.",
             ),
-            click.Option(
-                ["--trials"],
-                type=click.IntRange(1, _MOST_TRIALS),
-                default=20,
-                show_default=True,
-                metavar="N",
-                help="How often all is repeated; the figures are means.",
+            count_option(
+                "--trials", 20, _MOST_TRIALS, "How often all is repeated; the figures are means."
             ),
             _duration("--latency", "10ms", "The mean time of a message; a fifth of it varies."),
             *_common_options(),
@@ -103,35 +100,27 @@ def _contention_command() -> click.Command:
 
 
 def _outage_command() -> click.Command:
-    return _Simulation(
+    return PolicyCommand(
         "outage",
         callback=_show_outage,
-        examples=[
+        epilog=examples(
             "simulate outage --clients 20",
             "simulate outage --outage 30s 'full-jitter 1s 1m'",
-        ],
+        ),
         params=[
             _policies(PATIENT),
-            click.Option(
-                ["--clients"],
-                type=click.IntRange(1, _MOST_CLIENTS),
-                default=100,
-                show_default=True,
-                metavar="N",
-                help="How many clients.",
-            ),
+            count_option("--clients", 100, _MOST_CLIENTS, "How many clients."),
             _duration("--every", "10s", "The mean time between two requests of a client."),
             _duration("--healthy", "1m", "How long the service is up at first."),
             _duration("--outage", "2m", "How long it is down then."),
             _duration("--recovery", "2m", "How long clients make requests after that."),
             _duration("--latency", "50ms", "How long a call takes."),
-            click.Option(
-                ["--budget"],
-                type=click.IntRange(1, 1_000_000),
-                default=100,
-                show_default=True,
-                metavar="TOKENS",
-                help="How many retries the budget of all clients holds.",
+            count_option(
+                "--budget",
+                100,
+                _MOST_TOKENS,
+                "How many retries the budget of all clients holds.",
+                "TOKENS",
             ),
             *_common_options(),
         ],
@@ -146,40 +135,8 @@ def _outage_command() -> click.Command:
     )
 
 
-class _Span(Seconds):
-    """A duration that can be simulated."""
-
-    def convert(self, value: Any, param: Param, ctx: Context) -> float:  # noqa: ANN401 - click's
-        """Return the seconds."""
-        seconds = super().convert(value, param, ctx)
-        if not _SHORTEST <= seconds <= _LONGEST:
-            self.fail(f"{value!r} is not from 1ms to 10d", param, ctx)
-        return seconds
-
-
-class _Simulation(PolicyCommand):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Say where an option of a policy belongs that stands without its policy."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            flags = {
-                flag
-                for policy in POLICIES.values()
-                for option in policy_options(policy)
-                for flag in (*option.opts, *option.secondary_opts)
-            }
-            if error.option_name not in flags:
-                raise
-            raise click.UsageError(
-                f"{error.option_name} is an option of a policy: put quotes around both, as in "
-                "'full-jitter 10ms --cap 2s'",
-                ctx,
-            ) from error
-
-
 def _listed(policies: Sequence[str]) -> str:
-    return ", ".join(repr(each) for each in policies)
+    return ", ".join(map(repr, policies))
 
 
 def _policies(default: Sequence[str]) -> click.Argument:
@@ -195,7 +152,7 @@ def _policies(default: Sequence[str]) -> click.Argument:
 
 
 def _duration(flag: str, default: str, text: str) -> click.Option:
-    return click.Option([flag], type=_Span(), default=default, show_default=True, help=text)
+    return click.Option([flag], type=_SPAN, default=default, show_default=True, help=text)
 
 
 def _common_options() -> list[click.Option]:
@@ -218,7 +175,9 @@ def _show_contention(
     bar.end()
     parameters = {"trials": crowd.trials, "latency": crowd.latency, "seed": seed}
     if plot is not None:
-        _write(plot, lambda: _contention_figure(rows, parameters))
+        from ._plot import write_figure
+
+        write_figure(lambda: _contention_figure(rows, parameters), plot)
     columns = {
         "clients": [str(row.clients) for row in rows],
         "policy": [row.policy for row in rows],
@@ -231,7 +190,9 @@ def _show_contention(
     for row in rows:
         most[row.clients] = max(most[row.clients], row.calls)
     chart = _bars([row.calls / most[row.clients] for row in rows], "calls, by number of clients")
-    _print(form, rows, {"simulation": "contention", **parameters}, columns, "time", chart)
+    table = partial(as_table, columns, dispensable=["time"], chart=chart, words=["policy"])
+    about = {"simulation": "contention", **parameters}
+    print_rows(form, "results", rows[0]._fields, rows, about, table)
 
 
 def _show_outage(
@@ -246,12 +207,14 @@ def _show_outage(
 
     scene = Scene(**options)
     bar = ShareDone()
-    courses = list(simulate_outage(policies, scene, seed, bar))
+    courses = [*simulate_outage(policies, scene, seed, bar)]
     bar.end()
     parameters = {**scene._asdict(), "seed": seed}
     if plot is not None:
-        _write(plot, lambda: _outage_figure(courses, parameters))
-    rows = [course.row for course in courses]
+        from ._plot import write_figure
+
+        write_figure(lambda: _outage_figure(courses, parameters), plot)
+    rows = [row for row, _ in courses]
     columns = {
         "policy": [row.policy for row in rows],
         "limit": [row.limit for row in rows],
@@ -266,31 +229,10 @@ def _show_outage(
     }
     most = max(row.load for row in rows)
     chart = _bars([row.load / most for row in rows], "load") if most else None
-    _print(form, rows, {"simulation": "outage", **parameters}, columns, "healthy", chart)
-
-
-def _print(  # noqa: PLR0913, PLR0917 - what is printed
-    form: str | None,
-    rows: Sequence[Contention] | Sequence[Outage],
-    about: dict[str, object],
-    columns: dict[str, list[str]],
-    dispensable: str,
-    chart: Chart | None,
-) -> None:
-    if form == "json":
-        click.echo(as_json("results", rows, **about), nl=False)
-    elif form == "csv":
-        click.echo(as_csv(rows[0]._fields, rows), nl=False)
-    else:
-        show_table(
-            lambda console: as_table(
-                columns,
-                console,
-                dispensable=[dispensable],
-                chart=chart,
-                words=[title for title in ("policy", "limit") if title in columns],
-            )
-        )
+    words = ["policy", "limit"]
+    table = partial(as_table, columns, dispensable=["healthy"], chart=chart, words=words)
+    about = {"simulation": "outage", **parameters}
+    print_rows(form, "results", rows[0]._fields, rows, about, table)
 
 
 def _bars(shares: Sequence[float], legend: str) -> Chart:
@@ -301,23 +243,8 @@ def _bars(shares: Sequence[float], legend: str) -> Chart:
     return chart
 
 
-def _write(path: str, make: Callable[[], Figure]) -> None:
-    from ._plot import write_figure
-
-    write_figure(make, path)
-
-
-def _title(name: str, parameters: dict[str, Any]) -> str:
-    words = [
-        f"{key} {exact(value) if isinstance(value, float) else value}"
-        for key, value in parameters.items()
-        if value is not None
-    ]
-    return f"{name}\n{', '.join(words)}"
-
-
 def _contention_figure(rows: Sequence[Contention], parameters: dict[str, Any]) -> Figure:
-    from ._plot import figure_of_lines
+    from ._plot import figure_of_lines, title_of
 
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {
         "calls until all are done": {},
@@ -328,20 +255,22 @@ def _contention_figure(rows: Sequence[Contention], parameters: dict[str, Any]) -
             xs, ys = lines.setdefault(row.policy, ([], []))
             xs.append(row.clients)
             ys.append(value)
-    return figure_of_lines(_title("contention", parameters), "clients", panels)
+    return figure_of_lines(title_of("contention", parameters), "clients", panels)
 
 
-def _outage_figure(courses: Sequence[Course], parameters: dict[str, Any]) -> Figure:
-    from ._plot import figure_of_lines
+def _outage_figure(
+    courses: Sequence[tuple[Outage, list[int]]], parameters: dict[str, Any]
+) -> Figure:
+    from ._plot import figure_of_lines, title_of
 
     start = parameters["healthy"]
     outage = (start, start + parameters["outage"])
-    step = (outage[1] + parameters["recovery"]) / len(courses[0].calls)
+    step = (outage[1] + parameters["recovery"]) / len(courses[0][1])
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
-    for course in courses:
-        lines = panels.setdefault(f"calls per second\n{course.row.policy}", {})
-        lines[f"limit: {course.row.limit}"] = (
-            [number * step for number in range(len(course.calls))],
-            [calls / step for calls in course.calls],
+    for row, counts in courses:
+        lines = panels.setdefault(f"calls per second\n{row.policy}", {})
+        lines[f"limit: {row.limit}"] = (
+            [number * step for number in range(len(counts))],
+            [calls / step for calls in counts],
         )
-    return figure_of_lines(_title("outage", parameters), "seconds", panels, outage)
+    return figure_of_lines(title_of("outage", parameters), "seconds", panels, outage)

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    Row = tuple[Any, ...]
-    """A named tuple."""
-
     Chart = Callable[[int, tuple[str, str, str]], tuple[list[Text], str]]
     """Returns a bar for each row, within a number of columns, and the legend, or ``""``."""
 
@@ -34,24 +31,29 @@ _ASCII = ("=", "-", "|")
 """What bars are made of: filled, not filled, a mark."""
 
 
-def as_json(key: str, rows: Iterable[Any], **about: object) -> str:
-    """Return an object with what is said ``about`` the rows, and with the rows as ``key``."""
-    return json.dumps({**about, key: [row._asdict() for row in rows]}) + "\n"
+def print_rows(  # noqa: PLR0913, PLR0917 - all that is printed
+    form: str | None,
+    key: str,
+    fields: Sequence[str],
+    rows: Sequence[Any],
+    about: Mapping[str, object],
+    table: Callable[[Console], str],
+) -> None:
+    """Print named tuples as JSON, as CSV, or as the table that is made for a console.
 
-
-def as_csv(fields: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return a header line and a line for each row."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(fields)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def show_table(make: Callable[[Console], str]) -> None:
-    """Print a table that is made for the console."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    click.echo(make(console), nl=False, color=True)  # rich has decided about colours
+    ``key`` is what JSON calls the rows, and ``about`` what it says besides.
+    """
+    if form == "json":
+        text = json.dumps({**about, key: [row._asdict() for row in rows]}) + "\n"
+    elif form == "csv":
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(fields)
+        writer.writerows(rows)
+        text = lines.getvalue()
+    else:
+        text = table(Console(highlight=False, markup=False, emoji=False))
+    click.echo(text, nl=False, color=True)  # rich has decided about colours
 
 
 def as_table(  # noqa: PLR0913 - what a table has

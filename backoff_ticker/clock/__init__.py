@@ -17,7 +17,6 @@ What always holds:
 from __future__ import annotations
 
 from ._loop_timers import Alarm as Alarm
-from ._scheduler import Scheduler as Scheduler
 from ._system import (
     SystemClock as SystemClock,
     current_clock as current_clock,

@@ -54,7 +54,7 @@ class SystemParker:
         if threading.get_ident() == threading.main_thread().ident:
             longest = _MISSED_SIGNAL
         elif deadline is None:
-            return acquire()  # wakes sooner than an acquire with a time-out
+            return acquire()  # wakes sooner than an acquire with a timeout
         while True:
             remaining = longest if deadline is None else deadline - monotonic()
             if remaining <= 0.0:

@@ -1,10 +1,10 @@
 """Hedged calls: attempts start while others still run, and the first good result wins.
 
-- ``_hedging``: the decisions of a call: when attempts start, what ends it. Nothing here waits.
-- ``_call``: an attempt, and the way through a call: the same for tasks and threads.
+- ``_attempt``: one attempt, in a task or a thread.
+- ``_call``: one call: when attempts start, and what ends it; the same for tasks and threads.
 - ``_hedge``: the public functions.
 
-What always holds: however an attempt ends, in whatever place of its thread, its caller learns of
+What always holds: however an attempt ends, at whatever place of its thread, its caller learns of
 it. Options, runs and final errors are those of retries.
 """
 

@@ -1,224 +1,186 @@
-"""One hedged call and its attempts, in tasks or in threads."""
+"""One hedged call: when its attempts start, what ends it, and how."""
 
 from __future__ import annotations
 
 from contextvars import copy_context
 from functools import partial
-from types import CoroutineType, coroutine
+from types import coroutine
 
-from .._errors import BackoffTickerError, Cancelled, ChannelClosed, Permanent, RejectedResult
-from .._operation import coroutine_returned, is_awaitable, not_awaitable
+from .._errors import CircuitOpen, RejectedResult
 from ..channels import Channel, block_on, select_async
 from ..clock import start_thread
-from ..retries import Awaiting, StopReason, concluded, show_attempt, token_of_attempts
-from ..waiting import (
-    FREE,
-    NO_DEADLINE,
-    acquire,
-    cancelled_error,
-    checkpoint,
-    claim_of,
-    complete,
-    current_loop,
-)
-from ._hedging import Hedging
+from ..retries import SHORTEST_REFUSAL, Awaiting, StopReason, conclude
+from ..waiting import NO_DEADLINE, cancelled_error, checkpoint, current_loop
+from ._attempt import Attempt, NotMade
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import Task
     from collections.abc import Callable, Generator
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
     from typing import Any
 
-    from ..cancellation import CancellationToken
     from ..retries import Run
-
 
 _CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
 
 
-class NotMade(BackoffTickerError):
-    """Ends an attempt that is not made after all; its cause is the error that prevented it."""
-
-    def __init__(self, reason: StopReason) -> None:
-        self.reason: StopReason = reason
-
-
-class Attempt:
-    """One attempt, where it is made and for the caller.
-
-    It refers to no frame of the caller, which may return before an attempt in a thread ends.
+class HedgedCall:
+    """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads.
 
     Attributes:
-        is_late: Whether a thread returned it after ``token`` was cancelled: perhaps just as told.
+        running: The attempts whose end was not handled yet.
     """
 
-    def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
+    def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
+        self.running: dict[Attempt, None] = {}
         self._run = run
         self._operation = operation
-        self._ended = ended
-        self._number = run.attempts
-        self._asks_budget: bool = run.attempts > 1 and run.options.awaits_budget
-        self._is_paid: bool = run.attempts > 1 and not self._asks_budget
-        self._error: Any = None
-        self.is_begun: bool | None = None  # None: whether it is made is not decided
-        self.job: Any = None  # its task, or its future in a pool, until its end was told
-        # Cancelled when the attempt has ended, and when the call has.
-        self.token: CancellationToken = token_of_attempts(run)
-        self.result: Any = None
-        self.is_late: bool = False
-
-    async def make(self) -> None:
-        """Make the attempt, unless it was withdrawn, and keep how it ended."""
-        if not self._take(begins=True):
-            return
-        try:
-            show_attempt(self._run, self._number, self.token)
-            if self._asks_budget:
-                await self._pay()
-            # Not raised: a coroutine cannot raise the StopIteration of an operation.
-            self._error = await self._call_through(self._run.options.breaker)
-        except BaseException as error:
-            self._error = error
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            self._refund()
-
-    async def _pay(self) -> None:
-        run, budget = self._run, self._run.options.budget
-        try:
-            self._is_paid = await budget.try_acquire_async() if run.awaits else budget.try_acquire()
-        except Exception as failure:
-            raise NotMade(StopReason.BUDGET) from failure
-        # The answer may have taken long.
-        reason = run.limit_reached() if self._is_paid else StopReason.BUDGET
-        if reason is not None:
-            raise NotMade(reason)
-
-    async def _call(self) -> Exception | None:
-        """Call the operation and keep its result; return its error."""
-        run = self._run
-        # Right before the call: later than that, nothing can prevent it.
-        if self._number > 1 and self.token.cancelled:
-            return NotMade(StopReason.CANCELLED)
-        self._is_paid = False
-        try:
-            result = self._operation()
-            if run.awaits:
-                if not is_awaitable(result):
-                    return Permanent(not_awaitable(run.name, result))
-                result = await result
-        except Exception as error:  # noqa: BLE001 - the caller decides about it
-            return error
-        if result.__class__ is CoroutineType and not run.awaits:
-            wrong = coroutine_returned(run.name, result, "use await hedge_call_async()")
-            return Permanent(wrong)
-        self.result = result
-        self.is_late = self.token.cancelled and not run.awaits
-        return None
-
-    async def _call_through(self, breaker: Any) -> Exception | None:
-        if breaker is None:
-            return await self._call()
-        ticket = breaker.allow()
-        try:
-            error = await self._call()
-            if isinstance(error, NotMade) or self.ends_as_told(error):
-                breaker.release(ticket)  # it says nothing about the service
-            else:
-                breaker.record(ticket, error)
-        except BaseException:
-            complete(breaker.release, ticket)  # no effect if the result was counted
-            raise
-        return error
-
-    def ends_as_told(self, error: BaseException | None) -> bool:
-        """Whether ``error`` says that the token of this attempt was cancelled."""
-        return isinstance(error, Cancelled) and self.token.cancelled
-
-    def tell(self, error: BaseException | None = None) -> None:
-        """Tell the caller that it has ended, by ``error`` if that is given."""
-        if error is not None:
-            self._error = error
-        try:
-            self._ended.send_nowait(self)
-        except ChannelClosed:
-            self._error = None  # its traceback refers to this attempt: a reference cycle
-
-    def tell_if_not_begun(self, cause: BaseException) -> None:
-        """Tell the caller what has prevented the attempt, unless it has begun or was withdrawn."""
-        if self.withdraw():
-            if isinstance(cause, GeneratorExit):  # of a generator that was dropped
-                cause = RuntimeError("no thread has made the attempt")
-            error = NotMade(StopReason.FAILED)
-            error.__cause__ = cause
-            self.tell(error if isinstance(cause, Exception) else cause)
-
-    def take_error(self) -> Any:
-        """Return what it raised, and forget it."""
-        error, self._error = self._error, None
-        return error
-
-    def withdraw(self) -> bool:
-        """Prevent an attempt that has not begun; True if this is what prevented it."""
-        prevented = self._take(begins=False)
-        if prevented:
-            self._refund()
-        return prevented
-
-    def _take(self, *, begins: bool) -> bool:
-        """Whether it is this call that decides whether the attempt is made: the first one."""
-        claim = claim_of(self)
-        acquire(claim)
-        try:
-            is_first = self.is_begun is None
-            if is_first:
-                self.is_begun = begins
-        finally:
-            claim[FREE] = True
-        return is_first
-
-    def _refund(self) -> None:
-        budget, is_paid, self._is_paid = self._run.options.budget, self._is_paid, False
-        if is_paid and budget is not None:
-            budget.release()
-
-
-class HedgedCall(Hedging):
-    """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads."""
-
-    def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
-        super().__init__(run, "the start of a thread" if pool is None else "the pool")
-        self._operation = operation
         self._pool = pool
-        self.ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)  # as they end
+        self._source = "the start of a thread" if pool is None else "the pool"  # for notes
+        self._ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)  # as they end
+        self._due: float | None = None  # when the next attempt starts
+        self._no_more: StopReason | None = None  # why no other one starts
+        self._too_long: float = 0.0  # a wait that `max_elapsed_time` did not allow
+        # A token that was cancelled before must not cut the first attempt.
+        self._ignores_token: bool = run.token is not None and run.token.cancelled
+        if self._ignores_token:
+            self._no_more = StopReason.CANCELLED
 
     @coroutine  # not async: Python would warn if an interrupt kept it from its first step
-    def perform(self) -> Generator[Any, Any, BaseException | None]:
-        """Bring the call to its end; return the error to raise; None: ``run.result`` is good.
+    def perform(self) -> Generator[Any, Any, None]:
+        """Bring the call to its end: to ``run.final``, the error to raise, or ``run.result``.
 
-        A thread runs it to its end by one ``send()``: where a coroutine awaits, a thread calls.
+        A thread runs it to its end by one ``next()``: where a coroutine awaits, a thread calls.
         """
-        run = self.run
+        run = self._run
         reason: StopReason | None = None
         try:
-            self.start()
+            self._start()
             while reason is None:
                 reason = yield from self._handle((yield from self._next_end()))
-            self.end(reason)
+            self._end(reason)
             if reason in _CUT_FOR and (yield from self._succeeds_late()):
-                self.end(StopReason.SUCCEEDED)
+                self._end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, the pool, or of what judges
-            self.end(run.fail(failure))
+            self._end(run.fail(failure))
         yield from self.finish()
-        final: BaseException | None = yield from concluded(run)
-        return final
+        yield from conclude(run)
+
+    def _end(self, reason: StopReason) -> None:
+        run = self._run
+        if reason is StopReason.MAX_ELAPSED_TIME and self._too_long:
+            run.delay, run.is_waiting = self._too_long, True
+        run.end(reason)
+        if reason is StopReason.SUCCEEDED and run.options.budget is not None:
+            run.options.budget.success()
+
+    # The decisions
+
+    def _start(self) -> None:
+        """Start an attempt, and set when the next one is due."""
+        run = self._run
+        run.attempts += 1
+        self._launch()
+        self._due = None
+        if self._no_more is None and run.attempts == run.max_attempts:
+            self._no_more = StopReason.MAX_ATTEMPTS
+        if self._no_more is None:
+            self._plan(None)
+
+    def _plan(self, demand: Any) -> None:
+        """Set when the next attempt is due: in some seconds, or as a policy says; None: its own."""
+        run = self._run
+        self._due = None
+        if isinstance(demand, float):
+            run.delay = demand
+        else:
+            self._no_more = run.poll_policy(demand)
+        if self._no_more is None:
+            self._due = run.clock.monotonic() + run.delay
+            if run.latest_start is not None and self._due > run.latest_start:
+                self._start_no_more(StopReason.MAX_ELAPSED_TIME)
+                self._too_long = run.delay
+
+    def _start_no_more(self, reason: StopReason) -> None:
+        self._no_more, self._due = reason, None
+
+    def _start_another(self) -> None:
+        """Start an attempt that is due, if the limits and the budget allow it."""
+        run, options = self._run, self._run.options
+        reason = run.limit_reached()
+        if reason is None and options.budget is not None and not options.awaits_budget:
+            run.failing_component = "the budget"  # an attempt asks one that is awaited itself
+            reason = None if options.budget.try_acquire() else StopReason.BUDGET
+        if reason is None:
+            self._start()
+        else:
+            self._start_no_more(reason)
+
+    def _cut_for(self) -> StopReason | None:
+        """Return why no attempt may run any more; None if they may."""
+        run = self._run
+        if self._ignores_token:
+            is_late = run.deadline is not None and run.clock.monotonic() >= run.deadline
+            return StopReason.DEADLINE if is_late else None
+        reason = run.limit_reached()
+        return reason if reason in _CUT_FOR else None
+
+    def _after_wait(self) -> StopReason | None:
+        """Start the attempt that is due; return why the call is over, None if it is not."""
+        over = self._cut_for()
+        if over is None and self._due is not None and self._run.clock.monotonic() >= self._due:
+            self._start_another()
+            if not self.running:
+                return self._no_more  # nothing runs that could end
+        return over
+
+    def _after_none(self, reason: StopReason, failure: Any) -> StopReason | None:
+        """Decide what follows an attempt that was not made: by ``failure``, or no other starts."""
+        run = self._run
+        run.attempts -= 1
+        if failure is not None:
+            run.failing_component = "the budget" if reason is StopReason.BUDGET else self._source
+            return run.fail(failure)
+        self._start_no_more(reason)
+        return None if self.running else self._cut_for() or reason
+
+    def _after_failure(self, demand: Any) -> StopReason | None:
+        """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
+        if demand is StopReason.CIRCUIT_OPEN and self.running:
+            self._start_no_more(demand)
+            return None  # those that run have begun before, and may still succeed
+        if isinstance(demand, StopReason):
+            return demand
+        run = self._run
+        is_refused = isinstance(run.error, CircuitOpen)
+        over = self._cut_for()
+        if over is None and self._no_more is None:
+            if is_refused and self._due is not None:
+                # As planned, but not before the circuit lets calls through.
+                planned = self._due - run.clock.monotonic()
+                self._plan(max(planned, run.error.seconds or SHORTEST_REFUSAL))
+            elif demand is None:
+                self._start_another()
+            else:
+                self._plan(demand)
+        if self.running:
+            return None  # these may still succeed
+        due = self._due
+        if over is None and due is not None and run.deadline is not None and due >= run.deadline:
+            run.delay, run.is_waiting = due - run.clock.monotonic(), True
+            over = StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
+        return over or self._no_more
+
+    # The way through the call
 
     async def _next_end(self) -> Attempt | None:
         """Wait until an attempt has ended and return it; None if a limit or a start is due."""
-        ended, awaits, timeout = self.ended, self.run.awaits, self.seconds_left()
-        sources: tuple[Any, ...] = (ended,) if self.token is None else (ended, self.token)
+        run, ended, awaits = self._run, self._ended, self._run.awaits
+        limits = [limit for limit in (self._due, run.deadline) if limit is not None]
+        timeout = max(0.0, min(limits) - run.clock.monotonic()) if limits else None
+        sources: tuple[Any, ...] = (ended,)
+        if run.token is not None and not self._ignores_token:
+            sources = ended, run.token
         try:
             if awaits:
                 source, value = await select_async(*sources, timeout=timeout)
@@ -234,19 +196,17 @@ class HedgedCall(Hedging):
             await checkpoint()  # lets tasks end that are done at the same moment
             for attempt in self.running:
                 if attempt.job is not None and attempt.job.done():
-                    _note_task(attempt, attempt.job)
+                    attempt.note_task(attempt.job)
         return ended.receive_nowait() if len(ended) else None
 
     async def _handle(self, attempt: Attempt | None) -> StopReason | None:
         """Act on the end of an attempt, or None; return why the call is over, if it is."""
         if attempt is None or attempt not in self.running:
-            return self.after_wait()
-        run = self.run
+            return self._after_wait()
+        run = self._run
         error = attempt.take_error()
         try:
-            # To end as told is neither a failure nor a success.
-            ends_as_told = attempt.is_late or attempt.ends_as_told(error)
-            reason = self.limit_reached() if ends_as_told else None
+            reason = self._cut_for() if attempt.obeyed else None
             self.forget(attempt)
             if reason is not None:
                 return reason
@@ -254,49 +214,50 @@ class HedgedCall(Hedging):
                 if await self._accepts(attempt.result):
                     return StopReason.SUCCEEDED
                 run.error = RejectedResult(run.result)
-                return self.after_failure(None)
+                return self._after_failure(None)
             if isinstance(error, NotMade):
-                return self.after_none(error.reason, error.__cause__)
+                return self._after_none(error.reason, error.__cause__)
             if not isinstance(error, Exception):
                 raise error
             demand = run.note_failure(error)
             if isinstance(demand, Awaiting):
                 demand = run.parse_answer(await demand())
-            return self.after_failure(demand)
+            return self._after_failure(demand)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
 
     async def _accepts(self, result: Any) -> bool:
         """Whether what an attempt returned is good; it is the result of the run then."""
-        self.run.result = result
-        accepted = self.run.accepts_result()
+        self._run.result = result
+        accepted = self._run.accepts_result()
         if isinstance(accepted, Awaiting):
-            accepted = self.run.options.parse_judgement(await accepted())
+            accepted = self._run.options.parse_judgement(await accepted())
         return accepted
 
     async def _succeeds_late(self) -> bool:
         """Whether an attempt has ended with a good result, or does so in spite of a cut."""
-        awaits, ended, came = self.run.awaits, self.ended, False
+        awaits, ended, came = self._run.awaits, self._ended, False
         if awaits:
             self.dismiss()
         while not came and (len(ended) or (awaits and self.running)):
             attempt = await ended.receive_async() if awaits else ended.receive_nowait()
-            if self.forget(attempt) and attempt.take_error() is None and not attempt.is_late:
+            if self.forget(attempt) and attempt.take_error() is None and not attempt.obeyed:
                 came = await self._accepts(attempt.result)
         return came
 
-    def launch(self) -> None:
-        run, pool = self.run, self._pool
-        attempt = Attempt(run, self._operation, self.ended)
+    def _launch(self) -> None:
+        """Start attempt number ``run.attempts``, and do not wait for it."""
+        run, pool = self._run, self._pool
+        attempt = Attempt(run, self._operation, self._ended)
         name = f"{run.name}, {run.attempts}"
         if run.awaits:
             attempt.job = current_loop().create_task(attempt.make(), name=name)
         self.running[attempt] = None
         if run.awaits:
-            attempt.job.add_done_callback(partial(_note_task, attempt))
+            attempt.job.add_done_callback(attempt.note_task)
             return
-        run.failing_component = self.source
-        job = _job(attempt)
+        run.failing_component = self._source
+        job = attempt.in_thread()
         next(job)
         call = partial(copy_context().run, next, job, None)
         try:
@@ -304,10 +265,12 @@ class HedgedCall(Hedging):
                 start_thread(call, name)
             else:
                 attempt.job = future = pool.submit(call)
-                future.add_done_callback(partial(_note_future, attempt))
+                future.add_done_callback(attempt.note_future)
         except Exception:
             run.attempts -= attempt.withdraw()
             raise
+
+    # The end of attempts
 
     def forget(self, attempt: Attempt) -> bool:
         """Note that the end of an attempt was handled; False: it was handled before."""
@@ -316,18 +279,18 @@ class HedgedCall(Hedging):
 
     def _drop(self, attempt: Attempt) -> None:
         self.forget(attempt)
-        self.run.attempts -= isinstance(attempt.take_error(), NotMade)
+        self._run.attempts -= isinstance(attempt.take_error(), NotMade)
 
     def dismiss(self) -> None:
-        """Cut tasks, and tell threads to end; what has not begun never begins. May be repeated."""
-        awaits, ended = self.run.awaits, self.ended
+        """Cancel the attempts; one that has not begun never begins. May be repeated."""
+        awaits, ended = self._run.awaits, self._ended
         if not awaits:
             ended.close()
             while len(ended):
                 self._drop(ended.receive_nowait())
         for attempt in list(self.running):
             is_prevented, job = attempt.withdraw(), attempt.job
-            self.run.attempts -= is_prevented
+            self._run.attempts -= is_prevented
             if not awaits:
                 attempt.token.cancel("the hedged call has ended")
             # In a closed loop nobody goes on with a task, and cancel() would fail.
@@ -337,51 +300,17 @@ class HedgedCall(Hedging):
     async def finish(self) -> None:
         """Dismiss all attempts, and wait until tasks have ended. May be repeated."""
         self.dismiss()
-        if not self.run.awaits:
+        if not self._run.awaits:
             return
         for attempt in self.running:
             # Again: an interrupt can have prevented it, or that the callback told the end.
             if attempt.job is not None:
-                attempt.job.add_done_callback(partial(_note_task, attempt))
+                attempt.job.add_done_callback(attempt.note_task)
         try:
-            while len(self.ended) or any(attempt.job is not None for attempt in self.running):
-                await self.ended.receive_async()
+            while len(self._ended) or any(attempt.job is not None for attempt in self.running):
+                await self._ended.receive_async()
         except cancelled_error():
             await self.finish()
             raise
         for attempt in list(self.running):
             self._drop(attempt)
-
-
-def _note_task(attempt: Attempt, task: Task[None]) -> None:
-    """Tell the caller, once, that the task of an attempt has ended."""
-    if attempt.job is not None:
-        if not task.cancelled():
-            task.exception()  # retrieve it, or asyncio would report it
-        # A task that is cancelled before its first step does not make its attempt.
-        attempt.tell(None if attempt.is_begun else cancelled_error()())
-        attempt.job = None
-
-
-@coroutine
-def _job(attempt: Attempt) -> Generator[Any, Any, None]:
-    """Make an attempt in its thread, and tell the caller how it ended, whatever is raised.
-
-    The caller takes the first step, so that in the thread no instruction is outside the ``try``.
-    """
-    try:
-        yield
-        yield from attempt.make()
-        attempt.tell()
-    except BaseException as error:  # noqa: BLE001 - the caller decides about it
-        tell = attempt.tell if attempt.is_begun else attempt.tell_if_not_begun
-        tell(error)
-
-
-def _note_future(attempt: Attempt, future: Future[None]) -> None:
-    """Tell the caller if a pool has not begun an attempt."""
-    attempt.job = None
-    if not attempt.is_begun:
-        error = None if future.cancelled() else future.exception()
-        text = "the pool cancelled an attempt that had not begun: was it shut down?"
-        attempt.tell_if_not_begun(error or RuntimeError(text))

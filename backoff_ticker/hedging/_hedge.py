@@ -11,7 +11,7 @@ from ..retries import (
     NO_FALLBACK,
     Options,
     Run,
-    raised,
+    raise_final,
     require_operation,
     settings,
     shows,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ..retries import (
         AsyncHedgeOptions,
         HedgeOptions,
-        NoFallback,
         Outcome,
         Untyped,
         UseHedgeCallAsync,
@@ -75,22 +74,20 @@ if TYPE_CHECKING:
 def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
-    *,
-    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncHedgeOptions],
 ) -> Coroutine[Any, Any, T]: ...
-@shows(hedge_call_async, max_attempts=_MAX_ATTEMPTS)
+@shows(hedge_call_async, fallback=NO_FALLBACK, max_attempts=_MAX_ATTEMPTS)
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
 
     This is a *hedged call*: it trades extra calls for a shorter wait when one server is slow. Use
     it only for operations that may safely run twice at the same time.
 
-    Each attempt runs in a task of its own. The next attempt starts when the next delay of the
-    policy has passed since the last start, or at once when a running attempt fails. The first good
-    result cancels the other attempts. An error that is permanent, or that ``on`` does not retry,
-    cancels all of them and is raised. No more attempts start once the policy has returned ``STOP``,
-    ``max_attempts`` have started or the budget is spent; then the attempts that are running decide.
+    Each attempt runs in a task of its own. The next one starts when the policy's next delay has
+    passed since the last start, or at once when an attempt fails. The first good result cancels the
+    other attempts. So does an error that is permanent, or that ``on`` does not retry; it is raised.
+    No more attempts start once the policy has returned ``STOP``, ``max_attempts`` have started or
+    the budget is spent; then the attempts that are running decide.
 
     The call returns or raises only after all its tasks have ended. A good result that one of them
     still returns after a cancel or after ``timeout`` is the result of the call.
@@ -133,8 +130,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     run.awaits = True
     call = HedgedCall(run, operation, None)
     try:
-        final = await call.perform()
-        return run.result if final is None else raised(final)
+        await call.perform()
+        result = run.result
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
         call.dismiss()
         for attempt in list(call.running):
@@ -144,8 +141,10 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         await call.finish()
         raise
     finally:
-        final = run.error = None  # its traceback refers to this frame: a reference cycle
+        run.error = None  # its traceback refers to this frame: a reference cycle
         run.close()
+    raise_final(run)
+    return result
 
 
 if TYPE_CHECKING:
@@ -192,20 +191,19 @@ def hedge_call(
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[HedgeOptions],
 ) -> T: ...
-@shows(hedge_call, max_attempts=_MAX_ATTEMPTS)
+@shows(hedge_call, fallback=NO_FALLBACK, max_attempts=_MAX_ATTEMPTS)
 def hedge_call(
     operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
 ) -> Any:
     """Call ``operation()``, call it again while it is slow, and return the first good result.
 
-    As ``hedge_call_async``, but each attempt runs in a thread of its own, and threads cannot be
-    cut. So the call returns or raises as soon as its end is decided. Attempts that still run go on,
-    and what they return or raise is dropped. Let the operation watch ``current_attempt().token``:
-    each attempt has its own, which is cancelled when the call ends. An attempt that has not begun
-    by then never begins.
+    It is ``hedge_call_async`` with a thread for each attempt. A thread cannot be cut, so the call
+    returns or raises as soon as its end is decided. Attempts that still run go on, and what they
+    return or raise is dropped. Let the operation watch ``current_attempt().token``: each attempt
+    has its own, which is cancelled when the call ends. An attempt that has not begun by then never
+    begins.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
@@ -228,8 +226,8 @@ def hedge_call(
         backoff: As for ``hedge_call_async``.
         pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
             that waits in the queue of the pool counts as slow. Do not call ``hedge_call`` in a
-            worker of the same pool: if every worker does so, no attempt ever begins. None means a
-            new daemon thread for each attempt; the process does not wait for it at exit.
+            worker of the same pool: if all workers do, no attempt ever begins. None means a new
+            daemon thread for each attempt; the process does not wait for it at exit.
         **options: The options of ``hedge_call_async``.
 
     Raises:
@@ -244,23 +242,17 @@ def hedge_call(
         return operation()
     warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
     call = HedgedCall(run, operation, pool)
-    final: BaseException | None = None
     try:
-        call.perform().send(None)
-    except StopIteration as end:  # no other: a generator raises none
-        final = end.value
-        if final is None:
-            return run.result
+        next(call.perform(), None)  # to its end
+        result = run.result
     except BaseException:
         complete(call.dismiss)
         raise
     finally:
         run.error = None  # its traceback refers to this frame: a reference cycle
         run.close()
-    try:
-        raised(final)  # type: ignore[arg-type]
-    finally:
-        final = None
+    raise_final(run)
+    return result
 
 
 def _require_thread_pool(pool: object) -> None:

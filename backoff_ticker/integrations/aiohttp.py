@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._errors import Permanent
-from ..retries import retry_call_async
-from ._extras import imports_of_extra
-from ._http import (
-    MAX_ATTEMPTS,
-    MAX_RETRY_AFTER,
-    METHODS,
-    STATUSES,
-    AsyncHTTPRetryOptions,
-    Rules,
-)
+from ._http.exchange import Exchange
+from ._http.rules import AsyncHTTPRetryOptions, Rules
+from ._shared import imports_of_extra
 
 with imports_of_extra("aiohttp"):
     import aiohttp
@@ -22,19 +15,17 @@ with imports_of_extra("aiohttp"):
     from aiohttp.payload import BytesPayload
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from typing import Unpack
 
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
     from ..policies import BackOff
-    from ..retries import Outcome
-    from ._http import Seconds
+    from ._http.exchange import Kind
 
 __all__ = ["RetryMiddleware"]
 
-_NEVER: Final = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
-_NOT_SENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_MISTAKES: Final = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
+_UNSENT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """Raised before anything of the request was sent, so that any request may be repeated."""
 _REPEATED_BY_AIOHTTP: Final = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
 """After these aiohttp sends an idempotent request once more, through all middlewares."""
@@ -66,7 +57,7 @@ class RetryMiddleware:
 
     A lost connection (``ServerDisconnectedError``, ``ClientOSError``) is in the end raised as an
     ``aiohttp.ClientConnectionError`` from that error, since aiohttp itself would send the request
-    once more. Beside the errors of aiohttp a request raises ``Cancelled``, ``DeadlineExceeded``
+    once more. Besides the errors of aiohttp, a request raises ``Cancelled``, ``DeadlineExceeded``
     (``timeout`` or the token's deadline), ``CircuitOpen``, and ``TimeoutError`` if
     ``attempt_timeout`` cut the last attempt.
 
@@ -86,12 +77,14 @@ class RetryMiddleware:
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
-        methods: The methods that may be repeated. Add ``"POST"`` only for a server that recognises
-            a repeated request, as by an idempotency key.
-        statuses: The statuses that are retried.
-        max_attempts: The greatest number of attempts, the first included; None: no limit.
+        methods: The methods that may be repeated: by default DELETE, GET, HEAD, OPTIONS, PUT and
+            TRACE. Add ``"POST"`` only for a server that recognises a repeated request, for example
+            by an idempotency key.
+        statuses: The statuses that are retried: by default 408, 429, 500, 502, 503 and 504.
+        max_attempts: The greatest number of attempts, the first included: by default 5. None: no
+            limit.
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
-            a longer one is cut to it. None: no bound.
+            a longer one is cut to it. By default 60 s; None: no bound.
         **options: The options ``timeout``, ``attempt_timeout``, ``max_elapsed_time``, ``token``,
             ``budget``, ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``,
             ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an answer in
@@ -102,110 +95,69 @@ class RetryMiddleware:
     """
 
     def __init__(
-        self,
-        policy: BackOff | None = None,
-        *,
-        methods: Collection[str] = METHODS,
-        statuses: Collection[int] = STATUSES,
-        max_attempts: int | None = MAX_ATTEMPTS,
-        max_retry_after: Seconds | None = MAX_RETRY_AFTER,
-        **options: Unpack[AsyncHTTPRetryOptions],
+        self, policy: BackOff | None = None, **options: Unpack[AsyncHTTPRetryOptions]
     ) -> None:
-        limits = {"max_attempts": max_attempts, "max_retry_after": max_retry_after}
-        what = "RetryMiddleware()"
-        self._rules = Rules(what, AsyncHTTPRetryOptions, methods, statuses, policy, limits, options)
+        self._rules = Rules("RetryMiddleware()", AsyncHTTPRetryOptions, policy, options)
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send a request, as often as needed and allowed: aiohttp calls this."""
-        exchange = _Exchange(self._rules, request)
 
-        async def attempt() -> ClientResponse:
-            exchange.response, exchange.is_released = None, False
+        async def send() -> ClientResponse:
             if "Expect" in request.headers:  # else it takes up the wait of the attempt before
                 request.update_expect_continue()
             try:
-                response = await handler(request)
+                return await handler(request)
             except TimeoutError as error:
                 if isinstance(error, aiohttp.ClientError):
                     raise
                 raise Permanent(error) from None  # the total of aiohttp, for all attempts, is over
-            return exchange.raise_if_retried(response)
 
-        attempt.__qualname__ = "RetryMiddleware"
-        options = self._rules.with_hooks(exchange.release)
         try:
-            response: ClientResponse = await retry_call_async(
-                attempt, self._rules.policy, on=exchange.on, **options
-            )
+            return await _Exchange(self._rules, request).run_async(send, _release)
         except _REPEATED_BY_AIOHTTP as error:
-            if isinstance(error, _NOT_SENT):
+            if isinstance(error, _UNSENT):
                 raise
             raise aiohttp.ClientConnectionError(str(error)) from error
-        except BaseException as error:
-            last = exchange.response_of(error)
-            if last is not None and not exchange.is_released:
-                return last
-            exchange.release()
-            raise
-        return response
 
 
-class _Exchange:
-    """One request and what has come of it so far.
+async def _release(response: ClientResponse) -> None:
+    """Give the connection of a response back."""
+    response.release()
 
-    Attributes:
-        response: The response of the last attempt, if there was one.
-        is_released: Whether it was released. If a limit of time nevertheless ends the run,
-            because the wait took longer than it should, the error is raised in its place.
-    """
+
+class _Exchange(Exchange["ClientResponse"]):
+    """One request of aiohttp in all its attempts."""
 
     def __init__(self, rules: Rules, request: ClientRequest) -> None:
-        self._rules = rules
-        self._method = request.method
+        super().__init__(rules, request.method, "RetryMiddleware")
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
-        self.response: ClientResponse | None = None
-        self.is_released = False
 
-    def raise_if_retried(self, response: ClientResponse) -> ClientResponse:
-        """Return a response, or raise it as an error if its status is retried."""
-        self.response = response
-        if response.status not in self._rules.statuses:
-            return response
-        raise aiohttp.ClientResponseError(
-            response.request_info,
-            response.history,
-            status=response.status,
-            message=response.reason or "",
-            headers=response.headers,
-        )
-
-    def on(self, error: Exception) -> float | bool:
-        """Return whether a failure is retried, or the seconds that the server asks to wait."""
-        if isinstance(error, _NEVER):
-            return False
-        response = self.response_of(error)
-        not_sent = isinstance(error, _NOT_SENT) or (
-            isinstance(error, aiohttp.ClientHttpProxyError) and error.status in self._rules.statuses
-        )
-        is_no_http = isinstance(error.__cause__, HttpProcessingError)
-        return self._rules.answer(
-            error,
-            method=self._method,
-            has_body=self._is_in_memory or not_sent,
-            not_sent=not_sent,
-            may_pass=isinstance(error, aiohttp.ClientConnectionError) or is_no_http,
-            headers=None if response is None else response.headers,
-        )
+    def raise_if_retried(self, response: ClientResponse) -> None:
+        if response.status in self._rules.statuses:
+            raise aiohttp.ClientResponseError(
+                response.request_info,
+                response.history,
+                status=response.status,
+                message=response.reason or "",
+                headers=response.headers,
+            )
 
     def response_of(self, error: BaseException) -> ClientResponse | None:
-        """Return the last response, if it is what an error stands for."""
         response = self.response
         if response is None or not isinstance(error, aiohttp.ClientResponseError):
             return None
         return response if error.headers is response.headers else None
 
-    def release(self, _: Outcome | None = None) -> None:
-        """Give the connection of the last response back."""
-        self.is_released = True
-        if self.response is not None:
-            self.response.release()
+    def can_send_body(self, *, sent: bool) -> bool:
+        return self._is_in_memory or not sent
+
+    def kind_of(self, error: Exception) -> Kind:
+        if isinstance(error, _MISTAKES):
+            return "mistake"
+        if isinstance(error, aiohttp.ClientHttpProxyError):  # no tunnel was made
+            return "unsent" if error.status in self._rules.statuses else "other"
+        if isinstance(error, _UNSENT):
+            return "unsent"
+        is_no_http = isinstance(error.__cause__, HttpProcessingError)
+        is_broken = is_no_http or isinstance(error, aiohttp.ClientConnectionError)
+        return "broken" if is_broken else "other"

@@ -11,12 +11,10 @@ from functools import partial, wraps
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from .. import ExponentialBackOff, StopReason, attempts, delay_after
 from .._errors import CircuitOpen
-from ..policies import ExponentialBackOff, delay_after
-from ..retries import StopReason, attempts
-from ._celery_shutdown import shutdown_token
-from ._checks import check_policy
-from ._extras import imports_of_extra
+from ._shared import check_policy, imports_of_extra
+from ._tasks.celery_token import shutdown_token
 
 with imports_of_extra("celery"):
     import celery
@@ -85,7 +83,7 @@ def retry_task(  # noqa: PLR0913 - options
 
     - ``max_retries`` of the task are over: 3, unless you say otherwise in
       ``@app.task(max_retries=10)``. With ``max_retries=None`` only the policy ends them;
-    - the policy returns ``STOP``. Limits of time in a policy count its delays as ``delays()`` does,
+    - the policy returns ``STOP``. Time limits in a policy count its delays as ``delays()`` does,
       and not what else passes meanwhile. To end a task at a time, use Celery's ``expires``;
     - the task raises ``Permanent``, or an error that ``on`` does not name;
     - the budget has too little left.
@@ -120,14 +118,14 @@ def retry_task(  # noqa: PLR0913 - options
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``. For retry n it gives its
             n-th delay, that of ``delay_after(policy, n)``: delays that are drawn at random, and
-            count for a limit of time, are drawn again for each retry.
+            count for a time limit, are drawn again for each retry.
         on: The errors that are retried, as in ``retry``, with the same default. Types and a mapping
             do not cover ``SoftTimeLimitExceeded`` unless they name it. Policies in a mapping, or
             returned by a function, give the delay for all retries of the task, whatever the errors
             before.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number from ``on``, can ask
             for, in seconds or as a timedelta; a longer one is cut to it. None: no bound. Keep it
-            below the visibility time-out of Redis or SQS (one hour, unless you change it).
+            below the visibility timeout of Redis or SQS (one hour, unless you change it).
         token: Ends retries inside the task as well, if you pass it to them. If it is cancelled when
             the task fails, the task is sent back. The default token has the same effect.
         budget: Each retry takes from it, and each success fills it.

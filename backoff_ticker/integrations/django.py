@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .._errors import DeadlineExceeded
 from ..cancellation import CancellationToken
-from ._asgi import REQUEST, TokenMiddleware, is_cancel
-from ._extras import imports_of_extra
+from ._servers.asgi import REQUEST, TokenMiddleware, is_cancel
+from ._shared import imports_of_extra
 
 with imports_of_extra("django"):
     from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ._asgi import Application, Receive, Scope, Send
+    from ._servers.asgi import Application, Receive, Scope, Send
 
 __all__ = ["CancelledMiddleware", "get_asgi_application", "request_token"]
 

@@ -11,13 +11,11 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
+from .. import ExponentialBackOff, attempts, delay_after, retry_call
 from .._errors import CircuitOpen, RetryAfter
 from .._sentinels import STOP
-from ..policies import ExponentialBackOff, delay_after
-from ..retries import attempts, retry_call
-from ._checks import check_policy
-from ._extras import imports_of_extra
-from ._redelivery import bounded, is_permanent
+from ._shared import check_policy, imports_of_extra
+from ._tasks.redelivery import bounded, is_permanent
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -57,9 +55,10 @@ class BackOffRetries(Retries):
     """The middleware ``Retries`` of dramatiq with the delays of a back-off policy.
 
     ``install(broker)`` puts it in the place of ``Retries``. The number of retries is in the message
-    itself, and the policy's delay is that of this number. So nothing is kept in the worker: another
-    worker goes on where the first one was killed. ``max_retries``, ``retry_when``, ``throws``,
-    ``on_retry_exhausted`` and ``Retry(delay=...)`` work as with dramatiq's ``Retries``. Also
+    itself, and the policy is asked for the delay of this number. So nothing is kept in the worker:
+    another worker goes on where the first one was killed. ``max_retries``, ``retry_when``,
+    ``throws``, ``on_retry_exhausted`` and ``Retry(delay=...)`` work as with dramatiq's ``Retries``.
+    Also
 
     - ``Permanent``: the message is dead-lettered at once, as for an error in ``throws``;
     - ``RetryAfter``: its seconds take the place of the policy's delay;

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ._checks import check_policy
-from ._policy import next_delay, started
+from ._shared import check_policy, next_delay, started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

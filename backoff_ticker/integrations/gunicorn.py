@@ -4,7 +4,7 @@ For the worker classes ``sync`` and ``gthread``. In ``gunicorn.conf.py`` this li
 
     from backoff_ticker.integrations.gunicorn import post_worker_init, worker_exit, worker_int
 
-If you have hooks of these names, call those of this module from yours.
+If you have hooks of these names, let them call the hooks of this module.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import signal
 
+from .. import set_default_token
 from ..cancellation import CancellationToken, cancel_on_signals
-from ..retries import set_default_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from ..retries import retry_call, retry_call_async
-from ._extras import imports_of_extra
-from ._http import (
-    MAX_ATTEMPTS,
-    MAX_RETRY_AFTER,
-    METHODS,
-    STATUSES,
-    AsyncHTTPRetryOptions,
-    HTTPRetryOptions,
-    Rules,
-)
+from ._http.exchange import Exchange
+from ._http.rules import AsyncHTTPRetryOptions, HTTPRetryOptions, Rules
+from ._shared import imports_of_extra
 
 with imports_of_extra("httpx"):
     import httpx
 
-    from ._httpx_exchange import Exchange
-
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import AsyncIterator, Iterator
     from types import TracebackType
     from typing import Self, Unpack
 
     from ..policies import BackOff
     from ..retries import Outcome
-    from ._http import Seconds
+    from ._http.exchange import Kind
 
 __all__ = ["AsyncRetryTransport", "RetryTransport"]
+
+_MISTAKES: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+_UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Raised before anything of the request was sent, so that any request may be repeated."""
+_PHASES: Final = ("connect", "read", "write", "pool")
+_SHORTEST: Final = 0.001
+"""A timeout of 0 would make sockets non-blocking."""
 
 
 class RetryTransport(httpx.BaseTransport):
@@ -47,11 +44,11 @@ class RetryTransport(httpx.BaseTransport):
     When no attempt follows, the last response is returned, or the last transport error raised.
     Before a wait the response is closed. A wait that the server asks for (``Retry-After`` in
     seconds or as a date, ``Retry-After-Ms``, ``X-Ms-Retry-After-Ms``) takes the place of the
-    policy's delay. The time-outs of each attempt are cut to what is left of ``timeout`` and of the
+    policy's delay. The timeouts of each attempt are cut to what is left of ``timeout`` and of the
     token's deadline. What the caller reads of a response is not retried: if the body breaks off
     there, that error is the caller's.
 
-    Beside the errors of httpx a request raises ``Cancelled`` (the token was cancelled),
+    Besides the errors of httpx, a request raises ``Cancelled`` (the token was cancelled),
     ``DeadlineExceeded`` (``timeout`` or the token's deadline was reached, or a wait would reach
     ``timeout``), ``CircuitOpen`` (for longer than the limits allow), and ``RuntimeError`` if a wait
     is needed where an event loop runs in the thread.
@@ -66,10 +63,10 @@ class RetryTransport(httpx.BaseTransport):
         ...     client.get("http://prices.example")
         <Response [200 OK]>
 
-    Thread safety: as that of the transport inside; ``httpx.HTTPTransport`` serves any number of
+    Thread safety: depends on the transport inside; ``httpx.HTTPTransport`` serves any number of
     threads. Each request is a run of its own, on a copy of the policy.
     Wakes when: a wait ends when its time is over or when the token is cancelled. A request that is
-    under way in a thread cannot be cut; its time-outs end it.
+    under way in a thread cannot be cut; its timeouts end it.
     If interrupted: the response is closed, and the exception is raised.
 
     Args:
@@ -77,12 +74,14 @@ class RetryTransport(httpx.BaseTransport):
             ``verify``, ``http2`` and ``proxy`` belong there: a client does not apply its own to a
             transport that it is given.
         policy: The back-off policy; None means ``ExponentialBackOff()``.
-        methods: The methods that may be repeated. Add ``"POST"`` only for a server that recognises
-            a repeated request, as by an idempotency key.
-        statuses: The statuses that are retried.
-        max_attempts: The greatest number of attempts, the first included; None: no limit.
+        methods: The methods that may be repeated: by default DELETE, GET, HEAD, OPTIONS, PUT and
+            TRACE. Add ``"POST"`` only for a server that recognises a repeated request, for example
+            by an idempotency key.
+        statuses: The statuses that are retried: by default 408, 429, 500, 502, 503 and 504.
+        max_attempts: The greatest number of attempts, the first included: by default 5. None: no
+            limit.
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
-            a longer one is cut to it. None: no bound.
+            a longer one is cut to it. By default 60 s; None: no bound.
         **options: The options ``timeout``, ``max_elapsed_time``, ``token``, ``budget``,
             ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``
             and ``clock`` of ``retry``. For hooks, the error of an answer in ``statuses`` is an
@@ -92,51 +91,22 @@ class RetryTransport(httpx.BaseTransport):
         TypeError, ValueError: An argument is invalid.
     """
 
-    def __init__(  # noqa: PLR0913 - options
+    def __init__(
         self,
         transport: httpx.BaseTransport | None = None,
         policy: BackOff | None = None,
-        *,
-        methods: Collection[str] = METHODS,
-        statuses: Collection[int] = STATUSES,
-        max_attempts: int | None = MAX_ATTEMPTS,
-        max_retry_after: Seconds | None = MAX_RETRY_AFTER,
         **options: Unpack[HTTPRetryOptions],
     ) -> None:
         if transport is not None and not isinstance(transport, httpx.BaseTransport):
             raise TypeError(f"transport must be an httpx.BaseTransport or None, not {transport!r}")
-        limits = {"max_attempts": max_attempts, "max_retry_after": max_retry_after}
-        self._rules = Rules(
-            "RetryTransport()", HTTPRetryOptions, methods, statuses, policy, limits, options
-        )
+        self._rules = Rules("RetryTransport()", HTTPRetryOptions, policy, options)
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, as often as needed and allowed."""
-        exchange = Exchange(self._rules, request)
-
-        def attempt() -> httpx.Response:
-            sent = exchange.next_request()
-            return exchange.raise_if_retried(self._transport.handle_request(sent))
-
-        def close(_: Outcome | None = None) -> None:
-            exchange.is_closed = True
-            if exchange.response is not None:
-                exchange.response.close()
-
-        attempt.__qualname__ = "RetryTransport"
-        options = self._rules.with_hooks(close, exchange.begin)
-        try:
-            response: httpx.Response = retry_call(
-                attempt, self._rules.policy, on=exchange.on, **options
-            )
-        except BaseException as error:
-            last = exchange.response_of(error)
-            if last is not None and not exchange.is_closed:
-                return last
-            close()
-            raise
-        return response
+        exchange = _Exchange(self._rules, request, "RetryTransport")
+        send = self._transport.handle_request
+        return exchange.run(lambda: send(exchange.next_request()), httpx.Response.close)
 
     def __enter__(self) -> Self:
         self._transport.__enter__()
@@ -161,7 +131,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
     A cancel of the token and ``timeout`` also cut the attempt that is under way, up to the headers
     of its response. If ``attempt_timeout`` cut the last attempt, a ``TimeoutError`` is raised.
 
-    It needs asyncio: under trio, a wait or a limit of time raises a ``RuntimeError``.
+    It needs asyncio: under trio, a wait or a time limit raises a ``RuntimeError``.
 
     Example:
         >>> import asyncio, httpx
@@ -176,68 +146,41 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         >>> asyncio.run(main())
         <Response [200 OK]>
 
-    Thread safety: as that of the transport inside: ``httpx.AsyncHTTPTransport`` belongs to one
+    Thread safety: depends on the transport inside; ``httpx.AsyncHTTPTransport`` belongs to one
     event loop. Each request is a run of its own, on a copy of the policy.
     Wakes when: a wait or an attempt ends when its time is over or when the token is cancelled.
     If cancelled: the response is closed, and ``asyncio.CancelledError`` is raised.
 
     Args:
         transport: What sends each attempt; None means ``httpx.AsyncHTTPTransport()``.
-        policy: As in ``RetryTransport``, and so are those that follow.
-        methods: The methods that may be repeated.
-        statuses: The statuses that are retried.
-        max_attempts: The greatest number of attempts.
-        max_retry_after: The longest wait that a server can ask for.
-        **options: As in ``RetryTransport``; also ``attempt_timeout``, the seconds that an attempt
-            may take up to the headers of the response, and hooks may be coroutine functions.
+        policy: As in ``RetryTransport``.
+        **options: Those of ``RetryTransport``, ``methods`` and the like included; also
+            ``attempt_timeout``, the seconds that an attempt may take up to the headers of the
+            response. Hooks may be coroutine functions.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
     """
 
-    def __init__(  # noqa: PLR0913 - options
+    def __init__(
         self,
         transport: httpx.AsyncBaseTransport | None = None,
         policy: BackOff | None = None,
-        *,
-        methods: Collection[str] = METHODS,
-        statuses: Collection[int] = STATUSES,
-        max_attempts: int | None = MAX_ATTEMPTS,
-        max_retry_after: Seconds | None = MAX_RETRY_AFTER,
         **options: Unpack[AsyncHTTPRetryOptions],
     ) -> None:
         if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
-            raise TypeError(
-                f"transport must be an httpx.AsyncBaseTransport or None, not {transport!r}"
-            )
-        limits = {"max_attempts": max_attempts, "max_retry_after": max_retry_after}
-        what = "AsyncRetryTransport()"
-        self._rules = Rules(what, AsyncHTTPRetryOptions, methods, statuses, policy, limits, options)
+            expected = "an httpx.AsyncBaseTransport or None"
+            raise TypeError(f"transport must be {expected}, not {transport!r}")
+        self._rules = Rules("AsyncRetryTransport()", AsyncHTTPRetryOptions, policy, options)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, as often as needed and allowed."""
-        exchange = Exchange(self._rules, request)
-
-        async def attempt() -> httpx.Response:
-            sent = exchange.next_request()
-            return exchange.raise_if_retried(await self._transport.handle_async_request(sent))
-
-        async def close(_: Outcome | None = None) -> None:
-            exchange.is_closed = True
-            if exchange.response is not None:
-                await exchange.response.aclose()
-
-        attempt.__qualname__ = "AsyncRetryTransport"
-        options = self._rules.with_hooks(close, exchange.begin)
-        try:
-            return await retry_call_async(attempt, self._rules.policy, on=exchange.on, **options)
-        except BaseException as error:
-            last = exchange.response_of(error)
-            if last is not None and not exchange.is_closed:
-                return last
-            await close()
-            raise
+        exchange = _Exchange(self._rules, request, "AsyncRetryTransport")
+        send = self._transport.handle_async_request
+        return await exchange.run_async(
+            lambda: send(exchange.next_request()), httpx.Response.aclose
+        )
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -254,3 +197,82 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the transport inside."""
         await self._transport.aclose()
+
+
+class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A body that is read as it is sent; it remembers whether that has begun."""
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - as a client of either kind takes it
+        self._stream = stream
+        self.has_begun = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.has_begun = True
+        return iter(self._stream)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self.has_begun = True
+        return aiter(self._stream)
+
+
+class _Exchange(Exchange[httpx.Response]):
+    """One request of httpx in all its attempts."""
+
+    def __init__(self, rules: Rules, request: httpx.Request, name: str) -> None:
+        super().__init__(rules, request.method, name)
+        self._request = request
+        stream = request.stream
+        self._body = None if isinstance(stream, httpx.ByteStream) else _Body(stream)
+        self._left: float | None = None
+
+    def begin(self, outcome: Outcome) -> None:
+        """Note how long the next attempt may take."""
+        left = self._rules.time_left(outcome.elapsed)
+        self._left = None if left is None else max(left, _SHORTEST)
+
+    def next_request(self) -> httpx.Request:
+        """Return the request of the next attempt, with timeouts of no more than what is left."""
+        request, left = self._request, self._left
+        extensions = request.extensions
+        if left is not None:
+            given = extensions.get("timeout", {})
+            limits = {phase: given.get(phase) for phase in _PHASES}
+            shorter = {
+                phase: left if limit is None else min(limit, left)
+                for phase, limit in limits.items()
+            }
+            extensions = {**extensions, "timeout": shorter}
+        return httpx.Request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            stream=self._body or request.stream,
+            extensions=extensions,
+        )
+
+    def raise_if_retried(self, response: httpx.Response) -> None:
+        status = response.status_code
+        if status in self._rules.statuses:
+            what = f"{status} {response.reason_phrase}".rstrip()
+            raise httpx.HTTPStatusError(what, request=self._request, response=response)
+
+    def response_of(self, error: BaseException) -> httpx.Response | None:
+        if not isinstance(error, httpx.HTTPStatusError):
+            return None
+        return self.response if error.response is self.response else None
+
+    def can_send_body(self, *, sent: bool) -> bool:  # noqa: ARG002 - it knows whether it is
+        return self._body is None or not self._body.has_begun
+
+    def kind_of(self, error: Exception) -> Kind:
+        if isinstance(error, _MISTAKES) or self._is_refused_tunnel(error):
+            return "mistake"
+        if isinstance(error, _UNSENT):
+            return "unsent"
+        return "broken" if isinstance(error, httpx.TransportError) else "other"
+
+    def _is_refused_tunnel(self, error: Exception) -> bool:
+        """Return whether a proxy refused a tunnel with a status that is not retried, as 407."""
+        status = str(error)[:3]  # no field of the error tells it
+        is_known = isinstance(error, httpx.ProxyError) and status.isdecimal()
+        return is_known and int(status) not in self._rules.statuses

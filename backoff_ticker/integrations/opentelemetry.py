@@ -9,19 +9,17 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from ._extras import imports_of_extra
-from ._observe import LATENESS_BUCKETS, WAIT_BUCKETS, Labels, Observer, type_name
+from ._metrics.observer import LATENESS_BUCKETS, WAIT_BUCKETS, MetricsObserver, type_name
+from ._shared import imports_of_extra
 
 with imports_of_extra("opentelemetry"):
     from opentelemetry import metrics, trace
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.metrics import Counter, Histogram, MeterProvider, UpDownCounter
 
     from .._errors import CircuitState
     from ..retries import Outcome
-    from ..tickers import Tick
-    from ._observe import Cause
 
 OPERATION = "backoff_ticker.operation"
 OUTCOME = "backoff_ticker.outcome"
@@ -32,8 +30,20 @@ CAUSE = "backoff_ticker.cancel.cause"
 TICKER = "backoff_ticker.ticker.name"
 ERROR_TYPE = "error.type"  # of the semantic conventions, as is "_OTHER"
 
+_ATTRIBUTES = {
+    "retries": (OPERATION, ERROR_TYPE),
+    "waits": (OPERATION,),
+    "runs": (OPERATION, OUTCOME, ERROR_TYPE),
+    "circuits": (CIRCUIT, STATE),
+    "changes": (CIRCUIT, STATE),
+    "cancels": (TOKEN, CAUSE),
+    "ticks": (TICKER,),
+    "missed": (TICKER,),
+    "lateness": (TICKER,),
+}
 
-class OpenTelemetryObserver(Observer):
+
+class OpenTelemetryObserver(MetricsObserver):
     """Counts what happens in retries, circuits, tokens and tickers, and adds it to spans.
 
     Make one when the program starts, and give it to what it is to observe.
@@ -61,7 +71,7 @@ class OpenTelemetryObserver(Observer):
     attribute the first ``max_label_values`` values are kept; all others are counted as ``_OTHER``.
 
     A run that ends with an error which ``on`` does not name at the first attempt is not counted,
-    nor is one that is interrupted, as by Ctrl-C.
+    nor is one that is interrupted, such as by Ctrl-C.
 
     The span that is current where a retry runs gets the events ``backoff_ticker.retry``,
     ``backoff_ticker.gave_up``, ``backoff_ticker.recovered`` (a success after retries) and
@@ -98,65 +108,67 @@ class OpenTelemetryObserver(Observer):
     ) -> None:
         if not isinstance(span_events, bool):
             raise TypeError(f"span_events must be a bool, not {span_events!r}")
-        self._labels = Labels(max_label_values, "_OTHER")
+        super().__init__(max_label_values, "_OTHER")
         self._span_events = span_events
         meter = metrics.get_meter("backoff_ticker", _version(), meter_provider)
-        self._retries = meter.create_counter(
-            "backoff_ticker.retries", "{retry}", "Failures that were retried"
-        )
-        self._delays = meter.create_histogram(
-            "backoff_ticker.retry.delay",
-            "s",
-            "Delays before retries",
-            explicit_bucket_boundaries_advisory=WAIT_BUCKETS,
-        )
-        self._runs = meter.create_counter(
-            "backoff_ticker.runs", "{run}", "Runs of retries that ended, and how"
-        )
-        self._circuits = meter.create_up_down_counter(
-            "backoff_ticker.circuits", "{circuit}", "Circuits that are in this state"
-        )
-        self._changes = meter.create_counter(
-            "backoff_ticker.circuit.changes", "{change}", "Changes of circuits to this state"
-        )
-        self._cancels = meter.create_counter(
-            "backoff_ticker.cancels", "{cancel}", "Tokens that were cancelled"
-        )
-        self._ticks = meter.create_counter(
-            "backoff_ticker.ticks", "{tick}", "Ticks that a reader took"
-        )
-        self._missed = meter.create_counter(
-            "backoff_ticker.tick.missed", "{tick}", "Ticks that were dropped"
-        )
-        self._lateness = meter.create_histogram(
-            "backoff_ticker.tick.lateness",
-            "s",
-            "From the time when a tick was due until a reader took it",
-            explicit_bucket_boundaries_advisory=LATENESS_BUCKETS,
-        )
+        counter = meter.create_counter
+        self._counters: dict[str, Counter | UpDownCounter] = {
+            "retries": counter("backoff_ticker.retries", "{retry}", "Failures that were retried"),
+            "runs": counter("backoff_ticker.runs", "{run}", "Runs of retries that ended, and how"),
+            "circuits": meter.create_up_down_counter(
+                "backoff_ticker.circuits", "{circuit}", "Circuits that are in this state"
+            ),
+            "changes": counter(
+                "backoff_ticker.circuit.changes", "{change}", "Changes of circuits to this state"
+            ),
+            "cancels": counter("backoff_ticker.cancels", "{cancel}", "Tokens that were cancelled"),
+            "ticks": counter("backoff_ticker.ticks", "{tick}", "Ticks that a reader took"),
+            "missed": counter("backoff_ticker.tick.missed", "{tick}", "Ticks that were dropped"),
+        }
+        self._histograms: dict[str, Histogram] = {
+            "waits": meter.create_histogram(
+                "backoff_ticker.retry.delay",
+                "s",
+                "Delays before retries",
+                explicit_bucket_boundaries_advisory=WAIT_BUCKETS,
+            ),
+            "lateness": meter.create_histogram(
+                "backoff_ticker.tick.lateness",
+                "s",
+                "From the time when a tick was due until a reader took it",
+                explicit_bucket_boundaries_advisory=LATENESS_BUCKETS,
+            ),
+        }
+
+    def _add(self, metric: str, amount: float, *labels: str) -> None:
+        names = _ATTRIBUTES[metric]
+        attributes = {
+            name: value
+            for name, value in zip(names, labels, strict=True)
+            if value or name != ERROR_TYPE
+        }
+        if metric in self._histograms:
+            self._histograms[metric].record(amount, attributes)
+        else:
+            self._counters[metric].add(amount, attributes)
 
     def _retried(self, outcome: Outcome) -> None:
-        operation = {OPERATION: self._labels.value(OPERATION, outcome.name)}
-        self._retries.add(1, operation | self._error(outcome))
-        self._delays.record(outcome.delay or 0.0, operation)
+        super()._retried(outcome)
         self._add_event("retry", outcome, {"backoff_ticker.delay": outcome.delay or 0.0})
 
     def _ended(self, outcome: Outcome) -> None:
-        attributes = {
-            OPERATION: self._labels.value(OPERATION, outcome.name),
-            OUTCOME: str(outcome.reason),
-        }
-        if not outcome.succeeded:
-            attributes |= self._error(outcome)
-        self._runs.add(1, attributes)
+        super()._ended(outcome)
         if not outcome.succeeded:
             self._add_event("gave_up", outcome, {OUTCOME: str(outcome.reason)})
         elif outcome.attempts > 1:
             self._add_event("recovered", outcome, {})
 
-    def _error(self, outcome: Outcome) -> dict[str, str]:
-        error = outcome.last_error
-        return {} if error is None else {ERROR_TYPE: self._labels.value("error", type_name(error))}
+    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
+        super()._circuit_changed(name, old, new)
+        if self._span_events:
+            trace.get_current_span().add_event(
+                "backoff_ticker.circuit_changed", {CIRCUIT: name, STATE: str(new)}
+            )
 
     def _add_event(self, event: str, outcome: Outcome, more: dict[str, str | float]) -> None:
         span = trace.get_current_span()
@@ -169,30 +181,6 @@ class OpenTelemetryObserver(Observer):
             if outcome.last_error is not None:
                 attributes[ERROR_TYPE] = type_name(outcome.last_error)
             span.add_event(f"backoff_ticker.{event}", attributes | more)
-
-    def _circuit_made(self, name: str) -> None:
-        self._circuits.add(1, {CIRCUIT: self._labels.value(CIRCUIT, name), STATE: "closed"})
-
-    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
-        circuit = {CIRCUIT: self._labels.value(CIRCUIT, name)}
-        self._changes.add(1, circuit | {STATE: str(new)})
-        # Both in whatever order threads come here: the sum is right.
-        self._circuits.add(-1, circuit | {STATE: str(old)})
-        self._circuits.add(1, circuit | {STATE: str(new)})
-        if self._span_events:
-            trace.get_current_span().add_event(
-                "backoff_ticker.circuit_changed", {CIRCUIT: name, STATE: str(new)}
-            )
-
-    def _cancelled(self, name: str, cause: Cause) -> None:
-        attributes = {TOKEN: self._labels.value(TOKEN, name), CAUSE: self._labels.cause(cause)}
-        self._cancels.add(1, attributes)
-
-    def _ticked(self, name: str, tick: Tick) -> None:
-        ticker = {TICKER: self._labels.value(TICKER, name)}
-        self._ticks.add(1, ticker)
-        self._missed.add(tick.missed, ticker)
-        self._lateness.record(tick.lateness, ticker)
 
 
 def _version() -> str:

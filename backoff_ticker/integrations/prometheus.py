@@ -5,10 +5,10 @@ It needs the extra ``prometheus``: ``pip install 'backoff-ticker[prometheus]'``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ._extras import imports_of_extra
-from ._observe import LATENESS_BUCKETS, WAIT_BUCKETS, Labels, Observer, type_name
+from ._metrics.observer import LATENESS_BUCKETS, WAIT_BUCKETS, MetricsObserver
+from ._shared import imports_of_extra
 
 with imports_of_extra("prometheus"):
     from prometheus_client import REGISTRY, Counter, Gauge, Histogram
@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from .._errors import CircuitState
-    from ..retries import Outcome
-    from ..tickers import Tick
-    from ._observe import Cause
 
-
-class PrometheusObserver(Observer):
+class PrometheusObserver(MetricsObserver):
     """Counts what happens in retries, circuits, tokens and tickers, for Prometheus.
 
     Make one when the program starts, and give it to what it is to observe.
@@ -42,13 +37,13 @@ class PrometheusObserver(Observer):
     - ``tick_lateness_seconds{ticker}``: a histogram of the times from when a tick was due until a
       reader took it.
 
-    ``name`` is that of the operation, ``outcome`` a ``StopReason``, and ``error`` the class of the
+    ``name`` names the operation, ``outcome`` is a ``StopReason``, and ``error`` the class of the
     last error, empty for a success. ``cause`` is the class of an exception, the name of a signal,
     ``text`` for any other text, or ``none``. Of each label the first ``max_label_values`` values
     are kept; all others are counted as ``other``.
 
     A run that ends with an error which ``on`` does not name at the first attempt is not counted,
-    nor is one that is interrupted, as by Ctrl-C.
+    nor is one that is interrupted, such as by Ctrl-C.
 
     Example:
         >>> from prometheus_client import CollectorRegistry
@@ -97,76 +92,46 @@ class PrometheusObserver(Observer):
         lateness_buckets: Sequence[float] | None = None,
         max_label_values: int = 100,
     ) -> None:
-        self._labels = Labels(max_label_values, "other")
+        super().__init__(max_label_values, "other")
+        where: dict[str, Any] = {"namespace": namespace, "registry": registry}
+        waits = WAIT_BUCKETS if wait_buckets is None else wait_buckets
+        lateness = LATENESS_BUCKETS if lateness_buckets is None else lateness_buckets
+        circuit, ticker = ["circuit", "state"], ["ticker"]
+        self._metrics: dict[str, Counter | Gauge | Histogram] = {
+            "retries": Counter("retries", "Failures that were retried", ["name", "error"], **where),
+            "waits": Histogram(
+                "retry_wait_seconds", "Delays before retries", ["name"], buckets=waits, **where
+            ),
+            "runs": Counter(
+                "runs", "Runs of retries that ended, and how", ["name", "outcome", "error"], **where
+            ),
+            "circuits": Gauge(
+                "circuits",
+                "Circuits that are in this state",
+                circuit,
+                multiprocess_mode="livesum",
+                **where,
+            ),
+            "changes": Counter(
+                "circuit_changes", "Changes of circuits to this state", circuit, **where
+            ),
+            "cancels": Counter(
+                "cancels", "Tokens that were cancelled", ["token", "cause"], **where
+            ),
+            "ticks": Counter("ticks", "Ticks that a reader took", ticker, **where),
+            "missed": Counter("ticks_missed", "Ticks that were dropped", ticker, **where),
+            "lateness": Histogram(
+                "tick_lateness_seconds",
+                "From the time when a tick was due until a reader took it",
+                ticker,
+                buckets=lateness,
+                **where,
+            ),
+        }
 
-        def counter(name: str, text: str, labels: Sequence[str]) -> Counter:
-            return Counter(name, text, labels, namespace=namespace, registry=registry)
-
-        def histogram(name: str, text: str, label: str, buckets: Sequence[float]) -> Histogram:
-            return Histogram(
-                name, text, [label], namespace=namespace, registry=registry, buckets=buckets
-            )
-
-        self._retries = counter("retries", "Failures that were retried", ["name", "error"])
-        self._waits = histogram(
-            "retry_wait_seconds",
-            "Delays before retries",
-            "name",
-            WAIT_BUCKETS if wait_buckets is None else wait_buckets,
-        )
-        self._runs = counter(
-            "runs", "Runs of retries that ended, and how", ["name", "outcome", "error"]
-        )
-        self._circuits = Gauge(
-            "circuits",
-            "Circuits that are in this state",
-            ["circuit", "state"],
-            namespace=namespace,
-            registry=registry,
-            multiprocess_mode="livesum",
-        )
-        self._changes = counter(
-            "circuit_changes", "Changes of circuits to this state", ["circuit", "state"]
-        )
-        self._cancels = counter("cancels", "Tokens that were cancelled", ["token", "cause"])
-        self._ticks = counter("ticks", "Ticks that a reader took", ["ticker"])
-        self._missed = counter("ticks_missed", "Ticks that were dropped", ["ticker"])
-        self._lateness = histogram(
-            "tick_lateness_seconds",
-            "From the time when a tick was due until a reader took it",
-            "ticker",
-            LATENESS_BUCKETS if lateness_buckets is None else lateness_buckets,
-        )
-
-    def _retried(self, outcome: Outcome) -> None:
-        name = self._labels.value("name", outcome.name)
-        self._retries.labels(name, self._error(outcome)).inc()
-        self._waits.labels(name).observe(outcome.delay or 0.0)
-
-    def _ended(self, outcome: Outcome) -> None:
-        name = self._labels.value("name", outcome.name)
-        error = "" if outcome.succeeded else self._error(outcome)
-        self._runs.labels(name, str(outcome.reason), error).inc()
-
-    def _error(self, outcome: Outcome) -> str:
-        error = outcome.last_error
-        return "" if error is None else self._labels.value("error", type_name(error))
-
-    def _circuit_made(self, name: str) -> None:
-        self._circuits.labels(self._labels.value("circuit", name), "closed").inc()
-
-    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
-        name = self._labels.value("circuit", name)
-        self._changes.labels(name, str(new)).inc()
-        # Not set(): in whatever order threads come here, the sum is right.
-        self._circuits.labels(name, str(old)).dec()
-        self._circuits.labels(name, str(new)).inc()
-
-    def _cancelled(self, name: str, cause: Cause) -> None:
-        self._cancels.labels(self._labels.value("token", name), self._labels.cause(cause)).inc()
-
-    def _ticked(self, name: str, tick: Tick) -> None:
-        name = self._labels.value("ticker", name)
-        self._ticks.labels(name).inc()
-        self._missed.labels(name).inc(tick.missed)
-        self._lateness.labels(name).observe(tick.lateness)
+    def _add(self, metric: str, amount: float, *labels: str) -> None:
+        found = self._metrics[metric].labels(*labels)
+        if isinstance(found, Histogram):
+            found.observe(amount)
+        else:
+            found.inc(amount)

@@ -5,13 +5,13 @@ It needs ``pip install 'backoff-ticker[redis]'`` and a Redis server, and is test
 
 from __future__ import annotations
 
-from ._extras import imports_of_extra
+from ._shared import imports_of_extra
 
 with imports_of_extra("redis"):
     import redis as _redis  # noqa: F401 - before what needs it
 
-from ._redis_breaker import RedisCircuitBreaker
-from ._redis_budget import RedisRetryBudget
-from ._redis_token import RedisCancellationToken
+from ._redis.breaker import RedisCircuitBreaker
+from ._redis.budget import RedisRetryBudget
+from ._redis.token import RedisCancellationToken
 
 __all__ = ["RedisCancellationToken", "RedisCircuitBreaker", "RedisRetryBudget"]

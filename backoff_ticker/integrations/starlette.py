@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..cancellation import CancellationToken  # noqa: TC001 - FastAPI looks at the annotations
-from ._asgi import REQUEST, SHUTDOWN, TokenMiddleware
-from ._extras import imports_of_extra
+from ._servers.asgi import REQUEST, SHUTDOWN, TokenMiddleware
+from ._shared import imports_of_extra
 
 with imports_of_extra("starlette"):
     from starlette.requests import HTTPConnection  # noqa: TC002 - as above

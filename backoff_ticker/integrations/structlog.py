@@ -8,8 +8,8 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ._extras import imports_of_extra
-from ._observe import Observer, type_name
+from ._metrics.observer import Observer, type_name
+from ._shared import imports_of_extra
 
 with imports_of_extra("structlog"):
     import structlog
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .._errors import CircuitState
     from ..retries import Outcome
     from ..tickers import Tick
-    from ._observe import Cause
+    from ._metrics.observer import Cause
 
 
 class Logger(Protocol):
-    """The methods that a logger needs; those of structlog have them.
+    """The methods that a logger needs; structlog's loggers have them.
 
     Example:
         >>> import structlog
@@ -55,7 +55,7 @@ class StructlogObserver(Observer):
     - ``"recovered"``, info: a success after retries; the same, without ``delay``.
     - ``"circuit_changed"``, warning, or info if it closed: ``circuit, old_state, state``.
     - ``"cancelled"``, info: ``token, cause``, and ``cause_type`` of an exception.
-    - ``"tick"``, debug: ``ticker, tick, delay, lateness, missed, failures``.
+    - ``"tick"``, debug: ``ticker, tick, delay, lateness, missed, since_success``.
     - ``"ticks_missed"``, warning: the same, for a tick before which some were dropped.
 
     Times are in seconds. ``error`` is the ``repr`` of the last error. Arguments are never logged,
@@ -90,7 +90,7 @@ class StructlogObserver(Observer):
 
     Raises:
         TypeError: ``logger`` has no methods ``debug``, ``info`` and ``warning``, or they are
-            coroutine functions, as those of ``AsyncBoundLogger`` are: pass its ``sync_bl``.
+            coroutine functions, as in ``AsyncBoundLogger``: pass its ``sync_bl``.
     """
 
     def __init__(self, logger: Logger | None = None) -> None:
@@ -135,7 +135,7 @@ class StructlogObserver(Observer):
             delay=tick.delay,
             lateness=tick.lateness,
             missed=tick.missed,
-            failures=tick.failures,
+            since_success=tick.since_success,
         )
 
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from .. import ConstantBackOff, ExponentialBackOff, attempts, delay_after, with_max_retries
 from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
 from .._sentinels import STOP
-from ..policies import ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff, delay_after
-from ..retries import attempts
-from ._checks import check_policy
-from ._extras import imports_of_extra
-from ._redelivery import bounded, is_permanent
-from ._temporal_token import activity_token
+from ._shared import check_policy, imports_of_extra
+from ._tasks.redelivery import bounded, is_permanent
+from ._tasks.temporal_token import activity_token
 
 with imports_of_extra("temporal"):
     from temporalio import activity
@@ -37,6 +35,9 @@ _LONGEST: Final = timedelta(days=36_500)
 
 _SHORTEST: Final = timedelta(milliseconds=1)
 """A delay of 0 means to Temporal that none is given."""
+
+_MaxRetries: Final = type(with_max_retries(ConstantBackOff(0), 0))
+
 
 # Policies
 
@@ -80,10 +81,11 @@ def retry_policy(
         (5, ['LookupError'])
     """
     attempts(max_attempts=max_attempts)
-    if type(policy) is MaxRetriesBackOff:
-        most = policy.max_retries + 1
+    if type(policy) is _MaxRetries:
+        limited: Any = policy
+        most = limited.max_retries + 1
         max_attempts = most if max_attempts is None else min(max_attempts, most)
-        policy = policy.backoff
+        policy = limited.backoff
     if type(policy) is ConstantBackOff:
         initial, coefficient, longest = policy.interval, 1.0, policy.interval
     elif type(policy) is ExponentialBackOff:

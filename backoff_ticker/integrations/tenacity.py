@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ._checks import check_policy, check_token
-from ._extras import imports_of_extra
-from ._policy import next_delay, started
+from ._shared import check_policy, check_token, imports_of_extra, next_delay, started
 
 with imports_of_extra("tenacity"):
     from tenacity.stop import stop_base

@@ -5,12 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from .. import ConstantBackOff, attempts
 from .._errors import RetryAfter
-from ..policies import ConstantBackOff
-from ..retries import attempts
-from ._checks import check_policy
-from ._extras import imports_of_extra
-from ._http import (
+from ._http.rules import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
     METHODS,
@@ -19,6 +16,7 @@ from ._http import (
     as_statuses,
     asked_wait,
 )
+from ._shared import check_policy, imports_of_extra
 
 with imports_of_extra("urllib3"):
     from urllib3.exceptions import MaxRetryError, ResponseError
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ..retries import BudgetLike
-    from ._http import Hook, Notify, Seconds
+    from ._http.rules import Hook, Notify, Seconds
 
 __all__ = ["BackOffRetry"]
 
@@ -47,7 +45,7 @@ _SMALL: Final = 65_536
 
 
 class BackOffRetry(Retry):
-    """A ``urllib3.util.Retry`` whose waits are those of a back-off policy, and can be cancelled.
+    """A ``urllib3.util.Retry`` that waits as a back-off policy says; its waits can be cancelled.
 
     It goes wherever a ``Retry`` does: ``PoolManager(retries=...)``, ``http.request(...,
     retries=...)``, and for requests ``HTTPAdapter(max_retries=...)``. What it retries, how it
@@ -58,7 +56,7 @@ class BackOffRetry(Retry):
       ``Retry-After-Ms``, ``X-Ms-Retry-After-Ms``). A cancel of the token ends them at once;
     - the end: ``STOP`` of the policy and an empty budget end the retries, too;
     - the defaults: 4 retries; for statuses in ``status_forcelist``, too; not for PUT;
-    - errors after which the request may have arrived, other than time-outs and lost connections:
+    - errors after which the request may have arrived, other than timeouts and lost connections:
       urllib3 repeats every method after them, this class only those in ``allowed_methods``;
     - responses that are retried: urllib3 reads them to the end, this class closes long ones. (With
       ``preload_content=True``, the default of urllib3 alone, they have been read by then.)
@@ -77,10 +75,10 @@ class BackOffRetry(Retry):
     Thread safety: one object serves any number of requests and threads. The copy of the policy
     belongs to one request; it starts with the first failure.
     Wakes when: a wait ends when its time is over or when the token is cancelled. A request that is
-    under way cannot be cut; its time-outs end it.
+    under way cannot be cut; its timeouts end it.
     If interrupted: the exception is raised.
 
-    Beside the errors of urllib3 a request raises ``Cancelled`` (the token was cancelled),
+    Besides the errors of urllib3, a request raises ``Cancelled`` (the token was cancelled),
     ``DeadlineExceeded`` (its deadline passed), and ``RuntimeError`` if a wait is needed where an
     event loop runs in the thread.
 

@@ -19,69 +19,64 @@ the largest one. ``next_backoff()`` and ``bounds(n)`` cost the same for any numb
 
 from __future__ import annotations
 
-from ._algorithm import AlgorithmBackOff as AlgorithmBackOff
-from ._algorithm_policies import (
-    ConstantFeedbackBackOff as ConstantFeedbackBackOff,
-    ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
-    FibonacciBackOff as FibonacciBackOff,
-    LILDBackOff as LILDBackOff,
-    LIMDBackOff as LIMDBackOff,
-    MILDBackOff as MILDBackOff,
-    MIMDBackOff as MIMDBackOff,
-)
-from ._aws_jitter import (
-    DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
-    EqualJitterBackOff as EqualJitterBackOff,
-    FullJitterBackOff as FullJitterBackOff,
-)
-from ._chain import ChainBackOff as ChainBackOff, chain as chain
-from ._constant import (
-    ConstantBackOff as ConstantBackOff,
-    StopBackOff as StopBackOff,
-    ZeroBackOff as ZeroBackOff,
-)
 from ._copying import (
     copy_policy as copy_policy,
     is_immutable as is_immutable,
     is_policy as is_policy,
+    makes_policies as makes_policies,
     require_policy as require_policy,
 )
-from ._exponential import (
-    ExponentialBackOff as ExponentialBackOff,
-    TruncatedExponentialBackOff as TruncatedExponentialBackOff,
-)
-from ._jitter import (
-    JitterBackOff as JitterBackOff,
-    with_added_jitter as with_added_jitter,
-    with_jitter as with_jitter,
-)
-from ._limits import (
-    MaxElapsedTimeBackOff as MaxElapsedTimeBackOff,
-    MaxIntervalBackOff as MaxIntervalBackOff,
-    MaxRetriesBackOff as MaxRetriesBackOff,
-    TokenBackOff as TokenBackOff,
-    with_max_elapsed_time as with_max_elapsed_time,
-    with_max_interval as with_max_interval,
-    with_max_retries as with_max_retries,
-    with_token as with_token,
-)
-from ._named import POLICIES as POLICIES, NamedPolicy as NamedPolicy, named_policy as named_policy
+from ._exponential import ExponentialBackOff as ExponentialBackOff
 from ._run import (
     End as End,
     FrozenClock as FrozenClock,
     PolicyRun as PolicyRun,
-    delay_after as delay_after,
-    delays as delays,
     draw_next as draw_next,
     failed_with as failed_with,
     start_policy as start_policy,
     tell as tell,
     token_of as token_of,
 )
-from ._wrapper import BackOffWrapper as BackOffWrapper
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the facade loads these when they are first used
+    from ._algorithm import AlgorithmBackOff as AlgorithmBackOff
+    from ._algorithm_policies import (
+        ConstantFeedbackBackOff as ConstantFeedbackBackOff,
+        ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
+        FibonacciBackOff as FibonacciBackOff,
+        LILDBackOff as LILDBackOff,
+        LIMDBackOff as LIMDBackOff,
+        MILDBackOff as MILDBackOff,
+        MIMDBackOff as MIMDBackOff,
+    )
+    from ._aws_jitter import (
+        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
+        EqualJitterBackOff as EqualJitterBackOff,
+        FullJitterBackOff as FullJitterBackOff,
+    )
+    from ._chain import chain as chain
+    from ._constant import (
+        ConstantBackOff as ConstantBackOff,
+        StopBackOff as StopBackOff,
+        ZeroBackOff as ZeroBackOff,
+    )
+    from ._exponential import TruncatedExponentialBackOff as TruncatedExponentialBackOff
+    from ._jitter import (
+        with_added_jitter as with_added_jitter,
+        with_jitter as with_jitter,
+    )
+    from ._limits import (
+        with_max_elapsed_time as with_max_elapsed_time,
+        with_max_interval as with_max_interval,
+        with_max_retries as with_max_retries,
+        with_token as with_token,
+    )
+    from ._named import (
+        POLICIES as POLICIES,
+        NamedPolicy as NamedPolicy,
+        named_policy as named_policy,
+    )
     from ._protocol import (
         BackOff as BackOff,
         FeedbackBackOff as FeedbackBackOff,
@@ -89,3 +84,5 @@ if TYPE_CHECKING:
         TimeSource as TimeSource,
         WallTime as WallTime,
     )
+    from ._run import delay_after as delay_after, delays as delays
+    from ._wrapper import BackOffWrapper as BackOffWrapper

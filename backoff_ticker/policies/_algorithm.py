@@ -11,7 +11,7 @@ from .._random import as_rng, draw_from
 from .._sentinels import STOP
 from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
-from ._base import Policy, as_cap, capped, geometric, union
+from ._base import Policy, as_cap, capped, union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,15 +40,6 @@ if TYPE_CHECKING:
 
 _EXACT_CALLS = 100
 """Bounds of later calls follow from those of this one, so that their cost does not grow."""
-
-_MOST_STEPS = 10**9
-"""Beyond this many calls, rounding may add up to more than one part in a million."""
-
-_ROUNDING = 1e-9
-_ROUNDING_A_STEP = 2.0**-51
-_ROUNDING_NEAR_ZERO = 1e-300
-"""By what fraction of a delay, and by how many seconds, bounds are widened where one formula
-replaces many steps that are rounded one by one."""
 
 
 class AlgorithmBackOff(Policy):
@@ -86,9 +77,7 @@ class AlgorithmBackOff(Policy):
         min_delay: The least delay: seconds >= 0 or a timedelta.
         max_delay: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means no
             cap.
-        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
-            generator of the package, which ``random.seed()`` does not affect and which is seeded
-            again in a forked child.
+        rng: As in ``ExponentialBackOff``.
         clock: Its ``time()`` tells when the policy starts, and when a call without a timestamp is
             made. None means the clock of the ticker or retry that uses the policy, or else the
             current clock.
@@ -100,8 +89,6 @@ class AlgorithmBackOff(Policy):
     Raises:
         TypeError, ValueError: An argument is not a number in its range.
 
-    Thread safety: one thread at a time. Tickers and retries use copies of their own.
-
     Example:
         >>> from backoff_ticker import LIMDBackOff
         >>> policy = LIMDBackOff(2, 4, 0.5, max_delay=8)
@@ -112,7 +99,6 @@ class AlgorithmBackOff(Policy):
     __slots__ = (
         "_clock",
         "_clock_is_bound",
-        "_last_bounds",
         "_rng",
         "_start",
         "_timestamp",
@@ -158,7 +144,6 @@ class AlgorithmBackOff(Policy):
             raise TypeError(f"clock must have a method time(), not be {safe_repr(clock)}")
         self._clock = clock
         self._clock_is_bound = False
-        self._last_bounds: tuple[tuple[object, ...], int, Bounds] | None = None
         self._start_over()
 
     def _start_over(self) -> None:
@@ -205,7 +190,7 @@ class AlgorithmBackOff(Policy):
     def success(self, timestamp: float | None = None) -> float:
         """Report a successful attempt; return the seconds to wait.
 
-        The argument and the errors are those of ``failure()``.
+        Takes and raises the same as ``failure()``.
         """
         now = self._moment(timestamp)
         self._check(now)
@@ -291,23 +276,10 @@ class AlgorithmBackOff(Policy):
         """Return the bounds of the ``n``-th failure in a row, whatever time has passed."""
         if self._rule(n, success=False)[0] is None and not self.consider_actual_delay:
             return self._following_bounds(n, None)
-        last = self._exact_bounds(min(n, _EXACT_CALLS))
-        return last if n <= _EXACT_CALLS else self._later_bounds(last, n - _EXACT_CALLS)
-
-    def _exact_bounds(self, n: int) -> Bounds:
-        """Take the first ``n`` steps, on from those of the last call if they are part of them.
-
-        So asking for the bounds of all calls, one after the other, costs one step each.
-        """
-        parameters = tuple(getattr(self, name) for name in (*self._shown, *self._shown_unless))
-        known, attempt, bounds = self._last_bounds or (None, 0, None)
-        if bounds is None or known != parameters or attempt > n:
-            attempt, bounds = 1, self._following_bounds(1, None)
-        while attempt < n:
-            attempt += 1
+        bounds = self._following_bounds(1, None)
+        for attempt in range(2, min(n, _EXACT_CALLS) + 1):
             bounds = self._following_bounds(attempt, bounds)
-        self._last_bounds = parameters, attempt, bounds
-        return bounds
+        return bounds if n <= _EXACT_CALLS else self._later_bounds(bounds)
 
     def _following_bounds(self, attempt: int, last: Bounds | None) -> Bounds:
         """Return the bounds of a failure from those of the previous one, by the same steps.
@@ -327,33 +299,13 @@ class AlgorithmBackOff(Policy):
             least, greatest = min(self._jittered(least)), max(self._jittered(greatest))
         return self._limited(least), self._limited(greatest)
 
-    def _later_bounds(self, last: Bounds, steps: int) -> Bounds:
-        """Return the bounds ``steps`` failures after the last exact ones."""
-        first, factor, summand = self._rule(_EXACT_CALLS, success=False)
-        if first is None:  # consider_actual_delay adds up delays, each by a rule
-            return self._limited(0.0), self._limited(LARGEST)
-        following = self._following_bounds(_EXACT_CALLS + 1, last)
-        less, more = 1.0 - self.jitter_factor, 1.0 + self.jitter_factor
-        added = 1.0 if self.consider_actual_delay else 0.0
-        return (
-            self._later(last[0], following[0], factor * less, summand * less, steps)[0],
-            self._later(last[1], following[1], (factor + added) * more, summand * more, steps)[1],
-        )
+    def _later_bounds(self, last: Bounds) -> Bounds:
+        """Return the bounds of all failures after the last exact ones.
 
-    def _later(
-        self, last: float, following: float, factor: float, summand: float, steps: int
-    ) -> Bounds:
-        """Return the bounds of one end, after ``steps`` times ``x = x * factor + summand``.
-
-        An end that rises once always rises, one that falls always falls, and one that stays always
-        stays. If only a sum or only a power is involved, how far follows as well.
+        An end that rises once always rises, and one that falls always falls.
         """
-        if following == last:
-            return last, last
-        least, greatest = (last, LARGEST) if following > last else (0.0, last)
-        if steps <= _MOST_STEPS and (factor == 1.0 or summand == 0.0):
-            power, total = geometric(last, factor, steps), summand * steps
-            widened = (power + abs(total)) * (_ROUNDING + steps * _ROUNDING_A_STEP)
-            least = max(least, power + total - widened)
-            greatest = min(greatest, power + total + widened + _ROUNDING_NEAR_ZERO)
-        return self._limited(least), self._limited(greatest)
+        if self._rule(_EXACT_CALLS, success=False)[0] is None:
+            return self._limited(0.0), self._limited(LARGEST)  # a sum of delays, each by a rule
+        following = self._following_bounds(_EXACT_CALLS + 1, last)
+        least = last[0] if following[0] >= last[0] else self._limited(0.0)
+        return least, (last[1] if following[1] <= last[1] else self._limited(LARGEST))

@@ -75,9 +75,7 @@ class FullJitterBackOff(_CappedGrowth):
         base: The first limit: seconds >= 0 or a timedelta.
         cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
             cap.
-        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
-            generator of the package, which ``random.seed()`` does not affect and which is seeded
-            again in a forked child.
+        rng: As in ``ExponentialBackOff``.
         multiplier: The factor by which the limit grows: a number >= 1.
 
     Attributes:
@@ -85,8 +83,6 @@ class FullJitterBackOff(_CappedGrowth):
 
     Raises:
         TypeError, ValueError: An argument is not a number in its range.
-
-    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import FullJitterBackOff
@@ -116,7 +112,7 @@ class EqualJitterBackOff(_CappedGrowth):
         base: The first limit: seconds >= 0 or a timedelta.
         cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
             cap.
-        rng: As in ``FullJitterBackOff``.
+        rng: As in ``ExponentialBackOff``.
         multiplier: The factor by which the limit grows: a number >= 1.
 
     Attributes:
@@ -124,8 +120,6 @@ class EqualJitterBackOff(_CappedGrowth):
 
     Raises:
         TypeError, ValueError: An argument is not a number in its range.
-
-    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import EqualJitterBackOff
@@ -157,7 +151,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         base: The least delay: seconds >= 0 or a timedelta.
         cap: The greatest delay: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
             cap.
-        rng: As in ``FullJitterBackOff``.
+        rng: As in ``ExponentialBackOff``.
         multiplier: The factor of the previous delay: a number >= 1.
 
     Attributes:
@@ -166,8 +160,6 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     Raises:
         TypeError, ValueError: An argument is not a number in its range.
-
-    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import DecorrelatedJitterBackOff

@@ -10,7 +10,7 @@ from .._validation import LARGEST, whole_repr
 from ._base import UNKNOWN, Policy, calls_of, skip, span_of, union
 from ._copying import held_policies, is_immutable, require_policy
 from ._run import checked_delay, combined, is_feedback, tell, token_of
-from ._wrapper import TakesFeedback, add_feedback
+from ._wrapper import add_feedback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,25 +21,13 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ._base import Bounds, Calls
     from ._protocol import BackOff, FeedbackBackOff
+    from ._wrapper import FeedbackPolicy
 
 _next_backoff: Callable[[BackOff], float | Stop] = methodcaller("next_backoff")
 
 
-class ChainBackOff(Policy):
-    """What ``chain()`` returns: the delays of one policy, then those of the next.
-
-    Attributes:
-        backoffs: The policies.
-        position: The index of the policy in use; the number of policies once all have stopped.
-        token: The token of the policies that have one, combined if there are several; None if
-            there is none. It cancels the ticker or retry that uses the chain.
-
-    Example:
-        >>> from backoff_ticker import ChainBackOff, ConstantBackOff, ZeroBackOff, chain
-        >>> policy = chain(ZeroBackOff(), ConstantBackOff(9))
-        >>> isinstance(policy, ChainBackOff), policy.position
-        (True, 0)
-    """
+class _Chain(Policy):
+    """What ``chain()`` returns; ``position`` is the index of the policy in use."""
 
     __slots__ = ("backoffs", "position", "token")
 
@@ -151,30 +139,25 @@ def _stateful_inside(policy: BackOff) -> set[int]:
     return found
 
 
-if TYPE_CHECKING:  # the class that add_feedback() makes
-
-    class FeedbackChainBackOff(ChainBackOff, TakesFeedback): ...
-
-
 if TYPE_CHECKING:
 
     @overload
-    def chain(b1: FeedbackBackOff, /, *more: BackOff) -> FeedbackChainBackOff: ...
+    def chain(b1: FeedbackBackOff, /, *more: BackOff) -> FeedbackPolicy: ...
     @overload
-    def chain(b1: BackOff, b2: FeedbackBackOff, /, *more: BackOff) -> FeedbackChainBackOff: ...
+    def chain(b1: BackOff, b2: FeedbackBackOff, /, *more: BackOff) -> FeedbackPolicy: ...
     @overload
     def chain(
         b1: BackOff, b2: BackOff, b3: FeedbackBackOff, /, *more: BackOff
-    ) -> FeedbackChainBackOff: ...
+    ) -> FeedbackPolicy: ...
     @overload
     def chain(
         b1: BackOff, b2: BackOff, b3: BackOff, b4: FeedbackBackOff, /, *more: BackOff
-    ) -> FeedbackChainBackOff: ...
+    ) -> FeedbackPolicy: ...
     @overload
-    def chain(*backoffs: BackOff) -> ChainBackOff: ...
+    def chain(*backoffs: BackOff) -> Policy: ...
 
 
-def chain(*backoffs: BackOff) -> ChainBackOff:
+def chain(*backoffs: BackOff) -> Policy:
     """Return a policy with the delays of the first policy, then those of the second, and so on.
 
     The next policy takes over when one returns ``STOP``. A policy that has stopped is not asked
@@ -195,4 +178,4 @@ def chain(*backoffs: BackOff) -> ChainBackOff:
         >>> list(delays(chain(with_max_retries(fast, 2), with_max_retries(slow, 1))))
         [1.0, 1.0, 60.0]
     """
-    return ChainBackOff(backoffs)
+    return _Chain(backoffs)

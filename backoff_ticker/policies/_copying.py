@@ -54,6 +54,13 @@ def is_policy(value: object) -> bool:
     )
 
 
+def makes_policies(value: object) -> bool:
+    """Whether ``value`` is a class of policies, or an entry of ``POLICIES``."""
+    if isinstance(value, type):
+        return hasattr(value, "next_backoff")
+    return getattr(type(value), "makes_policies", False) is True
+
+
 def require_policy(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
     if not is_policy(value):

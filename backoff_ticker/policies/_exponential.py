@@ -63,8 +63,6 @@ class ExponentialBackOff(Policy):
     Raises:
         TypeError, ValueError: An argument is not a number in its range.
 
-    Thread safety: one thread at a time. Tickers and retries use copies of their own.
-
     Example:
         >>> from backoff_ticker import ExponentialBackOff
         >>> policy = ExponentialBackOff(randomization_factor=0)
@@ -200,9 +198,7 @@ class TruncatedExponentialBackOff(Policy):
         maximum_backoff: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means
             no cap.
         max_jitter: The greatest random part: seconds >= 0 or a timedelta. With 0 nothing is drawn.
-        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
-            generator of the package, which ``random.seed()`` does not affect and which is seeded
-            again in a forked child.
+        rng: As in ``ExponentialBackOff``.
         initial_backoff: The first delay without its random part: seconds >= 0 or a timedelta.
         multiplier: The factor by which delays grow: a number >= 1.
 
@@ -211,8 +207,6 @@ class TruncatedExponentialBackOff(Policy):
 
     Raises:
         TypeError, ValueError: An argument is not a number in its range.
-
-    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import TruncatedExponentialBackOff

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_fraction, as_seconds, safe_repr, whole_repr
-from ._wrapper import BackOffWrapper, TakesFeedback
+from ._wrapper import BackOffWrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ._base import Bounds
     from ._protocol import BackOff, FeedbackBackOff
+    from ._wrapper import FeedbackWrapper
 
     JitterKind = Literal["full", "equal"] | float
 
@@ -21,21 +22,8 @@ _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
 """By name: the least and the greatest multiple of a delay that can be drawn."""
 
 
-class JitterBackOff(BackOffWrapper):
-    """What ``with_jitter()`` and ``with_added_jitter()`` return: delays with a random part.
-
-    Attributes:
-        backoff: The policy inside.
-        jitter: ``"full"``, ``"equal"``, or the share of the delay to either side; None for
-            ``with_added_jitter()``.
-        max_jitter: The greatest time that is added, in seconds.
-
-    Example:
-        >>> from backoff_ticker import ConstantBackOff, JitterBackOff, with_jitter
-        >>> policy = with_jitter(ConstantBackOff(9), "full")
-        >>> isinstance(policy, JitterBackOff), policy.jitter
-        (True, 'full')
-    """
+class _Jitter(BackOffWrapper):
+    """What ``with_jitter()`` and ``with_added_jitter()`` return: delays with a random part."""
 
     __slots__ = ("_greatest", "_least", "_rng", "jitter", "max_jitter")
 
@@ -86,26 +74,21 @@ def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
     return as_fraction(name, jitter)
 
 
-if TYPE_CHECKING:  # the class that add_feedback() makes
-
-    class FeedbackJitterBackOff(JitterBackOff, TakesFeedback): ...
-
-
 if TYPE_CHECKING:
 
     @overload
     def with_jitter(
         backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> FeedbackJitterBackOff: ...
+    ) -> FeedbackWrapper: ...
     @overload
     def with_jitter(
         backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> JitterBackOff: ...
+    ) -> BackOffWrapper: ...
 
 
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-) -> JitterBackOff:
+) -> BackOffWrapper:
     """Return a policy that draws each delay at random, from a range that ``backoff`` sets.
 
     It is meant for policies without jitter of their own. Put limits such as ``with_max_interval``
@@ -119,9 +102,7 @@ def with_jitter(
         jitter: ``"full"`` draws from 0 to the delay, ``"equal"`` from half of the delay to the
             delay. A number f, 0 <= f < 1, draws from ``delay * (1 - f)`` to ``delay * (1 + f)``;
             with 0 nothing is drawn.
-        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
-            generator of the package, which ``random.seed()`` does not affect and which is seeded
-            again in a forked child.
+        rng: As in ``ExponentialBackOff``.
 
     Raises:
         TypeError: ``backoff`` is not a policy, ``jitter`` is neither str nor number, or ``rng`` is
@@ -135,7 +116,7 @@ def with_jitter(
     """
     if jitter is None:
         raise TypeError('jitter must be "full" or "equal", or a fraction, not None')
-    return JitterBackOff(backoff, jitter, 0.0, rng)
+    return _Jitter(backoff, jitter, 0.0, rng)
 
 
 if TYPE_CHECKING:
@@ -143,16 +124,16 @@ if TYPE_CHECKING:
     @overload
     def with_added_jitter(
         backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> FeedbackJitterBackOff: ...
+    ) -> FeedbackWrapper: ...
     @overload
     def with_added_jitter(
         backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> JitterBackOff: ...
+    ) -> BackOffWrapper: ...
 
 
 def with_added_jitter(
     backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-) -> JitterBackOff:
+) -> BackOffWrapper:
     """Return a policy that adds a random time to each delay of ``backoff``.
 
     No delay becomes shorter, so it suits a wait that a server asked for. To limit the sum, put
@@ -163,7 +144,7 @@ def with_added_jitter(
     Args:
         backoff: The policy.
         max_jitter: The greatest time to add: seconds >= 0 or a timedelta. With 0 nothing is drawn.
-        rng: As in ``with_jitter``.
+        rng: As in ``ExponentialBackOff``.
 
     Raises:
         TypeError: ``backoff`` is not a policy, ``max_jitter`` is not a duration, or ``rng`` is
@@ -175,4 +156,4 @@ def with_added_jitter(
         >>> with_added_jitter(ConstantBackOff(8), 2).bounds(1)
         (8.0, 10.0)
     """
-    return JitterBackOff(backoff, None, max_jitter, rng)
+    return _Jitter(backoff, None, max_jitter, rng)

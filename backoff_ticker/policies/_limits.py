@@ -7,7 +7,7 @@ from .._validation import as_count, safe_repr, whole_repr
 from ..cancellation import require_token
 from ._base import as_cap, as_clock, as_time_limit, capped, is_too_late, limited, monotonic
 from ._run import combined, token_of
-from ._wrapper import BackOffWrapper, TakesFeedback
+from ._wrapper import BackOffWrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,25 +18,13 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ._base import Bounds, Calls
     from ._protocol import BackOff, FeedbackBackOff, MonotonicTime
+    from ._wrapper import FeedbackWrapper
 
     Limit = float | timedelta | None
 
 
-class MaxRetriesBackOff(BackOffWrapper):
-    """What ``with_max_retries()`` returns: a limited number of delays of another policy.
-
-    Attributes:
-        backoff: The policy inside.
-        max_retries: The limit.
-        retries: The number of requests since ``reset()``, or since the last success of a feedback
-            policy.
-
-    Example:
-        >>> from backoff_ticker import MaxRetriesBackOff, ZeroBackOff, with_max_retries
-        >>> policy = with_max_retries(ZeroBackOff(), 3)
-        >>> isinstance(policy, MaxRetriesBackOff), policy.max_retries
-        (True, 3)
-    """
+class _MaxRetries(BackOffWrapper):
+    """What ``with_max_retries()`` returns: a limited number of delays of another policy."""
 
     __slots__ = ("max_retries", "retries")
 
@@ -87,19 +75,8 @@ class MaxRetriesBackOff(BackOffWrapper):
         return f"with_max_retries({whole_repr(self.backoff)}, {safe_repr(self.max_retries)})"
 
 
-class MaxElapsedTimeBackOff(BackOffWrapper):
-    """What ``with_max_elapsed_time()`` returns: the delays of another policy, for a limited time.
-
-    Attributes:
-        backoff: The policy inside.
-        max_elapsed_time: The limit in seconds; None if there is none.
-
-    Example:
-        >>> from backoff_ticker import MaxElapsedTimeBackOff, ZeroBackOff, with_max_elapsed_time
-        >>> policy = with_max_elapsed_time(ZeroBackOff(), 60)
-        >>> isinstance(policy, MaxElapsedTimeBackOff), policy.max_elapsed_time
-        (True, 60.0)
-    """
+class _MaxElapsedTime(BackOffWrapper):
+    """What ``with_max_elapsed_time()`` returns."""
 
     __slots__ = ("_clock", "_start", "max_elapsed_time")
 
@@ -148,19 +125,8 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
         return f"with_max_elapsed_time({whole_repr(self.backoff)}, {self.max_elapsed_time!r})"
 
 
-class MaxIntervalBackOff(BackOffWrapper):
-    """What ``with_max_interval()`` returns: the delays of another policy, each up to a limit.
-
-    Attributes:
-        backoff: The policy inside.
-        max_interval: The limit in seconds; None or ``math.inf`` if there is none.
-
-    Example:
-        >>> from backoff_ticker import ConstantBackOff, MaxIntervalBackOff, with_max_interval
-        >>> policy = with_max_interval(ConstantBackOff(9), 5)
-        >>> isinstance(policy, MaxIntervalBackOff), policy.max_interval
-        (True, 5.0)
-    """
+class _MaxInterval(BackOffWrapper):
+    """What ``with_max_interval()`` returns: the delays of another policy, each up to a limit."""
 
     __slots__ = ("max_interval",)
 
@@ -183,20 +149,8 @@ class MaxIntervalBackOff(BackOffWrapper):
         return f"with_max_interval({whole_repr(self.backoff)}, {self.max_interval!r})"
 
 
-class TokenBackOff(BackOffWrapper):
-    """What ``with_token()`` returns: the delays of another policy until a token is cancelled.
-
-    Attributes:
-        backoff: The policy inside.
-        token: The token, combined with that of the policy inside, if it has one.
-
-    Example:
-        >>> from backoff_ticker import CancellationToken, TokenBackOff, ZeroBackOff, with_token
-        >>> token = CancellationToken()
-        >>> policy = with_token(ZeroBackOff(), token)
-        >>> isinstance(policy, TokenBackOff), policy.token is token
-        (True, True)
-    """
+class _Token(BackOffWrapper):
+    """What ``with_token()`` returns: the delays of another policy until a token is cancelled."""
 
     __slots__ = ("_token",)
 
@@ -229,31 +183,18 @@ class TokenBackOff(BackOffWrapper):
         return f"with_token({whole_repr(self.backoff)}, {self._token!r})"
 
 
-if TYPE_CHECKING:  # the classes that add_feedback() makes
-
-    class FeedbackMaxRetriesBackOff(MaxRetriesBackOff, TakesFeedback): ...
-
-    class FeedbackMaxElapsedTimeBackOff(MaxElapsedTimeBackOff, TakesFeedback): ...
-
-    class FeedbackMaxIntervalBackOff(MaxIntervalBackOff, TakesFeedback): ...
-
-    class FeedbackTokenBackOff(TokenBackOff, TakesFeedback): ...
-
-
 if TYPE_CHECKING:
 
     @overload
-    def with_max_retries(
-        backoff: FeedbackBackOff, max_retries: int
-    ) -> FeedbackMaxRetriesBackOff: ...
+    def with_max_retries(backoff: FeedbackBackOff, max_retries: int) -> FeedbackWrapper: ...
     @overload
-    def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff: ...
+    def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper: ...
 
 
-def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
+def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper:
     """Return a policy that gives up after ``max_retries`` delays of ``backoff``.
 
-    The number of attempts is one more than that of retries: 0 means a single attempt. With a
+    There is one attempt more than there are retries: 0 means a single attempt. With a
     feedback policy the count starts again after a success.
 
     Source: ``WithMaxRetries`` of cenkalti/backoff v4.
@@ -272,7 +213,7 @@ def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
         >>> list(delays(with_max_retries(ConstantBackOff(2), 3)))
         [2.0, 2.0, 2.0]
     """
-    return MaxRetriesBackOff(backoff, max_retries)
+    return _MaxRetries(backoff, max_retries)
 
 
 if TYPE_CHECKING:
@@ -280,18 +221,18 @@ if TYPE_CHECKING:
     @overload
     def with_max_elapsed_time(
         backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> FeedbackMaxElapsedTimeBackOff: ...
+    ) -> FeedbackWrapper: ...
     @overload
     def with_max_elapsed_time(
         backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> MaxElapsedTimeBackOff: ...
+    ) -> BackOffWrapper: ...
 
 
 def with_max_elapsed_time(
     backoff: BackOff,
     max_elapsed_time: float | timedelta | None,
     clock: MonotonicTime | None = None,
-) -> MaxElapsedTimeBackOff:
+) -> BackOffWrapper:
     """Return a policy that gives up before a delay of ``backoff`` that would end too late.
 
     A delay ends too late if the time since the policy was made or reset, plus the delay, is greater
@@ -316,22 +257,18 @@ def with_max_elapsed_time(
         >>> list(delays(with_max_elapsed_time(ConstantBackOff(3), 10)))
         [3.0, 3.0, 3.0]
     """
-    return MaxElapsedTimeBackOff(backoff, max_elapsed_time, clock)
+    return _MaxElapsedTime(backoff, max_elapsed_time, clock)
 
 
 if TYPE_CHECKING:
 
     @overload
-    def with_max_interval(
-        backoff: FeedbackBackOff, max_interval: Limit
-    ) -> FeedbackMaxIntervalBackOff: ...
+    def with_max_interval(backoff: FeedbackBackOff, max_interval: Limit) -> FeedbackWrapper: ...
     @overload
-    def with_max_interval(backoff: BackOff, max_interval: Limit) -> MaxIntervalBackOff: ...
+    def with_max_interval(backoff: BackOff, max_interval: Limit) -> BackOffWrapper: ...
 
 
-def with_max_interval(
-    backoff: BackOff, max_interval: float | timedelta | None
-) -> MaxIntervalBackOff:
+def with_max_interval(backoff: BackOff, max_interval: float | timedelta | None) -> BackOffWrapper:
     """Return a policy with the delays of ``backoff``, none greater than ``max_interval``.
 
     Unlike the ``max_interval`` of ``ExponentialBackOff``, this limit includes the jitter.
@@ -351,18 +288,18 @@ def with_max_interval(
         >>> [policy.next_backoff() for _ in range(6)]
         [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
     """
-    return MaxIntervalBackOff(backoff, max_interval)
+    return _MaxInterval(backoff, max_interval)
 
 
 if TYPE_CHECKING:
 
     @overload
-    def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackTokenBackOff: ...
+    def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackWrapper: ...
     @overload
-    def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff: ...
+    def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper: ...
 
 
-def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
+def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper:
     """Return a policy that gives up once ``token`` is cancelled.
 
     A ticker or retry that uses the policy is cancelled as if the token had been given to it: a wait
@@ -391,4 +328,4 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
         >>> policy.next_backoff()
         STOP
     """
-    return TokenBackOff(backoff, token)
+    return _Token(backoff, token)

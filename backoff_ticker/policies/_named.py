@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from inspect import Signature
     from random import Random
+    from typing import Final
 
     from ._base import Policy
 
@@ -37,7 +38,7 @@ class NamedPolicy:
 
     Attributes:
         name: The name of the policy.
-        source: Where its rule and its defaults come from, in one line.
+        make: The class, or the function that makes the policy.
         preset: Whether it stands for published defaults of a class, rather than for a class.
         feedback: Whether the policy is a feedback policy.
 
@@ -47,32 +48,38 @@ class NamedPolicy:
         ConstantBackOff(2.0)
     """
 
-    __slots__ = ("_defaults", "_make", "feedback", "name", "preset", "source")
+    makes_policies: Final = True
+    __slots__ = ("_defaults", "_preset_source", "feedback", "make", "name", "preset")
 
-    def __init__(  # noqa: PLR0913 - what the table says of a policy
+    def __init__(
         self,
         name: str,
         make: Callable[..., Policy],
-        source: str,
-        *,
-        preset: bool = False,
-        feedback: bool = False,
-        defaults: Mapping[str, object] | None = None,
+        preset_source: str = "",
+        **defaults: object,
     ) -> None:
         self.name: str = name
-        self.source: str = source
-        self.preset: bool = preset
-        self.feedback: bool = feedback
-        self._make = make
-        self._defaults = dict(defaults or {})
+        self.preset: bool = bool(preset_source)
+        self.feedback: bool = hasattr(make, "failure")
+        self.make: Callable[..., Policy] = make
+        self._preset_source = preset_source
+        self._defaults = defaults
+
+    @property
+    def source(self) -> str:
+        """Where the rule and the defaults come from. Empty if Python drops docstrings (-OO)."""
+        if self.preset:
+            return self._preset_source
+        _, _, text = (self.make.__doc__ or "").partition("Source: ")
+        return " ".join(text.partition("\n\n")[0].replace("``", "").split()).removesuffix(".")
 
     @property
     def __signature__(self) -> Signature:
         from inspect import Parameter, signature
 
-        found = signature(self._make)
+        found = signature(self.make)
         parameters = list(found.parameters.values())
-        if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
+        if self.feedback and parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
             parameters[-1:] = signature(AlgorithmBackOff).parameters.values()
         return found.replace(
             parameters=[
@@ -96,10 +103,10 @@ class NamedPolicy:
             signature.bind(**options)
         except TypeError as error:
             raise TypeError(f"options of {self.name}: {error}") from None
-        return self._make(**self._defaults | options)
+        return self.make(**self._defaults | options)
 
     def __repr__(self) -> str:
-        return f"<NamedPolicy {self.name}: {self.source}>"
+        return f"<NamedPolicy {self.name}>"
 
 
 def _grpc(rng: Random | None = None) -> Policy:
@@ -108,70 +115,56 @@ def _grpc(rng: Random | None = None) -> Policy:
 
 
 def _aws(max_retries: int = 2, rng: Random | None = None) -> Policy:
+    """Make the policy.
+
+    Args:
+        max_retries: The number of delays before ``STOP``: an int >= 0.
+        rng: As in ``FullJitterBackOff``.
+    """
     return with_max_retries(FullJitterBackOff(1.0, 20.0, rng=rng), max_retries)
 
 
-_PERL = "Algorithm::Backoff of Perl"
-_AWS_BLOG = '"Exponential Backoff And Jitter", AWS Architecture Blog'
-
 _TABLE = (
-    NamedPolicy("constant", ConstantBackOff, "ConstantBackOff of cenkalti/backoff v4"),
-    NamedPolicy("zero", ZeroBackOff, "ZeroBackOff of cenkalti/backoff v4"),
-    NamedPolicy("stop", StopBackOff, "StopBackOff of cenkalti/backoff v4"),
-    NamedPolicy(
-        "exponential",
-        ExponentialBackOff,
-        "ExponentialBackOff of Google's HTTP Client Library for Java and of cenkalti/backoff v4",
-    ),
-    NamedPolicy(
-        "truncated-exponential",
-        TruncatedExponentialBackOff,
-        "exponential backoff in the documentation of Google Cloud Storage",
-    ),
-    NamedPolicy("full-jitter", FullJitterBackOff, _AWS_BLOG),
-    NamedPolicy("equal-jitter", EqualJitterBackOff, _AWS_BLOG),
-    NamedPolicy("decorrelated-jitter", DecorrelatedJitterBackOff, _AWS_BLOG),
-    NamedPolicy(
-        "constant-feedback", ConstantFeedbackBackOff, f"Constant in {_PERL}", feedback=True
-    ),
-    NamedPolicy(
-        "exponential-feedback", ExponentialFeedbackBackOff, f"Exponential in {_PERL}", feedback=True
-    ),
-    NamedPolicy("fibonacci", FibonacciBackOff, f"Fibonacci in {_PERL}", feedback=True),
-    NamedPolicy("lild", LILDBackOff, f"LILD in {_PERL}", feedback=True),
-    NamedPolicy("limd", LIMDBackOff, f"LIMD in {_PERL}", feedback=True),
-    NamedPolicy("mild", MILDBackOff, f"MILD in {_PERL}", feedback=True),
-    NamedPolicy("mimd", MIMDBackOff, f"MIMD in {_PERL}", feedback=True),
+    NamedPolicy("constant", ConstantBackOff),
+    NamedPolicy("zero", ZeroBackOff),
+    NamedPolicy("stop", StopBackOff),
+    NamedPolicy("exponential", ExponentialBackOff),
+    NamedPolicy("truncated-exponential", TruncatedExponentialBackOff),
+    NamedPolicy("full-jitter", FullJitterBackOff),
+    NamedPolicy("equal-jitter", EqualJitterBackOff),
+    NamedPolicy("decorrelated-jitter", DecorrelatedJitterBackOff),
+    NamedPolicy("constant-feedback", ConstantFeedbackBackOff),
+    NamedPolicy("exponential-feedback", ExponentialFeedbackBackOff),
+    NamedPolicy("fibonacci", FibonacciBackOff),
+    NamedPolicy("lild", LILDBackOff),
+    NamedPolicy("limd", LIMDBackOff),
+    NamedPolicy("mild", MILDBackOff),
+    NamedPolicy("mimd", MIMDBackOff),
     NamedPolicy(
         "go",
         ExponentialBackOff,
         "NewExponentialBackOff() of cenkalti/backoff v4: 0.5 s, x1.5, 50 %, 60 s, 15 min ahead",
-        preset=True,
     ),
     NamedPolicy(
         "java",
         ExponentialBackOff,
         "ExponentialBackOff.Builder of Google's HTTP Client Library for Java: as go, 15 min passed",
-        preset=True,
-        defaults={"look_ahead": False},
+        look_ahead=False,
     ),
     NamedPolicy(
         "cloud-storage",
         TruncatedExponentialBackOff,
         "documentation of Google Cloud Storage: 1 s, x2, up to 1 s on top, 64 s",
-        preset=True,
     ),
     NamedPolicy(
         "grpc",
         _grpc,
         "gRPC connection backoff protocol: first 1 s plain, then x1.6, 20 %, 120 s",
-        preset=True,
     ),
     NamedPolicy(
         "aws",
         _aws,
         "standard retry mode of the AWS SDK for Python: full jitter, 1 s, x2, 20 s, 3 attempts",
-        preset=True,
     ),
 )
 

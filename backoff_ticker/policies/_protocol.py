@@ -22,6 +22,9 @@ class BackOff(Protocol):
     attributes, or stand in an attribute that is a list, tuple or dict. A container of more than 100
     items is searched only if its first item is a policy.
 
+    Thread safety: a policy is called in one thread at a time. Everything that runs one sees to that
+    by its copy; a policy that you call yourself has no lock.
+
     If a policy has an attribute ``token``, a ``CancellationToken``, that token cancels the ticker
     or retry that uses the policy. It is read once, at the start.
 
@@ -89,7 +92,8 @@ class MonotonicTime(Protocol):
 
     Example:
         >>> import time
-        >>> from backoff_ticker import ExponentialBackOff, MonotonicTime
+        >>> from backoff_ticker import ExponentialBackOff
+        >>> from backoff_ticker.types import MonotonicTime
         >>> source: MonotonicTime = time
         >>> policy = ExponentialBackOff(clock=source)
     """
@@ -104,7 +108,8 @@ class WallTime(Protocol):
 
     Example:
         >>> import time
-        >>> from backoff_ticker import FibonacciBackOff, WallTime
+        >>> from backoff_ticker import FibonacciBackOff
+        >>> from backoff_ticker.types import WallTime
         >>> source: WallTime = time
         >>> policy = FibonacciBackOff(1, 1, clock=source)
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._errors import CloseReason, TickerClosed
 from .._sentinels import STOP
-from .._validation import LARGEST, as_count, as_seconds, safe_repr, whole_repr
+from .._validation import LARGEST, as_count, as_seconds, safe_repr
 from ..cancellation import CancellationToken, any_of, require_token
 from ..clock import resolve_clock
 from ._base import skip
@@ -13,7 +13,6 @@ from ._copying import copy_policy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Self
 
     from .._sentinels import Stop
     from ..clock import Clock
@@ -136,33 +135,13 @@ def delays(backoff: BackOff) -> Iterator[float]:
         >>> list(delays(ExponentialBackOff(1, 0, 2, max_elapsed_time=10)))
         [1.0, 2.0, 4.0]
     """
-    return _Delays(backoff)
+    clock = FrozenClock()
+    return _drawn(start_policy("backoff", backoff, clock), clock)
 
 
-class _Delays:
-    """The iterator that ``delays()`` returns."""
-
-    __slots__ = ("_clock", "_has_ended", "_run")
-
-    def __init__(self, backoff: BackOff) -> None:
-        self._clock = FrozenClock()
-        self._run = start_policy("backoff", backoff, self._clock)
-        self._has_ended = False
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> float:
-        if not self._has_ended:
-            self._has_ended = True  # also if the policy fails
-            delay = draw_next(self._run, self._clock)
-            if delay is not STOP:
-                self._has_ended = False
-                return delay
-        raise StopIteration
-
-    def __repr__(self) -> str:
-        return f"delays({whole_repr(self._run)})"
+def _drawn(run: BackOff, clock: FrozenClock) -> Iterator[float]:
+    while (delay := draw_next(run, clock)) is not STOP:
+        yield delay
 
 
 def delay_after(backoff: BackOff, n: int) -> float | Stop:

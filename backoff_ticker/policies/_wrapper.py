@@ -38,7 +38,7 @@ class TakesFeedback:
     def success(self, timestamp: float | None = None) -> float | Stop:
         """Report a successful attempt; return the seconds to wait, or ``STOP``.
 
-        The argument and the errors are those of ``failure()``.
+        Takes and raises the same as ``failure()``.
         """
         return self._success(timestamp)  # type: ignore[attr-defined, no-any-return]
 
@@ -166,3 +166,10 @@ class BackOffWrapper(Policy):
 
     def _skip(self, calls: int) -> int | None:
         return skip(self.backoff, calls)
+
+
+if TYPE_CHECKING:  # what policies are to whose class add_feedback() has added
+
+    class FeedbackPolicy(Policy, TakesFeedback): ...
+
+    class FeedbackWrapper(BackOffWrapper, TakesFeedback): ...

@@ -2,7 +2,7 @@
 
 Files, each of which imports only from those above it:
 
-- ``_settings``: what holds for all retries of the process; the hooks among the options.
+- ``_settings``: what holds for all retries of the process.
 - ``_log_retries``: a hook that is ready to use.
 - ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``,
   ``_operation``: parts that do not depend on a run.
@@ -15,7 +15,7 @@ Files, each of which imports only from those above it:
 - ``_attempt_context``: which attempt runs here.
 - ``_engine``: the one way through attempts, hooks, decisions and waits, in their order.
 - ``_tries``: the cheap first try of a function.
-- ``_call``, ``_generators``, ``_decorator``, ``_retry_with``, ``_attempts``: the public functions.
+- ``_call``, ``_generators``, ``_decorator``, ``_attempts``: the public functions.
 - ``_current_attempt``: one more; runs keep track of their attempts once it is imported.
 
 Hedged calls, in a folder of their own, use the options, runs and final errors of this one.
@@ -31,19 +31,12 @@ from __future__ import annotations
 
 from ._attempt_context import CurrentAttempt as CurrentAttempt, show_attempt as show_attempt
 from ._attempt_scope import token_of_attempts as token_of_attempts
-from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
-from ._budget import RetryBudget as RetryBudget
-from ._call import retry_call as retry_call, retry_call_async as retry_call_async
-from ._decorator import retry as retry
-from ._final_error import concluded as concluded, raised as raised
-from ._log_retries import log_retries as log_retries
+from ._final_error import conclude as conclude, raise_final as raise_final
 from ._no_wait import active_no_wait as active_no_wait
 from ._operation import require_operation as require_operation
 from ._option_table import HEDGE_OPTIONS as HEDGE_OPTIONS, NO_FALLBACK as NO_FALLBACK
 from ._options import Awaiting as Awaiting, Options as Options
 from ._outcome import Outcome as Outcome, StopReason as StopReason
-from ._retry_after import parse_retry_after as parse_retry_after
-from ._retry_with import retry_options as retry_options, retry_with as retry_with
 from ._run import SHORTEST_REFUSAL as SHORTEST_REFUSAL, Run as Run
 from ._settings import (
     is_active as is_active,
@@ -56,23 +49,25 @@ from ._signatures import shows as shows
 from ._wait import warn_if_loop_runs as warn_if_loop_runs
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the facade loads these when they are first used
+    from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
+    from ._budget import RetryBudget as RetryBudget
     from ._budget_protocol import BudgetLike as BudgetLike
+    from ._call import retry_call as retry_call, retry_call_async as retry_call_async
     from ._current_attempt import current_attempt as current_attempt
-    from ._option_table import NoFallback as NoFallback
+    from ._decorator import (
+        retry as retry,
+        retry_options as retry_options,
+        retry_with as retry_with,
+    )
+    from ._log_retries import log_retries as log_retries
     from ._option_types import (
         AsyncHedgeOptions as AsyncHedgeOptions,
         AsyncRetryOptions as AsyncRetryOptions,
         HedgeOptions as HedgeOptions,
         RetryOptions as RetryOptions,
     )
+    from ._retry_after import parse_retry_after as parse_retry_after
     from ._signatures import Untyped as Untyped, UseHedgeCallAsync as UseHedgeCallAsync
 else:
     from ._signatures import overload as overload
-
-    def __getattr__(name: str) -> object:
-        if name != "current_attempt":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from ._current_attempt import current_attempt  # from now on runs show their attempts
-
-        return current_attempt

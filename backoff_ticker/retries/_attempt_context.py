@@ -63,7 +63,7 @@ class CurrentAttempt:
         The limits are ``timeout``, the deadline of the token and, in a coroutine,
         ``attempt_timeout``; ``max_elapsed_time`` does not count, as it cuts no attempt. The value
         is 0.0 once a limit has passed, which an attempt in a thread may see. Many clients refuse a
-        time-out of 0: pass ``max(0.01, attempt.time_left)``.
+        timeout of 0: pass ``max(0.01, attempt.time_left)``.
         """
         run = self._run
         limits = [when for when, _ in limits_of(run, run.token)]
@@ -96,7 +96,8 @@ _NOT_CALLED = None, (), NO_KWARGS
 _here: ContextVar[CurrentAttempt | First | None] = ContextVar("current_attempt", default=None)
 
 shown_here: Callable[[], Any] = _here.get
-show: Callable[[Any], object] = _here.set
+show: Callable[[Any], Any] = _here.set
+hide: Callable[[Any], object] = _here.reset
 
 
 def attempt_here() -> CurrentAttempt | None:
@@ -167,8 +168,8 @@ def leave_run(run: Run) -> None:
 def _unlink(left: CurrentAttempt | First, outer: Any) -> None:
     """Remove what is left before something that was entered inside it.
 
-    Generators that take turns do so. Otherwise the inner one would show the outer one again, for
-    ever. No effect where a coroutine is closed in another context.
+    Generators that take turns do so. Otherwise the inner one would show the outer one again, and
+    nobody would hide it. No effect where a coroutine is closed in another context.
     """
     here: Any = _here.get()
     for _ in range(_DEEPEST):

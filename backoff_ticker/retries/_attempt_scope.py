@@ -1,4 +1,4 @@
-"""The scope around one attempt of a coroutine: the token and the limits of time cut it."""
+"""The scope that cuts one attempt of a coroutine, and the tokens of attempts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def token_of_run(run: Run) -> CancellationToken:
 def token_of_attempts(run: Run) -> CancellationToken:
     """Return a new token for what attempts call.
 
-    It is cancelled with the run's token, and at the limits of time of the run.
+    It is cancelled with the run's token, and at the time limits of the run.
     """
     limits = limits_of(run, run.token)
     return _derived(run, run.token, min(limits, key=_time_of)[0] if limits else None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from types import coroutine
 
-from .._error_chain import set_link
 from .._validation import counted, whole_repr
 from ..clock import resolve_clock
 from ._attempt_context import close_run, enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
+from ._final_error import raise_final
 from ._operation import NO_KWARGS
 from ._option_table import LOOP_OPTIONS
 from ._options import Options
@@ -104,8 +104,8 @@ class Attempts(Generic[Options_co]):
     """
 
     __slots__ = (
-        *("_awaits", "_began", "_ended", "_error", "_final", "_has_ended", "_made", "_open"),
-        *("_options", "_run", "_steps"),
+        *("_awaits", "_began", "_ended", "_error", "_has_ended", "_made", "_open", "_options"),
+        *("_run", "_steps"),
     )
 
     def __init__(self, options: Options) -> None:
@@ -116,7 +116,6 @@ class Attempts(Generic[Options_co]):
         self._began = self._ended = 0.0
         self._steps: Any = None  # perform() of the run
         self._open: Attempt | None = None
-        self._final: BaseException | None = None
         self._awaits: bool | None = None
         self._has_ended = False
 
@@ -193,7 +192,7 @@ class Attempts(Generic[Options_co]):
         """Note how an attempt has ended; return the next ``Marker``, if that takes a run."""
         options, run = self._options, self._run
         if isinstance(error, Exception):
-            if run is None and options.token is None and options.may_try_again(error, self._made):
+            if run is None and options.may_try_again(error, self._made):
                 self._error = error
                 return None
             self._steps = perform(run or self._new_run(self._began), error)
@@ -227,8 +226,7 @@ class Attempts(Generic[Options_co]):
             finally:
                 self._leave()
         if run is None or self._has_ended:
-            if self._final is not None:
-                self._raise_final()
+            self._raise_final()
             raise StopIteration
         self._open = Attempt(self, run.attempts)
         return self._open
@@ -250,8 +248,7 @@ class Attempts(Generic[Options_co]):
             finally:
                 self._leave()
         if run is None or self._has_ended:
-            if self._final is not None:
-                self._raise_final()
+            self._raise_final()
             raise StopAsyncIteration
         self._open = Attempt(self, run.attempts)
         return self._open
@@ -268,8 +265,7 @@ class Attempts(Generic[Options_co]):
         self._has_ended = True  # also if an interrupt comes out of it
         try:
             step = self._steps.throw(error) if error is not None else self._steps.send(answer)
-        except StopIteration as end:
-            self._final = end.value
+        except StopIteration:
             return None
         self._has_ended = False
         return step
@@ -300,20 +296,14 @@ class Attempts(Generic[Options_co]):
 
     def _raise_final(self, ended_by: BaseException | None = None) -> None:
         """Raise the error of the run, once; not if the block raises that very error anyway."""
-        final, self._final = self._final, None
-        if final is None or final is ended_by:
+        run = self._run
+        if run is None:
             return
-        if ended_by is None and isinstance(final, (StopIteration, StopAsyncIteration)):
+        if ended_by is None and isinstance(run.final, (StopIteration, StopAsyncIteration)):
             # Raised by a step of the loop, it would end the loop silently.
-            final, cause = RuntimeError(f"the run ended with {type(final).__name__}"), final
-            final.__cause__ = cause
-        context = final.__context__
-        try:
-            raise final
-        finally:
-            # `raise` has put the block's error there, but that is in the chain of causes already.
-            set_link(final, "__context__", context)
-            del final, context
+            final = RuntimeError(f"the run ended with {type(run.final).__name__}")
+            final.__cause__, run.final = run.final, final
+        raise_final(run, ended_by)
 
 
 class Attempt:

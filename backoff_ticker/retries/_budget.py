@@ -13,11 +13,11 @@ _UNITS = 10**9
 class RetryBudget(ProcessBound):
     """Limits the retries of many callers together, so that they do not overload a failing service.
 
-    A budget is a bucket of tokens, which is full at first. Each retry takes ``retry_cost`` tokens
-    out, and each success puts ``token_ratio`` back. If the bucket holds too few for a retry, the
-    retry is not made, and the last error is raised without a wait. First attempts are always made.
-    A retry that is then not made, because a cancel or a limit ended its wait, gives them back. So
-    over the whole life of a budget::
+    A budget is a bucket of tokens, which is full at first. Each retry takes ``retry_cost`` tokens,
+    and each success puts ``token_ratio`` back. While there are too few for a retry, none is made,
+    and the last error is raised without a wait. First attempts are always made. A retry that is
+    then not made, because a cancel or a limit ended its wait, gives its tokens back. So over the
+    whole life of a budget::
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
@@ -49,14 +49,8 @@ class RetryBudget(ProcessBound):
     """
 
     __slots__ = (
-        "_claim",
-        "_cost",
-        "_gain",
-        "_most",
-        "_units",
-        "max_tokens",
-        "retry_cost",
-        "token_ratio",
+        *("_claim", "_cost", "_gain", "_most", "_units"),
+        *("max_tokens", "retry_cost", "token_ratio"),
     )
 
     _kind = "a RetryBudget"
@@ -68,10 +62,8 @@ class RetryBudget(ProcessBound):
         self.token_ratio: float = as_factor("token_ratio", token_ratio, 0)
         self.retry_cost: float = _above_zero("retry_cost", retry_cost)
         if self.retry_cost > self.max_tokens:
-            raise ValueError(
-                f"retry_cost must be <= max_tokens ({self.max_tokens!r}), "
-                f"not {safe_repr(retry_cost)}"
-            )
+            limit = f"max_tokens ({self.max_tokens!r})"
+            raise ValueError(f"retry_cost must be <= {limit}, not {safe_repr(retry_cost)}")
         self._most = _units(self.max_tokens)
         self._gain = _units(self.token_ratio)
         self._cost = max(1, _units(self.retry_cost))
@@ -92,7 +84,7 @@ class RetryBudget(ProcessBound):
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
-        wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
+        wanted = self._units_of(cost)
         claim = self._claim
         acquire(claim)
         try:
@@ -106,17 +98,19 @@ class RetryBudget(ProcessBound):
     def release(self, cost: float | None = None) -> None:
         """Put back the tokens of ``try_acquire(cost)``, for a retry that was not made.
 
-        The bucket never holds more than ``max_tokens``. The retries of this package call this
-        themselves.
+        Retries of this package do so themselves. The bucket never holds more than ``max_tokens``.
 
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
-        self._put_back(self._cost if cost is None else _units(as_factor("cost", cost, 0)))
+        self._put_back(self._units_of(cost))
 
     def success(self) -> None:
         """Put ``token_ratio`` back after a success, up to ``max_tokens``."""
         self._put_back(self._gain)
+
+    def _units_of(self, cost: float | None) -> int:
+        return self._cost if cost is None else _units(as_factor("cost", cost, 0))
 
     def _put_back(self, units: int) -> None:
         most = self._most

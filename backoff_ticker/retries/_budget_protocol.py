@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class BudgetLike(Protocol):
-    """The protocol of ``budget=`` in retries: a ``RetryBudget``, or an object like one.
+    """What ``budget=`` of a retry has to have: a ``RetryBudget``, or an object like one.
 
     If it also has a coroutine function ``try_acquire_async()``, retries of coroutines await that
     instead of calling ``try_acquire()``, which may then wait, as for the answer of a server. If
     ``try_acquire_async()`` raises or is cancelled, it must have taken nothing. Each attempt of a
-    hedged call asks such a budget itself, in its own thread or task, so that no answer delays the
-    result of another attempt.
+    hedged call asks such a budget in its own thread or task, so that no answer delays the result of
+    another attempt.
 
     An error that a method raises ends the retry and is raised, with the last error as its cause.
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar, Unpack, overload
 
     from ..policies import BackOff
-    from ._option_table import NoFallback
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
     from ._signatures import Untyped, UseRetryCallAsync
@@ -25,7 +24,6 @@ else:
     from ._signatures import overload
 
 _DEFAULT = Options("", None, {})
-_DEFAULT.keep_defaults()
 
 if TYPE_CHECKING:
 
@@ -63,17 +61,15 @@ if TYPE_CHECKING:
 def retry_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
-    *,
-    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[RetryOptions],
 ) -> T: ...
-@shows(retry_call)
+@shows(retry_call, fallback=NO_FALLBACK)
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
 
     Use it for a single call, where there is no function to decorate. It takes the options of
     ``retry``, checks them at each call, and raises what a decorated function raises. The waits
-    block the calling thread; a cancel of a token ends them at once.
+    block the calling thread; they end early when a token is cancelled.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call
@@ -87,14 +83,13 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy.
-    Wakes when: a wait between two attempts ends when its time is over or when a token is cancelled.
     If interrupted: the exception is raised, and nothing stays behind.
 
     Args:
         operation: A callable, called without arguments. Pass arguments with ``functools.partial``
             or a lambda.
         backoff: The policy. None means ``ExponentialBackOff()``.
-        **options: The options of ``retry`` but for ``attempt_timeout``.
+        **options: The options of ``retry`` except ``attempt_timeout``.
 
     Raises:
         Exception: As a function that ``retry`` decorated.
@@ -142,11 +137,9 @@ if TYPE_CHECKING:
 def retry_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
-    *,
-    fallback: NoFallback = NO_FALLBACK,
     **options: Unpack[AsyncRetryOptions],
 ) -> Coroutine[Any, Any, T]: ...
-@shows(retry_call_async)
+@shows(retry_call_async, fallback=NO_FALLBACK)
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.
 
@@ -162,7 +155,6 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
-    Wakes when: as ``retry_call``.
     If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
 
     Args:

@@ -1,13 +1,23 @@
-"""``current_attempt``: importing this module lets all runs that begin from then on show theirs."""
+"""``current_attempt``: once this module is imported, all runs that begin show their attempts.
+
+The first import may come inside an attempt that nothing shows yet. Its run is then looked for in
+the frames of the callers, once.
+"""
 
 from __future__ import annotations
 
 import sys
 from opcode import opmap
-from threading import get_ident
 
 from . import _tries
-from ._attempt_context import CurrentAttempt, attempt_here, enter_run, show_next_attempt
+from ._attempt_context import (
+    CurrentAttempt,
+    attempt_here,
+    enter_run,
+    show,
+    show_next_attempt,
+    shown_here,
+)
 from ._attempts import Attempt
 from ._engine import perform
 from ._run import Run
@@ -17,11 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
-
-    from ._attempts import Attempts
-
-# Before Python 3.13, the last instruction of a frame that is suspended; from then on, the next one.
-_SUSPENDED_AT = {opmap["YIELD_VALUE"], opmap["RESUME"]}
+    from typing import Any
 
 
 def current_attempt() -> CurrentAttempt | None:
@@ -36,8 +42,8 @@ def current_attempt() -> CurrentAttempt | None:
     copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
 
     Retries show their attempts once it was imported, because that makes each call slower. If the
-    first import comes inside an attempt, the code that this attempt calls sees it all the same, but
-    no other attempt that has begun before.
+    first import comes inside an attempt, that attempt is seen all the same, but no other one that
+    has begun before.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
@@ -57,66 +63,75 @@ def current_attempt() -> CurrentAttempt | None:
     Thread safety: any thread or task; each sees its own attempt.
     """
     here = attempt_here()
-    for thread, frame, attempt in _before[:]:
-        if frame in _callers():
-            return here or attempt
-        if thread == get_ident() and not _is_suspended(frame):
-            _before.clear()
-    return here
+    if not isinstance(here, _EarlyAttempt):
+        return here
+    if here.frame is not None:
+        if _is_running(here.frame):
+            return here
+        here.frame = None
+        here._run.close()
+    show(here.before)  # in each context that has it: it has ended
+    return attempt_here()
 
 
-def _is_suspended(frame: FrameType) -> bool:
-    """Whether a frame is that of a coroutine or generator which has not ended."""
-    return frame.f_code.co_code[frame.f_lasti] in _SUSPENDED_AT
+# Before Python 3.13, the last instruction of a frame that is suspended; from then on, the next one.
+_SUSPENDED_AT = {opmap["YIELD_VALUE"], opmap["RESUME"]}
 
 
-def _callers() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
+class _EarlyAttempt(CurrentAttempt):
+    """An attempt of a function that began before the import, and does not hide itself."""
+
+    __slots__ = ("before", "frame")
+
+    before: Any
+    frame: Any
+
+
+def _is_running(frame: FrameType) -> bool:
+    """Whether a frame runs in any thread, or is that of a coroutine that is suspended."""
+    if frame.f_code.co_code[frame.f_lasti] in _SUSPENDED_AT:
+        return True
+    return any(frame in _callers(each) for each in sys._current_frames().values())
+
+
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def _run_in(frame: FrameType) -> Run | None:
-    """Return the run of a function of which an attempt is made in a frame."""
+    """Return the run whose attempt is made in a frame."""
     code, values = frame.f_code, frame.f_locals
     if code is perform.__code__:
         return values["run"]  # type: ignore[no-any-return]
     if code.co_filename == _tries.__file__ and code.co_name == "call":
         names = ("options", "name", "function", "args", "kwargs", "attempts", "began")
         return Run(*map(values.get, names))  # type: ignore[arg-type]
-    return None
-
-
-def _loop_in(frame: FrameType) -> Attempts | None:
-    """Return the loop whose block runs in a frame."""
-    for each in frame.f_locals.values():
+    for each in values.values():
         if each.__class__ is Attempt and each._is_entered and each._attempts._open is each:
-            return each._attempts
+            loop = each._attempts
+            return loop._run or loop._new_run(loop._began)
     return None
 
 
-def _attempt_before() -> list[tuple[int, FrameType, CurrentAttempt]]:
-    """Return the innermost attempt that began before this import, with its frame, if any.
-
-    The attempt of a loop is shown at once, as its block takes back what is shown; that of a
-    function is this one as long as its frame runs.
-    """
-    for frame in _callers():
-        run, loop = _run_in(frame), _loop_in(frame)
-        if run is not None:
-            run.is_tracked = True  # so the next ones are shown
-            return [(get_ident(), frame, CurrentAttempt(run, run.attempts))]
-        if loop is not None:
-            run = loop._run or loop._new_run(loop._began)
-            run.is_tracked = True
+def _show_attempt_around() -> None:
+    """Show the innermost attempt that began before this import, if any."""
+    for frame in _callers(sys._getframe(2)):  # not its own: it would refer to itself
+        run = _run_in(frame)
+        if run is None:
+            continue
+        run.is_tracked = True  # so it shows its next attempts, and hides the last one
+        if frame.f_code.co_filename == _tries.__file__:  # this run is only made here
+            attempt = _EarlyAttempt(run, run.attempts)
+            attempt.frame = frame
+            attempt.before = shown_here()
+            show(attempt)
+        else:
             enter_run(run)
             show_next_attempt(run)
-            return []
-    return []
+        return
 
 
-settings.track_attempts()
-
-# The first import may come from inside of an attempt that nothing shows.
-_before = _attempt_before()
+settings.change("tracks_attempts", True)  # noqa: FBT003 - a setting and its value
+_show_attempt_around()

@@ -1,14 +1,14 @@
-"""``retry``: a decorator for functions of every kind."""
+"""``retry``, a decorator for functions of every kind; its options, read and changed afterwards."""
 
 from __future__ import annotations
 
 from functools import wraps
-from types import UnionType
+from types import MethodType, UnionType
 from weakref import ref
 
 from .._operation import kind_of, name_of
 from .._validation import is_duration, safe_repr
-from ..policies import NamedPolicy, is_policy, require_policy
+from ..policies import is_policy, makes_policies, require_policy
 from ._generators import retried_async_generator, retried_generator
 from ._operation import raise_if_makes_policy
 from ._option_table import NO_FALLBACK
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from typing import Any, Final, Unpack, overload
 
     from ..policies import BackOff
-    from ._operation import Operation
-    from ._option_table import NoFallback
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
     from ._signatures import (
+        AsyncF,
         AsyncOptions,
         D,
         DecoratesNoClasses,
         Decorator,
         F,
         FallbackDecorator,
+        P,
         SyncOptions,
     )
 else:
@@ -78,12 +78,9 @@ if TYPE_CHECKING:
 
 @overload
 def retry(
-    backoff: BackOff | None = None,
-    *,
-    fallback: NoFallback = NO_FALLBACK,
-    **options: Unpack[AsyncRetryOptions],
+    backoff: BackOff | None = None, **options: Unpack[AsyncRetryOptions]
 ) -> Decorator[AsyncOptions]: ...
-@shows(retry)
+@shows(retry, fallback=NO_FALLBACK)
 def retry(backoff: Any = None, **options: Any) -> Any:
     """Retry the decorated function: call it again after a failure, until it succeeds.
 
@@ -93,10 +90,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     generator or asynchronous generator is restarted until it has yielded its first item; later
     errors are raised as they are.
 
-    Without arguments, ``@retry`` retries every ``Exception`` except those that mean a wrong program
-    (see ``on``), waits half a second and then longer each time, and gives up after 15 minutes.
-    ``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError`` and other exceptions that are
-    not an ``Exception`` are never retried.
+    Without arguments, ``@retry`` waits half a second and then longer each time, and gives up after
+    15 minutes. ``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError`` and other
+    exceptions that are not an ``Exception`` are never retried.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -141,17 +137,17 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         until: A function that takes the result and returns whether to accept it. A result that is
             not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
             coroutines ``until``, ``retry_if`` and ``on`` may return an awaitable.
-        retry_if: A function that takes the result and returns whether to retry: the opposite of
-            ``until``. Give one of the two.
+        retry_if: The opposite of ``until``: a function that takes the result and returns whether to
+            retry. Give only one of the two.
         token: A ``CancellationToken`` that stops the run. It ends a wait at once, and cuts a
             coroutine that is running. The first attempt is made even if the token is already
             cancelled; that token does not cut it.
-        timeout: The time for everything: seconds >= 0 or a timedelta, from the start of the first
-            attempt. A wait that would reach it is not begun, and a coroutine that is running is
-            cut. A function in a thread cannot be cut: its result is returned even if it is late.
-        attempt_timeout: The time for each attempt: seconds >= 0 or a timedelta. Coroutines only.
-            An attempt that is cut counts as a ``TimeoutError``, and is retried whatever classes
-            ``on`` names.
+        timeout: The time limit for everything: seconds >= 0 or a timedelta, from the start of the
+            first attempt. A wait that would reach it is not begun, and a running coroutine is cut.
+            A function in a thread cannot be cut: its result is returned even if it is late.
+        attempt_timeout: The time limit of each attempt: seconds >= 0 or a timedelta. Coroutines
+            only. An attempt that is cut counts as a ``TimeoutError``, and is retried whatever
+            classes ``on`` names.
         max_elapsed_time: A time limit that cuts nothing: seconds > 0 or a timedelta, from the
             start of the first attempt. No attempt begins after it, and no wait that would end after
             it. 0 is refused, as it means no limit in a policy: use ``max_attempts=1`` or None.
@@ -168,8 +164,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         on_success: A hook, called when a result was accepted.
         on_give_up: A hook, called when the run ends without an accepted result.
         fallback: What to return instead of raising, when the run gives up: a value, or a function
-            that takes the ``Outcome`` and returns it (in coroutines, or an awaitable). It stands
-            for the final error whatever the reason, ``Permanent`` and an open circuit included. It
+            that takes the ``Outcome`` and returns it (in coroutines, or an awaitable). It replaces
+            the final error whatever the reason, ``Permanent`` and an open circuit included. It
             is not used after a cancel or an interrupt, for an error that ``on`` does not retry, for
             an error of a hook, policy or predicate, nor while retries are switched off.
         budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from.
@@ -198,14 +194,14 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     """
     given = backoff
     if given is None or is_policy(given):
-        return DecoratorWithOptions(checked_options("retry()", given, options))
+        return DecoratorWithOptions("retry()", given, options)
     kinds = given.__args__ if isinstance(given, UnionType) else given
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(
             f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"
         )
-    is_meant = hasattr(given, "next_backoff") or isinstance(given, NamedPolicy)
+    is_meant = hasattr(given, "next_backoff") or makes_policies(given)
     if is_meant or is_duration(given):
         require_policy("backoff", given)  # raises, and says what it has to be instead
     if options and callable(given):
@@ -213,74 +209,164 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             f"retry() decorates {safe_repr(given)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return decorated(given, checked_options("retry()", None, {}))
+    return DecoratorWithOptions("retry()", None, {})(given)
+
+
+_MARK: Final = "__backoff_ticker_retry__"
+"""The attribute of a decorated function: a weak reference to it, and the options as given."""
 
 
 class DecoratorWithOptions:
-    """What ``retry(...)`` returns."""
+    """What ``retry(...)`` returns: a decorator, and the options as they were given."""
 
-    __slots__ = ("options",)
+    __slots__ = ("_options", "given")
 
-    def __init__(self, options: Options) -> None:
-        self.options: Options = options
+    def __init__(self, what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> None:
+        self._options = Options(what, backoff, options)
+        self.given: Mapping[str, Any] = options
+        if backoff is not None:
+            self.given = {"backoff": backoff, **options}
 
     def __call__(self, function: Any, /) -> Any:
         """Return ``function``, decorated."""
-        return decorated(function, self.options)
+        if isinstance(function, (staticmethod, classmethod)):
+            return type(function)(self(function.__func__))
+        if isinstance(function, type):
+            raise TypeError(
+                f"retry() decorates functions and methods, not the class {function.__name__}, "
+                f"which would become a function: retry_call({function.__name__}) makes an instance"
+            )
+        raise_if_makes_policy("retry()", function)
+        if not callable(function):
+            is_descriptor = hasattr(function, "__get__")
+            below = " (put @property and the like above @retry)" if is_descriptor else ""
+            raise TypeError(
+                "retry() takes a BackOff as backoff, or decorates a function, "
+                f"not {safe_repr(function)}{below}"
+            )
+        options = self._options
+        kind, name = kind_of(function), options.name or name_of(function)
+        if kind == "generator":
+            result = retried_generator(function, name, options)
+        elif kind == "async generator":
+            result = retried_async_generator(function, name, options)
+        elif kind == "coroutine function":
+            result = wraps(function)(retried_async(function, name, options))
+        else:
+            options.raise_if_attempts_are_cut()
+            result = wraps(function)(retried(function, name, options))
+        setattr(result, _MARK, (ref(result), self.given))
+        return result
 
     def __repr__(self) -> str:
-        given = [f"{name}={safe_repr(value)}" for name, value in self.options.given.items()]
+        given = [f"{name}={safe_repr(value)}" for name, value in self.given.items()]
         return f"retry({', '.join(given)})"
 
 
-MARK: Final = "__backoff_ticker_retry__"
-"""The attribute of a decorated function that has its ``Decoration``."""
+if TYPE_CHECKING:
+
+    @overload
+    def retry_with(
+        function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
+    ) -> AsyncF: ...
+    @overload
+    def retry_with(
+        function: Callable[P, object],
+        /,
+        backoff: BackOff | None = None,
+        *,
+        fallback: object,
+        **changes: Unpack[AsyncRetryOptions],
+    ) -> Callable[P, Any]: ...
 
 
-class Decoration:
-    """How a function was decorated."""
+@overload
+def retry_with(
+    function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
+) -> F: ...
+@shows(retry_with)
+def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
+    """Return a copy of a decorated function with other options, such as fewer attempts.
 
-    __slots__ = ("function", "given", "result")
+    Options that are not named keep their value, and ``function`` itself does not change. The copy
+    is of the same kind: a bound method, for example, is bound to the same object.
 
-    def __init__(self, result: object, function: Operation, given: Mapping[str, Any]) -> None:
-        self.result = ref(result)  # others may have a copy of the mark
-        self.function: Operation = function
-        self.given: Mapping[str, Any] = given
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry, retry_with
+        >>> @retry(ConstantBackOff(60), on=ConnectionError, max_attempts=5)
+        ... def fetch(url):
+        ...     print("called")
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     retry_with(fetch, max_attempts=1)("/")
+        ... except ConnectionError as error:
+        ...     print(error)
+        called
+        no route
+
+    Thread safety: any thread.
+
+    Args:
+        function: A function, method, coroutine function, generator function, static method or
+            class method that ``retry`` decorated, or a decorator that ``retry(...)`` returned.
+        backoff: The policy. None keeps the policy of ``function``.
+        **changes: Options of ``retry``. None removes an option whose default is None. A fallback
+            cannot be removed here, as ``fallback=None`` makes the function return None: decorate
+            ``function.__wrapped__`` with the other ``retry_options(function)``.
+
+    Raises:
+        TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.
+    """
+    given = function
+    if isinstance(given, (staticmethod, classmethod)):
+        return type(given)(retry_with(given.__func__, backoff, **changes))
+    if isinstance(given, MethodType):
+        return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)
+    options = {**_given_to("retry_with()", given), **changes}
+    kept = options.pop("backoff", None)
+    policy = kept if backoff is None else backoff
+    decorator = DecoratorWithOptions("retry_with()", policy, options)
+    is_decorator = isinstance(given, DecoratorWithOptions)
+    return decorator if is_decorator else decorator(given.__wrapped__)
 
 
-def checked_options(what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> Options:
-    """Return the options of a decorator, checked, which remember what was given."""
-    checked = Options(what, backoff, options)
-    checked.given = options if backoff is None else {"backoff": backoff, **options}
-    checked.keep_defaults()
-    return checked
+def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
+    """Return the options that a function was decorated with, as they were given to ``retry``.
+
+    If a policy was given, it is among them as ``backoff``. So ``retry(**retry_options(f))(g)``
+    decorates ``g`` as ``f`` is decorated.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry, retry_options
+        >>> @retry(ConstantBackOff(60), max_attempts=5)
+        ... def fetch(url): ...
+        >>> retry_options(fetch)
+        {'backoff': ConstantBackOff(60.0), 'max_attempts': 5}
+
+    Thread safety: any thread.
+
+    Args:
+        function: As for ``retry_with``.
+
+    Raises:
+        TypeError: ``retry`` did not decorate ``function``.
+    """
+    given: Any = function
+    if isinstance(given, (staticmethod, classmethod, MethodType)):
+        given = given.__func__
+    return dict(_given_to("retry_options()", given))
 
 
-def decorated(function: Any, options: Options) -> Any:
-    """Return a function, decorated."""
-    if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(decorated(function.__func__, options))
-    if isinstance(function, type):
+def _given_to(what: str, function: Any) -> Mapping[str, Any]:
+    """Return the options of a decorated function, or of a decorator, as they were given."""
+    if isinstance(function, DecoratorWithOptions):
+        return function.given
+    result, given = getattr(function, _MARK, (None, {}))
+    if result is None:
+        raise TypeError(f"{what} needs a function that retry decorated, not {safe_repr(function)}")
+    if result() is not function:  # functools.wraps() has copied the mark
         raise TypeError(
-            f"retry() decorates functions and methods, not the class {function.__name__}, "
-            f"which would become a function: retry_call({function.__name__}) makes an instance"
+            f"{what} needs the function that retry returned, but {safe_repr(function)} has another "
+            f"decorator around it: call {what} inside of that decorator"
         )
-    raise_if_makes_policy("retry()", function)
-    if not callable(function):
-        below = " (put @property and the like above @retry)" if hasattr(function, "__get__") else ""
-        raise TypeError(
-            "retry() takes a BackOff as backoff, or decorates a function, "
-            f"not {safe_repr(function)}{below}"
-        )
-    kind, name = kind_of(function), options.name or name_of(function)
-    if kind == "generator":
-        result = retried_generator(function, name, options)
-    elif kind == "async generator":
-        result = retried_async_generator(function, name, options)
-    elif kind == "coroutine function":
-        result = wraps(function)(retried_async(function, name, options))
-    else:
-        options.raise_if_attempts_are_cut()
-        result = wraps(function)(retried(function, name, options))
-    setattr(result, MARK, Decoration(result, function, options.given))
-    return result
+    return given

@@ -2,7 +2,7 @@
 
 ``perform()`` is written once, as a coroutine, and ``Run`` decides what follows. Three drive it:
 
-* A thread runs it to its end by one ``send()``: where a coroutine awaits, a thread calls, so it
+* A thread runs it to its end by one ``next()``: where a coroutine awaits, a thread calls, so it
   never suspends. See ``drive()``.
 * A coroutine awaits it. See ``drive_async()``.
 * A loop over ``attempts()`` has no operation to call: it runs ``perform()`` from one ``Marker`` to
@@ -19,7 +19,7 @@ from .._sentinels import EMPTY
 from ..waiting import CHECKPOINT_EVERY as EVERY
 from ._attempt_context import close_run, enter_run, show_next_attempt
 from ._attempt_scope import attempt_scope, token_of_attempts
-from ._final_error import concluded, raised
+from ._final_error import conclude, raise_final
 from ._operation import raise_coroutine_returned
 from ._options import Awaiting
 from ._outcome import StopReason
@@ -79,15 +79,11 @@ def drive(run: Run, error: Exception | None = None) -> Any:
         run: The run.
         error: What the first attempt raised, if it was made already.
     """
-    final: BaseException | None = None
     try:
         if run.is_tracked:
             enter_run(run)
-        perform(run, error).send(None)
-    except StopIteration as end:  # no other: see perform()
-        final = end.value
-        if final is None:
-            return run.result
+        next(perform(run, error), None)  # to its end
+        result = run.result
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
         if run.is_tracked or run.is_paid or run.ticket is not None:
@@ -96,22 +92,18 @@ def drive(run: Run, error: Exception | None = None) -> Any:
             except BaseException:  # an interrupt
                 close_run(run)
                 raise
-    try:
-        raised(final)  # type: ignore[arg-type]
-    finally:
-        final = None
+    raise_final(run)
+    return result
 
 
 async def drive_async(run: Run, error: Exception | None = None) -> Any:
     """Bring a run to its end in this coroutine, as ``drive()`` does in a thread."""
     run.awaits = True
-    final: BaseException | None = None
     try:
         if run.is_tracked:
             enter_run(run)
-        final = await perform(run, error)
-        if final is None:
-            return run.result
+        await perform(run, error)
+        result = run.result
     finally:
         run.error = error = None
         if run.is_tracked or run.is_paid or run.ticket is not None:
@@ -120,17 +112,15 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
             except BaseException:  # an interrupt
                 close_run(run)
                 raise
-    try:
-        raised(final)
-    finally:
-        final = None
+    raise_final(run)
+    return result
 
 
 @coroutine  # not async: Python would warn of a coroutine that an interrupt kept from its first step
 def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
     run: Run, error: Exception | None
-) -> Generator[Any, Any, BaseException | None]:
-    """Bring a run to its end; return the error to raise, None if ``run.result`` is the result.
+) -> Generator[Any, Any, None]:
+    """Bring a run to its end: to ``run.final``, the error to raise, or else to ``run.result``.
 
     Args:
         run: The run.
@@ -213,12 +203,12 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
             if answered is not None:
                 yield from answered
         if run.reason is SUCCEEDED:
-            return None
+            return
     if options.on_give_up is not None and not run.is_untouched:
         answered = _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed
         if answered is not None:
             yield from answered
-    return (yield from concluded(run))
+    yield from conclude(run)
 
 
 def _block(run: Run) -> Generator[Marker, Any, Exception | None]:

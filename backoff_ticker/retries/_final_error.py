@@ -15,87 +15,81 @@ from ._run import REFUSED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any, NoReturn
+    from typing import Any
 
     from ._run import Run
 
-_PREFIX = "gave up after "
 _WITHOUT_ERROR = {None, StopReason.SUCCEEDED, StopReason.INTERRUPTED}
 _WITHOUT_FALLBACK = {StopReason.CANCELLED, StopReason.FAILED, StopReason.NOT_RETRIED}
 
 
 @coroutine  # not async: see perform()
-def concluded(run: Run) -> Generator[Any, Any, BaseException | None]:
-    """Return the error to raise for a run that has ended; None: ``run.result`` is the result.
+def conclude(run: Run) -> Generator[Any, Any, None]:
+    """Store in ``run.final`` the error to raise for a run that has ended, if any is.
 
-    The result may be that of its fallback.
+    With a fallback, the run has a result after all, unless the fallback fails.
     """
-    final = take_final_error(run)
+    run.final = _final_error(run)
+    has_fallback = run.options.fallback is not NO_FALLBACK
+    if run.final is not None and has_fallback and run.reason not in _WITHOUT_FALLBACK:
+        yield from _fall_back(run, run.options.fallback)
+
+
+async def _fall_back(run: Run, fallback: Any) -> None:
+    final: Any
+    final, run.final = run.final, None
     try:
-        if final is None or not _falls_back(run):
-            return final
-        return (yield from _fallen_back(run, final))  # type: ignore[no-any-return]
+        run.result = fallback(run.outcome()) if callable(fallback) else fallback
+        if not callable(fallback):
+            return
+        if run.awaits and is_awaitable(run.result):
+            run.result = await run.result
+        elif run.result.__class__ is CoroutineType:
+            close_unawaited(run.result)
+            text = "fallback returned a coroutine, which only a coroutine can await"
+            raise TypeError(text)  # noqa: TRY301 - handled as an error of fallback
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        append_cause(failure, final)
+        run.final = failure
     finally:
         del final  # its traceback refers to this frame: a reference cycle
 
 
-async def _fallen_back(run: Run, final: BaseException) -> BaseException | None:
-    try:
-        fallback = run.options.fallback
-        if callable(fallback):
-            run.result = fallback(run.outcome())
-            if run.awaits and is_awaitable(run.result):
-                run.result = await run.result
-            elif run.result.__class__ is CoroutineType:
-                close_unawaited(run.result)
-                text = "fallback returned a coroutine, which only a coroutine can await"
-                raise TypeError(text) from final  # noqa: TRY301 - handled as an error of fallback
-        else:
-            run.result = fallback
-    except Exception as failure:  # noqa: BLE001 - returned
-        append_cause(failure, final)
-        return failure
-    else:
-        return None
-    finally:
-        del final  # as above
+def raise_final(run: Run, ended_by: BaseException | None = None) -> None:
+    """Raise the error of a run, if any, with the context that it has; once.
 
-
-def _falls_back(run: Run) -> bool:
-    return run.options.fallback is not NO_FALLBACK and run.reason not in _WITHOUT_FALLBACK
-
-
-def raised(final: BaseException) -> NoReturn:
-    """Raise the error of a run, with the context that it has."""
+    Args:
+        run: The run.
+        ended_by: What has ended the block of a loop, and is raised anyway.
+    """
+    final, run.final = run.final, None
+    if final is None or final is ended_by:
+        return
     context = final.__context__
     try:
         raise final
     finally:
-        if context is not None:  # `raise` replaces it by the error that is being handled
+        # `raise` replaces it by the error that is being handled.
+        if context is not None or ended_by is not None:
             set_link(final, "__context__", context)
         del final, context
 
 
-def take_final_error(run: Run) -> BaseException | None:
+def _final_error(run: Run) -> BaseException | None:
     """Return the error to raise at the end, with a note that says why; None after a success."""
+    last, failure, cut = run.error, run.failure, run.cut
     if run.reason in _WITHOUT_ERROR:
         return None
     if run.is_untouched:
-        return run.error  # type: ignore[no-any-return]
-    last, failure, cut = run.error, run.failure, run.cut
+        return last  # type: ignore[no-any-return]
     run.failure = run.cut = None
+    final: Any = last if failure is None else failure
+    why = _why(run)
     if run.reason is StopReason.CANCELLED:
-        final: Any = run.error_for(REFUSED)
+        final = run.error_for(REFUSED)
         why = str(final)
     elif run.reason is StopReason.DEADLINE:
-        final = DeadlineExceeded()
-        why = f"the timeout of {run.options.timeout!r} s"
-        if run.is_waiting:
-            why = f"the next wait of {round(run.delay, 3)} s would reach {why}"
-            final = DeadlineExceeded(why)
-    else:
-        final = last if failure is None else failure
-        why = _why(run)
+        final = DeadlineExceeded(why) if run.is_waiting else DeadlineExceeded()
     if last is not None:
         if failure is not None:
             append_cause(failure, last)
@@ -103,12 +97,14 @@ def take_final_error(run: Run) -> BaseException | None:
             set_link(final, "__cause__", last)
     if cut is not None and final.__context__ is None:
         set_link(final, "__context__", cut)
-    _annotate(final, _note(run, why))
+    # Nothing measures the time before the first attempt where no option needs it.
+    taken = "" if run.began is None else f" in {round(run.ended - run.began, 3)} s"
+    _annotate(final, f"{_PREFIX}{counted(run.attempts, 'attempt')}{taken}: {why}")
     return final  # type: ignore[no-any-return]
 
 
-def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
-    options = run.options
+def _why(run: Run) -> str:  # noqa: C901, PLR0911 - one for each reason
+    options, the_wait = run.options, f"the next wait of {round(run.delay, 3)} s would"
     match run.reason:
         case StopReason.PERMANENT:
             return "the error is permanent"
@@ -116,33 +112,28 @@ def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
             return "on does not retry this error"
         case StopReason.MAX_ATTEMPTS:
             return f"max_attempts is {run.max_attempts}"
-        case StopReason.MAX_ELAPSED_TIME:
-            why = f"max_elapsed_time of {options.max_elapsed_time!r} s"
-            if run.is_waiting:
-                return f"the next wait of {round(run.delay, 3)} s would end later than {why}"
-            return f"later than {why}"
         case StopReason.EXHAUSTED:
             return f"the policy stopped: {safe_repr(run.policy or options.backoff)}"
-        case StopReason.CIRCUIT_OPEN:
-            return _why_circuit_open(run)
         case StopReason.BUDGET:
-            return f"nothing left in {options.budget!r}"
-    return f"{run.failed_component} failed"
+            return f"nothing left in {safe_repr(options.budget)}"
+        case StopReason.DEADLINE:
+            why = f"the timeout of {options.timeout!r} s"
+            return f"{the_wait} reach {why}" if run.is_waiting else why
+        case StopReason.CIRCUIT_OPEN if not run.is_waiting:
+            return "the circuit is open until a reset"
+        case StopReason.CIRCUIT_OPEN if run.skipping is not None:
+            return "the circuit is open, and no_wait() does not skip its time"
+        case StopReason.CIRCUIT_OPEN:
+            return f"the circuit stays open longer than timeout={options.timeout!r} allows"
+        case StopReason.FAILED | StopReason.CANCELLED:
+            return f"{run.failed_component} failed"
+    # The other reasons are limits, which have the names of their options.
+    name = str(run.reason)
+    limit = f"{name} of {getattr(options, name)!r} s"
+    return f"{the_wait} exceed {limit}" if run.is_waiting else f"{limit} has passed"
 
 
-def _why_circuit_open(run: Run) -> str:
-    if not run.is_waiting:
-        return "the circuit is open until a reset"
-    if run.skipping is not None:
-        return "the circuit is open, and no_wait() does not skip its time"
-    return f"the circuit stays open longer than timeout={run.options.timeout!r} allows"
-
-
-def _note(run: Run, why: str) -> str:
-    times = counted(run.attempts, "attempt")
-    # Nothing is measured before the first attempt where no option needs it: no time is told then.
-    taken = "" if run.began is None else f" in {round(run.ended - run.began, 3)} s"
-    return f"{_PREFIX}{times}{taken}: {why}"
+_PREFIX = "gave up after "
 
 
 def _annotate(error: BaseException, note: str) -> None:
@@ -157,6 +148,4 @@ def _annotate(error: BaseException, note: str) -> None:
 
 
 def _is_ours(note: object) -> bool:
-    """Whether a note has the form of ``_note()``."""
-    words = note.split(maxsplit=5) if isinstance(note, str) and note.startswith(_PREFIX) else []
-    return len(words) > 4 and words[3].isdigit() and words[4].startswith("attempt")  # noqa: PLR2004
+    return isinstance(note, str) and note.startswith(_PREFIX) and " attempt" in note[:40]

@@ -4,41 +4,14 @@ from __future__ import annotations
 
 from functools import wraps
 
-from .._sentinels import EMPTY, ENDED
 from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
-    from typing import Any, Self
+    from typing import Any
 
     from ._options import Options
-
-
-class _PrimedGenerator:
-    """A generator whose first item was taken already: ``yield from`` gets that item first."""
-
-    __slots__ = ("_first", "_generator")
-
-    def __init__(self, generator: Generator[Any, Any, Any], first: object) -> None:
-        self._generator = generator
-        self._first = first
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> object:
-        return self.send(None)
-
-    def send(self, value: object) -> object:
-        first, self._first = self._first, EMPTY
-        return self._generator.send(value) if first is EMPTY else first
-
-    def throw(self, *error: Any) -> object:
-        return self._generator.throw(*error)
-
-    def close(self) -> None:
-        self._generator.close()
 
 
 def retried_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
@@ -46,10 +19,10 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
     options.raise_if_attempts_are_cut()
     options.raise_if_results_are_judged()
 
-    def primed(*args: Any, **kwargs: Any) -> tuple[_PrimedGenerator | None, object]:
+    def primed(*args: Any, **kwargs: Any) -> tuple[Generator[Any, Any, Any] | None, object]:
         generator = function(*args, **kwargs)
         try:
-            return _PrimedGenerator(generator, next(generator)), None
+            return generator, next(generator)
         except StopIteration as end:
             return None, end.value
 
@@ -57,29 +30,47 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        items, value = start(*args, **kwargs)
-        return value if items is None else (yield from items)
+        items, item = start(*args, **kwargs)
+        if items is None:
+            return item
+        thrown: BaseException | None = None
+        try:  # as `yield from items`, but with the first item, which was taken already
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - the generator handles it
+                    thrown = error  # thrown below: here it would be the context of what follows
+                try:
+                    item = items.send(sent) if thrown is None else items.throw(thrown)
+                finally:
+                    thrown = None  # its traceback refers to this frame
+        except StopIteration as end:
+            return end.value
+        finally:
+            items.close()
 
     return wrapper
 
 
 def retried_async_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
-    """Return an async generator function whose generators are retried until their first item."""
+    """Return an async generator function, as ``retried_generator()`` returns a plain one."""
     options.raise_if_results_are_judged()
 
-    async def primed(*args: Any, **kwargs: Any) -> tuple[AsyncGenerator[Any, Any], object]:
+    async def primed(*args: Any, **kwargs: Any) -> tuple[AsyncGenerator[Any, Any] | None, object]:
         generator = function(*args, **kwargs)
         try:
-            return generator, await generator.__anext__()
+            return generator, await anext(generator)
         except StopAsyncIteration:
-            return generator, ENDED
+            return None, None
 
     start = retried_async(primed, name, options)
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         items, item = await start(*args, **kwargs)
-        if item is ENDED:
+        if items is None:
             return
         try:
             while True:

@@ -16,7 +16,7 @@ While there is one, retries that begin skip waits.
 
 
 def fewest_attempts(own: int | None) -> int | None:
-    """Return the smallest of a retry's ``max_attempts`` and those of the open blocks."""
+    """Return the smallest ``max_attempts`` of a retry and of the open blocks."""
     limits = [limit for limit in (own, *active_no_wait.copy().values()) if limit is not None]
     return min(limits, default=None)
 
@@ -24,7 +24,7 @@ def fewest_attempts(own: int | None) -> int | None:
 class SkippingClock:
     """The clock of one run whose waits are skipped: skipped time counts as passed.
 
-    So limits of time end a run after as many attempts as they would if it really waited.
+    So time limits end a run after as many attempts as if it really waited.
     """
 
     __slots__ = ("clock", "skipped")
@@ -34,17 +34,13 @@ class SkippingClock:
         self.skipped: float = 0.0  # seconds by which it is ahead of that clock
 
     def monotonic(self) -> float:
-        """Return the monotonic seconds of the underlying clock plus what was skipped."""
         return self.clock.monotonic() + self.skipped
 
     def time(self) -> float:
-        """Return the wall clock in Unix seconds, plus what was skipped."""
         return self.clock.time() + self.skipped
 
     def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
-        """Call ``callback()`` at ``when``, on this clock."""
         return self.clock.call_at(when - self.skipped, callback, loop=loop)
 
     def parker(self, what: str = "") -> Parker:
-        """Return a parker of the underlying clock."""
         return self.clock.parker(what)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._operation import coroutine_returned
 from .._validation import safe_repr
-from ..policies import NamedPolicy
+from ..policies import makes_policies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +22,12 @@ def require_operation(operation: object) -> None:
     """Raise a TypeError unless ``operation`` can be called, and does not make policies."""
     if not callable(operation):
         raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
-    if issubclass(type(operation), (type, NamedPolicy)):
-        raise_if_makes_policy("operation", operation)
+    raise_if_makes_policy("operation", operation)
 
 
 def raise_if_makes_policy(what: str, function: object) -> None:
     """Raise a TypeError for a class of policies or a ``NamedPolicy``, which was not called yet."""
-    is_class = isinstance(function, type) and hasattr(function, "next_backoff")
-    if is_class or isinstance(function, NamedPolicy):
+    if makes_policies(function):
         raise TypeError(
             f"{what} needs the function to retry, not {safe_repr(function)}, which makes a policy: "
             "call it, and pass the policy as backoff"

@@ -5,56 +5,42 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 from .._validation import as_count, as_hooks, as_seconds, safe_repr
 from ..cancellation import require_token
-from ..channels import require_timer
 from ..circuits import as_error_rule
 from ..clock import resolve_clock
-from ._settings import HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from typing import Any, Final
+    from typing import Final
 
 
-class NoFallback:
-    """The type of ``NO_FALLBACK``."""
-
+class _NoFallback:
     def __repr__(self) -> str:
         return "NO_FALLBACK"
 
 
-NO_FALLBACK: Final = NoFallback()
+NO_FALLBACK: Final = _NoFallback()
 """The default of ``fallback``, of which None is a valid value."""
 
 
-class Option:
-    """One option.
+Option = namedtuple(  # noqa: PYI024 - typing is not imported at run time
+    "Option", "check default turns_on loops hedges", defaults=(None, (), True, True)
+)
+"""One option.
 
-    Args:
-        check: Returns the value to use, or raises an error that names the option. It is not asked
-            about None if that is the default.
-        default: The value where the option is not given.
-        hedges: Whether hedged calls take it.
-        turns_on: The attributes of ``Options`` that are true if the option is given.
-    """
-
-    __slots__ = ("check", "default", "hedges", "turns_on")
-
-    def __init__(
-        self,
-        check: Callable[[str, Any], object],
-        default: object = None,
-        *,
-        hedges: bool = False,
-        turns_on: tuple[str, ...] = (),
-    ) -> None:
-        self.check: Callable[[str, Any], object] = check
-        self.default: Any = default
-        self.hedges = hedges
-        self.turns_on: tuple[str, ...] = turns_on
+Attributes:
+    check: Returns the value to use, or raises an error that names the option. It is not called with
+        None if that is the default.
+    default: The value where the option is not given.
+    turns_on: The attributes of ``Options`` that are true if the option is given.
+    loops: Whether ``attempts()`` takes it.
+    hedges: Whether hedged calls take it.
+"""
 
 
 def _as_callable(name: str, value: object) -> object:
@@ -85,12 +71,16 @@ def _as_max_attempts(name: str, value: object) -> int:
     return as_count(name, value, 1, also="None")
 
 
-def _required(require: Callable[[str, object], None]) -> Callable[[str, object], object]:
-    def check(name: str, value: object) -> object:
-        require(name, value)
-        return value
+def _as_token(name: str, value: object) -> object:
+    require_token(name, value)
+    return value
 
-    return check
+
+def _as_timer(name: str, value: object) -> object:
+    from ..channels import require_timer  # few retries need it
+
+    require_timer(name, value)
+    return value
 
 
 def _with_methods(kind: str, *methods: str) -> Callable[[str, object], object]:
@@ -109,34 +99,39 @@ def _as_name(name: str, value: object) -> str:
     return value
 
 
-_BETWEEN = ("needs_steps", "starts_early")  # functions of the user, called between attempts
-_JUDGES = (*_BETWEEN, "judges_results")
-_BUDGET = ("try_acquire", "release", "success")
-_BREAKER = ("allow", "record", "release")
+# Functions of the user, called between attempts.
+_BETWEEN = ("needs_steps", "starts_early")
+_HOOK = Option(as_hooks, turns_on=_BETWEEN, hedges=False)
+_JUDGE = Option(_as_callable, turns_on=(*_BETWEEN, "judges_results"))
 
 OPTIONS: Final[Mapping[str, Option]] = {
-    "on": Option(as_error_rule, hedges=True),
-    "until": Option(_as_callable, hedges=True, turns_on=_JUDGES),
-    "retry_if": Option(_as_callable, hedges=True, turns_on=_JUDGES),
-    "token": Option(_required(require_token), hedges=True),
-    "timeout": Option(_as_limit, hedges=True, turns_on=("can_cut", "limits_time")),
-    "attempt_timeout": Option(_as_limit, turns_on=("can_cut",)),
-    "max_elapsed_time": Option(_as_max_elapsed_time, hedges=True, turns_on=("limits_time",)),
-    "max_attempts": Option(_as_max_attempts, hedges=True),
-    "max_retry_after": Option(_as_limit, 21_600.0, hedges=True),
-    "notify": Option(as_hooks, turns_on=_BETWEEN),
-    **{hook: Option(as_hooks, turns_on=_BETWEEN) for hook in HOOKS},
-    "fallback": Option(lambda _, value: value, NO_FALLBACK, hedges=True),
-    "budget": Option(_with_methods("a RetryBudget, a BudgetLike", *_BUDGET), hedges=True),
-    "breaker": Option(
-        _with_methods("a CircuitBreaker", *_BREAKER), hedges=True, turns_on=("starts_early",)
+    "on": Option(as_error_rule),
+    "until": _JUDGE,
+    "retry_if": _JUDGE,
+    "token": Option(_as_token),
+    "timeout": Option(_as_limit, turns_on=("can_cut", "limits_time")),
+    "attempt_timeout": Option(_as_limit, turns_on=("can_cut",), hedges=False),
+    "max_elapsed_time": Option(_as_max_elapsed_time, turns_on=("limits_time",)),
+    "max_attempts": Option(_as_max_attempts),
+    "max_retry_after": Option(_as_limit, 21_600.0),
+    "notify": _HOOK,
+    "on_attempt": _HOOK,
+    "on_retry": _HOOK,
+    "on_success": _HOOK,
+    "on_give_up": _HOOK,
+    "fallback": Option(lambda _, value: value, NO_FALLBACK, loops=False),
+    "budget": Option(
+        _with_methods("a RetryBudget, a BudgetLike", "try_acquire", "release", "success")
     ),
-    "clock": Option(lambda _, value: resolve_clock(value), hedges=True),
-    "timer": Option(_required(require_timer), turns_on=("is_special",)),
-    "name": Option(_as_name, hedges=True),
+    "breaker": Option(
+        _with_methods("a CircuitBreaker", "allow", "record", "release"), turns_on=("starts_early",)
+    ),
+    "clock": Option(lambda _, value: resolve_clock(value)),
+    "timer": Option(_as_timer, turns_on=("is_special",), hedges=False),
+    "name": Option(_as_name),
 }
 
-LOOP_OPTIONS: Final = frozenset(OPTIONS) - {"fallback"}
+LOOP_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.loops)
 HEDGE_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.hedges)
 
 # Options of other packages for retries, with what they are called here.

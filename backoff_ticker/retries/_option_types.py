@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
     Seconds = float | timedelta
 
-    # Types cannot say "anything but a coroutine". So where nothing is awaited, what functions of
-    # the user may return is listed: a truth value, a number, a container, a match, None.
+    # What functions of the user may return where nothing is awaited: a truth value, a number, a
+    # container, a match, None. `object` would accept a coroutine, too.
     Plain = float | Sized | Match[Any] | None
 
-    Answer: TypeAlias = bool | float | timedelta | BackOff
-    """What a function given as ``on`` answers."""
+    Answer: TypeAlias = bool | float | timedelta | BackOff  # of a function given as `on`
     ErrorTypes = (
         type[Exception]
         | tuple[type[Exception], ...]
@@ -67,12 +66,10 @@ class _Limits(TypedDict, total=False):
 
 
 class HedgeOptions(_Limits, total=False):
-    """A ``TypedDict`` of the options of ``hedge_call`` and ``hedge_call_async``.
-
-    ``retry`` describes them.
+    """A ``TypedDict`` of the options of ``hedge_call``, which ``retry`` describes.
 
     Example:
-        >>> from backoff_ticker import HedgeOptions
+        >>> from backoff_ticker.types import HedgeOptions
         >>> options: HedgeOptions = {"max_attempts": 3, "timeout": 10}
     """
 
@@ -85,11 +82,12 @@ class RetryOptions(HedgeOptions, total=False):
     """A ``TypedDict`` of the options that ``retry``, ``retry_call`` and ``attempts`` share.
 
     ``retry`` describes them. Annotate a function of yours that passes them on with ``**options:
-    Unpack[RetryOptions]``. ``fallback`` is not among them, because it changes the type of the
-    result; for ``attempt_timeout`` and for hooks to be awaited, use ``AsyncRetryOptions``.
+    Unpack[RetryOptions]``. It lacks ``fallback``, which changes the type of the result. For
+    ``attempt_timeout`` and for coroutine functions as hooks, use ``AsyncRetryOptions``.
 
     Example:
-        >>> from backoff_ticker import RetryOptions, retry_call
+        >>> from backoff_ticker import retry_call
+        >>> from backoff_ticker.types import RetryOptions
         >>> options: RetryOptions = {"on": OSError, "max_attempts": 3}
         >>> retry_call(lambda: "done", **options)
         'done'
@@ -104,7 +102,7 @@ class RetryOptions(HedgeOptions, total=False):
 
 
 class AsyncHedgeOptions(_Limits, total=False):
-    """The options of ``hedge_call_async``: as ``HedgeOptions``, with functions to be awaited."""
+    """The options of ``hedge_call_async``, whose functions may be awaited."""
 
     on: AsyncRetryOn | None
     until: AsyncResultCheck | None
@@ -112,13 +110,12 @@ class AsyncHedgeOptions(_Limits, total=False):
 
 
 class AsyncRetryOptions(AsyncHedgeOptions, total=False):
-    """A ``TypedDict`` as ``RetryOptions``, for retries of coroutines only.
-
-    It adds ``attempt_timeout``, and allows coroutine functions as hooks and predicates.
+    """``RetryOptions`` for coroutines only, with ``attempt_timeout``, and with hooks to be awaited.
 
     Example:
         >>> import asyncio
-        >>> from backoff_ticker import AsyncRetryOptions, retry_call_async
+        >>> from backoff_ticker import retry_call_async
+        >>> from backoff_ticker.types import AsyncRetryOptions
         >>> async def operation():
         ...     return "done"
         >>> options: AsyncRetryOptions = {"on": OSError, "attempt_timeout": 10}

@@ -6,13 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from .._error_chain import find_permanent
-from .._errors import (
-    BackoffTickerError,
-    Cancelled,
-    CircuitOpen,
-    DeadlineExceeded,
-    RetryAfter,
-)
+from .._errors import BackoffTickerError, Cancelled, CircuitOpen, DeadlineExceeded, RetryAfter
 from .._operation import is_awaitable
 from .._validation import as_seconds, unknown_option
 from ..cancellation import any_of
@@ -55,7 +49,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Awaiting:
-    """An answer of a predicate that has to be awaited first: calling it returns the awaitable."""
+    """An answer of a predicate that has to be awaited: calling it returns the awaitable."""
 
     __slots__ = ("_awaitable",)
 
@@ -73,19 +67,17 @@ if TYPE_CHECKING:
 
 
 class Options:
-    """The checked options of one retry, shared by all its runs and never changed.
+    """The checked options of one retry, shared by all its runs.
 
-    Most attributes are the options as ``retry`` describes them, durations in seconds. ``token``
-    combines the token that was given with the one of the policy.
+    Most attributes are the options as ``retry`` describes them, durations in seconds; ``OPTIONS``
+    has their defaults. ``token`` combines the given token with that of the policy.
 
     Attributes:
-        given: The options of a decorator as they were given, the policy among them.
-        judges_results: Whether ``until`` or ``retry_if`` is given.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
-        is_off: Whether retries are switched off: one attempt is all, and its error passes.
+        is_off: Whether retries are switched off: there is one attempt, and its error passes.
         needs_steps: Whether functions of the user are called between attempts.
-        can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
-        limits_time: Whether a limit of time counts from the start of the first attempt.
+        can_cut: Whether a token or a time limit may cut an attempt of a coroutine.
+        limits_time: Whether a time limit counts from the start of the first attempt.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: to call functions, to ask a breaker, or to compare the clock of a deadline.
         most_at_once: How many attempts ``may_try_again()`` allows; None: not known yet.
@@ -101,14 +93,11 @@ class Options:
         TypeError, ValueError: An option is unknown or invalid.
     """
 
-    # Defaults are attributes of the class, so that a call without options need not set them.
-    # OPTIONS has those of the options.
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
     backoff: BackOff = ExponentialBackOff()
-    given: Mapping[str, Any] = {}
     is_immutable: bool = False
     is_off: bool = False
     judges_results: bool = False
@@ -136,7 +125,9 @@ class Options:
         self._what = what
         for name in options:
             if name not in allowed:
-                raise self._unknown(name, allowed)
+                known = ["backoff", *(each for each in OPTIONS if each in allowed)]
+                error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
+                raise self._with_hint(error)
             option, value = OPTIONS[name], options[name]
             if value is not None or option.default is not None:
                 value = option.check(name, value)
@@ -151,19 +142,15 @@ class Options:
             if is_immutable(backoff):
                 self.is_immutable = True
             else:
-                self._check_policy(backoff)
+                try:
+                    require_policy("backoff", backoff)
+                except TypeError as error:
+                    raise self._with_hint(error) from None
+                self._check_copy_and_token("backoff", backoff)
         if self.on is not None:
             self._use_on(self.on)
         if "token" in options:
             self._obey(self.token)
-
-    def _check_policy(self, backoff: BackOff) -> None:
-        """Check a policy that has a state."""
-        try:
-            require_policy("backoff", backoff)
-        except TypeError as error:
-            raise TypeError(f"{error}{self._hint()}") from None
-        self._check_copy_and_token("backoff", backoff)
 
     def _use_on(self, on: Any) -> None:
         self._not_retried = ()
@@ -193,22 +180,13 @@ class Options:
         self.is_special = self.can_cut = True
         self.starts_early = self.starts_early or self.token.deadline is not None
 
-    def _unknown(self, name: str, allowed: Collection[str]) -> TypeError:
-        known = ["backoff", *(option for option in OPTIONS if option in allowed)]
-        error = unknown_option(self._what, name, known, ELSEWHERE.get(name, ()))
-        return TypeError(f"{error}{self._hint()}")
-
-    def keep_defaults(self) -> None:
-        """Copy the defaults to the instance, where each call finds them faster."""
-        self.__dict__ = {**_DEFAULTS, **self.__dict__}
-
-    def _hint(self) -> str:
-        if "call" not in self._what:
-            return ""
-        return "; functools.partial(...) gives arguments to the operation"
+    def _with_hint(self, error: TypeError) -> TypeError:
+        """Return an error about what may be meant as an argument of the operation."""
+        hint = "; functools.partial(...) gives arguments to the operation"
+        return TypeError(f"{error}{hint if 'call' in self._what else ''}")
 
     def under_settings(self) -> Options:
-        """Return these options with the settings of the process."""
+        """Return these options, changed by the settings of the process."""
         if not settings.overrides:
             return self
         values = settings.values
@@ -228,11 +206,11 @@ class Options:
 
     @property
     def awaits_budget(self) -> bool:
-        """Whether coroutines await the answer of the budget."""
+        """Whether coroutines await the budget."""
         return hasattr(self.budget, "try_acquire_async")
 
     def start_of_limits(self) -> float | None:
-        """Return the current time, if a limit of time counts from it; else None."""
+        """Return the current time, if a time limit counts from it; else None."""
         return resolve_clock(self.clock).monotonic() if self.limits_time else None
 
     def raise_if_attempts_are_cut(self) -> None:
@@ -252,50 +230,39 @@ class Options:
     def classify(  # noqa: PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False
     ) -> Demand:
-        """Return whether, and when, an error is retried, apart from all limits.
+        """Return whether, and when, the error of an attempt is retried if no limit forbids it.
 
         Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
         they name it or a deadline stopped the work.
 
         Args:
-            error: The error of an attempt.
-            was_cut: Whether ``attempt_timeout`` cut it: only a function, or a rule for the type,
-                then says that it is not retried.
+            error: The error.
+            was_cut: Whether ``attempt_timeout`` cut the attempt: its error is retried, unless a
+                function, or a rule for its type, says otherwise.
         """
         types = self._on_types
-        # The markers are errors of the package: most errors cost only this check.
+        # Markers are errors of the package: most errors cost only this check.
         if error.__cause__ is not None or isinstance(error, BackoffTickerError):
             if find_permanent(error) is not None:
                 return StopReason.PERMANENT
             if isinstance(error, RetryAfter):
                 return self._clamped(error.seconds)
-            if (
-                isinstance(error, CircuitOpen)
-                and self.breaker is not None
-                and error.breaker is self.breaker
-            ):
+            if isinstance(error, CircuitOpen) and error.breaker is self.breaker is not None:
                 return None
-            if (
-                isinstance(error, Cancelled)
-                and not isinstance(error, DeadlineExceeded)
-                and not self._covers_cancelled
-            ):
+            was_stopped = isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
+            if was_stopped and not self._covers_cancelled:
                 return StopReason.NOT_RETRIED
         if types is not None:
             if isinstance(error, types) and not issubclass(type(error), self._not_retried):
-                self._remember(error)
+                kind = type(error)
+                if type(kind) is type and not issubclass(kind, BackoffTickerError):
+                    self.retried = {*self.retried, kind}  # nothing but the class decides
                 return None
             return None if was_cut else StopReason.NOT_RETRIED
         if self._rules is None:
             return self.parse_answer(self.on(error))
         named = (self._rules[kind] for kind in type(error).__mro__ if kind in self._rules)
         return self.parse_answer(next(named, was_cut))
-
-    def _remember(self, error: Exception) -> None:
-        """Note that errors of this class are retried, if nothing but the class decides that."""
-        kind = type(error)
-        if type(kind) is type and not issubclass(kind, BackoffTickerError):
-            self.retried = {*self.retried, kind}
 
     def parse_answer(self, answer: Any) -> Demand:
         """Return what an answer of ``on`` means, as ``classify()`` does."""
@@ -309,20 +276,18 @@ class Options:
         return self._clamped(as_seconds("what on returns", answer, expected))
 
     def may_try_again(self, error: Exception, attempts: int) -> bool:
-        """Whether an attempt follows a failure at once, as it did for errors of this class before.
+        """Whether an attempt follows a failure at once, because nothing but its class decides.
 
-        Nothing but the class decides then: there is no wait, limit, hook or budget. The caller
-        looks at the token.
+        There is no wait, time limit, token, hook or budget then.
         """
         if error.__class__ not in self.retried and self._on_types is not None:
             self.classify(error)
-        if error.__class__ not in self.retried or error.__cause__ is not None:
-            return False
-        if active_no_wait or settings.in_use:
+        is_known = error.__class__ in self.retried and error.__cause__ is None
+        if not is_known or active_no_wait or settings.in_use:
             return False
         if self.most_at_once is None:
             is_plain = self.budget is None and not (
-                self.limits_time or self.timer is not None or self.starts_early or self.is_off
+                self.limits_time or self.is_special or self.starts_early or self.is_off
             )
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
@@ -348,8 +313,6 @@ class Options:
 
 for _name, _option in OPTIONS.items():
     setattr(Options, _name, _option.default)
-
-_DEFAULTS = {name: getattr(Options, name) for name in (*Options.__annotations__, *OPTIONS)}
 
 _OFF = Options("", None, {})
 _OFF.is_off = True

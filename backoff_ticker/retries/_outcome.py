@@ -1,4 +1,4 @@
-"""How far one run of a retry has come: for hooks, and for the ``outcome`` of a loop."""
+"""The state of a run of a retry, for hooks and for the ``outcome`` of a loop; why it ended."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ class Outcome(_OutcomeFields):
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """The positional arguments of the decorated function, a method's ``self`` included.
+        """The positional arguments of the decorated function, ``self`` of a method included.
 
-        Empty in ``retry_call()`` and in loops. Arguments may be secret, so they are not part of the
+        Empty in ``retry_call()`` and in loops. As arguments may be secret, they are not part of the
         tuple, its ``repr`` or its pickle.
         """
         return self.__dict__.get("args", ())  # type: ignore[no-any-return]

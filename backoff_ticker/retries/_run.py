@@ -66,7 +66,7 @@ TOKEN: Final = "of the attempts"  # noqa: S105 - a key
 LATE_TOKEN: Final = "made after the end"  # noqa: S105
 
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
-CUT: Final = NoResult("cut by the token or a limit of time")
+CUT: Final = NoResult("cut by the token or a time limit")
 
 
 class Run:
@@ -80,37 +80,6 @@ class Run:
         kwargs: Its keyword arguments.
         attempts: The number of attempts that were already made; 0: the run begins now.
         began: When the first attempt began, if attempts were made and that was measured.
-
-    Attributes:
-        token: Cancels the run: the given one, combined with that of the policy.
-        deadline: When ``timeout`` is reached, in the clock's monotonic seconds; None: never.
-        latest_start: When the last attempt may begin, by ``max_elapsed_time``; None: at any time.
-        max_attempts: How many attempts there may be; None: any number.
-        skipping: The clock that skips waits, inside ``no_wait()``; else None.
-        always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
-        awaits: Whether a coroutine drives it, which can await what predicates return.
-        policy: The policy of ``on`` that has ended the run; None: that of the retry.
-        waited: Seconds spent between attempts.
-        delay: The wait that follows the last failure, in seconds.
-        error: The exception of the last attempt that failed.
-        result: The value of the last attempt that returned.
-        refusal: What a loop finds before its next attempt that must not be made.
-        needs_await: Whether the next attempt of a loop has an asynchronous manager around it.
-        is_tracked: Whether its attempts are shown to ``current_attempt()``.
-        current: The ``CurrentAttempt`` that is shown, if any.
-        outer: What was shown before.
-        cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
-        cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
-        cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
-        ticket: What the circuit breaker gave the attempt that is under way.
-        failing_component: The name of the component in use, in case it raises.
-        failure: The exception of a component other than the operation.
-        failed_component: The name of that component.
-        is_waiting: Whether the wait of ``delay`` is under way, or would be the next step.
-        is_paid: Whether the budget was charged for an attempt that has not been made yet.
-        now: When ``limit_reached()`` has last read the clock.
-        ended: When it ended, if it is known when it began.
-        reason: Why it ended; None before.
     """
 
     __slots__ = (
@@ -121,28 +90,39 @@ class Run:
         *("options", "reason", "result", "ticket", "token", "waited"),
     )
 
-    delay: float
-    ended: float
-    failing_component: str
-    always_waits: bool
-    is_paid: bool
-    is_waiting: bool
-    now: float
-    waited: float
+    token: CancellationToken | None  # cancels it: the given one with that of the policy
+    deadline: float | None  # when `timeout` is reached, in the clock's monotonic seconds
+    latest_start: float | None  # when the last attempt may begin, by `max_elapsed_time`
+    always_waits: bool  # waits are skipped, or timed: a delay of 0 is one as well
+    awaits: bool  # a coroutine drives it, which can await what predicates return
+    is_tracked: bool  # its attempts are shown to current_attempt()
+    error: Any  # of the last attempt that failed
+    result: Any  # of the last attempt that returned
+    ticket: Any  # what the circuit breaker gave the attempt that is under way
+    is_paid: bool  # the budget was charged for an attempt that was not made yet
+    delay: float  # the wait that follows the last failure, in seconds
+    waited: float  # seconds spent between attempts
+    is_waiting: bool  # the wait of `delay` is under way, or would be the next step
+    now: float  # when limit_reached() has last read the clock
+    failing_component: str  # the name of the component in use, in case it raises
+    reason: StopReason | None  # why it ended
+    ended: float  # when, if it is known when it began
     _monotonic: Callable[[], float]
+    _poll: Poll | None
 
     # What most runs never change is kept in the class, so that a run begins quickly.
-    skipping: SkippingClock | None = None
-    refusal: Exception | None = None
-    needs_await: bool = False
-    current: Any = None
-    outer: Any = None
-    cut_at: float | None = None
-    cut: BaseException | None = None
-    cut_for: StopReason | None = None
-    failure: Exception | None = None
+    skipping: SkippingClock | None = None  # skips the waits, inside no_wait()
+    needs_await: bool = False  # the next attempt of a loop has an asynchronous manager around it
+    refusal: Exception | None = None  # why a loop must not make its next attempt
+    cut: BaseException | None = None  # the CancelledError that cut the last attempt: shows where
+    cut_for: StopReason | None = None  # why the run then ends; None: it was `attempt_timeout`
+    cut_at: float | None = None  # when `attempt_timeout` cuts the attempt that runs
+    current: Any = None  # the CurrentAttempt that is shown
+    outer: Any = None  # what was shown before
+    policy: BackOff | None = None  # that of `on` that has ended the run; None: that of the retry
+    failure: Exception | None = None  # of a component other than the operation
     failed_component: str = ""
-    policy: BackOff | None = None
+    final: BaseException | None = None  # the error to raise at the end
     _chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
@@ -165,23 +145,17 @@ class Run:
         self.max_attempts: int | None = options.max_attempts
         self.delay = self.waited = self.now = 0.0
         self.failing_component = ""
-        self.token: CancellationToken | None = None
-        self.deadline: float | None = None
-        self.latest_start: float | None = None
-        self.reason: StopReason | None = None
-        self._clock: Clock | None = options.clock
-        self._poll: Poll | None = None
-        self.error: Any = None
-        self.result: Any = None
-        self.ticket: Any = None
+        self.error = self.result = self.ticket = self.reason = self._poll = None
+        self.token = self.deadline = self.latest_start = None
         self.always_waits = self.awaits = self.is_paid = self.is_waiting = False
-        self.is_tracked: bool = settings.tracks_attempts and not options.is_off
+        self.is_tracked = settings.tracks_attempts and not options.is_off
+        self._clock: Clock | None = options.clock
         if options.is_special or active_no_wait:
             self._use_special_options()
         if began is not None or not attempts:
-            self._monotonic = monotonic = (self._clock or self.clock).monotonic
+            self._monotonic = (self._clock or self.clock).monotonic
             if began is None:
-                self.began = began = monotonic()
+                self.began = began = self._monotonic()
             if options.limits_time:
                 self._set_limits(began)
 

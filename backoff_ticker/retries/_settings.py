@@ -1,71 +1,72 @@
 """What holds for all retries of the process: whether they are active, default hooks and token.
 
-The state is one object, ``settings``. A call of a decorated function reads one attribute of it,
-``in_use``, and looks no further unless that is true.
+A call of a decorated function reads one attribute, ``settings.in_use``, and looks no further unless
+that is true.
 """
 
 from __future__ import annotations
 
 from .._validation import as_flag, as_hooks, safe_repr
 from ..cancellation import require_token
-from ..waiting import FREE, acquire, claim_of
+from ..waiting import FREE, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any
+    from typing import Any, Final
 
     from ..cancellation import CancellationToken
     from ._outcome import Outcome
 
     Hook = Callable[[Outcome], object]
     Hooks = tuple[Hook, ...]
+    Changes = tuple["_Change", ...]
 
-HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
-"""The options that are hooks, in the order in which a run calls them."""
+_AT_START: Final[Mapping[str, Any]] = {
+    "active": True,
+    "hooks": {},
+    "token": None,
+    "tracks_attempts": False,
+}
 
 
 class Settings:
     """The settings of the process.
 
     Attributes:
-        in_use: Whether any of them differs from what it is at the start of the process.
+        in_use: Whether any of them differs from its value at the start of the process.
         overrides: Whether one that differs changes the options of runs.
         tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
-        values: All of them by name, and the ``blocks`` that are open, in their order: each with the
-            setting that it has changed, and the value to restore. Each change replaces the dict.
+        values: All of them by name. Each change replaces the dict.
     """
 
-    __slots__ = ("_claim", "in_use", "overrides", "tracks_attempts", "values")
+    __slots__ = ("_changes", "_claim", "in_use", "overrides", "tracks_attempts", "values")
 
     def __init__(self) -> None:
         self._claim = claim_of(self)
+        self._changes: Changes = ()  # those in effect; of two with one name, the later one counts
         self.in_use: bool = False
         self.overrides: bool = False
         self.tracks_attempts: bool = False
-        self.values: Mapping[str, Any] = {
-            "active": True,
-            "hooks": {},
-            "token": None,
-            "tracks_attempts": False,
-            "blocks": {},
-        }
+        self.values: Mapping[str, Any] = _AT_START
 
-    def update(self, changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        """Replace the values by what ``changed`` makes of them, asked again if others changed."""
+    def update(self, changed: Callable[[Changes], Changes]) -> None:
+        """Replace the changes by what ``changed`` returns; call it again if others were faster."""
         is_done = False
         while not is_done:
-            seen = self.values
-            values = changed(seen)
+            seen = self._changes
+            changes = changed(seen)
+            values = {**_AT_START, **{each.name: each.value for each in changes}}
             tracks: bool = values["tracks_attempts"]
             has_defaults = bool(values["hooks"]) or values["token"] is not None
             overrides = not values["active"] or has_defaults
             claim = self._claim
             acquire(claim)
             try:
-                is_done = self.values is seen
+                is_done = self._changes is seen
                 if is_done:
+                    self._changes = changes
                     self.values = values
                     self.in_use = overrides or tracks
                     self.overrides = overrides
@@ -75,67 +76,83 @@ class Settings:
 
     def change(self, name: str, value: object) -> None:
         """Change the setting ``name``."""
-        self.update(lambda seen: {**seen, name: value})
-
-    def track_attempts(self) -> None:
-        """Let runs show their attempts from now on."""
-        self.change("tracks_attempts", True)  # noqa: FBT003 - a setting and its value
+        _Block(name, value)
 
 
 settings: Settings = Settings()
 
 
 class _Change:
-    """A change of a setting that was made; used as a block, it restores the previous value.
+    """A change of a setting."""
 
-    Blocks may overlap, for example in coroutines. If a block ends inside a later one, the later one
-    restores the value from before both. A change counts as a block from the start, as another one
-    may be made or end before it is entered; if it is dropped instead, it is none.
+    __slots__ = ("is_plain", "name", "value")
+
+    def __init__(self, name: str, value: object) -> None:
+        self.is_plain: bool = False  # it is not, and never will be, the change of a block
+        self.name: str = name
+        self.value: object = value
+
+    def added(self, seen: Changes) -> Changes:
+        return (*(each for each in seen if each is not self), self)
+
+    def removed(self, seen: Changes) -> Changes:
+        """Return the changes without this one, and without plain ones that were made inside it."""
+        if self not in seen:
+            return seen
+        place = seen.index(self)
+        kept, is_inside = [*seen[:place]], True
+        for each in seen[place + 1 :]:
+            is_inside = is_inside and (each.is_plain or each.name != self.name)
+            if not is_inside or each.name != self.name:
+                kept.append(each)
+        return tuple(kept)
+
+    def settled(self, seen: Changes) -> Changes:
+        """Return the changes without plain ones that another plain one has replaced for good."""
+        kept: list[_Change] = []
+        for each in seen:
+            last = next((old for old in reversed(kept) if old.name == each.name), None)
+            if last is not None and last.is_plain and each.is_plain:
+                kept.remove(last)
+            kept.append(each)
+        return tuple(kept)
+
+
+class _Block:
+    """A change that was made at once. Used as a block, it is undone at the end of the block.
+
+    Blocks may overlap, for example in coroutines. A change that is not used as a block lasts until
+    the next one, or until a block around it ends. Another change may come before the block is
+    entered; one that is dropped instead is none.
     """
 
-    __slots__ = ("_call", "_is_entered", "_key")
+    __slots__ = ("_call", "_change")
 
-    def __init__(self, call: str, name: str, value: object) -> None:
+    def __init__(self, name: str, value: object, call: str = "") -> None:
         self._call = call
-        self._is_entered = False
-        self._key = key = object()
-
-        def changed(seen: Mapping[str, Any]) -> Mapping[str, Any]:
-            return {**seen, name: value, "blocks": {**seen["blocks"], key: (name, seen[name])}}
-
-        settings.update(changed)
+        self._change = change = _Change(name, value)
+        settings.update(change.added)
 
     def __repr__(self) -> str:
         return self._call
 
     def __enter__(self) -> None:
-        self._is_entered = True
+        change = self._change
+        change.is_plain = False
+        try:
+            settings.update(change.added)  # again: another change may have been made in between
+        except BaseException:  # an interrupt
+            settings.update(change.removed)
+            raise
 
     def __exit__(self, *_: object) -> None:
-        settings.update(self._restored)
+        complete(settings.update, self._change.removed)
 
     def __del__(self) -> None:
-        if not self._is_entered:
-            settings.update(self._forgotten)
-
-    def _forgotten(self, seen: Mapping[str, Any]) -> Mapping[str, Any]:
-        blocks = dict(seen["blocks"])
-        blocks.pop(self._key, None)
-        return {**seen, "blocks": blocks}
-
-    def _restored(self, seen: Mapping[str, Any]) -> Mapping[str, Any]:
-        blocks = dict(seen["blocks"])
-        if self._key not in blocks:
-            return seen
-        later = [*blocks][[*blocks].index(self._key) + 1 :]
-        name, before = blocks.pop(self._key)
-        after = {**seen, "blocks": blocks}
-        inner = next((each for each in later if blocks[each][0] == name), None)
-        if inner is None:
-            after[name] = before
-        else:
-            blocks[inner] = name, before
-        return after
+        change = getattr(self, "_change", None)
+        if change is not None:  # else an interrupt came before
+            change.is_plain = True
+            settings.update(change.settled)
 
 
 def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which
@@ -161,13 +178,10 @@ def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - 
 
     Thread safety: any thread; it is one setting for the process.
 
-    Args:
-        active: Whether failures are retried.
-
     Raises:
         TypeError: ``active`` is not a bool.
     """
-    return _Change(f"set_active({active!r})", "active", as_flag("active", active))
+    return _Block("active", as_flag("active", active), f"set_active({active!r})")
 
 
 def is_active() -> bool:
@@ -192,9 +206,10 @@ def set_default_hooks(
 ) -> AbstractContextManager[None]:
     """Set hooks that every retry of this process calls after its own hooks.
 
-    They replace all that were set before, so ``set_default_hooks()`` removes them. Hedged calls
-    have no hooks. A default hook must not call a function that is retried: that retry would call
-    the hook again, without end.
+    ``retry`` describes them. They replace all that were set before, so ``set_default_hooks()``
+    removes them. Hedged calls have no hooks. They serve functions and coroutines alike, so a
+    coroutine function is a hook only where all retries are in coroutines. A default hook must not
+    call a function that is retried: that retry would call the hook again, without end.
 
     As a block it restores the previous hooks, and like ``set_active`` it affects later runs only.
 
@@ -211,9 +226,7 @@ def set_default_hooks(
     or task of the retry.
 
     Args:
-        on_attempt: A function that takes an ``Outcome``, or a list or tuple of them, called as
-            ``retry`` describes. It serves functions and coroutines alike, so it must not be a
-            coroutine function unless all retries are in coroutines.
+        on_attempt: A function that takes an ``Outcome``, or a list or tuple of them.
         on_retry: The same, before each wait.
         on_success: The same, when a result was accepted.
         on_give_up: The same, when a run ends without an accepted result.
@@ -221,19 +234,25 @@ def set_default_hooks(
     Raises:
         TypeError: A hook is neither a callable nor a list or tuple of callables.
     """
-    values = (on_attempt, on_retry, on_success, on_give_up)
-    given = {name: hook for name, hook in zip(HOOKS, values, strict=True) if hook is not None}
-    shown = ", ".join(f"{name}={safe_repr(hook)}" for name, hook in given.items())
+    options = {
+        "on_attempt": on_attempt,
+        "on_retry": on_retry,
+        "on_success": on_success,
+        "on_give_up": on_give_up,
+    }
+    given = {name: hook for name, hook in options.items() if hook is not None}
     hooks = {name: as_hooks(name, hook) for name, hook in given.items()}
+    shown = ", ".join(f"{name}={safe_repr(hook)}" for name, hook in given.items())
     kept = {name: hook for name, hook in hooks.items() if hook is not None}
-    return _Change(f"set_default_hooks({shown})", "hooks", kept)
+    return _Block("hooks", kept, f"set_default_hooks({shown})")
 
 
 def set_default_token(token: CancellationToken | None) -> AbstractContextManager[None]:
-    """Set a token that stops every retry and every hedged call of this process.
+    """Set a token that stops every retry and every hedged call of this process; None removes it.
 
     Set it once, for example to the token of ``cancel_on_signals()``, and all retries stop when the
-    process shuts down. A retry that has its own token stops when either is cancelled.
+    process shuts down. A retry that has its own token stops when either is cancelled. If the token
+    has a deadline, all retries must use its clock.
 
     As a block it restores the previous token, and like ``set_active`` it affects later runs only.
 
@@ -252,12 +271,9 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
 
     Thread safety: any thread; it is one setting for the process.
 
-    Args:
-        token: The token. None removes it. If it has a deadline, all retries must use its clock.
-
     Raises:
         TypeError: ``token`` is neither a token nor None.
     """
     if token is not None:
         require_token("token", token)
-    return _Change(f"set_default_token({safe_repr(token)})", "token", token)
+    return _Block("token", token, f"set_default_token({safe_repr(token)})")

@@ -1,9 +1,8 @@
-"""How functions that take ``**options`` show each option by name, type and default.
+"""What ``inspect``, ``help()`` and type checkers see of functions that take ``**options``.
 
-At run time they take a dict: twenty defaults, filled in at each call, would make ``retry_call`` a
-third slower before any of them is looked at. Type checkers know the options by the ``TypedDict`` of
-``**options``. ``inspect.signature`` and ``help()`` show the last overload, which is also run, with
-the options of its ``TypedDict`` in place of ``**options``.
+The functions take a dict: twenty keyword parameters with defaults would make ``retry_call`` a third
+slower. Type checkers know the options by the ``TypedDict`` of ``**options``. ``inspect`` and
+``help()`` show the last overload, with the options of that ``TypedDict`` one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., object])
     AsyncF = TypeVar("AsyncF", bound=Callable[..., Coroutine[Any, Any, Any] | AsyncIterator[Any]])
 
-    # Whether options can be used anywhere, or, as `attempt_timeout`, in coroutines only.
+    # Whether the options fit any function, or, as `attempt_timeout`, coroutine functions only.
     SyncOptions = Literal["sync options"]
     AsyncOptions = Literal["async options"]
     Options_co = TypeVar("Options_co", bound=str, covariant=True, default=Any)
@@ -62,8 +61,8 @@ if TYPE_CHECKING:
         def __call__(self, function: Any, /) -> Any:
             """Return ``function``, retried."""
 
-    # The results of wrong uses that no argument type can refuse. They can be neither called nor
-    # awaited, and their names say what to do instead.
+    # The results of wrong uses that no type of an argument can refuse. They can be neither called
+    # nor awaited, and their names say what to do instead.
 
     class DecoratesNoClasses:
         """Of ``retry(OSError)``, which needs ``retry(on=OSError)``, and of other classes."""
@@ -75,7 +74,7 @@ if TYPE_CHECKING:
         """Of ``hedge_call`` with a coroutine function."""
 
     class Untyped:
-        """Nothing is of this type. An argument that fits it is untyped, and is accepted."""
+        """Nothing has this type. An argument that fits it is untyped, and is accepted."""
 
 else:
 
@@ -84,13 +83,13 @@ else:
 
 
 class shows:  # noqa: N801 - a decorator
-    """A decorator of functions that are to be seen as another one.
+    """A decorator that gives a function the signature of its last overload.
 
-    Its signature is made when somebody asks for it, because that takes ``inspect`` and ``typing``.
+    The signature is made when somebody asks for it, because that takes ``inspect`` and ``typing``.
 
     Args:
-        overload: The other one. Its ``**options`` are shown one by one, with types and defaults.
-        **defaults: Those that differ from what ``OPTIONS`` says.
+        overload: The last overload. Its ``**options`` are shown one by one.
+        **defaults: Defaults that differ from those of ``OPTIONS``, or of options beside these.
     """
 
     def __init__(self, overload: Callable[..., Any], **defaults: object) -> None:
@@ -112,10 +111,10 @@ class shows:  # noqa: N801 - a decorator
         if last.name != "options":
             return shown
         types = getattr(_option_types, last.annotation[len("Unpack[") : -1]).__annotations__
-        defaults = {name: option.default for name, option in OPTIONS.items()} | self._defaults
-        for name, kind in types.items():
-            shape: Any = {"default": defaults[name], "annotation": kind.__forward_arg__}
-            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, **shape))
-        order = list(OPTIONS)
-        parameters.sort(key=lambda one: order.index(one.name) if one.name in OPTIONS else -1)
+        for name, option in OPTIONS.items():
+            if name in types or name in self._defaults:
+                default = self._defaults.get(name, option.default)
+                kind = types[name].__forward_arg__ if name in types else "object"
+                shape: Any = {"default": default, "annotation": kind}
+                parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, **shape))
         return shown.replace(parameters=parameters)

@@ -29,34 +29,31 @@ def retried(  # noqa: C901 - of the function inside
         name: Its name; None: to be found out if it fails.
         options: The options.
     """
-    starts_early, budget, token = options.starts_early, options.budget, options.token
-    measures_time = starts_early or options.limits_time
+    starts_early, budget = options.starts_early, options.budget
+    is_watched = starts_early or options.limits_time
 
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call, as it is fast
-        began = first = error = None
+        began = first = None
+        error: Any
         attempts = 1
+        if is_watched or settings.in_use:
+            if starts_early or settings.overrides:
+                return drive(Run(options.under_settings(), name, function, args, kwargs))
+            began = options.start_of_limits()
+            if settings.tracks_attempts:
+                first = [shown_here(), options, name, function, args, kwargs, 1, began]
         try:
-            if measures_time or settings.in_use:
-                if starts_early or settings.overrides:
-                    return drive(Run(options.under_settings(), name, function, args, kwargs))
-                began = options.start_of_limits()
-                if settings.tracks_attempts:
-                    first = [shown_here(), options, name, function, args, kwargs, 1, began]
-                    show(first)
+            if first is not None:
+                show(first)
             while True:
-                if error is not None:
-                    if first is not None or not options.may_try_again(error, attempts):
-                        break
-                    if token is not None and token.cancelled:
-                        break
-                    # No call between the check of the token and that of the function.
-                    attempts += 1
-                    error = None  # its traceback refers to this frame
                 try:
                     result = function(*args, **kwargs)
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
+                    if first is None and options.may_try_again(failure, attempts):
+                        attempts += 1
+                        continue
                     error = failure
-                    continue
+                    break
                 if result.__class__ is CoroutineType:
                     raise_coroutine_returned(name or name_of(function), result)
                 if budget is not None:
@@ -65,9 +62,10 @@ def retried(  # noqa: C901 - of the function inside
             try:
                 if first is not None:
                     return drive(run_of(first), error)
-                return drive(Run(options, name, function, args, kwargs, attempts, began), error)
+                run = Run(options, name, function, args, kwargs, attempts, began)
+                return drive(run, error)
             finally:
-                del error
+                error = None  # its traceback refers to this frame
         finally:
             if first is not None:
                 try:
@@ -83,21 +81,20 @@ def retried_async(  # noqa: C901 - as above
     function: Operation, name: str | None, options: Options
 ) -> Operation:
     """Return a coroutine function that awaits a function as the options say."""
-    starts_early = options.starts_early or options.can_cut
-    limits_time, budget = options.limits_time, options.budget
+    starts_early, budget = options.starts_early or options.can_cut, options.budget
+    is_watched = starts_early or options.limits_time
 
     async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - as above
         began = first = None
-        if starts_early or settings.in_use:
+        error: Any
+        attempts = 1
+        if is_watched or settings.in_use:
             if starts_early or settings.overrides:
                 run = Run(options.under_settings(), name, function, args, kwargs)
                 return await drive_async(run)
             began = options.start_of_limits()
-            first = [shown_here(), options, name, function, args, kwargs, 1, began]
-        elif limits_time:
-            began = options.start_of_limits()
-        attempts = 1
-        error: Any
+            if settings.tracks_attempts:
+                first = [shown_here(), options, name, function, args, kwargs, 1, began]
         try:
             if first is not None:
                 show(first)
@@ -118,10 +115,14 @@ def retried_async(  # noqa: C901 - as above
                 if budget is not None:
                     budget.success()
                 return result
-            run = Run(options, name, function, args, kwargs, attempts, began)
-            return await drive_async(run if first is None else run_of(first), error)
+            try:
+                if first is not None:
+                    return await drive_async(run_of(first), error)
+                run = Run(options, name, function, args, kwargs, attempts, began)
+                return await drive_async(run, error)
+            finally:
+                error = None
         finally:
-            error = None  # its traceback refers to this frame
             if first is not None:
                 try:
                     leave_first(first)

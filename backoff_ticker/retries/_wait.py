@@ -9,7 +9,6 @@ from functools import partial
 from .. import _process
 from .._sentinels import CLOSED
 from .._validation import LARGEST
-from ..channels import block_on, select_async
 from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
@@ -65,6 +64,8 @@ def wait(run: Run) -> StopReason | None:
         if run.skipping is not None:
             _skip(run, run.skipping)
         elif run.options.timer is not None:
+            from ..channels import block_on  # few retries need it
+
             warn_if_loop_runs(f"a retry of {run.name}", _IN_COROUTINES)
             with _TimerWait(run, run.options.timer) as timed:
                 seconds = NO_DEADLINE if timed.timeout is None else timed.timeout
@@ -97,6 +98,8 @@ async def wait_async(run: Run) -> StopReason | None:
             _skip(run, run.skipping)
             await checkpoint()
         elif run.options.timer is not None:
+            from ..channels import select_async
+
             with _TimerWait(run, run.options.timer) as timed:
                 timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
         elif run.delay:

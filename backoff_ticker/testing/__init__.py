@@ -2,7 +2,7 @@
 
 ``no_wait()`` skips the waits of retries; that is enough for most tests of a function that is
 retried. On a ``VirtualClock`` time moves only as the test says, or as soon as everything waits, so
-tickers, deadlines and time-outs of hours are tested in milliseconds. pytest has both as the
+tickers, deadlines and timeouts of hours are tested in milliseconds. pytest has both as the
 fixtures ``no_wait``, ``virtual_clock`` and ``auto_clock``.
 
 Example:
@@ -17,11 +17,12 @@ Inside, for contributors:
 
 - ``_virtual_clock``: ``VirtualClock``, the clock that users see. It has a kernel.
 - ``_kernel``: the one rule by which time moves; the states of a participant; the invariants.
-- ``_command_queue``: how the kernel's state changes although no thread waits for a lock.
+- ``_commands``: the thread of a clock, which alone changes its state.
+- ``_participants``, ``_timers``: who is counted, who runs, how waits begin and end; what is due.
 - ``_thread_side``: how a thread begins to be counted, waits, and ends.
-- ``_driving``: steps and auto-advance.
-- ``participants/``: participants, whose turn it is, timers, parking.
-- ``liveness/``: what real time alone can show: stalls, time-outs; and the reports.
+- ``_driving``: steps, auto-advance, and the patches of the standard library.
+- ``_real_time``, ``_main_thread_interrupt``: what real time alone can show; the main thread.
+- ``_reports``: the texts of failures.
 - ``_other_clocks``: objects on the system clock that participants use.
 - ``standard_library/``: threads, futures, pools and event loops as participants.
 - ``_tasks``, ``_traps``, ``_no_wait``, ``_errors``: ``Task``, ``Trap``, ``no_wait()``, the errors.

@@ -7,23 +7,31 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .._process import after_fork
+from ..clock import current_clocks
 from ._errors import ClockUsageError, UntrackedLoopError
-from ._kernel import Step, as_current
+from ._kernel import Step, as_current, kernels
+from ._other_clocks import SYSTEM_CLOCK_PATCHES
 from ._thread_side import counted, run_after_interrupt, wait_for_turn
-from .standard_library._install import install, uninstall
-from .standard_library._loops import HOW_TO_DRIVE, loop_kernel
-from .standard_library._time_module import time_patched
+from .standard_library._conditions import CONDITION_PATCHES
+from .standard_library._loops import HOW_TO_DRIVE, LOOP_PATCHES, foreign_loop_patches, loop_kernel
+from .standard_library._patches import Patches
+from .standard_library._pools import POOL_PATCHES
+from .standard_library._processes import PROCESS_PATCHES
+from .standard_library._threads import THREAD_PATCHES
+from .standard_library._time_module import time_patched, time_patches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._kernel import Kernel
+    from .standard_library._patches import Patch
 
 
 def check_no_loop_runs_here(what: str, instead: str) -> None:
     """Raise a ``ClockUsageError`` if an event loop runs in this thread."""
     if asyncio._get_running_loop() is not None:
-        raise ClockUsageError(f"{what} would block this event loop for ever; use {instead}")
+        raise ClockUsageError(f"{what} would block this event loop forever; use {instead}")
 
 
 # Steps
@@ -56,15 +64,13 @@ def wait_for_step(kernel: Kernel, what: str, target: int | None) -> int:
             done.release()
 
     step = Step(what, target, finish, participant)
-    kernel.watchdog.start()
-    kernel.commands.unlock()
+    kernel.commands.start()
     try:
         kernel.post(kernel.begin_step, step)
         done.acquire()
         if participant is not None:
             wait_for_turn(kernel, participant)
     except BaseException:
-        kernel.commands.unlock()
         kernel.post(kernel.withdraw_step, step)
         if participant is not None:
             run_after_interrupt(kernel, participant)
@@ -94,7 +100,33 @@ async def wait_for_step_async(kernel: Kernel, what: str, target: int) -> int:
     return step.outcome()
 
 
-# Auto-advance
+# Inside the block of a clock
+
+_patches = Patches()
+
+
+def _all_patches() -> list[Patch]:
+    return [
+        *THREAD_PATCHES,
+        *CONDITION_PATCHES,
+        *POOL_PATCHES,
+        *LOOP_PATCHES,
+        *PROCESS_PATCHES,
+        *SYSTEM_CLOCK_PATCHES,
+        *foreign_loop_patches(_patches.apply),
+    ]
+
+
+def _forget_clocks() -> None:
+    """In a forked child: belong to no clock, because the parent's participants do not exist."""
+    for patches in (time_patches, _patches):
+        patches.forget_users()
+    current_clocks.clear()
+    for kernel in kernels:
+        kernel.forget_participants()
+
+
+after_fork(_forget_clocks)
 
 
 @contextmanager
@@ -103,12 +135,8 @@ def installed(kernel: Kernel) -> Iterator[None]:
     if kernel.entered:
         yield
         return
-    install()
-    try:
-        with as_current(kernel.clock), time_patched(kernel):
-            yield
-    finally:
-        uninstall()
+    with _patches.installed(_all_patches), as_current(kernel.clock), time_patched(kernel):
+        yield
 
 
 @contextmanager

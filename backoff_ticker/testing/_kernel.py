@@ -23,37 +23,31 @@ The states of a participant:
 
 Invariants:
 
-1. State changes only in commands, which the command queue runs one at a time, and in what follows
-   from them (``_dispatch``). A participant's own thread does nothing but post a command and then
-   block on the lock ``turn``, which ``_dispatch`` releases as its state becomes RUNNING.
+1. State changes only in the kernel's own thread (``_commands``). A participant's thread posts a
+   command and blocks on the lock ``turn``, which is released as its state becomes RUNNING.
 2. The command that ends a wait also queues the participant. So no thread is ever about to run
    without being counted, and "none can run" is exact: no real time is needed to find out.
-3. Time moves only while no member is QUEUED or RUNNING, no command is queued, time is not frozen,
-   no tracked function is still expected, and no callback runs. The current time is exactly the time
-   of the timer that fires.
-4. Callbacks run one after the other and without the lock, so they may call the clock.
-5. An interrupt in the middle of a command or of ``_dispatch`` loses nothing. Each change is noted
-   by one store (a state, a queue, a timer that is still pending) before anything else goes, and
-   whoever runs commands next completes it: ``_repair``, the command again, ``_dispatch`` again. A
-   command runs twice only before ``_dispatch``, while whoever it makes wait cannot have gone on.
-6. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
+3. Time moves only while no member is QUEUED or RUNNING, no command is queued, nothing holds time,
+   and no callback runs. The current time is exactly the time of the timer that fires.
+4. Callbacks run one after the other, in another thread: they run code of the user.
+5. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
    and while an interrupt is being handled.
 
-Members are the participants that time waits for. A thread that drives the clock manually is none, a
-helper thread of another package is none while it waits for work, and a thread that the clock does
-not track (``strict=False``) waits as a guest.
+Members are the participants that time waits for. A thread that drives the clock by hand is none,
+and a thread that the clock does not track (``strict=False``) waits as a guest.
 """
 
 from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakSet
 
 from ..clock import current_clocks
-from ._command_queue import CommandQueue
+from ._commands import Commands
 from ._errors import (
     ClockUsageError,
     ParticipantAborted,
@@ -61,10 +55,17 @@ from ._errors import (
     UntrackedThreadError,
     VirtualDeadlockError,
 )
-from .liveness._external_waits import loops_with_news, wait_for_return, works_inside_idle
-from .liveness._main_thread_interrupt import MainThreadInterrupt
-from .liveness._reports import (
-    Snapshot,
+from ._main_thread_interrupt import MainThreadInterrupt
+from ._participants import Participant, Participants, State
+from ._real_time import (
+    Activity,
+    SettleTimer,
+    StallDetector,
+    others_are_active,
+    wait_for_return,
+    works_inside_idle,
+)
+from ._reports import (
     called_object,
     deadlock,
     driver_waits,
@@ -72,19 +73,12 @@ from .liveness._reports import (
     stuck,
     until_reached,
 )
-from .liveness._settle_timeout import SettleTimer
-from .liveness._stall_detector import Activity, StallDetector, others_are_active
-from .liveness._watchdog import Watchdog
-from .participants._parking import Parking
-from .participants._participant import Participant, State
-from .participants._run_queue import RunQueue
-from .participants._timers import in_seconds
+from ._timers import VirtualTimer, in_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..clock import Clock
-    from .participants._timers import VirtualTimer
 
 _MAX_STALLS = 8
 """How many deadlock errors in a row, at one time, the driver gets before it is aborted."""
@@ -110,6 +104,18 @@ class DrivenLoop(Protocol):
         ...
 
 
+class _Hold(NamedTuple):
+    """Something that holds time.
+
+    Attributes:
+        text: What it is, in reports.
+        real: Whether it is something real, which may take a minute.
+    """
+
+    text: str
+    real: bool
+
+
 class Step:
     """A wait of a driver until time has reached a target and all participants wait again.
 
@@ -120,10 +126,7 @@ class Step:
         participant: The driver, if it is a member; it does not count meanwhile.
         fired: How many timers have fired.
         error: The error that ended it.
-        over: Whether it has ended.
     """
-
-    __slots__ = ("error", "finish", "fired", "over", "participant", "target", "what")
 
     def __init__(
         self,
@@ -138,7 +141,6 @@ class Step:
         self.participant: Participant | None = participant
         self.fired: int = 0
         self.error: BaseException | None = None
-        self.over: bool = False
 
     def outcome(self) -> int:
         """Return how many timers fired, or raise the error."""
@@ -152,24 +154,16 @@ class Kernel:
 
     Attributes:
         clock: The clock; the current one in participants and callbacks.
-        strict: Whether only participants, and the driver, may wait.
         driver: The thread that entered the clock.
         by_ident: The participants that run, by the identifier of their thread.
         epoch: How far wall time is ahead, in seconds, if the module ``time`` tells the clock's;
             None: it tells real time.
         until: How far auto-advance goes, in nanoseconds.
         entered: Whether the clock's ``with`` block runs.
-        closed: Whether the clock is closed.
         loops: The event loops that run on the clock's time.
         unretrieved: For each task whose function raised: returns the error if no caller got it.
-        run_queue: Which participants are counted, and which run.
-        parking: The time, the timers, and what waits for them.
+        participants: Who is counted and who runs; the time and the timers.
         commands: Runs everything here that changes state.
-        post: Runs a command; see ``CommandQueue.post``.
-        query: Calls a function while nothing changes, and returns its result.
-        interrupt: Reaches the main thread in a wait that is not on the clock.
-        settle_timer: Says when time has stood still for too long.
-        watchdog: Makes the kernel ``look`` at real time, once there are participants.
     """
 
     def __init__(
@@ -191,20 +185,17 @@ class Kernel:
         self.closed: bool = False
         self.loops: list[DrivenLoop] = []
         self.unretrieved: list[Callable[[], BaseException | None]] = []
-        self.run_queue: RunQueue = RunQueue(one_at_a_time=one_at_a_time)
-        self.parking: Parking = Parking(start, self.run_queue, driver)
-        self.commands: CommandQueue = CommandQueue(
-            self._dispatch, self._run_callback, self._callback_ended, self._repair
-        )
+        self.participants: Participants = Participants(start, driver, one_at_a_time=one_at_a_time)
+        self.commands: Commands = Commands(self)
         self.post: Callable[..., None] = self.commands.post
         self.query: Callable[[Callable[[], Any]], Any] = self.commands.query
         self.interrupt: MainThreadInterrupt = MainThreadInterrupt()
-        self.settle_timer: SettleTimer = SettleTimer(settle_timeout, start)
-        self.watchdog: Watchdog = Watchdog(self._post_look)
+        self.settle_timer: SettleTimer = SettleTimer(settle_timeout)
         self._step: Step | None = None
         self._auto: dict[object, None] = {}
-        self._frozen: dict[object, str] = {}
-        self._expected: dict[object, str] = {}
+        self._holds: dict[object, _Hold] = {}
+        self._firing = False
+        self._calls_in: int | None = None
         self._stall_detector = StallDetector()
         self._driver_activity = Activity()
         kernels.add(self)
@@ -249,9 +240,14 @@ class Kernel:
         if self.closed:
             raise ClockUsageError(f"{what} of a closed clock")
 
+    @property
+    def calls_here(self) -> bool:
+        """Whether this thread runs a timer's callback."""
+        return self._calls_in == threading.get_ident()
+
     def check_not_in_callback(self, what: str) -> None:
         """Raise a ``ClockUsageError`` if this thread runs a timer's callback."""
-        if self.commands.fires_here:
+        if self.calls_here:
             raise ClockUsageError(f"a timer callback must not block ({what or 'a wait'})")
 
     def check_may_drive(self, what: str) -> None:
@@ -267,24 +263,13 @@ class Kernel:
 
     def enter(self, participant: Participant) -> None:
         """Count a participant from now on; its thread waits for its turn."""
-        self.watchdog.start()
-        self.post(self.run_queue.enter, participant)
-
-    def snapshot(self) -> Snapshot:
-        """Return the state that reports show. For commands."""
-        return Snapshot(
-            self.parking.now,
-            self.settle_timer.limit(frozen=self.time_is_frozen),
-            self.driver,
-            list(self.run_queue.members),
-            list(self._expected.values()),
-            list(self._frozen.values()),
-        )
+        self.commands.start()
+        self.post(self.participants.enter, participant)
 
     @property
-    def time_is_frozen(self) -> bool:
-        """Whether something holds time."""
-        return bool(self._frozen)
+    def ended(self) -> bool:
+        """Whether the clock is closed and nobody waits on it any more."""
+        return self.closed and not self.participants.members and not self.participants.guests
 
     # Commands
 
@@ -293,21 +278,22 @@ class Kernel:
         others = [one for one in self.loops if one is not loop and not one.closed]
         self.loops = [*others, loop]
 
-    def freeze_time(self, key: object, what: str) -> None:
-        """Stop time until ``unfreeze_time(key)``; ``what`` holds it."""
-        self._frozen[key] = what
-
-    def unfreeze_time(self, key: object) -> None:
-        """Undo ``freeze_time(key)``."""
-        self._frozen.pop(key, None)
+    def hold_time(self, key: object, what: str) -> None:
+        """Stop time until ``release_time(key)``: ``what`` is real, and may take a minute."""
+        self._holds[key] = _Hold(f"time is held by {what}", real=True)
 
     def expect(self, key: object, name: str) -> None:
-        """Stop time until ``arrived(key)``: a participant is about to begin."""
-        self._expected[key] = name
+        """Stop time until ``release_time(key)``: a tracked function is about to be called."""
+        self._holds[key] = _Hold(f"{name}, tracked, was not called yet", real=False)
 
-    def arrived(self, key: object) -> None:
-        """Undo ``expect(key)``."""
-        self._expected.pop(key, None)
+    def release_time(self, key: object) -> None:
+        """Undo ``hold_time(key)`` or ``expect(key)``."""
+        self._holds.pop(key, None)
+
+    @property
+    def time_is_held(self) -> bool:
+        """Whether something real holds time."""
+        return any(hold.real for hold in self._holds.copy().values())
 
     def begin_auto(self, key: object) -> None:
         """Let time advance on its own until ``end_auto(key)``."""
@@ -319,16 +305,16 @@ class Kernel:
 
     def begin_step(self, step: Step) -> None:
         """Begin a step, unless one is under way."""
-        if self._step is None or self._step is step:
+        if self._step is None:
             self._step = step
             self.settle_timer.restart()
             if step.participant is not None:
-                self.run_queue.pause(step.participant, State.DRIVING, "a step")
+                self.participants.pause(step.participant, State.DRIVING, "a step")
         else:
             step.error = ClockUsageError(
                 "this clock is being advanced already: one step at a time, in one thread"
             )
-            self._conclude(step)
+            step.finish()
 
     def withdraw_step(self, step: Step) -> None:
         """End a step whose driver has stopped waiting."""
@@ -336,106 +322,125 @@ class Kernel:
             self._end_step(None)
 
     def _end_step(self, error: BaseException | None) -> None:
-        step = self._step
+        step, self._step = self._step, None
         if step is not None:
             step.error = error
-            step.over = True
-            self._conclude(step)
-            self._step = None
-
-    def _conclude(self, step: Step) -> None:
-        if step.participant is not None:
-            self.run_queue.resume(step.participant)  # first, so that time waits for the driver
-        step.finish()
+            if step.participant is not None:
+                self.participants.resume(step.participant)
+            step.finish()
 
     def abort_waits(self) -> None:
         """End every wait and the step, now and from now on."""
-        self.parking.closing = True
+        participants = self.participants
+        participants.closing = True
         self._end_step(ClockUsageError("the clock was closed meanwhile"))
-        for participant in [*self.run_queue.members, *self.parking.guests]:
-            if participant.state is State.PARKED:
-                self.parking.end_wait(participant, error=ParticipantAborted())
+        for one in [*participants.members, *participants.guests]:
+            if one.state is State.PARKED and not (one.waits_for_work and one.daemon):
+                participants.end_wait(one, error=ParticipantAborted())
 
     def forget_participants(self) -> None:
         """Close, in a forked child: no thread exists but the one that forked."""
         self.closed = True
-        self.parking.closing = True
+        self.commands.end()
         self._auto.clear()
         self._step = None
         self.driver.counted = False
         self.driver.state = State.RUNNING
-        self.commands.clear()
-        self.run_queue.clear()
         self.by_ident.clear()
-        self.parking.clear()
+        self.participants.clear()
+        self.participants.closing = True
 
     # The rule
 
-    def _dispatch(self) -> None:
+    def after_commands(self) -> None:
         """Give turns; when no participant can run, move the time to the next timer and fire it."""
-        commands, run_queue, parking = self.commands, self.run_queue, self.parking
-        queue, running = run_queue.queue, run_queue.running
-        while True:
-            run_queue.give_turns(paused=commands.firing)
-            if commands.firing or running or self._frozen or self._expected or commands.commands:
+        participants, commands = self.participants, self.commands.queue
+        while not self._firing:
+            participants.give_turns()
+            if participants.running or self._holds or not commands.empty():
                 break
-            timer, horizon = parking.timers.first(), self._horizon()
-            if run_queue.external and not self._all_external_are_quiet(horizon):
-                if queue:
+            timer, horizon = participants.timers.first(), self._horizon()
+            if participants.external and not self._all_external_are_quiet(horizon):
+                if participants.queue:
                     continue  # an event loop whose descriptors are ready
                 break
             if timer is None or horizon is None or timer.due > horizon:
-                if self._come_to_rest():
-                    continue
-                break
-            sleeper = timer.sleeper
-            self._reach(timer)
-            if sleeper is None:
-                commands.fire(timer.fire)  # the loop goes on once the callback has ended
+                if not self._come_to_rest():
+                    break
             else:
-                parking.end_wait(sleeper, timed_out=True)
-
-    def _repair(self) -> None:
-        """Complete what an interrupt has cut short, other than a command; may be repeated."""
-        self.run_queue.repair()
-        self.parking.repair()
-        if self._step is not None and self._step.over:
-            self._end_step(self._step.error)
+                self._fire(timer)
 
     def _horizon(self) -> int | float | None:
         """Return how far time may go, in nanoseconds; None: nothing may even fire."""
         if self._step is not None:
             return self._step.target
-        return self.until if self._auto and not self.parking.closing else None
+        return self.until if self._auto and not self.participants.closing else None
 
-    def _reach(self, timer: VirtualTimer) -> None:
-        self.parking.move(timer.due, timer.when)
+    def _fire(self, timer: VirtualTimer) -> None:
+        self.participants.move(timer.due, timer.when)
         if self._step is not None:
             self._step.fired += 1
+        if timer.sleeper is None:
+            self._firing = True
+            try:
+                self.commands.callbacks.make(partial(self._call, timer))
+            except RuntimeError as error:  # the process may start no more threads
+                timer.cancel()
+                self._callback_ended(error)
+        else:
+            self.participants.end_wait(timer.sleeper, timed_out=True)
+
+    def _call(self, timer: VirtualTimer) -> None:
+        error: BaseException | None = None
+        self._calls_in = threading.get_ident()
+        try:
+            with as_current(self.clock):
+                timer.fire()
+        except BaseException as raised:  # noqa: BLE001 - raised where the step was taken
+            error = raised
+        self._calls_in = None
+        # Time stands still until the main thread knows of a signal that the callback has raised.
+        self.interrupt.after_signals(lambda: self.post(self._callback_ended, error))
+
+    def _callback_ended(self, error: BaseException | None) -> None:
+        self._firing = False
+        if error is None:
+            return
+        if self._step is None:
+            self.commands.errors.append(error)
+        else:
+            self._end_step(error)
 
     def _come_to_rest(self) -> bool:
         """End the step, or waits that nothing else can end; return whether there were any."""
-        step = self._step
+        step, participants = self._step, self.participants
         if step is not None:
             if step.target is not None:
-                self.parking.move(step.target, in_seconds(step.target))
+                participants.move(step.target, in_seconds(step.target))
             self._end_step(None)
             return True
-        members = self.run_queue.members
-        if self.run_queue.external or any(one.state is State.HELD for one in members):
+        if participants.external or any(
+            one.state is State.HELD or one.waits_for_work for one in participants.members
+        ):
             return False  # something real may still happen: look() decides
-        if self._auto and not self.parking.closing:
-            return self._break_deadlock([one for one in members if one.state is State.PARKED])
+        if self._auto and not participants.closing:
+            return self._break_deadlock()
         return self._end_wait_of_driver()
 
-    def _break_deadlock(self, waiting: list[Participant]) -> bool:
+    def _break_deadlock(self) -> bool:
         """Raise an error in all waits; return whether there are any."""
+        participants = self.participants
+        waiting = [
+            one
+            for one in participants.members
+            if one.state is State.PARKED and not one.waits_for_work
+        ]
         if not waiting:
             return False
         message = self._text_of_deadlock()
-        now = self.parking.now
-        # A participant that caught this error and waits again at the same time would do so for
-        # ever: it alone is aborted, because its end may let the others continue. The driver gets
+        now = participants.now
+        # A participant that caught this error and waits again at the same time would do so
+        # forever: it alone is aborted, because its end may let the others continue. The driver gets
         # the error several times, so that its code can clean up.
         repeated = [one for one in waiting if one.stalled_at == now]
         aborted = [one for one in repeated if one is not self.driver]
@@ -446,27 +451,28 @@ class Kernel:
                 error: BaseException = ParticipantAborted(message)
             else:
                 error = VirtualDeadlockError(message)
-            self.parking.end_wait(participant, error=error)
+            participants.end_wait(participant, error=error)
         return True
 
     def _text_of_deadlock(self) -> str:
         """Move time as far as auto-advance goes; return the text that says why it ends there."""
-        if self.parking.timers.first() is None:
-            return deadlock(self.snapshot())
-        until = max(int(self.until), self.parking.now)  # finite: a later timer is set
-        self.parking.move(until, in_seconds(until))
-        return until_reached(self.snapshot())
+        participants = self.participants
+        if participants.timers.first() is None:
+            return deadlock(participants.now, participants.members)
+        until = max(int(self.until), participants.now)  # finite: a later timer is set
+        participants.move(until, in_seconds(until))
+        return until_reached(participants.now, participants.members)
 
     def _end_wait_of_driver(self) -> bool:
-        """End the wait of a thread that drives manually, if it waits; return whether it does."""
+        """End the wait of a thread that drives by hand, if it waits; return whether it does."""
         driver = self.driver
-        if driver.state is not State.PARKED or self.parking.closing:
+        if driver.state is not State.PARKED or self.participants.closing:
             return False
         if driver.place is not None and driver.place.gives_up:
-            self.parking.end_wait(driver, timed_out=True)
+            self.participants.end_wait(driver, timed_out=True)
         else:
-            error = ClockUsageError(driver_waits(self.snapshot()))
-            self.parking.end_wait(driver, error=error)
+            error = ClockUsageError(driver_waits(self.participants.now, driver))
+            self.participants.end_wait(driver, error=error)
         return True
 
     def _all_external_are_quiet(self, horizon: float | None) -> bool:
@@ -475,149 +481,113 @@ class Kernel:
             return True  # nothing would move now
         if self._wake_loops_with_news():
             return False
-        idle = [one for one in self.run_queue.external if one.state is State.EXTERNAL]
+        idle = [one for one in self.participants.external if one.state is State.EXTERNAL]
         if not idle:
             return True
-        if self._is_about_to_act(idle):
-            self.watchdog.wake()  # it checks in place of this thread
-            return False
+        came_back = wait_for_return(idle, lambda: not self.commands.queue.empty())
         # An idle thread may have sent something to a loop before it went to sleep again.
-        return not wait_for_return(idle, self._has_commands) and not self._wake_loops_with_news()
+        return not came_back and not self._wake_loops_with_news()
 
     def _wake_loops_with_news(self) -> bool:
         """End the waits of event loops whose descriptors are ready; return whether there were."""
-        loops = loops_with_news(self.run_queue.external)
+        external = self.participants.external
+        loops = [one for one in external if one.has_news is not None and one.has_news()]
         for loop in loops:
-            self.parking.end_wait(loop)
+            self.participants.end_wait(loop)
         return bool(loops)
-
-    def _is_about_to_act(self, idle: list[Participant]) -> bool:
-        """Whether this thread is still to block inside ``idle()``, or to use what it received."""
-        ident = threading.get_ident()
-        if any(one.ident == ident for one in idle):
-            return True
-        return ident not in self.by_ident and ident not in (self.driver.ident, self.watchdog.ident)
-
-    def _has_commands(self) -> bool:
-        return any(command != self.look for command, *_ in self.commands.commands.copy())
-
-    # Callbacks
-
-    def _run_callback(self, callback: Callable[[], object]) -> None:
-        with as_current(self.clock):
-            callback()
-
-    def _callback_ended(self, error: BaseException | None) -> None:
-        if error is None:
-            return
-        if self._step is None:
-            self.commands.errors.append(error)
-        else:
-            self._end_step(error)
 
     # What can only be judged by real time
 
-    def _post_look(self, real: float) -> None:
-        self.post(self.look, real)
-
     def look(self, real: float) -> None:
-        """End waits that would last for ever; a command of the watchdog, with the real time.
-
-        Where another thread runs it, that thread acts, so time does not stand still; and it would
-        not get on if it looked more slowly than the watchdog posts.
-        """
-        if threading.get_ident() != self.watchdog.ident:
-            return
-        run_queue = self.run_queue
-        running = () if self.commands.firing else run_queue.running
-        if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
+        """End waits that would last forever; called every 10 ms with the real time in seconds."""
+        participants, driver = self.participants, self.driver
+        self.interrupt.remind()
+        running = () if self._firing else participants.running
+        if self._stall_detector.is_stalled(real, participants.turns_given, running):
             self._share_turn()
-        driver = self.driver
         driver_idles = self._driver_idles()
         driver_works = (
-            driver_idles or driver in run_queue.running
+            driver_idles or driver in participants.running
         ) and self._driver_activity.has_changed(driver.native)
-        if driver_works or any(works_inside_idle(one) for one in run_queue.external):
-            self.parking.progress += 1
+        if driver_works or any(works_inside_idle(one) for one in participants.external):
+            participants.progress += 1
         somebody_waits = self._step is not None or driver.state is State.PARKED or driver_idles
         if not somebody_waits and not self._driver_delays_others():
             self.settle_timer.restart()
         elif self.settle_timer.has_expired(
-            real,
-            self.parking.now,
-            self.parking.progress,
-            run_queue.members,
-            frozen=self.time_is_frozen,
+            real, participants.now, participants.progress, held=self.time_is_held
         ):
             self._give_up()
 
     def _driver_delays_others(self) -> bool:
         """Whether the driver runs, with auto-advance, while others wait for time to go on."""
-        others = len(self.run_queue.members) > 1 or self.parking.timers.first() is not None
-        return bool(self._auto) and others and self.driver in self.run_queue.running
+        participants = self.participants
+        others = len(participants.members) > 1 or participants.timers.first() is not None
+        return bool(self._auto) and others and self.driver in participants.running
 
     def _driver_idles(self) -> bool:
         """Whether the driver is inside ``idle()``, with auto-advance; not inside ``external()``."""
-        waits = self.driver.state is State.EXTERNAL and not self._frozen
-        return waits and bool(self._auto) and not self.parking.closing
+        waits = self.driver.state is State.EXTERNAL and not self.time_is_held
+        return waits and bool(self._auto) and not self.participants.closing
 
     def _share_turn(self) -> None:
         """Also run the next participant: those that run may wait for a lock that it holds."""
-        run_queue, parking = self.run_queue, self.parking
-        if run_queue.queue:
-            run_queue.run_next()
-            while parking.closing and run_queue.queue:
-                run_queue.run_next()  # all are being aborted: their order does not matter
+        participants = self.participants
+        if participants.queue:
+            participants.run_next()
             return
         if self._horizon() is None:
             return
         # None is queued. A participant whose timer is due now may hold the lock, so that timer
         # fires although others run.
-        for timer in parking.timers.pending():
-            target = timer.sleeper
-            if timer.due > parking.now:
+        for timer in participants.timers.pending():
+            if timer.due > participants.now:
                 break
-            if target is not None:
-                self._reach(timer)
-                parking.end_wait(target, timed_out=True)
-                run_queue.run_next()
+            if timer.sleeper is not None:
+                self._fire(timer)
+                participants.run_next()
                 break
 
     def _give_up(self) -> None:
         """Fail the step, or the wait of the driver, that has taken too long."""
-        driver = self.driver
+        driver, participants = self.driver, self.participants
         if self._step is not None:
-            self._end_step(SettleTimeout(stuck(self.snapshot(), self._step.what)))
+            self._end_step(SettleTimeout(self._text_of_stuck(self._step.what)))
         elif driver.state is not State.PARKED:
             if not others_are_active() and not self._driver_waits_elsewhere():
                 error: Exception = (
                     VirtualDeadlockError(self._text_of_deadlock())
                     if driver.state is State.EXTERNAL and not self._is_held_up()
-                    else SettleTimeout(stuck(self.snapshot(), "auto_advance()"))
+                    else SettleTimeout(self._text_of_stuck("auto_advance()"))
                 )
                 self.interrupt.send(driver.ident, error)
-            return
         elif self._is_held_up():
-            text = stuck(self.snapshot(), f"{driver.name}: {driver.what}")
-            self.parking.end_wait(driver, error=SettleTimeout(text))
+            text = self._text_of_stuck(f"{driver.name}: {driver.what}")
+            participants.end_wait(driver, error=SettleTimeout(text))
+            if self._firing:  # its callback blocks, and nobody gets a turn meanwhile
+                participants.give_turns()
         elif self._auto:
-            error = VirtualDeadlockError(self._text_of_deadlock())
-            self.parking.end_wait(driver, error=error)
+            self._break_deadlock()
         else:
             self._end_wait_of_driver()
-        self.settle_timer.abandon(self.parking.now, self.run_queue.members)
+
+    def _text_of_stuck(self, what: str) -> str:
+        timeout = self.settle_timer.limit(held=self.time_is_held)
+        holds = [hold.text for hold in self._holds.values()]
+        return stuck(what, timeout, self.participants.now, self.participants.members, holds)
 
     def _is_held_up(self) -> bool:
         """Whether a participant may still act, or auto-advance could still fire a timer."""
-        run_queue = self.run_queue
-        acts = run_queue.running or run_queue.queue or self.commands.firing
-        acts = acts or any(works_inside_idle(one) for one in run_queue.external)
-        delayed = self._expected or self._frozen
-        timer = self.parking.timers.first() if self._auto else None
-        return bool(acts or delayed or (timer is not None and timer.due <= self.until))
+        participants = self.participants
+        if participants.running or participants.queue or self._firing or self._holds:
+            return True
+        timer = participants.timers.first() if self._auto else None
+        return (timer is not None and timer.due <= self.until) or any(
+            works_inside_idle(one) for one in participants.external
+        )
 
     def _driver_waits_elsewhere(self) -> bool:
-        """Whether the driver's thread waits for another clock, which has its own time-out."""
+        """Whether the driver's thread waits for another clock, which has its own timeout."""
         try:
             others = [one for one in kernels if one is not self and not one.closed]
         except RuntimeError:
@@ -627,11 +597,6 @@ class Kernel:
             and (one._step is not None or one.driver.state is not State.RUNNING)
             for one in others
         )
-
-    def waited_for(self) -> set[Participant]:
-        """Return the members, except those that were waited for in vain before."""
-        members = self.run_queue.members
-        return members.keys() - self.settle_timer.abandoned(self.parking.now, members)
 
 
 @contextmanager

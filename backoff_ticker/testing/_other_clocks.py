@@ -2,7 +2,7 @@
 
 An object keeps the clock that was current when it was made. One that was made before the virtual
 clock was entered would wait in real time, while virtual time stands still. Such a wait is one
-on the virtual clock if it has no limit of time, and is refused otherwise.
+on the virtual clock if it has no time limit, and is refused otherwise.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ..clock import SystemClock
 from ._errors import ClockUsageError
 from ._kernel import kernel_here
+from ._participants import State
+from ._reports import called_object, on_another_clock
 from ._thread_side import VirtualParker
-from .liveness._reports import called_object, on_another_clock
-from .participants._participant import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ def _check_real_time_is_meant(kernel: Kernel) -> None:
     called, participant = called_object(), kernel.participant_here("")
     # A thread that drives the clock does not change its state inside external().
     is_meant = participant.state is State.EXTERNAL or (
-        not participant.counted and kernel.time_is_frozen
+        not participant.counted and kernel.time_is_held
     )
     if called is not None and not is_meant:
         text = on_another_clock(called, SystemClock(), kernel.clock)

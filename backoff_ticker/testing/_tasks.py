@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._validation import as_seconds
 from ._errors import ParticipantAborted, VirtualTimeError
+from ._participants import Participant, State
 from ._thread_side import attached, wait_for_end
-from .participants._participant import Participant, State, start_untracked
+from .standard_library._threads import start_untracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,5 +112,5 @@ def start_task(task: Task[Any]) -> None:
         kernel.enter(participant)
         start_untracked(task._thread)
     except BaseException:
-        kernel.post(kernel.parking.give_up_start, participant)
+        kernel.post(kernel.participants.give_up_start, participant)
         raise

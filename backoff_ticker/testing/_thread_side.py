@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from .._validation import as_number
 from ._errors import ClockUsageError
 from ._kernel import as_current
-from .participants._participant import ParkingPlace, State
+from ._participants import ParkingPlace, Participant, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ._kernel import Kernel
-    from .participants._participant import Participant
 
 
 class VirtualParker:
@@ -28,9 +27,11 @@ class VirtualParker:
 
     __slots__ = ("_kernel", "_place")
 
-    def __init__(self, kernel: Kernel, what: str, *, gives_up: bool = False) -> None:
+    def __init__(
+        self, kernel: Kernel, what: str, *, gives_up: bool = False, for_work: bool = False
+    ) -> None:
         self._kernel = kernel
-        self._place = ParkingPlace(what, gives_up=gives_up)
+        self._place = ParkingPlace(what, gives_up=gives_up, for_work=for_work)
 
     def park(self, deadline: float | None) -> bool:
         """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock.
@@ -50,9 +51,10 @@ class VirtualParker:
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
 
         def begin() -> None:
-            kernel.post(kernel.parking.park, participant, place, when, None, place.what)
+            kernel.post(kernel.participants.park, participant, place, when)
 
         try:
+            kernel.commands.start()
             wait_for_turn(kernel, participant, begin)
         finally:
             if was_external:  # back inside idle()
@@ -61,7 +63,7 @@ class VirtualParker:
 
     def unpark(self) -> None:
         """End the wait, or the next one. From any thread, signal handler or finalizer."""
-        self._kernel.post(self._kernel.parking.unpark, self._place)
+        self._kernel.post(self._kernel.participants.unpark, self._place)
 
 
 def wait_for_turn(
@@ -79,7 +81,6 @@ def wait_for_turn(
     """
     try:
         if begin is not None:
-            kernel.commands.unlock()
             begin()
         participant.turn.acquire()  # at once if the wait was over before it began
     except BaseException:
@@ -92,8 +93,7 @@ def wait_for_turn(
 
 def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
     """Let a participant run after an interrupt has ended its wait."""
-    kernel.commands.unlock()
-    kernel.query(lambda: kernel.parking.run_out_of_turn(participant))  # done when this returns
+    kernel.query(lambda: kernel.participants.run_out_of_turn(participant))  # done when this returns
     participant.turn.acquire(blocking=False)  # the turn may have been granted before
 
 
@@ -102,21 +102,30 @@ def wait_until(
     what: str,
     register: Callable[[Callable[[], object]], object],
     timeout: float | None,
+    *,
+    for_work: bool = False,
 ) -> bool:
     """Wait on the clock until the callback is called that ``register`` registers.
 
-    In a thread that drives the clock manually, a wait with a time-out ends as soon as nothing can
+    In a thread that drives the clock by hand, a wait with a timeout ends as soon as nothing can
     happen without that thread.
 
+    Args:
+        kernel: The kernel of the clock.
+        what: The name of the wait in reports.
+        register: Registers the callback, which ends the wait.
+        timeout: The time limit in seconds of the clock.
+        for_work: See ``ParkingPlace``.
+
     Returns:
-        Whether it was called within ``timeout`` seconds of the clock.
+        Whether it was called in time.
     """
-    parker = VirtualParker(kernel, what, gives_up=timeout is not None)
+    parker = VirtualParker(kernel, what, gives_up=timeout is not None, for_work=for_work)
     register(parker.unpark)
     deadline = None
     if timeout is not None:
-        now = kernel.parking.seconds
-        # A time-out that rounding reduces to 0 must still let others run first.
+        now = kernel.participants.seconds
+        # A timeout that rounding reduces to 0 must still let others run first.
         deadline = max(now + timeout, nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)
 
@@ -127,7 +136,7 @@ def wait_for_end(
     """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
 
     def register(callback: Callable[[], object]) -> None:
-        kernel.post(kernel.parking.add_end_callback, participant, callback)
+        kernel.post(kernel.participants.add_end_callback, participant, callback)
 
     return wait_until(kernel, what, register, timeout)
 
@@ -148,7 +157,7 @@ def attached(
     participant.ident = ident
     participant.native = threading.get_native_id()
     kernel.by_ident[ident] = participant
-    kernel.post(kernel.run_queue.begin, participant)
+    kernel.post(kernel.participants.begin, participant)
     try:
         wait_for_turn(kernel, participant)
         with as_current(kernel.clock):
@@ -160,7 +169,7 @@ def attached(
             kernel.by_ident[ident] = outer
         if before_end is not None:
             before_end()
-        kernel.post(kernel.parking.end, participant)
+        kernel.post(kernel.participants.end, participant)
 
 
 @contextmanager
@@ -175,17 +184,12 @@ def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
         wait_for_turn(kernel, participant)
         yield
     finally:
-        kernel.query(lambda: kernel.run_queue.leave(participant))  # done when the block is left
+        kernel.query(lambda: kernel.participants.leave(participant))  # done when the block is left
 
 
 def become_external(kernel: Kernel, participant: Participant, what: str) -> None:
-    """Let others run and time pass: done when this returns, as waits here go by the state.
-
-    But for a signal handler that has interrupted a command, which comes first.
-    """
-    kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, what)
-    if participant.state is not State.EXTERNAL and not kernel.commands.runs_here:
-        kernel.query(int)
+    """Let others run and time pass: done when this returns, as waits here go by the state."""
+    kernel.query(lambda: kernel.participants.pause(participant, State.EXTERNAL, what))
 
 
 @contextmanager
@@ -198,7 +202,7 @@ def waiting_externally(
         return
 
     def end() -> None:
-        kernel.post(kernel.run_queue.resume, participant)
+        kernel.post(kernel.participants.resume, participant)
 
     try:
         become_external(kernel, participant, what)

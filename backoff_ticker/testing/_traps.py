@@ -6,10 +6,9 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from ..waiting import FREE, acquire, claim_of
 from ._errors import SettleTimeout
+from ._participants import Participant, State
 from ._thread_side import VirtualParker, wait_for_turn
-from .participants._participant import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ._kernel import Kernel
-    from .participants._participant import Participant
 
 
 class Call:
@@ -37,30 +35,26 @@ class Call:
         reader () True
     """
 
-    __slots__ = ("_kernel", "_participant", "args", "thread")
+    __slots__ = ("_held", "_kernel", "args", "thread")
 
     def __init__(self, kernel: Kernel, participant: Participant, args: tuple[Any, ...]) -> None:
         self.args: tuple[Any, ...] = args
         self.thread: str = threading.current_thread().name
         self._kernel = kernel
-        self._participant: Participant | None = participant
+        self._held = [participant]  # the first to pop it releases the call
 
     @property
     def held(self) -> bool:
         """Whether the call is still held."""
-        return self._participant is not None
+        return bool(self._held)
 
     def release(self) -> None:
         """Let the call continue. A second call does nothing."""
-        claim = claim_of(self)
-        acquire(claim)
         try:
-            participant = self._participant
-            self._participant = None
-        finally:
-            claim[FREE] = True
-        if participant is not None:
-            self._kernel.post(self._kernel.run_queue.resume, participant)
+            participant = self._held.pop()
+        except IndexError:
+            return
+        self._kernel.post(self._kernel.participants.resume, participant)
 
     def __repr__(self) -> str:
         return f"<Call with {self.args!r} in thread {self.thread!r}>"
@@ -107,7 +101,7 @@ class Trap:
         """Hold the call that this thread is making, if it matches."""
         kernel = self._kernel
         participant = kernel.by_ident.get(threading.get_ident())
-        if participant is None or kernel.commands.fires_here:
+        if participant is None or kernel.calls_here:
             return
         if self._match is not None and not self._match(*args):
             return
@@ -116,14 +110,13 @@ class Trap:
 
     def _hold(self, call: Call, participant: Participant) -> None:
         """Hold a call, unless the trap has been closed; a command of the kernel."""
-        run_queue = self._kernel.run_queue
+        participants = self._kernel.participants
         if self not in self._traps:
-            run_queue.let_go_on(participant)
+            participants.let_go_on(participant)
             return
-        run_queue.pause(participant, State.HELD, f"a trap of {self.kind}()")
-        if call not in self._held:  # else this is repeated after an interrupt
-            self._held[call] = None
-            self._calls.append(call)
+        participants.pause(participant, State.HELD, f"a trap of {self.kind}()")
+        self._held[call] = None
+        self._calls.append(call)
         if self._on_call is not None:
             self._on_call()
 

@@ -26,13 +26,13 @@ from ._driving import (
 )
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Kernel
+from ._participants import Participant, State
+from ._reports import called_object, leaks, name_of, on_another_clock
 from ._tasks import Task, start_task
 from ._thread_side import VirtualParker, attached, waiting_externally
+from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
-from .liveness._reports import called_object, leaks, name_of, on_another_clock
-from .participants._participant import Participant, State
-from .participants._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
-from .standard_library._loops import HOW_TO_DRIVE, VirtualLoop, loop_kernel, loop_timer
+from .standard_library._loops import HOW_TO_DRIVE, driver_of, loop_kernel, loop_timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -89,7 +89,7 @@ class VirtualClock:
         auto: Whether time advances on its own in the ``with`` block. The thread that entered the
             block is a participant then.
         until: How far auto-advance goes, in seconds of ``monotonic()``. Then all waits raise
-            ``VirtualDeadlockError``: without it, a job that nobody cancels would run for ever.
+            ``VirtualDeadlockError``: without it, a job that nobody cancels would run forever.
             None means no limit.
         one_at_a_time: Whether only one participant runs at any moment, in an order that is the
             same in every run.
@@ -157,7 +157,7 @@ class VirtualClock:
             self._kernel.until = in_nanoseconds(until)
         if as_flag("patch_time", patch_time):
             self._kernel.epoch = self._epoch
-        self._parking = self._kernel.parking
+        self._participants = self._kernel.participants
         self._traps: list[Trap] = []
         self._spawned = 0
 
@@ -167,13 +167,13 @@ class VirtualClock:
         """Return ``start`` plus the seconds that have passed on the clock."""
         if self._traps:
             self._spring_traps("monotonic")
-        return self._parking.seconds
+        return self._participants.seconds
 
     def time(self) -> float:
         """Return the time of the wall clock in Unix seconds: ``epoch`` plus ``monotonic()``."""
         if self._traps:
             self._spring_traps("time")
-        return self._epoch + self._parking.seconds
+        return self._epoch + self._participants.seconds
 
     def call_at(
         self,
@@ -182,7 +182,7 @@ class VirtualClock:
         *,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> TimerHandle:
-        """Call ``callback()`` at ``when``: in ``loop``, otherwise in the thread that moves time.
+        """Call ``callback()`` at ``when``: in ``loop``, otherwise in a thread of the clock.
 
         The callback must not block. Its error is raised by the step that fired it; if there was no
         step, by ``run()``, ``run_async()`` or the end of the ``with`` block. In an event loop, the
@@ -213,8 +213,9 @@ class VirtualClock:
             in_loop, target = loop, callback
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
         what = f"call of {name_of(callback)}"
-        timers = self._parking.timers
-        timer = VirtualTimer(when, self._parking.next_order(), callback, timers, what)
+        timers = self._participants.timers
+        order = self._participants.next_order()
+        timer = VirtualTimer(when, order, what, timers, callback=callback)
         try:
             kernel.post(timers.push, timer)
         except BaseException:
@@ -239,7 +240,7 @@ class VirtualClock:
         """
         duration = as_seconds("seconds", seconds)
         check_no_loop_runs_here("sleep()", "asyncio.sleep()")
-        VirtualParker(self._kernel, "sleep()").park(self._parking.seconds + duration)
+        VirtualParker(self._kernel, "sleep()").park(self._participants.seconds + duration)
 
     def _spring_traps(self, kind: str, *args: object) -> None:
         for trap in list(self._traps):
@@ -280,9 +281,9 @@ class VirtualClock:
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
         target = in_nanoseconds(as_number("when", when))
-        if target < self._parking.now:
+        if target < self._participants.now:
             raise ClockUsageError(
-                f"cannot advance to {when!r} from {self._parking.seconds!r}: time does not go back"
+                f"cannot advance to {when!r} from {self.monotonic()!r}: time does not go back"
             )
         return take_step(self._kernel, f"advance_to({when!r})", target)
 
@@ -293,14 +294,14 @@ class VirtualClock:
             ClockUsageError: No timer is set.
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
-        kernel, parking = self._kernel, self._parking
+        kernel, participants = self._kernel, self._participants
         take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
-        first = kernel.query(parking.timers.first)
+        first = kernel.query(participants.timers.first)
         if first is None:
             raise ClockUsageError("advance_next(): no timer is pending")
-        before = parking.now
+        before = participants.now
         take_step(kernel, "advance_next()", max(first.due, before))
-        return in_seconds(parking.now - before)
+        return in_seconds(participants.now - before)
 
     def settle(self) -> None:
         """Wait until every participant waits or has ended; the same as ``advance(0)``.
@@ -310,7 +311,7 @@ class VirtualClock:
         Raises:
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
-        take_step(self._kernel, "settle()", self._parking.now)
+        take_step(self._kernel, "settle()", self._participants.now)
 
     async def advance_async(self, seconds: float | timedelta) -> int:
         """Let time pass as ``advance()`` does, in a coroutine on an event loop of this clock.
@@ -328,7 +329,7 @@ class VirtualClock:
         step = as_difference("seconds", seconds)
         if step < 0.0:
             raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
-        target = self._parking.now + in_nanoseconds(step)
+        target = self._participants.now + in_nanoseconds(step)
         if target > LATEST:
             raise ClockUsageError(f"cannot advance by {seconds!r}: the time would be out of range")
         return target
@@ -424,16 +425,16 @@ class VirtualClock:
         kernel.check_open("tracked()")
         name = getattr(function, "__name__", "tracked")
         key = object()
-        kernel.watchdog.start()
+        kernel.commands.start()
         kernel.post(kernel.expect, key, name)
 
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            if kernel.member_here() is not None or kernel.commands.fires_here:
-                kernel.post(kernel.arrived, key)
+            if kernel.member_here() is not None or kernel.calls_here:
+                kernel.post(kernel.release_time, key)
                 return function(*args, **kwargs)
             participant = Participant(name)
             kernel.enter(participant)
-            kernel.post(kernel.arrived, key)
+            kernel.post(kernel.release_time, key)
             with attached(kernel, participant):
                 return function(*args, **kwargs)
 
@@ -446,7 +447,9 @@ class VirtualClock:
             ClockUsageError: The clock is closed.
         """
         self._kernel.check_open("new_event_loop()")
-        return VirtualLoop(self._kernel)
+        loop = asyncio.SelectorEventLoop()
+        driver_of(loop, self._kernel)
+        return loop
 
     @contextmanager
     def external(self, why: str) -> Iterator[None]:
@@ -466,19 +469,19 @@ class VirtualClock:
         if participant is not None and asyncio._get_running_loop() is not None:
             participant = None  # the loop goes on running, and parks as usual
         try:
-            kernel.post(kernel.freeze_time, key, f"external({why!r})")
+            kernel.query(lambda: kernel.hold_time(key, f"external({why!r})"))
             with waiting_externally(kernel, participant, why):
                 yield
         finally:
-            kernel.post(kernel.unfreeze_time, key)
+            kernel.post(kernel.release_time, key)
 
     @contextmanager
     def idle(self, why: str) -> Iterator[None]:
         """Return a ``with`` block during which this thread is not counted as working.
 
-        Use it around a wait that the clock cannot see, such as ``queue.Queue.get()``. Time may pass
-        meanwhile. On Linux the clock sees whether a thread sleeps: time does not pass before the
-        thread has taken what is already there, and a thread that computes in the block is no
+        Use it around a wait that the clock cannot see, such as ``Queue.get(timeout=5)``. Time may
+        pass meanwhile. On Linux the clock sees whether a thread sleeps: time does not pass before
+        the thread has taken what is already there, and a thread that computes in the block is no
         deadlock.
 
         Raises:
@@ -503,7 +506,7 @@ class VirtualClock:
     def _pending(self) -> list[TimerInfo]:
         found = [
             TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
-            for timer in self._parking.timers.pending()
+            for timer in self._participants.timers.pending()
             if timer.sleeper is None or timer.sleeper.place is not None  # a loop lists its own
         ]
         for loop in self._kernel.loops:
@@ -531,8 +534,10 @@ class VirtualClock:
         wanted_parked = 0 if parked is None else as_count("parked", parked)
 
         def count_parked() -> int:
-            members = kernel.run_queue.members
-            return sum(one.state is State.PARKED for one in members) + len(self._parking.guests)
+            members = kernel.participants.members
+            return sum(one.state is State.PARKED for one in members) + len(
+                self._participants.guests
+            )
 
         def enough() -> bool:
             return len(self._pending()) >= wanted_timers and count_parked() >= wanted_parked
@@ -639,22 +644,28 @@ class VirtualClock:
             try:
                 wait_for_step(kernel, "close()", None)
             except (SettleTimeout, ClockUsageError):
-                pass  # participants that did not settle are reported as leaks
+                kernel.settle_timer.hurry()  # participants that did not settle are leaks
         mine = {kernel.driver, closer}
-        members = kernel.query(lambda: list(kernel.run_queue.members))
-        daemons = {one for one in members if one.daemon and self._allow_daemons}
-        left = [one for one in members if one not in mine | daemons]
-        # Those inside idle() or external() do not notice that the clock is closed.
-        mine |= {one for one in daemons if one.state is State.EXTERNAL}
+        members = kernel.query(lambda: list(kernel.participants.members))
+        left = [
+            one
+            for one in members
+            if one not in mine and not (one.daemon and (self._allow_daemons or one.waits_for_work))
+        ]
+        # Daemons may go on with what does not notice that the clock is closed.
+        mine |= {
+            one
+            for one in members
+            if one not in left and (one.waits_for_work or one.state is State.EXTERNAL)
+        }
         message = leaks(left)
         for trap in list(self._traps):
             trap.close()
         kernel.post(kernel.abort_waits)
         kernel.commands.wait_for(
-            lambda: not (kernel.waited_for() - mine), kernel.settle_timer.seconds
+            lambda: not (kernel.participants.members.keys() - mine), kernel.settle_timer.seconds
         )
         kernel.closed = True
-        kernel.watchdog.stop()
         for loop in kernel.loops:
             loop.detach()
         errors = kernel.commands.errors
@@ -667,7 +678,7 @@ class VirtualClock:
         raise_errors(kernel)
 
     def __repr__(self) -> str:
-        return f"<VirtualClock at {self._parking.seconds!r}>"
+        return f"<VirtualClock at {self._participants.seconds!r}>"
 
 
 def _check_callable(name: str, value: object) -> None:

@@ -268,7 +268,7 @@ class TickerCore(Source):
                 after.is_immediate = False
                 after.delay = after.due = after.origin = after.end = None
                 after.missed = 0
-                after.failures = (failures := pending.failures) + 1
+                after.since_success = (since := pending.since_success) + 1
                 after.returned = ()
                 if wait.__class__ is float:
                     after.delay = wait
@@ -282,7 +282,7 @@ class TickerCore(Source):
                     after.end = wait
                 lateness = now - due
                 wall = self._clock.time() - lateness
-                fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
+                fields = (number, wall, due, pending.delay, lateness, pending.missed, since)
                 tick = _new_tuple(Tick, fields)
                 if self._timer is not None:
                     tick = self._timer.with_time_sent(tick)

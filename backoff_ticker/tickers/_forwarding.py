@@ -129,7 +129,7 @@ class _Forwarder(Waiter):
             self._end()
 
     def _send_due(self) -> float:
-        """Send what is due, but not for ever; return when to look again without a wake-up."""
+        """Send what is due, but not forever; return when to look again without a wake-up."""
         ticker = self.ticker
         pause = 0.0
         for _ in range(CHECKPOINT_EVERY):

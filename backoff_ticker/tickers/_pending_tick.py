@@ -22,7 +22,7 @@ class PendingTick:
     """The state of a ticker. An instance is never changed once other threads can see it."""
 
     __slots__ = (
-        *("delay", "due", "end", "failures", "first", "is_immediate", "missed", "number"),
+        *("delay", "due", "end", "first", "is_immediate", "missed", "number", "since_success"),
         *("origin", "returned"),
     )
 
@@ -33,7 +33,7 @@ class PendingTick:
     due: float | None  # None: unknown, or not fixed before a reader polls
     origin: float | None  # from when the delay counts; None: from the next poll, or no delay
     missed: int  # ticks dropped before it
-    failures: int  # ticks taken since the start, the last success or the last reset
+    since_success: int  # ticks taken since the start, the last success or the last reset
     returned: tuple[Tick, ...]  # ticks that were taken and given back; they come first
     end: End | None  # how the policy has ended: then there is no next tick
 
@@ -57,9 +57,9 @@ class PendingTick:
         return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 
     def recovered(self) -> PendingTick:
-        """Return the state after a success: the count of failures begins again."""
-        returned = tuple(tick._replace(failures=i) for i, tick in enumerate(self.returned))
-        return self.replace(failures=len(returned), returned=returned)
+        """Return the state after a success: ``since_success`` begins again."""
+        returned = tuple(tick._replace(since_success=i) for i, tick in enumerate(self.returned))
+        return self.replace(since_success=len(returned), returned=returned)
 
     def with_due(self, pace: Pace, now: float) -> PendingTick:
         """Return the state for a reader that polls now: with a due time, and past slots dropped."""
@@ -102,6 +102,6 @@ def first_tick(due: float | None) -> PendingTick:
     first.number = first.first = 1
     first.due = due
     first.delay, first.origin, first.end = 0.0, None, None
-    first.missed = first.failures = 0
+    first.missed = first.since_success = 0
     first.returned = ()
     return first

@@ -16,7 +16,7 @@ class Sink(Protocol):
 
     Example:
         >>> import queue
-        >>> from backoff_ticker import Sink
+        >>> from backoff_ticker.types import Sink
         >>> sink: Sink = queue.SimpleQueue()
     """
 
@@ -28,8 +28,8 @@ class SendSink(Protocol):
     """A ``Sink`` whose method is ``send_nowait``, such as a ``Channel``.
 
     Example:
-        >>> from backoff_ticker import Channel, SendSink
-        >>> sink: SendSink = Channel(8)
+        >>> from backoff_ticker import Channel, types
+        >>> sink: types.SendSink = Channel(8)
     """
 
     def send_nowait(self, item: Tick, /) -> object:

@@ -73,11 +73,11 @@ if TYPE_CHECKING:
         delay: float
         lateness: float
         missed: int
-        failures: int = 0
+        since_success: int = 0
 
 else:
     _TickFields = namedtuple(  # noqa: PYI024 - typing is not imported at run time
-        "_TickFields", "number time due delay lateness missed failures", defaults=(0,)
+        "_TickFields", "number time due delay lateness missed since_success", defaults=(0,)
     )
 
 
@@ -91,13 +91,13 @@ class Tick(_TickFields):
         delay: The delay of the policy before it, in seconds; 0.0 for the first tick.
         lateness: The seconds from ``due`` until a reader took it, >= 0.
         missed: How many were dropped before it: by ``Pace.SKIP``, or as a sink was full.
-        failures: How many came before it since the start, or the last ``success()`` or ``reset()``.
-            If you call ``success()`` after work that went well, these are the failures in a row.
+        since_success: The ticks before it since the start, a ``success()`` or a ``reset()``. If you
+            call ``success()`` after work that went well, these are the failures in a row.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Ticker
         >>> tick = Ticker(ConstantBackOff(1)).receive()
-        >>> tick.number, tick.delay, tick.missed, tick.failures
+        >>> tick.number, tick.delay, tick.missed, tick.since_success
         (1, 0.0, 0, 0)
         >>> float(tick) == tick.time
         True

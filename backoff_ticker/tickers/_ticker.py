@@ -63,7 +63,7 @@ class BaseTicker(TickerCore):
         """Tell the ticker that the work after the last tick went well: delays start again.
 
         A feedback policy is told, and asked for its delay; any other policy is reset. If a delay is
-        running, the new one replaces it and runs from the same moment. ``failures`` of the next
+        running, the new one replaces it and runs from the same moment. ``since_success`` of the
         tick is 0. It never blocks: a reader that is asking the policy just now does this, too.
 
         Raises:

@@ -3,8 +3,8 @@
 The figures are those of ``backoff-ticker simulate outage --clients 200 --seed 1 POLICY``.
 """
 
-from backoff_ticker.cli._outage import BREAKER, BUDGET, NO_LIMIT, Course, Scene, simulate_outage
-from backoff_ticker.cli._policy_argument import PolicyText
+from backoff_ticker.cli._outage import BREAKER, BUDGET, NO_LIMIT, Outage, Scene, simulate_outage
+from backoff_ticker.cli._policy_names import PolicyText
 from svg import WIDTH, Picture
 
 TITLE = "An outage without a limit of retries, with a retry budget and with a circuit breaker"
@@ -27,7 +27,7 @@ HEIGHT = TOP + 3 * ROW + 12
 SCALE = (WIDTH - LEFT - 22) / SCENE.end
 
 
-def data() -> list[Course]:
+def data() -> list[tuple[Outage, list[int]]]:
     """Return what the service got without a limit, with a budget, and with a breaker."""
     policy = PolicyText().convert(POLICY, None, None)
     return list(simulate_outage([policy], SCENE, 1, lambda _share: None))
@@ -37,36 +37,36 @@ def _x(time: float) -> float:
     return LEFT + time * SCALE
 
 
-def draw(picture: Picture, data: list[Course]) -> None:
+def draw(picture: Picture, data: list[tuple[Outage, list[int]]]) -> None:
     """Draw a row for each limit."""
     picture.text(10, 22, "Calls a second that reach a service, when its clients make", size=13)
     picture.text(10, 40, "20 requests a second and retry each up to four times.", size=13)
-    for row, course in enumerate(data):
-        y = TOP + row * ROW
-        code, explained = EXPLAINED[course.row.limit]
+    for number, (row, calls) in enumerate(data):
+        y = TOP + number * ROW
+        code, explained = EXPLAINED[row.limit]
         picture.text(10, y, code, mono=True, bold=True)
-        text = explained.format(load=course.row.load, calls=course.row.outage)
+        text = explained.format(load=row.load, calls=row.outage)
         picture.text(20 + 7.3 * len(code), y, text, "faint", size=13)
-        _panel(picture, y + 12 + HIGH, course)
+        _panel(picture, y + 12 + HIGH, row.limit, calls)
     for minute in range(6):
         picture.text(
             _x(minute * 60), HEIGHT - 10, f"{minute} min", "faint", size=11, anchor="middle"
         )
 
 
-def _panel(picture: Picture, bottom: float, course: Course) -> None:
+def _panel(picture: Picture, bottom: float, limit: str, calls_in: list[int]) -> None:
     top = bottom - HIGH
     picture.rect(_x(SCENE.healthy), top, SCENE.outage * SCALE, HIGH, "bad", opacity=0.12)
     for calls in (0, 50, 100):
         y = bottom - calls / MOST * HIGH
         picture.line(LEFT, y, _x(SCENE.end), y, "line")
         picture.text(LEFT - 6, y + 4, str(calls), "faint", size=11, anchor="end")
-    step = SCENE.end / len(course.calls)
+    step = SCENE.end / len(calls_in)
     points = [(_x(0), bottom)]
-    for number, calls in enumerate(course.calls):
+    for number, calls in enumerate(calls_in):
         y = bottom - calls / step / MOST * HIGH
         points += [(_x(number * step), y), (_x((number + 1) * step), y)]
     picture.lines([*points, (_x(SCENE.end), bottom)], "thread", fill=True)
-    if course.row.limit != NO_LIMIT:  # there is room
+    if limit != NO_LIMIT:  # there is room
         middle = _x(SCENE.healthy + SCENE.outage / 2)
         picture.text(middle, top + 24, "the service is down", "bad", anchor="middle")

@@ -105,7 +105,7 @@ def nothing(_: object) -> None:
 @contextmanager
 def tracked() -> Iterator[None]:
     """Keep track of attempts, as retries do once ``current_attempt`` has been imported."""
-    settings.track_attempts()
+    settings.change("tracks_attempts", True)
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker.cli._contention import Crowd, simulate_contention
-from backoff_ticker.cli._policy_argument import PolicyText
+from backoff_ticker.cli._policy_names import PolicyText
 from backoff_ticker.cli._simulate import AWS
 from tests.benchmarks._table import interleaved, options, show
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backoff_ticker import RetryBudget
+from tests.benchmarks._callers import HEALTHY, OUTAGE, RECOVERY, Count, Plan, run
 from tests.benchmarks._table import options, say, show
-from tests.retries.callers import HEALTHY, OUTAGE, RECOVERY, Count, Plan, run
 
 if TYPE_CHECKING:
-    from tests.retries.callers import Course
+    from tests.benchmarks._callers import Course
 
 WITHOUT, WITH = "no budget", "one RetryBudget"
 WIDTH = 25

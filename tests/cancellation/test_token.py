@@ -1,4 +1,4 @@
-"""One token: the cancel that counts, its cause and errors, waits, the ``with`` block."""
+"""One token: its cause and errors, waits in threads and loops, the ``with`` block."""
 
 from __future__ import annotations
 
@@ -7,30 +7,26 @@ import contextlib
 import copy
 import pickle
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
-    DeadlineExceeded,
     SystemClock,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
+from tests.helpers import PATIENCE, LoopThread, collect_garbage, in_thread, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def waiting(token: CancellationToken) -> int:
     """How many wait for ``token``."""
     return len(waiters_of(token._wait_set()))
-
-
-def test_a_new_token_is_open() -> None:
-    token = CancellationToken()
-    assert (token.cancelled, token.cause, token.deadline, token.remaining()) == (False, *[None] * 3)
-    token.raise_if_cancelled()
 
 
 @pytest.mark.parametrize("timeout", [None, 3600])
@@ -54,16 +50,6 @@ def test_a_subclass_may_have_attributes_of_its_own() -> None:
     assert (token.name, token.cancelled) == ("shutdown", False)
 
 
-def test_only_the_call_that_cancels_returns_true_and_its_cause_stays() -> None:
-    token = CancellationToken()
-    first = ValueError("first")
-    assert token.cancel(first) is True
-    assert token.cancel("second") is False
-    assert token.cancel() is False
-    assert token.cancelled is True
-    assert token.cause is first
-
-
 @pytest.mark.parametrize("cause", [None, "", "why", ValueError("why"), KeyboardInterrupt()])
 def test_a_cause_is_an_exception_a_text_or_none(cause: Any) -> None:
     token = CancellationToken()
@@ -78,13 +64,6 @@ def test_another_cause_is_refused_and_cancels_nothing(cause: Any) -> None:
         token.cancel(cause)
     assert token.cancelled is False
     assert token.cancel("why") is True
-
-
-def test_a_cause_of_none_is_a_first_cause_too() -> None:
-    token = CancellationToken()
-    token.cancel()
-    token.cancel("late")
-    assert token.cause is None
 
 
 def test_an_exception_as_the_cause_is_chained_to_a_fresh_error_each_time() -> None:
@@ -113,15 +92,6 @@ def test_a_text_as_the_cause_is_in_the_error_and_not_chained(cause: str | None) 
     assert ("why" in str(caught.value)) is (cause is not None)
 
 
-def test_a_passed_deadline_is_also_the_builtin_timeout_error(clock: VirtualClock) -> None:
-    token = CancellationToken(clock=clock).child(timeout=0)
-    with pytest.raises(TimeoutError) as caught:
-        token.raise_if_cancelled()
-    assert type(caught.value) is DeadlineExceeded
-    assert isinstance(caught.value, Cancelled)
-    assert isinstance(caught.value.cause, DeadlineExceeded)
-
-
 def test_a_repr_does_not_show_the_text_of_a_cause() -> None:
     token = CancellationToken()
     assert repr(token) == "<CancellationToken open>"
@@ -133,15 +103,6 @@ def test_a_clock_is_checked_when_it_enters() -> None:
     with pytest.raises(TypeError, match="clock must be a Clock"):
         CancellationToken(clock=3)  # type: ignore[arg-type]
     assert CancellationToken().clock is SystemClock()
-
-
-def test_waiting_for_a_cancelled_token_returns_at_once(clock: VirtualClock) -> None:
-    token = CancellationToken(clock=clock)
-    token.cancel()
-    assert (token.wait(), token.wait(0), token.wait(5)) == (True, True, True)
-    assert asyncio.run(token.wait_async()) is True
-    assert asyncio.run(token.wait_async(0)) is True
-    assert waiting(token) == 0
 
 
 def test_a_wait_of_zero_seconds_only_checks(clock: VirtualClock) -> None:
@@ -240,19 +201,6 @@ def test_a_cancel_between_the_registration_and_the_park_is_seen() -> None:
         assert in_thread(token.wait).result(PATIENCE) is True
 
 
-def test_leaving_the_block_cancels() -> None:
-    with CancellationToken() as token:
-        assert token.cancelled is False
-    assert (token.cancelled, token.cause) == (True, None)
-
-
-def test_leaving_the_block_with_an_error_cancels_and_passes_the_error() -> None:
-    token = CancellationToken()
-    with pytest.raises(ValueError, match="body"), token:
-        raise ValueError("body")
-    assert token.cancelled is True
-
-
 def test_a_disarmed_block_does_not_cancel_and_the_next_one_is_armed_again() -> None:
     token = CancellationToken()
     with token:
@@ -265,12 +213,6 @@ def test_a_disarmed_block_does_not_cancel_and_the_next_one_is_armed_again() -> N
     with token:
         pass
     assert token.cancelled is True
-
-
-def test_a_block_keeps_the_cause_of_a_cancel_inside() -> None:
-    with CancellationToken() as token:
-        token.cancel("inside")
-    assert token.cause == "inside"
 
 
 @pytest.mark.parametrize("armed", [True, False])
@@ -319,18 +261,104 @@ def test_a_block_may_be_entered_by_an_exit_stack() -> None:
     assert token.cancelled is True
 
 
-def test_a_look_at_the_methods_of_a_token_cancels_nothing() -> None:
-    token = CancellationToken()
-    assert hasattr(token, "__exit__")
-    with token:
-        assert hasattr(token, "__exit__")
-        assert token.cancelled is False
-    assert token.cancelled is True
-
-
 def test_a_copy_of_a_token_is_the_token_and_none_can_be_pickled() -> None:
     for token in (CancellationToken(), CancellationToken().child(timeout=60)):
         assert copy.copy(token) is token
         assert copy.deepcopy([token]) == [token]
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(token)
+
+
+# Many who wait
+
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def loops(clock: VirtualClock) -> Iterator[list[LoopThread]]:
+    """Three loops, each in a thread of its own, in which nothing may go wrong."""
+    made = [LoopThread() for _ in range(3)]
+    yield made
+    for loop in made:
+        loop.close()
+    collect_garbage()
+    assert [loop.errors for loop in made] == [[], [], []]
+
+
+async def start(token: CancellationToken, count: int) -> list[asyncio.Task[Any]]:
+    """Start coroutines that wait for ``token`` in the running loop, each in its own way."""
+
+    async def scoped() -> bool:
+        try:
+            async with token.scope():
+                await asyncio.get_running_loop().create_future()
+        except Cancelled:
+            return True
+        return False
+
+    ways = [token.wait_async, lambda: token.child().wait_async(3600), scoped]
+    return [asyncio.create_task(ways[number % 3]()) for number in range(count)]
+
+
+def stop(clock: VirtualClock, loop: LoopThread) -> None:
+    """Stop a loop as it stands, with whatever waits in it."""
+    loop.loop.call_soon_threadsafe(loop.loop.stop)
+    clock.settle()
+    assert not loop.loop.is_running()
+
+
+def abandon(tasks: list[asyncio.Task[Any]]) -> None:
+    """Let pending tasks be collected without a word of asyncio about it."""
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+async def all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
+    return await asyncio.gather(*tasks)
+
+
+def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_closed_under_them(
+    clock: VirtualClock, loops: list[LoopThread]
+) -> None:
+    closed = 1
+    token = CancellationToken(clock=clock)
+    tasks = [loop.run(start(token, count)) for loop, count in zip(loops, (34, 33, 33), strict=True)]
+    threads = [in_thread(token.wait) for _ in range(50)]
+    threads += [in_thread(token.child().wait, 3600) for _ in range(50)]
+    clock.settle()
+    stop(clock, loops[closed])
+    loops[closed].loop.close()
+
+    assert token.cancel("all") is True
+
+    assert [thread.result(PATIENCE) for thread in threads] == [True] * 100
+    for number in {0, 1, 2} - {closed}:
+        assert set(loops[number].run(all_of(tasks[number]))) == {True}
+    assert [task.done() for task in tasks[closed]] == [False] * len(tasks[closed])
+    abandon(tasks[closed])
+    tasks.clear()
+    collect_garbage()
+    assert waiters_of(token._wait_set()) == []
+
+
+def test_a_loop_that_is_stopped_holds_up_nobody_and_wakes_its_own_when_it_runs_again(
+    clock: VirtualClock, loops: list[LoopThread]
+) -> None:
+    token = CancellationToken(clock=clock)
+    tasks = [loop.run(start(token, 9)) for loop in loops]
+    thread = in_thread(token.wait)
+    clock.settle()
+    stop(clock, loops[0])
+    token.cancel()
+    assert thread.result(PATIENCE) is True
+    for loop, waiting in list(zip(loops, tasks, strict=True))[1:]:
+        assert set(loop.run(all_of(waiting))) == {True}
+    resumed = in_thread(loops[0].loop.run_forever)
+    assert set(loops[0].run(all_of(tasks[0]))) == {True}
+    stop(clock, loops[0])
+    resumed.result(PATIENCE)
+    loops[0].loop.close()
+
+
+# In real time

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import threading
-import weakref
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import CancellationToken, any_of
-from tests.helpers import PATIENCE, in_thread, wait_until_collected
+from backoff_ticker import CancellationToken
+from tests.helpers import PATIENCE, in_thread
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -39,15 +37,6 @@ def test_a_callback_runs_once_in_the_cancelling_thread_before_cancel_returns() -
     assert in_thread(cancel).result(PATIENCE) == (True, [True])
     assert token.cancel() is False
     assert len(runs) == 1
-
-
-def test_callbacks_run_in_the_order_of_registration() -> None:
-    token = CancellationToken()
-    runs: list[int] = []
-    for number in range(100):
-        token.on_cancel(lambda number=number: runs.append(number))
-    token.cancel()
-    assert runs == list(range(100))
 
 
 def test_every_descendant_is_cancelled_before_the_first_callback_runs() -> None:
@@ -80,36 +69,6 @@ def test_a_callback_added_late_runs_at_once_in_the_calling_thread() -> None:
     assert handle.remove() is False
 
 
-def test_a_removed_callback_does_not_run_and_only_the_first_removal_is_true() -> None:
-    token = CancellationToken()
-    runs: list[str] = []
-    handle = token.on_cancel(lambda: runs.append("removed"))
-    token.on_cancel(lambda: runs.append("kept"))
-    assert [handle.remove(), handle.remove()] == [True, False]
-    token.cancel()
-    assert runs == ["kept"]
-    assert handle.remove() is False
-
-
-def test_removing_a_callback_that_ran_or_runs_is_false() -> None:
-    token = CancellationToken()
-    removed: list[bool] = []
-    handle = token.on_cancel(lambda: removed.append(handle.remove()))
-    token.cancel()
-    assert removed == [False]
-    assert handle.remove() is False
-
-
-def test_a_callback_may_remove_the_next_one() -> None:
-    token = CancellationToken()
-    runs: list[Any] = []
-    token.on_cancel(lambda: runs.append(second.remove()))
-    second = token.on_cancel(lambda: runs.append("second"))
-    token.on_cancel(lambda: runs.append("third"))
-    token.cancel()
-    assert runs == [True, "third"]
-
-
 def test_a_callback_may_register_another_which_runs_at_once() -> None:
     root = CancellationToken()
     child = root.child()
@@ -136,15 +95,6 @@ def test_a_callback_may_cancel_its_own_and_other_tokens() -> None:
     assert token.cancel("first") is True
     assert runs == [("own", False), ("back", False), ("other", True)]
     assert (token.cause, other.cause) == ("first", "first")
-
-
-def test_the_callbacks_of_1000_children_run_in_the_order_of_their_birth() -> None:
-    root = CancellationToken()
-    runs: list[int] = []
-    for number in range(1_000):
-        root.child().on_cancel(lambda number=number: runs.append(number))
-    root.cancel()
-    assert runs == list(range(1_000))
 
 
 def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports: list[Any]) -> None:
@@ -215,56 +165,9 @@ def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock: Virtua
     assert seen[3:] == ["late"]
 
 
-def test_what_a_callback_sets_in_its_context_stays_there() -> None:
-    name: ContextVar[str] = ContextVar("name", default="nobody")
-    token = CancellationToken()
-    token.on_cancel(lambda: name.set("callback"))
-    token.cancel()
-    assert name.get() == "nobody"
-
-
 @pytest.mark.parametrize("callback", [None, 3, "print"])
 def test_what_cannot_be_called_is_a_type_error(callback: Any) -> None:
     token = CancellationToken()
     with pytest.raises(TypeError, match="callback must be callable"):
         token.on_cancel(callback)
     assert token.cancel() is True
-
-
-def test_a_registered_callback_keeps_its_token_for_as_long_as_something_can_cancel_it() -> None:
-    root, other = CancellationToken(), CancellationToken()
-    runs: list[str] = []
-    root.child().on_cancel(lambda: runs.append("child"))
-    root.child().child().on_cancel(lambda: runs.append("grandchild"))
-    any_of(root.child(), other).on_cancel(lambda: runs.append("either"))
-    gc.collect()
-    other.cancel()
-    assert runs == ["either"]
-    root.cancel()
-    assert sorted(runs) == ["child", "either", "grandchild"]
-
-
-@pytest.mark.parametrize("how", ["remove", "cancel the child", "cancel the root", "cancel other"])
-def test_a_callback_that_ran_or_was_removed_keeps_nothing(how: str) -> None:
-    root, other = CancellationToken(), CancellationToken()
-    child = any_of(root.child(), other)
-    handle = child.on_cancel(lambda: None)
-    link = weakref.ref(child)
-    actions = {
-        "remove": handle.remove,
-        "cancel the child": child.cancel,
-        "cancel the root": root.cancel,
-        "cancel other": other.cancel,
-    }
-    actions[how]()
-    del child, handle, actions
-    wait_until_collected(link)
-
-
-def test_a_tree_with_callbacks_is_collected_when_nothing_can_cancel_it_any_more() -> None:
-    root = CancellationToken()
-    child = root.child()
-    child.on_cancel(lambda: None)
-    links = [weakref.ref(root), weakref.ref(child)]
-    del root, child
-    wait_until_collected(*links)

@@ -1,4 +1,4 @@
-"""Races of tokens: by chance, and interleavings that chance seldom makes, forced."""
+"""Races of tokens that chance seldom makes, forced."""
 
 from __future__ import annotations
 
@@ -23,30 +23,13 @@ from backoff_ticker import (
     any_of,
     with_token,
 )
-from tests.cancellation.test_scope import cancelling, run, turns
-from tests.effort import rounds
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import gc_threshold, start_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HOUR = 3600.0
-
-
-def test_of_many_threads_that_cancel_at_once_one_wins_and_its_cause_stays() -> None:
-    for _ in range(rounds(10, 50)):
-        token = CancellationToken()
-        start = threading.Barrier(8)
-
-        def cancel(name: str, token: Any = token, start: Any = start) -> tuple[bool, str]:
-            start.wait(PATIENCE)
-            return token.cancel(name), name
-
-        outcomes = [in_thread(cancel, f"cause {number}") for number in range(8)]
-        winners = [name for won, name in (each.result(PATIENCE) for each in outcomes) if won]
-        assert winners == [token.cause]
 
 
 def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it() -> None:
@@ -67,46 +50,6 @@ def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it() -> None
             held.append([{} for _ in range(100)])  # or the next dict would need no allocation
             root.cancel()
         assert [each for each in left if not each.cancelled] == []
-
-
-def test_of_a_removal_and_a_cancel_at_once_exactly_one_gets_the_callback() -> None:
-    for _ in range(rounds(30, 300)):
-        token = CancellationToken()
-        runs: list[str] = []
-        handle = token.on_cancel(lambda runs=runs: runs.append("ran"))
-        start = threading.Barrier(3)
-
-        def remove(handle: Any = handle, start: Any = start) -> bool:
-            start.wait(PATIENCE)
-            return handle.remove()
-
-        removals = [in_thread(remove) for _ in range(2)]
-        start.wait(PATIENCE)
-        token.cancel()
-        prevented = [removal.result(PATIENCE) for removal in removals]
-        assert prevented.count(True) + len(runs) == 1
-
-
-def test_a_thread_that_cancels_while_the_body_is_leaving_leaves_no_cancel_behind() -> None:
-    async def main() -> None:
-        for _ in range(rounds(20, 200)):
-            token = CancellationToken()
-            start = threading.Barrier(2)
-
-            def cancel(token: Any = token, start: Any = start) -> None:
-                start.wait(PATIENCE)
-                token.cancel()
-
-            thread = threading.Thread(target=cancel)
-            thread.start()
-            async with token.scope():
-                start.wait(PATIENCE)
-            thread.join(PATIENCE)
-            assert cancelling() == 0
-            await turns(3)
-            assert waiters_of(token._wait_set()) == []
-
-    run(main)
 
 
 # Forced
@@ -144,28 +87,6 @@ class _LookedAtClock:
         if self.hook is not None:
             self.hook()
         return now
-
-
-def test_an_interrupt_anywhere_in_a_cancel_loses_no_callback_and_repeats_none() -> None:
-    """The next cancel completes the one that was interrupted."""
-    wrong: list[object] = []
-
-    def cancel_twice(interrupt: InterruptAt) -> None:
-        token = CancellationToken()
-        child = token.child()
-        runs: list[int] = []
-        child.on_cancel(lambda: runs.append(1))
-        try:
-            with interrupt:
-                token.cancel("first")
-        except Interrupted:
-            pass
-        token.cancel("second")
-        if (runs, child.cause) != ([1], token.cause):
-            wrong.append((interrupt.where, runs, child.cause))
-
-    assert each_place(cancel_twice) > 10
-    assert wrong == []
 
 
 @pytest.mark.parametrize("make", [lambda token: token, any_of], ids=["child", "any_of"])
@@ -260,20 +181,6 @@ def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_us
             ticker.receive()
     assert len(readers) == 2
     assert held_up == []
-
-
-def test_a_sender_whose_ticker_changed_its_token_holds_up_nobody() -> None:
-    ticks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    token = CancellationToken()
-    ticker = Ticker(ConstantBackOff(HOUR), token=token)
-    push = ticker.send_to(ticks)
-    ticks.get(timeout=PATIENCE)
-    eventually(lambda: push._forwarder._timer is not None, "the sender waits")
-    ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
-    waiters = [in_thread(token.wait) for _ in range(3)]
-    eventually(lambda: len(waiters_of(token._wait_set())) >= 3, "they wait")
-    token.cancel()
-    assert [waiter.result(PATIENCE) for waiter in waiters] == [True, True, True]
 
 
 def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker import Channel, merge, select, select_async
+from backoff_ticker import merge, select, select_async
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
@@ -167,14 +167,6 @@ def values(futures: Iterable[Future[Any]]) -> list[Any]:
 def drained(channel: Any) -> list[Any]:
     """Take what can be taken now without waiting."""
     return [channel.receive_nowait() for _ in range(len(channel))]
-
-
-def holding(capacity: float, *items: Any) -> Channel[Any]:
-    """Return a channel that holds ``items``, by default as many numbers as it has room for."""
-    channel: Channel[Any] = Channel(capacity)
-    for item in items or range(int(min(capacity, 3))):
-        channel.send_nowait(item)
-    return channel
 
 
 async def turns(count: int) -> None:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from asyncio import futures
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select_async
-from backoff_ticker.channels._buffer import PendingSend
+from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
+from backoff_ticker.channels._buffer import Unbounded
 from tests.channels.ends import ThreadEnd, drained, error, turns, value
-from tests.helpers import PATIENCE, in_thread, pending_sends_of
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
     from tests.helpers import LoopThread
-
-
-ROOMY = pytest.mark.parametrize("capacity", [1, 3])
-
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 
@@ -46,41 +44,6 @@ async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await turns(6)
-
-
-class CountedSend(PendingSend):
-    """Counts how often it is looked at to find another."""
-
-    __slots__ = ()
-    looks = 0
-
-    def __eq__(self, other: object) -> bool:
-        CountedSend.looks += 1
-        return self is other
-
-    __hash__ = PendingSend.__hash__
-
-
-@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
-def test_a_sender_that_leaves_does_not_look_for_its_place_in_line(
-    monkeypatch: pytest.MonkeyPatch, order: int
-) -> None:
-    monkeypatch.setattr("backoff_ticker.channels._channel.PendingSend", CountedSend)
-    channel: Channel[int] = Channel(1)
-    channel.send_nowait(-1)
-
-    async def main() -> None:
-        tasks = [asyncio.ensure_future(channel.send_async(number)) for number in range(200)]
-        await turns(3)
-        for task in tasks[::order]:
-            if task is not tasks[100]:
-                task.cancel()
-                await turns(2)
-        assert (await channel.receive_async(), await channel.receive_async()) == (-1, 100)
-
-    asyncio.run(main())
-    assert CountedSend.looks <= 10
-    assert not pending_sends_of(channel)
 
 
 @CAPACITY
@@ -124,35 +87,6 @@ def test_a_cancel_just_before_the_send_loses_nothing(
 
 
 @CAPACITY
-@pytest.mark.parametrize("send_first", [True, False])
-def test_a_send_from_outside_and_a_cancel_meet(
-    loop: LoopThread, clock: VirtualClock, capacity: int, send_first: bool
-) -> None:
-    """The item comes from a thread; the last to wait is a thread, too."""
-    channel: Channel[str] = Channel(capacity)
-    tasks: list[asyncio.Task[Any]] = []
-
-    async def begin() -> None:
-        tasks.extend(await waiting_tasks(channel, 4))
-
-    loop.run(begin())
-    last = in_thread(channel.receive)
-    clock.settle()
-    if send_first:
-        channel.send_nowait("a")
-    for task in tasks:
-        loop.loop.call_soon_threadsafe(task.cancel)
-    if not send_first:
-        channel.send_nowait("a")
-    clock.settle()
-    got = received(*tasks)
-    if last.done():
-        got.append(last.result(PATIENCE))
-    assert got == ["a"]
-    channel.close()
-
-
-@ROOMY
 @LATER
 def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(
     loop: LoopThread, clock: VirtualClock, capacity: int, later: int
@@ -179,27 +113,6 @@ def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(
 
     loop.run(main())
     assert clock.pending() == []
-
-
-@LATER
-def test_a_sender_cancelled_as_it_is_met_was_met(
-    loop: LoopThread, clock: VirtualClock, later: int
-) -> None:
-    channel: Channel[str] = Channel()
-
-    async def main() -> None:
-        first = asyncio.ensure_future(channel.send_async("first"))
-        second = asyncio.ensure_future(channel.send_async("second"))
-        await turns(3)
-        assert channel.receive_nowait() == "first"
-        await cancelled_after(later, first)
-        assert channel.receive_nowait() == "second"
-        await second
-        assert first.done()
-        with pytest.raises(WouldBlock):
-            channel.receive_nowait()
-
-    loop.run(main())
 
 
 @LATER
@@ -360,3 +273,42 @@ def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
         assert receiving.result() == "a"
 
     loop.run(main())
+
+
+# Two wake-ups for two items
+
+
+@pytest.mark.parametrize("capacity", [inf, 2, 0])
+@pytest.mark.parametrize("receive", [Channel.receive, lambda channel: select(channel)[1]])
+def test_a_receiver_that_is_woken_for_two_items_wakes_the_next(monkeypatch, capacity, receive):
+    """It was found by two senders; one of them is slow to take it out of its line."""
+    found, go_on, looks, leave = (threading.Event() for _ in range(4))
+    remove, recheck = Unbounded.remove, Channel._recheck
+
+    def slow_remove(buffer, place):
+        if not found.is_set():
+            found.set()
+            assert go_on.wait(PATIENCE)
+        return remove(buffer, place)
+
+    def slow_recheck(channel, waiter):
+        if found.is_set():
+            looks.set()
+            assert leave.wait(PATIENCE)
+        return recheck(channel, waiter)
+
+    monkeypatch.setattr(Unbounded, "remove", slow_remove, raising=False)
+    monkeypatch.setattr(Channel, "_recheck", slow_recheck)
+    channel: Channel[str] = Channel(capacity)
+    received = []
+    for count in (1, 2):
+        received.append(in_thread(receive, channel))
+        eventually(lambda count=count: len(waiters_of(channel._buffer)) == count)
+    sent = in_thread(channel.send, "a")
+    assert found.wait(PATIENCE)
+    channel.send("b")  # takes the first receiver out of the line
+    assert looks.wait(PATIENCE)  # it is in the line again
+    go_on.set()  # where the slow sender takes it out
+    sent.result(PATIENCE)
+    leave.set()
+    assert {each.result(PATIENCE) for each in received} == {"a", "b"}

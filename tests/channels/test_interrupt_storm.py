@@ -1,4 +1,4 @@
-"""KeyboardInterrupt from a timer of the system, hundreds of times, in channels and select."""
+"""KeyboardInterrupt from a timer of the system, hundreds of times, in channels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import Channel, select
+from backoff_ticker import Channel
 from tests import effort
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE
 from tests.stress.places import PACKAGE
 from tests.stress.tools import fast_switching, join_all, start_threads
 
@@ -122,20 +122,6 @@ def test_a_storm_over_a_receiver_loses_nothing(capacity: float) -> None:
         join_all(other)
     received.extend(channel)
     is_whole(sent, [], received + others)
-
-
-@CAPACITIES
-def test_a_storm_over_select_loses_nothing(capacity: float) -> None:
-    channels: list[Channel[Any]] = [Channel(capacity) for _ in range(3)]
-    received: list[Any] = []
-
-    with a_storm() as storm:
-        enough, sent = senders(2, channels)
-        storm.run(lambda: received.append(select(*channels, timeout=PATIENCE)[1]))
-        enough.set()
-    for channel in channels:
-        received.extend(in_thread(list, channel).result(PATIENCE))
-    is_whole(sent, [], received)
 
 
 @CAPACITIES

@@ -21,18 +21,13 @@ from backoff_ticker import (
     select,
     select_async,
 )
-from backoff_ticker.channels._buffer import _Items
-from backoff_ticker.channels._select import _Selection
 from backoff_ticker.waiting import WaitSet
-from tests.channels.ends import drained
 from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from backoff_ticker.testing import VirtualClock
 
     Scenario = tuple[Callable[[Traffic], object], Callable[[Traffic], object]]
 
@@ -187,43 +182,6 @@ def test_closing_while_others_wait(capacity: float, who: Callable[[Traffic], Non
 
     assert each_place(run) >= 5
     assert faults == []
-
-
-@pytest.mark.parametrize("call", ["receive", "receive_nowait"])
-def test_an_item_is_not_lost_if_another_receiver_sees_the_end_as_it_is_taken(
-    call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lost: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
-        channel: Channel[str] = Channel(math.inf)
-        ends: list[object] = []
-
-        def end() -> None:
-            channel.close()
-            ends.extend(channel)
-
-        def first_out(items: Any) -> Any:
-            item = items.popleft()
-            if not ends:
-                ends.append(channel)
-                in_thread(end).result(PATIENCE)
-            return item
-
-        monkeypatch.setattr(_Items, "first_out", property(first_out))
-        channel.send("item")
-        got = []
-        try:
-            with interrupt:
-                got.append(getattr(channel, call)())
-        except Interrupted:
-            channel.close()
-            got += channel
-        if got != ["item"] or len(ends) > 1:
-            lost.append(interrupt.where)
-
-    assert each_place(run, all_of_them=True)
-    assert lost == []
 
 
 # In a loop
@@ -411,118 +369,79 @@ def test_selecting_in_a_loop() -> None:
     assert faults == []
 
 
-# After select has taken something, and between two senders that are let in
+def select_once_waiting(source: Any, silent: Channel[Any], news: Callable[[], object]) -> Any:
+    """Select from two sources; ``news`` of the first comes in another thread once that waits."""
+
+    def tell() -> None:
+        eventually(lambda: waiters_of(silent._buffer) or selected, "it waits")
+        news()
+
+    selected: list[bool] = []
+    telling = in_thread(tell)
+    try:
+        return select(silent, source, timeout=PATIENCE)[1]
+    finally:
+        selected.append(True)
+        telling.result(PATIENCE)
 
 
-def interrupted_once_taken(
-    *sources: Any,
-    news: Any,
-    clock: VirtualClock,
-    patch: pytest.MonkeyPatch,
-    meanwhile: Callable[[], object] = int,
-) -> None:
-    """Select in a thread; it is interrupted once it has taken what ``news`` brings.
+def test_an_item_that_is_given_back_after_the_end_is_received() -> None:
+    """The handler ends the channel, and another receiver sees that, before the item is back."""
+    wrong: list[object] = []
 
-    In between, ``meanwhile`` is called.
-    """
+    def run(interrupt: InterruptAt) -> None:
+        channel, silent = Channel[str](math.inf), Channel[str]()
+        got: list[str] = []
 
-    is_over = _Selection.is_over
+        def end() -> None:
+            if sent:
+                channel.close()
+                got.extend(channel)
+            raise Interrupted
 
-    def interrupt(self: _Selection) -> bool:
-        if not is_over(self):
-            return False
-        patch.undo()
-        meanwhile()
-        raise KeyboardInterrupt
+        def send() -> None:
+            channel.send("a")
+            sent.append(True)
 
-    def run() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            select(*sources)
-
-    patch.setattr(_Selection, "is_over", interrupt)
-    selecting = in_thread(run)
-    clock.settle()
-    news()
-    assert selecting.result(20) is None
-
-
-def test_an_end_is_no_item_to_give_back(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channel: Channel[Any] = Channel()
-    interrupted_once_taken(channel, news=channel.close, clock=clock, patch=monkeypatch)
-    assert list(channel) == []
-
-
-@pytest.mark.parametrize("capacity", [0, 1, math.inf])
-def test_an_item_is_given_back_once_though_its_channel_was_named_twice(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, capacity: float
-) -> None:
-    channel: Channel[str] = Channel(capacity)
-    interrupted_once_taken(
-        channel,
-        channel,
-        news=lambda: channel.send_nowait("a"),
-        clock=clock,
-        patch=monkeypatch,
-    )
-    assert drained(channel) == ["a"]
-
-
-def test_an_item_that_is_given_back_after_the_end_is_received(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another receiver sees the end while the item is with the one that is interrupted."""
-    channel: Channel[str] = Channel(math.inf)
-    seen: list[str] = []
-
-    def end() -> None:
+        sent: list[bool] = []
+        interrupt.handler = end
+        try:
+            with interrupt:
+                got.append(select_once_waiting(channel, silent, send))
+        except Interrupted:
+            pass
         channel.close()
-        seen.extend(channel)
+        got += channel
+        if got != ["a"]:
+            wrong.append((interrupt.where, got))
 
-    interrupted_once_taken(
-        channel,
-        Channel(),
-        news=lambda: channel.send_nowait("a"),
-        clock=clock,
-        patch=monkeypatch,
-        meanwhile=end,
-    )
-    assert seen == []
-    assert len(channel) == 1
-    assert list(channel) == ["a"]
-
-
-def test_the_time_of_a_timer_is_given_back(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timer = Timer(clock=clock)
-    timer.start(5)
-    interrupted_once_taken(
-        timer, Channel(), news=lambda: clock.advance(5), clock=clock, patch=monkeypatch
-    )
-    assert timer.c.receive_nowait() == clock.time()
-    assert len(timer.c) == 0
+    assert each_place(run) >= 20
+    assert wrong == []
 
 
 @pytest.mark.parametrize("act", ["start", "stop"])
-def test_the_time_of_a_start_that_is_over_is_not_given_back(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, act: str
-) -> None:
-    timer = Timer(clock=clock)
-    timer.start(5)
-    interrupted_once_taken(
-        timer,
-        Channel(),
-        news=lambda: clock.advance(5),
-        clock=clock,
-        patch=monkeypatch,
-        meanwhile=(lambda: timer.start(60)) if act == "start" else timer.stop,
-    )
-    with pytest.raises(WouldBlock):
-        timer.c.receive_nowait()
-    clock.advance(60)
-    assert drained(timer.c) == ([clock.time()] if act == "start" else [])
+def test_the_time_of_a_start_that_is_over_is_not_given_back(act: str) -> None:
+    wrong: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        timer, silent = Timer(), Channel[Any]()
+
+        def restart() -> None:
+            timer.start(3600) if act == "start" else timer.stop()
+            raise Interrupted
+
+        interrupt.handler = restart
+        try:
+            with interrupt:
+                select_once_waiting(timer, silent, lambda: timer.start(0.0))
+        except Interrupted:
+            eventually(lambda: not len(timer.c) or timer.stop() is None, "it is dropped")
+        timer.stop()
+        if len(timer.c):
+            wrong.append(interrupt.where)
+
+    assert each_place(run) >= 20
+    assert wrong == []
 
 
 @pytest.mark.parametrize("call", ["receive_nowait", "close"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,14 +17,13 @@ from backoff_ticker import (
     WouldBlock,
     select_async,
 )
-from tests.channels.ends import LoopEnd, ThreadEnd, drained, still_waits, value, values
-from tests.helpers import collect_garbage, wait_until_collected
+from tests.channels.ends import drained, still_waits, value, values
+from tests.helpers import collect_garbage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine
 
     from backoff_ticker.testing import VirtualClock
-    from tests.helpers import LoopThread
 
 GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
 
@@ -77,22 +75,6 @@ def test_receivers_of_a_closed_loop_hold_up_nobody_else(
 
 
 @CAPACITY
-def test_what_a_stopped_loop_was_woken_for_is_there_for_others(
-    receivers: Any, clock: VirtualClock, capacity: float
-) -> None:
-    channel: Channel[str] = Channel(capacity)
-    gone = LoopThatGoes(channel.receive_async(), "stopped")
-    channel.send_nowait("a")
-    assert value(receivers.receive(channel)) == "a"
-    receiving = receivers.receive(channel)
-    still_waits(clock, receiving)
-    channel.send_nowait("b")
-    assert value(receiving) == "b"
-    channel.close()
-    gone.end()
-
-
-@CAPACITY
 def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
     receivers: Any, clock: VirtualClock, capacity: float
 ) -> None:
@@ -111,28 +93,6 @@ def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
         each.end()
 
 
-WAITS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
-    "receive": lambda channel: channel.receive_async(),
-    "receive with a timeout": lambda channel: channel.receive_async(3600),
-    "send": lambda channel: channel.send_async("dropped"),
-    "select": lambda channel: select_async(channel, channel),
-}
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("wait", WAITS)
-def test_a_loop_that_is_dropped_without_being_closed_is_collected(wait: str) -> None:
-    channel: Channel[str] = Channel(0)
-    gone = LoopThatGoes(WAITS[wait](channel), "stopped")
-    loop = weakref.ref(gone.loop)
-    del gone
-    wait_until_collected(loop)
-    with pytest.raises(WouldBlock):
-        channel.send_nowait("a")
-    with pytest.raises(WouldBlock):
-        channel.receive_nowait()
-
-
 @pytest.mark.parametrize("wait", ["receive", "select"])
 def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait: str) -> None:
     channel: Channel[str] = Channel()
@@ -144,19 +104,6 @@ def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait:
         gone.end()
     with pytest.raises(WouldBlock):
         channel.send_nowait("a")
-
-
-@pytest.mark.parametrize("capacity", [0, 1, 3])
-def test_an_item_that_woke_a_loop_that_never_runs_again_is_not_lost(
-    receivers: Any, clock: VirtualClock, capacity: int
-) -> None:
-    channel: Channel[str] = Channel(capacity)
-    gone = LoopThatGoes(channel.receive_async(), "stopped")
-    channel.send_nowait("a")
-    gone.loop.close()
-    assert value(receivers.receive(channel)) == "a"
-    gone.end()
-    assert len(channel) == 0
 
 
 @pytest.mark.parametrize("capacity", [0, 1])
@@ -196,53 +143,6 @@ def test_closing_wakes_the_others_when_a_loop_is_gone(
         gone.loop.run_until_complete(asyncio.wait([gone.task]))
         assert isinstance(gone.task.exception(), ChannelClosed)
     gone.end()
-
-
-def test_a_channel_lives_through_one_loop_after_another(clock: VirtualClock) -> None:
-    channel: Channel[int] = Channel(1)
-    for number in range(4):
-        end = LoopEnd()
-        value(end.send(channel, number))
-        assert value(end.receive(channel)) == number
-        receiving = end.receive(channel)
-        still_waits(clock, receiving)
-        end.close()
-        assert receiving.cancelled()
-    channel.send_nowait(9)
-    assert drained(channel) == [9]
-
-
-@pytest.fixture
-def crowd(clock: VirtualClock) -> Iterator[list[Any]]:
-    """Three loops and threads; nothing may go wrong in a loop."""
-    loops = [LoopEnd() for _ in range(3)]
-    yield [*loops, ThreadEnd()]
-    for loop in loops:
-        loop.close()
-
-
-@pytest.mark.parametrize("blocked", ["receive", "select"])
-def test_a_blocked_loop_holds_up_nobody_else(
-    crowd: list[Any], clock: VirtualClock, blocked: str
-) -> None:
-    channel: Channel[str] = Channel(math.inf)
-    held: LoopThread = crowd[0].thread
-    first = getattr(crowd[0], blocked)(channel)
-    still_waits(clock, first)
-    others = [end.receive(channel) for end in crowd[1:]]
-    still_waits(clock, *others)
-
-    async def block() -> None:
-        clock.parker("a blocked loop")
-
-    with clock.trap("parker", lambda what: what == "a blocked loop") as trap:
-        held.submit(block())
-        trap.wait()
-        for name in "abcd":
-            channel.send_nowait(name)
-        assert sorted(values(others)) == ["a", "b", "c"]
-        assert not first.done()
-    assert value(first) == ("d" if blocked == "receive" else (channel, "d"))
 
 
 MANY = 200

@@ -1,10 +1,9 @@
-"""``select``: the first of several sources, in threads and loops, with equal chances."""
+"""``select`` and ``merge``: the first of several sources, in threads and loops, at random."""
 
 from __future__ import annotations
 
 import math
 import queue
-import weakref
 from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -27,14 +26,10 @@ from backoff_ticker import (
 from tests.channels.ends import (
     BAD_TIMEOUTS,
     drained,
-    ended,
     error,
-    in_turn,
     still_waits,
     value,
-    values,
 )
-from tests.helpers import wait_until_collected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,57 +79,7 @@ def test_the_first_that_gets_ready_ends_the_wait(
     assert clock.pending() == []
 
 
-def test_what_is_not_chosen_keeps_its_items(receivers: Any, clock: VirtualClock) -> None:
-    channels = {name: of(f"{name}1", f"{name}2") for name in "abc"}
-    taken = [value(receivers.select(*channels.values())) for _ in range(3)]
-    for name, channel in channels.items():
-        mine = [item for source, item in taken if source is channel]
-        assert mine + drained(channel) == [f"{name}1", f"{name}2"]
-
-
-def test_any_item_is_a_value_and_none_is_an_end(receivers: Any, clock: VirtualClock) -> None:
-    for item in (None, False, 0, ""):
-        channel = of(item)
-        source, got = value(receivers.select(channel))
-        assert source is channel
-        assert got is item
-
-
-def test_many_sources_are_one_wait(senders: Any, receivers: Any, clock: VirtualClock) -> None:
-    channels = [Channel[int]() for _ in range(100)]
-    for number in (99, 0, 57):
-        selecting = receivers.select(*channels)
-        still_waits(clock, selecting)
-        assert value(senders.send(channels[number], number)) is None
-        assert value(selecting) == (channels[number], number)
-
-
-@CAPACITY
-def test_an_item_goes_to_one_of_those_who_select_and_receive(
-    senders: Any, receivers: Any, clock: VirtualClock, capacity: float
-) -> None:
-    channel: Channel[str] = Channel(capacity)
-    other: Channel[str] = Channel()
-    selecting = [end.select(channel, other) for end in (senders, receivers, receivers)]
-    receiving = [receivers.receive(channel)]
-    still_waits(clock, *selecting, *receiving)
-    for number in range(1, 5):
-        value(senders.send(channel, "a"))
-        assert len(ended(clock, [*selecting, *receiving])) == number
-    assert values(selecting) == [(channel, "a")] * 3
-    assert values(receiving) == ["a"]
-
-
 # At a rendezvous
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_who_selects_is_a_receiver_to_meet(receivers: Any, clock: VirtualClock, first: int) -> None:
-    channels = [Channel[str](), Channel[str]()]
-    selecting = receivers.select(*channels)
-    still_waits(clock, selecting)
-    channels[first].send_nowait("a")
-    assert value(selecting) == (channels[first], "a")
 
 
 def test_who_has_selected_waits_nowhere_any_more(receivers: Any, clock: VirtualClock) -> None:
@@ -148,27 +93,6 @@ def test_who_has_selected_waits_nowhere_any_more(receivers: Any, clock: VirtualC
         for channel in channels:
             with pytest.raises(WouldBlock):
                 channel.send_nowait("b")
-
-
-def test_items_accepted_on_two_at_once_are_both_received(
-    receivers: Any, clock: VirtualClock
-) -> None:
-    """One is selected; the other, if it was accepted at all, stays readable."""
-    channels = [Channel[str](), Channel[str]()]
-    selecting = receivers.select(*channels)
-    still_waits(clock, selecting)
-    accepted = []
-    for channel, item in zip(channels, "ab", strict=True):
-        try:
-            channel.send_nowait(item)
-        except WouldBlock:
-            continue
-        accepted.append((channel, item))
-    got = [value(selecting)]
-    clock.settle()
-    got += [(channel, item) for channel in channels for item in drained(channel)]
-    assert sorted(got, key=str) == sorted(accepted, key=str)
-    assert accepted
 
 
 # Time limits
@@ -189,30 +113,6 @@ def test_selecting_ends_when_its_time_is_up(
     assert clock.pending() == []
     with pytest.raises(WouldBlock):
         channels[0].send_nowait("a")
-
-
-def test_what_is_ready_beats_the_time_limit(receivers: Any, clock: VirtualClock) -> None:
-    channel = of("a")
-    assert value(receivers.select(Channel(), channel, timeout=0)) == (channel, "a")
-    assert type(error(receivers.select(Channel(), channel, timeout=0))) is TimeoutError
-    assert clock.monotonic() == 1000
-
-
-def test_what_comes_as_the_time_is_up_is_selected_or_left(
-    receivers: Any, clock: VirtualClock
-) -> None:
-    for early in (True, False):
-        channel = of()
-        moment = clock.monotonic() + 5
-        if early:
-            clock.call_at(moment, lambda: channel.send_nowait("a"))
-        selecting = receivers.select(Channel(), channel, timeout=5)
-        clock.settle()
-        if not early:
-            clock.call_at(moment, lambda: channel.send_nowait("a"))
-        clock.advance(5)
-        got = [] if error(selecting) else [value(selecting)[1]]
-        assert got + drained(channel) == ["a"]
 
 
 @pytest.mark.parametrize(("timeout", "expected"), BAD_TIMEOUTS)
@@ -253,12 +153,6 @@ def test_an_unknown_source_is_refused_before_anything_is_taken(
     assert drained(channel) == ["a"]
 
 
-def test_channels_in_a_list_are_no_source(receivers: Any, clock: VirtualClock) -> None:
-    channel = of("a")
-    assert type(error(receivers.select([channel]))) is TypeError
-    assert drained(channel) == ["a"]
-
-
 @pytest.mark.parametrize("capacity", [0, 1, math.inf])
 def test_a_source_given_twice_gives_one_item_at_a_time(
     senders: Any, receivers: Any, clock: VirtualClock, capacity: float
@@ -271,32 +165,6 @@ def test_a_source_given_twice_gives_one_item_at_a_time(
         assert value(selecting) == (channel, number)
         assert len(channel) == 0
     assert clock.pending() == []
-
-
-@pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
-def test_a_ticker_given_twice_gives_one_tick_at_a_time(
-    receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
-    ticker = kind(ConstantBackOff(10))
-    numbers = []
-    for _ in range(3):
-        selecting = receivers.select(ticker, ticker)
-        clock.settle()
-        while not selecting.done():
-            clock.advance_next()
-        numbers.append((value(selecting)[1].number, clock.monotonic()))
-    assert numbers == [(1, 1000), (2, 1010), (3, 1020)]
-
-
-def test_the_end_of_a_source_given_twice_is_told_once(receivers: Any, clock: VirtualClock) -> None:
-    channel: Channel[int] = Channel(1)
-    channel.send_nowait(1)
-    channel.close()
-    token = CancellationToken()
-    token.cancel("why")
-    pairs = value(receivers.merge(channel, token, channel, token))
-    assert [got for source, got in pairs if source is channel] == [1, CLOSED]
-    assert [got for source, got in pairs if source is token] == ["why"]
 
 
 EITHER_ORDER = pytest.mark.parametrize("order", [1, -1])
@@ -355,59 +223,6 @@ def test_a_timer_is_not_mixed_with_times_of_another_clock(
     assert len(ready) == 1
 
 
-OFTEN = 12
-
-
-def nobody_waits_on(*channels: Channel[Any]) -> None:
-    """Check that neither a receiver nor a sender is left on a rendezvous."""
-    for channel in channels:
-        with pytest.raises(WouldBlock):
-            channel.send_nowait("left")
-        with pytest.raises(WouldBlock):
-            channel.receive_nowait()
-
-
-def test_two_select_from_the_same_two(senders: Any, receivers: Any, clock: VirtualClock) -> None:
-    first, second = Channel[str](), Channel[str]()
-    for _ in range(OFTEN):
-        selecting = [end.select(first, second) for end in (senders, receivers)]
-        still_waits(clock, *selecting)
-        sending = [senders.send(first, "a"), receivers.send(second, "b")]
-        assert sorted(item for _, item in values(selecting)) == ["a", "b"]
-        assert values(sending) == [None, None]
-        clock.settle()
-        nobody_waits_on(first, second)
-
-
-def test_senders_that_waited_before_the_select_are_met_by_it(
-    senders: Any, receivers: Any, clock: VirtualClock
-) -> None:
-    first, second = Channel[str](), Channel[str]()
-    sending = in_turn(clock, senders.send, first, "a", "b")
-    sending += in_turn(clock, receivers.send, second, "c")
-    taken = [value(receivers.select(first, second))[1] for _ in range(3)]
-    assert sorted(taken) == ["a", "b", "c"]
-    assert taken.index("a") < taken.index("b")
-    assert values(sending) == [None] * 3
-
-
-def test_what_was_selected_is_not_kept(receivers: Any, clock: VirtualClock) -> None:
-    class Item:
-        pass
-
-    channel, other = Channel[Any](1), Channel[Any](1)
-    item = Item()
-    watch = weakref.ref(item)
-    channel.send_nowait(item)
-    assert type(error(receivers.select(other, "unknown", channel))) is TypeError
-    assert value(receivers.select(channel, other))[1] is item
-    with pytest.raises(WouldBlock):
-        channel.receive_nowait()
-    del item
-    clock.settle()
-    wait_until_collected(watch)
-
-
 EACH = 100
 
 
@@ -422,22 +237,6 @@ def even(counts: Sequence[int]) -> bool:
     """Whether counts are as even as chance would have them; a fair choice fails once in 10**11."""
     expected = sum(counts) / len(counts)
     return sum((count - expected) ** 2 for count in counts) / expected < 60
-
-
-def test_the_measure_tells_chance_from_favour() -> None:
-    assert even([EACH + 15, EACH - 15])
-    assert not even([2 * EACH, 0])
-    assert not even([3 * EACH // 2, 3 * EACH // 2, 0])
-    assert not even([400, 25, 25, 25, 25])
-
-
-@pytest.mark.parametrize("ready", [2, 3, 5])
-def test_channels_that_are_ready_are_chosen_equally_often(
-    receivers: Any, clock: VirtualClock, ready: int
-) -> None:
-    channels = [endless(EACH * ready) for _ in range(ready)]
-    chosen = Counter(source for source, _ in receivers.select_times(EACH * ready, *channels))
-    assert even([chosen[channel] for channel in channels])
 
 
 def test_each_kind_of_source_has_the_same_chance(receivers: Any, clock: VirtualClock) -> None:
@@ -465,3 +264,207 @@ def test_chance_has_no_pattern(receivers: Any, clock: VirtualClock) -> None:
     chosen = [source for source, _ in receivers.select_times(EACH * 4, *channels)]
     pairs = Counter(zip(chosen[::2], chosen[1::2], strict=True))
     assert even([pairs[one, other] for one in channels for other in channels])
+
+
+# What a wait for many idle sources does: nothing
+
+
+HOUR = 3600.0
+MANY = 1000
+
+
+class CountingClock:
+    """The virtual clock; counts how often somebody reads it, and how many timers are set."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.time = clock.time
+        self.parker = clock.parker
+        self.read = 0
+        self.timers = 0
+
+    def monotonic(self) -> float:
+        self.read += 1
+        return self._clock.monotonic()
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+        self.timers += 1
+        return self._clock.call_at(when, callback, loop=loop)
+
+
+class Watched:
+    """What tickers are asked by whoever waits for them."""
+
+    looks = 0
+    tries = 0
+
+    def _recheck(self, waiter: Any) -> Any:
+        Watched.looks += 1
+        return super()._recheck(waiter)  # type: ignore[misc]
+
+    def _take_nowait(self, *, fresh: bool) -> Any:
+        Watched.tries += 1
+        return super()._take_nowait(fresh=fresh)  # type: ignore[misc]
+
+
+class WatchedTicker(Watched, Ticker):
+    pass
+
+
+class WatchedAsyncTicker(Watched, AsyncTicker):
+    pass
+
+
+@pytest.fixture
+def counting(clock: VirtualClock) -> CountingClock:
+    """The clock of the watched tickers."""
+    Watched.looks = Watched.tries = 0
+    return CountingClock(clock)
+
+
+EITHER = pytest.mark.parametrize("kind", [WatchedTicker, WatchedAsyncTicker])
+
+
+def idle(kind: Any, counting: CountingClock, token: CancellationToken | None = None) -> list[Any]:
+    """Return tickers whose first ticks are taken and whose second ones are an hour away."""
+    tickers = [kind(ConstantBackOff(HOUR), clock=counting, token=token) for _ in range(MANY)]
+    for ticker in tickers:
+        ticker.receive_nowait()
+    return tickers
+
+
+@EITHER
+def test_a_wait_for_idle_tickers_looks_once(
+    receivers: Any, clock: VirtualClock, counting: CountingClock, kind: Any
+) -> None:
+    tickers = idle(kind, counting)
+    selecting = receivers.select(*tickers)
+    still_waits(clock, selecting)
+    assert (Watched.looks, Watched.tries) == (MANY, MANY)
+    read, timers = counting.read, counting.timers
+    assert timers <= 1
+    for _ in range(50):
+        clock.advance(60)
+        kind(ConstantBackOff(HOUR)).receive_nowait()
+    still_waits(clock, selecting)
+    assert (Watched.looks, Watched.tries) == (MANY, MANY)
+    assert (counting.read, counting.timers) == (read, timers)
+    clock.advance(600)
+    assert value(selecting)[1].number == 2
+    assert Watched.looks == MANY
+    assert Watched.tries <= 2 * MANY
+    assert counting.timers == timers
+
+
+# merge()
+
+
+def ends_of(pairs: list[Any], *sources: Any) -> list[int]:
+    """Return how many ends of each source are among ``pairs``; each must be its last word."""
+    found = []
+    for source in sources:
+        mine = [got for each, got in pairs if each is source]
+        assert CLOSED not in mine[:-1]
+        found.append(mine.count(CLOSED))
+    return found
+
+
+@pytest.mark.parametrize("capacity", [0, 1, math.inf])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_everything_from_all_and_each_end_once(
+    senders: Any, receivers: Any, clock: VirtualClock, capacity: float, count: int
+) -> None:
+    channels = [Channel[Any](capacity) for _ in range(count)]
+    merging = receivers.merge(*channels)
+    for number, channel in enumerate(channels):
+        value(senders.send_all(channel, [(number, each) for each in range(4)]))
+        still_waits(clock, merging)
+        channel.close()
+    pairs = value(merging)
+    for number, channel in enumerate(channels):
+        mine = [got for source, got in pairs if source is channel]
+        assert mine == [*((number, each) for each in range(4)), CLOSED]
+    assert clock.pending() == []
+
+
+def test_sources_that_have_ended_are_told_and_left_out(receivers: Any, clock: VirtualClock) -> None:
+    channel: Channel[int] = Channel(2)
+    channel.send_nowait(1)
+    channel.close()
+    ticker = Ticker(ConstantBackOff(10))
+    ticker.stop()
+    token = CancellationToken()
+    token.cancel("why")
+    pairs = value(receivers.merge(channel, ticker, token))
+    assert len(pairs) == 4
+    assert ends_of(pairs, channel, ticker) == [1, 1]
+    assert (channel, 1) in pairs
+    assert (token, "why") in pairs
+
+
+def test_a_token_ends_nothing_but_itself(senders: Any, receivers: Any, clock: VirtualClock) -> None:
+    channel: Channel[str] = Channel()
+    token = CancellationToken()
+    merging = receivers.merge(token, channel)
+    value(senders.send(channel, "a"))
+    clock.settle()
+    token.cancel()
+    clock.settle()
+    value(senders.send(channel, "b"))
+    still_waits(clock, merging)
+    channel.close()
+    assert value(merging) == [(channel, "a"), (token, None), (channel, "b"), (channel, CLOSED)]
+
+
+def test_one_merge_goes_on_where_another_loop_over_it_left(clock: VirtualClock) -> None:
+    """It remembers which ends it has told."""
+    first, second = Channel[int](1), Channel[int](1)
+    first.close()
+    merging = merge(first, second)
+    assert next(iter(merging)) == (first, CLOSED)
+    second.send_nowait(1)
+    second.close()
+    assert list(merging) == [(second, 1), (second, CLOSED)]
+    assert list(merging) == []
+
+
+def test_an_item_that_looks_like_an_end_ends_nothing(receivers: Any, clock: VirtualClock) -> None:
+    channel: Channel[Any] = Channel(3)
+    for item in (CLOSED, 1, CLOSED):
+        channel.send_nowait(item)
+    channel.close()
+    merging = receivers.merge(channel, CancellationToken().child(timeout=5))
+    still_waits(clock, merging)
+    clock.advance(5)
+    items = [got for source, got in value(merging) if source is channel]
+    assert items == [CLOSED, 1, CLOSED, CLOSED]
+
+
+def test_an_end_that_another_thread_has_given_meanwhile_is_not_given_again(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel: Channel[int] = Channel()
+    channel.close()
+    merging = merge(channel)
+    given: list[Any] = []
+
+    def draw() -> float:
+        """Stand for another thread that takes a step between two of ours."""
+        monkeypatch.undo()
+        given.append(next(merging))
+        return 0.0
+
+    monkeypatch.setattr("backoff_ticker.channels._select.shared_random", draw)
+    assert list(merging) == []
+    assert given == [(channel, CLOSED)]
+
+
+def test_the_end_of_a_source_given_twice_is_told_once(receivers: Any, clock: VirtualClock) -> None:
+    channel: Channel[int] = Channel(1)
+    channel.send_nowait(1)
+    channel.close()
+    token = CancellationToken()
+    token.cancel("why")
+    pairs = value(receivers.merge(channel, token, channel, token))
+    assert [got for source, got in pairs if source is channel] == [1, CLOSED]
+    assert [got for source, got in pairs if source is token] == ["why"]

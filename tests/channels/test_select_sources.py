@@ -12,7 +12,6 @@ from backoff_ticker import (
     CancellationToken,
     Channel,
     ConstantBackOff,
-    DeadlineExceeded,
     ExponentialFeedbackBackOff,
     Pace,
     Ticker,
@@ -20,12 +19,11 @@ from backoff_ticker import (
     Timer,
     WouldBlock,
     ZeroBackOff,
-    any_of,
     with_max_retries,
 )
-from tests.channels.ends import drained, error, still_waits, value, values
+from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
-from tests.tickers.made_policies import Counting, Scripted
+from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -57,35 +55,6 @@ def test_a_cancelled_token_gives_its_cause(
     assert source is token
     assert got is cause
     assert value(receivers.select(token, timeout=0)) == (token, cause)
-
-
-@pytest.mark.parametrize("combined", [False, True])
-def test_a_deadline_ends_the_wait_at_its_moment(
-    receivers: Any, clock: VirtualClock, combined: bool
-) -> None:
-    parent = CancellationToken()
-    child = parent.child(timeout=5)
-    token = any_of(child, CancellationToken()) if combined else child
-    selecting = receivers.select(silent(), token, parent, timeout=60)
-    clock.settle()
-    clock.advance(4.5)
-    assert not selecting.done()
-    clock.advance(0.5)
-    source, cause = value(selecting)
-    assert source is token
-    assert type(cause) is DeadlineExceeded
-    assert clock.pending() == []
-
-
-def test_a_parent_that_is_cancelled_wakes_who_selects_from_its_child(
-    receivers: Any, clock: VirtualClock
-) -> None:
-    parent = CancellationToken()
-    child = parent.child()
-    selecting = receivers.select(child, silent())
-    still_waits(clock, selecting)
-    parent.cancel("why")
-    assert value(selecting) == (child, "why")
 
 
 # Timers
@@ -121,18 +90,6 @@ def test_a_timer_of_the_users_own_is_a_source(receivers: Any, clock: VirtualCloc
     still_waits(clock, selecting)
     fake.start(7)
     assert value(selecting) == (fake, 7)
-
-
-def test_a_timer_stopped_in_time_does_not_end_the_wait(receivers: Any, clock: VirtualClock) -> None:
-    timer = Timer(clock=clock)
-    timer.start(5)
-    selecting = receivers.select(timer, timeout=20)
-    still_waits(clock, selecting)
-    assert timer.stop()
-    clock.advance(19)
-    assert not selecting.done()
-    clock.advance(1)
-    assert type(error(selecting)) is TimeoutError
 
 
 # All of them
@@ -172,24 +129,6 @@ def test_each_kind_of_source_ends_the_wait_for_all(
 
 
 @EITHER
-def test_ticks_are_selected_as_they_fall_due(
-    receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
-    ticker = kind(Counting())
-    for number, due in enumerate([1000, 1001, 1003, 1006], start=1):
-        selecting = receivers.select(silent(), ticker)
-        clock.settle()
-        if due > clock.monotonic():
-            clock.advance_to(due - 0.25)
-            assert not selecting.done()
-            clock.advance_to(due)
-        source, tick = value(selecting)
-        assert source is ticker
-        assert (tick.number, tick.due, tick.lateness) == (number, due, 0)
-    assert clock.pending() == []
-
-
-@EITHER
 def test_a_ticker_that_is_not_chosen_keeps_its_tick(
     receivers: Any, clock: VirtualClock, kind: Any
 ) -> None:
@@ -208,24 +147,6 @@ def test_a_ticker_that_is_not_chosen_keeps_its_tick(
     items = [got for source, got in taken if source is channel and got is not CLOSED]
     assert ticks == list(range(1, 22))
     assert items == list(range(20))
-
-
-@EITHER
-def test_a_tick_and_an_item_come_in_the_order_of_their_times(
-    senders: Any, receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
-    channel: Channel[str] = Channel()
-    ticker = kind(ConstantBackOff(10))
-    assert value(receivers.select(ticker, channel))[0] is ticker
-    selecting = receivers.select(ticker, channel)
-    clock.settle()
-    clock.advance(4)
-    value(senders.send(channel, "a"))
-    assert value(selecting) == (channel, "a")
-    selecting = receivers.select(ticker, channel)
-    clock.settle()
-    clock.advance(6)
-    assert value(selecting)[1].due == 1010
 
 
 @EITHER
@@ -259,21 +180,6 @@ def test_the_error_of_a_policy_is_raised_once(
     assert value(receivers.select(silent(), ticker)) == (ticker, CLOSED)
     with pytest.raises(TickerClosed):
         ticker.receive_nowait()
-
-
-@EITHER
-def test_those_who_select_and_receive_share_the_ticks(
-    senders: Any, receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
-    ticker = kind(ConstantBackOff(10))
-    ticker.receive_nowait()
-    waiting = [end.select(ticker, silent()) for end in (senders, receivers, receivers)]
-    still_waits(clock, *waiting)
-    for number in range(1, 4):
-        clock.advance(10)
-        assert sum(each.done() for each in waiting) == number
-    assert sorted(tick.number for _, tick in values(waiting)) == [2, 3, 4]
-    assert clock.pending() == []
 
 
 @pytest.fixture(params=[0.0, 0.99])

@@ -7,21 +7,21 @@ import gc
 import math
 import pickle
 import weakref
+from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import Channel, SystemClock, Timer, WouldBlock
-from backoff_ticker.channels._timer import _TimerBuffer
 from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.interleaving import each_interleaving
 from tests.tickers.made_timers import Fake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from backoff_ticker.testing import VirtualClock
 
 
@@ -48,14 +48,6 @@ def test_it_fires_once_at_its_moment(receivers: Any, clock: VirtualClock, delay:
     assert clock.pending() == []
 
 
-def test_no_delay_is_no_wait(receivers: Any, clock: VirtualClock) -> None:
-    timer = Timer(clock=clock)
-    timer.start(0)
-    clock.settle()
-    assert value(receivers.receive(timer.c)) == clock.time()
-    assert clock.monotonic() == 1000
-
-
 def test_what_it_tells_is_when_it_fired_not_when_it_was_heard(
     receivers: Any, clock: VirtualClock
 ) -> None:
@@ -77,15 +69,6 @@ def test_stopped_in_time_it_does_not_fire(receivers: Any, clock: VirtualClock, w
     clock.advance(60)
     assert type(error(receiving)) is TimeoutError
     assert clock.pending() == []
-
-
-def test_stopping_what_does_not_run_prevents_nothing(clock: VirtualClock) -> None:
-    timer = Timer(clock=clock)
-    assert timer.stop() is False
-    timer.start(5)
-    clock.advance(5)
-    timer.c.receive_nowait()
-    assert timer.stop() is False
 
 
 def test_stopped_after_it_fired_it_takes_the_news_back(clock: VirtualClock) -> None:
@@ -111,17 +94,6 @@ def test_started_again_it_fires_for_the_last_start_only(
     clock.advance(0.5)
     assert value(receiving) == EPOCH + 1002 + again
     clock.advance(60)
-    assert nothing_comes(timer)
-
-
-def test_started_again_after_it_fired_it_tells_only_the_new_time(clock: VirtualClock) -> None:
-    timer = Timer(clock=clock)
-    for _ in range(3):
-        timer.start(5)
-        assert nothing_comes(timer)
-        clock.advance(5)
-    assert len(timer.c) == 1
-    assert timer.c.receive_nowait() == EPOCH + 1015
     assert nothing_comes(timer)
 
 
@@ -206,17 +178,6 @@ def test_a_real_timer_fires_and_never_early() -> None:
     assert nothing_comes(timer)
 
 
-def test_a_real_timer_is_stopped_and_started_again() -> None:
-    timer = Timer(clock=SystemClock())
-    timer.start(3600)
-    timer.start(0.001)
-    in_thread(timer.c.receive, PATIENCE).result(PATIENCE)
-    timer.start(3600)
-    assert timer.stop() is True
-    assert timer.stop() is False
-    assert nothing_comes(timer)
-
-
 @pytest.fixture(params=["system", "virtual"])
 def timer(request: pytest.FixtureRequest, clock: VirtualClock) -> Any:
     return Timer(clock=SystemClock()) if request.param == "system" else Timer(clock=clock)
@@ -231,12 +192,6 @@ def test_a_copy_is_the_timer_itself_and_none_is_pickled(timer: Any) -> None:
             pickle.dumps(timer, protocol)
 
 
-def test_its_channel_is_always_the_same_and_none_can_be_given_to_it(timer: Any) -> None:
-    assert timer.c is timer.c
-    with pytest.raises(AttributeError):
-        timer.c = Channel()
-
-
 def test_the_class_of_a_timer_is_none(receivers: Any, clock: VirtualClock) -> None:
     class Shared(Fake):
         c = Channel(1)
@@ -246,143 +201,107 @@ def test_the_class_of_a_timer_is_none(receivers: Any, clock: VirtualClock) -> No
     assert len(Shared.c) == 1
 
 
-# Others act in the midst of a start or a stop
+# Two threads at one timer
 
 
-class MeddlingHandle:
-    """The callback of a clock; somebody else acts in the midst of the first cancel."""
+class Held(SetClock):
+    """A clock that calls back when the test does."""
 
-    def __init__(self, handle: Any, stopping: Callable[[], object]) -> None:
-        self._handle = handle
-        self._stopping = stopping
-
-    def cancel(self) -> Any:
-        stopping, self._stopping = self._stopping, int
-        stopping()
-        return self._handle.cancel()
-
-
-class MeddlingClock:
-    """A clock; somebody else acts in the midst of the first start, and of the stop of that."""
-
-    def __init__(
-        self,
-        clock: VirtualClock,
-        starting: Callable[[Callable[[], object]], object] = lambda _: None,
-        stopping: Callable[[], object] = int,
-    ) -> None:
-        self.monotonic, self.time, self.parker = clock.monotonic, clock.time, clock.parker
-        self._call_at = clock.call_at
-        self._starting = starting
-        self._stopping = stopping
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Any] = []
 
     def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
-        handle = MeddlingHandle(self._call_at(when, callback, loop=loop), self._stopping)
-        starting, self._starting = self._starting, lambda _: None
-        starting(callback)
-        return handle
+        call = SimpleNamespace(when=when, fire=callback)
+        call.cancel = lambda: self._cancel(call)
+        self.calls.append(call)
+        return call
+
+    def _cancel(self, call: Any) -> bool:
+        try:
+            self.calls.remove(call)
+        except ValueError:
+            return False
+        return True
 
 
-def once_decided(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Have somebody else act in the midst of the next stop of a start, after it has decided."""
-    replace = _TimerBuffer.replace
+class Scene:
+    """A timer that runs, what two threads do with it, and what became of it."""
 
-    def replace_slowly(self: _TimerBuffer, before: Any, after: Any, *time: Any) -> bool:
-        was_current = replace(self, before, after, *time)
-        if hasattr(before, "fire"):
-            patch.undo()
-            act()
-        return was_current
+    def __init__(self) -> None:
+        self.clock = Held()
+        self.timer = Timer(clock=self.clock)
+        self.timer.start(5)
+        self.first_call = self.clock.calls[0]
 
-    patch.setattr(_TimerBuffer, "replace", replace_slowly)
+    def stop(self) -> bool:
+        return self.timer.stop()
 
+    def start(self) -> None:
+        self.timer.start(20)
 
-def test_a_stop_in_the_midst_of_a_start_prevents_it(clock: VirtualClock) -> None:
-    stopped = []
-    timer = Timer(clock=MeddlingClock(clock, lambda _: stopped.append(timer.stop())))
-    timer.start(5)
-    assert stopped == [True]
-    assert clock.pending() == []
-    clock.advance(5)
-    assert nothing_comes(timer)
-    assert not timer.stop()
+    def fire(self) -> None:
+        """Call back as the clock does, unless the call was cancelled before."""
+        if self.first_call.cancel():
+            self.first_call.fire()
 
-
-def test_a_stop_in_the_midst_of_a_start_that_fired_prevents_nothing(clock: VirtualClock) -> None:
-    stopped = []
-
-    def fire_and_stop(fire: Callable[[], object]) -> None:
-        fire()
-        stopped.append(timer.stop())
-
-    timer = Timer(clock=MeddlingClock(clock, fire_and_stop))
-    timer.start(0)
-    assert stopped == [False]
-    assert nothing_comes(timer)
+    def state(self) -> tuple[list[float], list[float]]:
+        """Return the delays that run, and what can be received now."""
+        received = []
+        with suppress(WouldBlock):
+            received.append(self.timer.c.receive_nowait())
+        return [call.when - self.clock.now for call in self.clock.calls], received
 
 
-def test_of_two_stops_in_the_midst_of_a_start_one_prevents_it(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+RUNS = [20.0], []
+NOTHING: Any = [], []
+PAIRS: dict[tuple[Any, Any], list[Any]] = {
+    (Scene.stop, Scene.stop): [((True, False), NOTHING), ((False, True), NOTHING)],
+    (Scene.stop, Scene.fire): [((True, None), NOTHING), ((False, None), NOTHING)],
+    (Scene.stop, Scene.start): [
+        ((True, None), NOTHING),
+        ((True, None), RUNS),
+        ((False, None), RUNS),
+    ],
+    (Scene.start, Scene.start): [((None, None), RUNS)],
+    (Scene.start, Scene.fire): [((None, None), RUNS)],
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.slow)])
+def test_of_two_that_meet_at_a_timer_each_does_its_work(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[Any, Any], order: int
 ) -> None:
-    stopped: list[bool] = []
-    timer = Timer(clock=MeddlingClock(clock, lambda _: stopped.append(timer.stop())))
-    once_decided(monkeypatch, lambda: stopped.append(timer.stop()))
-    timer.start(5)
-    assert sorted(stopped) == [False, True]
-    assert clock.pending() == []
+    """A stop tells whether it prevented the fire; only the last start counts."""
+    scenes: list[Scene] = []
 
+    def begin() -> Any:
+        scenes[:] = [scene := Scene()]
+        return [lambda act=act: act(scene) for act in pair[::order]]
 
-def test_a_timer_that_is_due_as_it_is_stopped_fires_or_is_stopped(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timer = Timer(clock=MeddlingClock(clock, lambda fire: once_decided(monkeypatch, fire)))
-    timer.start(5)
-    assert timer.stop()
-    assert nothing_comes(timer)
-
-
-def test_of_two_starts_at_once_one_counts(clock: VirtualClock) -> None:
-    timer = Timer(clock=MeddlingClock(clock, lambda _: timer.start(20)))
-    timer.start(5)
-    assert len(clock.pending()) == 1
-    clock.advance(5)
-    assert nothing_comes(timer)
-    clock.advance(15)
-    assert timer.c.receive_nowait() == clock.time()
-    assert not timer.stop()
-
-
-def test_a_start_in_the_midst_of_a_stop_counts(clock: VirtualClock) -> None:
-    timer = Timer(clock=MeddlingClock(clock, stopping=lambda: timer.start(20)))
-    timer.start(5)
-    timer.stop()
-    clock.advance(5)
-    assert nothing_comes(timer)
-    clock.advance(15)
-    assert timer.c.receive_nowait() == clock.time()
+    for outcomes in each_interleaving(begin, monkeypatch):
+        assert (outcomes[::order], scenes[0].state()) in PAIRS[pair]
 
 
 @pytest.mark.parametrize("act", ["stop", "start"])
 def test_a_time_is_dropped_if_its_start_is_over_before_it_is_sent(
     clock: VirtualClock, act: str
 ) -> None:
-    """A fire reads the time; in the midst of that the timer is stopped, or started again."""
+    """A fire reads the time; in the middle of that the timer is stopped, or started again."""
 
-    class LateClock(MeddlingClock):
-        def __init__(self) -> None:
-            super().__init__(clock)
-            self.time = self.slow_time
+    class LateClock:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(clock, name)
 
-        def slow_time(self) -> float:
-            del self.time
+        def time(self) -> float:
             self.time = clock.time
             assert timer.stop() if act == "stop" else timer.start(60) is None
             return clock.time()
 
-    timer = Timer(clock=LateClock())
+    timer = Timer(clock=LateClock())  # type: ignore[arg-type]
     timer.start(5)
     clock.advance(5)
-    with pytest.raises(WouldBlock):
-        timer.c.receive_nowait()
+    assert nothing_comes(timer)
     clock.advance(60)
     assert drained(timer.c) == ([clock.time()] if act == "start" else [])

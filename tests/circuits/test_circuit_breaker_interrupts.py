@@ -71,7 +71,7 @@ def left_in_another_context(breaker: CircuitBreaker, outcome: object) -> None:
     [
         (with_block, {"__exit__"}),
         (in_a_stack, {"__exit__"}),
-        (left_in_another_context, {"__exit__", "left_elsewhere", "<setcomp>"}),
+        (left_in_another_context, {"__exit__", "_left_elsewhere", "<setcomp>"}),
         (decorated_coroutine_without_a_loop, set()),
         (async_with_block_without_a_loop, {"__aexit__", "__exit__"}),
         (decorated, set()),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CircuitBreaker, CircuitOpen, CircuitState
-from backoff_ticker.circuits._states import HalfOpen
 from tests import effort
 from tests.circuits.circuits import none_is_open
 from tests.helpers import PATIENCE, SetClock
@@ -78,8 +77,8 @@ class Service:
     def look(self) -> None:
         """Note if more probes are on their way than there may be."""
         last = self.breaker._circuit
-        if isinstance(last, HalfOpen) and len(last.running) > PROBES:
-            self.wrong.append(last.running)
+        if len(last.probes) > PROBES:
+            self.wrong.append(last.probes)
 
     def call(self, chance: random.Random) -> None:
         with contextlib.suppress(OSError, CircuitOpen), self.breaker:
@@ -215,7 +214,7 @@ def test_signal_handlers_have_blocks_anywhere() -> None:
 def test_signal_handlers_and_finalizers_use_it_anywhere() -> None:
     service = Service()
     chance, theirs = random.Random(7), random.Random(8)
-    # See "What is not promised" in docs/architecture.md.
+    # See "What is not promised" in docs/architecture_of_parts.md.
     collects_anywhere = sys.version_info < (3, 12)
     call = service.call_decorated if collects_anywhere else service.call
 

@@ -25,7 +25,7 @@ from tests.helpers import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SOON = 0.05
-"""Seconds: a time-out that a test wants to pass."""
+"""Seconds: a time limit that a test wants to be reached."""
 
 RUNNER = """
 import json, os, signal, sys
@@ -177,7 +177,13 @@ class Running:
         options["words"] = words
         self.tell, tell = os.pipe()
         self.told = Reader(self.tell)
-        how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "bufsize": 0, **(how or {})}
+        how = {
+            "start_new_session": True,  # without a terminal
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "bufsize": 0,
+            **(how or {}),
+        }
         how.setdefault("stderr", subprocess.PIPE)
         prelude = how.pop("prelude", "")
         before = how.pop("before", ())

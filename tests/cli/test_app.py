@@ -7,15 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
+from backoff_ticker import POLICIES
 from backoff_ticker.cli import _run
-from backoff_ticker.cli._policy_texts import SUMMARIES
-from backoff_ticker.policies import POLICIES
+from backoff_ticker.cli._policy_names import summary
 
 from .calling import ROOT, call, environment, finish, start
 
@@ -58,17 +57,11 @@ def test_help_lists_the_policies_with_what_they_do(command, names):
     assert said.status == 0
     assert names_in(said.out) == [*names]
     told = " ".join(said.out.split())
-    for name, policy in names.items():
-        assert f"{name} {SUMMARIES[policy]}" in told
+    for name, policy in ((name, POLICIES[of]) for name, of in names.items()):
+        assert f"{name} {summary(policy)}" in told
         told_alone = " ".join(call(f"{command} {name} --help").out.split())
-        assert SUMMARIES[policy] in told_alone
-        assert POLICIES[policy].source in told_alone
-
-
-def test_the_names_of_the_families_of_perl_are_spelled_out():
-    for name in ("lild", "limd", "mild", "mimd"):
-        words = SUMMARIES[name].partition(":")[0].replace(",", "").lower().split()
-        assert "".join(word[0] for word in words) == name
+        assert summary(policy) in told_alone
+        assert policy.source in told_alone
 
 
 HELPS = [
@@ -89,9 +82,8 @@ HELPS = [
 @pytest.mark.parametrize("command", HELPS)
 def test_each_help_has_examples_that_work(command, monkeypatch):
     monkeypatch.setattr(_run, "run", lambda *_args, **_options: 0)
-    text = call(f"{command} --help", COLUMNS="30").out.partition("\nExamples:\n")[2]
-    assert max(map(len, text.splitlines())) <= 80
-    examples = text.replace("\\\n", "").splitlines()
+    text = call(f"{command} --help", COLUMNS="30").out.partition("Examples:\n")[2]
+    examples = text.splitlines()
     assert examples
     for example in examples:
         name, *words = shlex.split(example.replace("COMMAND", "run"))
@@ -101,14 +93,6 @@ def test_each_help_has_examples_that_work(command, monkeypatch):
         assert (said.status, said.err) == (0, ""), example
 
 
-def test_a_copy_of_the_sources_has_no_version(monkeypatch):
-    def missing(name):
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", missing)
-    assert call("--version") == (0, "backoff-ticker (not installed)\n", "")
-
-
 def test_version():
     assert re.fullmatch(r"backoff-ticker \d\S*\n", call("--version").out)
 
@@ -116,15 +100,15 @@ def test_version():
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("delayz", "No such command 'delayz'. Did you mean 'delays'?"),
-        ("retry", "No such command 'retry'. Did you mean 'retry-after'?"),
-        ("delays expo", "No such policy 'expo'. Did you mean 'exponential' or 'exponential-feed"),
-        ("delays LIMD", "No such policy 'LIMD'. Did you mean 'limd'?"),
-        ("delays jitter", "Did you mean 'full-jitter', 'equal-jitter' or 'decorrelated-jitter'?"),
-        ("delays linear", "No such policy 'linear'. Did you mean 'lild', 'limd' or 'mild'?"),
-        ("delays google", "Did you mean 'cloud-storage'?"),
-        ("delays xyz", "No such policy 'xyz'."),
-        ("feedback fibonaci", "No such feedback policy 'fibonaci'. Did you mean 'fibonacci'?"),
+        ("delayz", "backoff-ticker has no 'delayz'. Did you mean 'delays'?"),
+        ("retry", "backoff-ticker has no 'retry'. Did you mean 'retry-after'?"),
+        ("delays expo", "delays has no 'expo'. Did you mean 'exponential' or 'exponential-feed"),
+        ("delays LIMD", "delays has no 'LIMD'. Did you mean 'limd'?"),
+        ("delays jitter", "Did you mean 'full-jitter', 'equal-jitter'"),
+        ("delays linear", "delays has no 'linear'. Did you mean 'lild', 'limd' or 'mild'?"),
+        ("delays google", "Did you mean 'truncated-exponential' or 'cloud-storage'?"),
+        ("delays xyz", "delays has no 'xyz'."),
+        ("feedback fibonaci", "feedback has no 'fibonaci'. Did you mean 'fibonacci'?"),
         ("run --policy linear true", "there is no policy 'linear'. Did you mean 'lild', 'limd' or"),
         ("run --policy xyz true", "there is no policy 'xyz'. 'backoff-ticker delays --help' list"),
         ("run --max-atempts 3 true", "--max-attempts"),
@@ -200,7 +184,7 @@ def test_no_arguments_raise_and_what_is_bad_prints_nothing_else(words):
         patch.setattr(_run, "run", lambda *_args, **_options: 0)
         said = call("", *words)
     if said.status == 0:
-        assert said.err == "" or said.err.startswith("backoff-ticker: warning: --")
+        assert said.err == ""
     else:
         assert said.status == 2 or (said.status == 1 and "retry-after" in words)
         assert said.out == ""
@@ -219,6 +203,12 @@ def test_python_m_is_the_command():
     )
     assert done.stdout.splitlines()[1:] == ["1,0.0,0.0,0.0,0.0,0.0"]
     assert done.stderr == ""
+
+
+def test_without_docstrings_there_is_less_help():
+    words = [sys.executable, "-OO", "-m", "backoff_ticker", "delays", "full-jitter", "--help"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True, env=environment())
+    assert "--max-retries INTEGER" in said.stdout
 
 
 # Output that cannot be written, Ctrl-C
@@ -348,4 +338,4 @@ def test_a_system_without_process_groups_has_all_commands_but_run():
     )
     assert said == (0, "4\n", "")
     said = finish(start("run", "--", "true", before=WITHOUT_POSIX))
-    assert "run needs process groups and terminals as POSIX has them" in said.complaint
+    assert "run needs signals as POSIX has them" in said.complaint

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from backoff_ticker.policies import POLICIES
+from backoff_ticker import POLICIES
 
 from .calling import ROOT, environment, finish, start
 from .test_app import FEEDBACK
@@ -55,14 +55,6 @@ def test_names_and_options_are_completed(line, expected):
     assert completed(line) == expected
 
 
-@pytest.mark.parametrize("before", ["", "--max-attempts 3 ", "-- "])
-def test_run_completes_programs(tmp_path, before):
-    for name, mode in (("tool-a", 0o755), ("tool-b", 0o755), ("tool-c", 0o644), ("other", 0o755)):
-        (tmp_path / name).touch(mode)
-    path = f"{tmp_path}/missing:{tmp_path}"
-    assert completed(f"run {before}tool", PATH=path) == plain("tool-a", "tool-b")
-
-
 def test_fish_and_zsh_are_told_what_policies_do():
     variables = {
         "_BACKOFF_TICKER_COMPLETE": "fish_complete",
@@ -71,7 +63,7 @@ def test_fish_and_zsh_are_told_what_policies_do():
     }
     said = finish(start(env=environment(**variables)))
     assert "zero" in said.out
-    assert "No delay: the next attempt follows at once." in said.out
+    assert "Tries again at once, without end." in said.out
 
 
 @pytest.mark.slow

@@ -3,89 +3,64 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from inspect import signature
 
 import click
 import pytest
 
-from backoff_ticker.cli import _policy_texts
+from backoff_ticker import POLICIES
+from backoff_ticker.cli import _run
 from backoff_ticker.cli._param_types import Seconds
-from backoff_ticker.cli._policy_options import KINDS, WRAPPERS, policy_options, required_of
-from backoff_ticker.policies import POLICIES, NamedPolicy
+from backoff_ticker.cli._policy_options import policy_options, sample_options
 
-from .calling import GIVEN, call
+from .calling import call
 
 
-def parameters_of(name):
-    return [one for one in signature(POLICIES[name]).parameters if one not in ("rng", "clock")]
+def help_of(name):
+    return " ".join(call(f"delays {name} --help", COLUMNS="1000").out.split())
 
 
 # Which options there are
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_help_tells_every_option_of_a_policy(name):
-    told = " ".join(call(f"delays {name} --help", COLUMNS="1000").out.split())
-    for option in {*parameters_of(name), *WRAPPERS}:
-        assert f"--{option.replace('_', '-')}" in told
+def test_help_tells_every_option_of_a_policy_with_a_sentence(name):
+    told = help_of(name)
+    around = {"jitter", "max_jitter", "max_interval", "max_elapsed_time", "max_retries"}
+    for option in {*signature(POLICIES[name]).parameters, *around} - {"rng", "clock"}:
+        assert re.search(f"--{option.replace('_', '-')} (/ --no-[a-z-]+ |[A-Z]+ )[^-]", told)
     assert "--rng" not in told
     assert "--clock" not in told
-
-
-def test_help_has_a_sentence_for_every_option_and_no_more():
-    options = {option for name in POLICIES for option in parameters_of(name)}
-    assert set(_policy_texts.HELP) == options
-    assert set(_policy_texts.HELP_AROUND) == set(WRAPPERS)
-    assert set(_policy_texts.SUMMARIES) == set(POLICIES)
-    assert {name: [*given] for name, given in _policy_texts.SAMPLES.items()} == {
-        name: required_of(policy) for name, policy in POLICIES.items() if required_of(policy)
-    }
-    for name, special in _policy_texts.HELP_OF.items():
-        assert special.keys() <= signature(POLICIES[name]).parameters.keys()
+    assert "``" not in told
+    assert "timedelta" not in told
 
 
 def test_help_tells_what_the_policy_has_from_what_is_put_around_it():
     def sections(name):
-        text = call(f"delays {name} --help", COLUMNS="1000").out
-        _, _, rest = text.partition("Options of the policy:")
-        own, _, rest = rest.partition("Around the policy:")
-        return own, rest.partition("\nOptions:")[0]
+        _, _, rest = help_of(name).partition("Options of the policy:")
+        own, _, around = rest.partition("Around the policy:")
+        return own, around
 
     own, around = sections("go")
-    assert "--max-interval DURATION         The greatest interval;" in own
-    assert "[default: 60" in " ".join(own.split())
+    assert "--max-interval DURATION The greatest interval: seconds >= " in own
+    assert "[default: 60" in own
     assert "--max-interval" not in around
     own, around = sections("full-jitter")
     assert "[required]" in own
     assert "--max-interval" not in own
-    assert "--max-interval DURATION      Let no delay be longer, random part included;" in around
+    assert "--max-interval DURATION The greatest delay: seconds >= 0." in around
     assert "Options of the policy" not in call("delays grpc --help").out
-
-
-@pytest.mark.parametrize("name", ["max_interval", "max_elapsed_time", "max_retries"])
-def test_a_limit_is_of_the_kind_of_its_parameter(name):
-    wrapper = WRAPPERS[name]
-    kind = KINDS[signature(wrapper.wrap).parameters[name].annotation]
-    assert type(getattr(kind, "kind", kind)) is type(wrapper.kind)
-
-
-def test_a_parameter_of_another_kind_is_refused_as_the_options_are_built(monkeypatch):
-    def make(interval: float, delay: float | str = 1.0): ...
-
-    policy = NamedPolicy("odd", make, "nowhere")
-    with pytest.raises(KeyError, match="float \\| str"):
-        policy_options(policy)
-    monkeypatch.setitem(KINDS, "float | str", click.FLOAT)
-    assert [option.name for option in policy_options(policy)][:2] == ["interval", "delay"]
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_default_can_be_given_and_changes_nothing(name):
-    line = f"delays {name} {GIVEN.get(name, '')} --seed 1 --json"
+    line = f"delays {name}{sample_options(POLICIES[name])} --seed 1 --json"
     words = []
     for option in policy_options(POLICIES[name]):
         default = getattr(option, "default", None)
-        if option.required:
+        if "[required]" in option.help:
             continue
         if isinstance(default, bool):
             words.append(option.opts[0] if default else option.secondary_opts[0])
@@ -162,14 +137,6 @@ def test_a_duration_beyond_all_floats_is_told():
     assert said.complaint == "--interval must be a finite number of seconds >= 0, not inf"
 
 
-def test_seconds_of_a_limit_are_finite_and_more_than_0():
-    kind = Seconds(positive=True)
-    assert kind.convert("1e-9", None, None) == 1e-9
-    for text in ("0", "-1", "nan", "inf", "1e999"):
-        with pytest.raises(click.BadParameter, match="is not a finite number of seconds > 0"):
-            kind.convert(text, None, None)
-
-
 @pytest.mark.parametrize(
     ("line", "name"),
     [
@@ -238,16 +205,6 @@ def test_any_policy_can_be_limited():
     assert len(drawn("grpc --max-elapsed-time 3")) == 2
 
 
-def test_presets_take_the_options_of_their_class():
-    assert ranges("go --max-interval 0.5 -n 2") == [(0.25, 0.75), (0.25, 0.75)]
-    assert len(drawn("java --max-elapsed-time 0 -n 100")) == 100
-    line = "cloud-storage --max-jitter 0 --multiplier 3 -n 3"
-    assert ranges(line) == [(1, 1), (3, 3), (9, 9)]
-    steady = "--initial-interval 10 --multiplier 1 --randomization-factor 0 --max-elapsed-time 899"
-    assert len(drawn(f"go {steady} -n 100")) == 89
-    assert len(drawn(f"java {steady} -n 100")) == 90
-
-
 def test_a_limit_that_a_policy_has_itself_is_its_own():
     plain = "exponential --randomization-factor 0 --multiplier 2"
     assert drawn(f"{plain} -n 4 --max-interval 1.5") == [0.5, 1.0, 1.5, 1.5]
@@ -258,3 +215,94 @@ def test_a_limit_that_a_policy_has_itself_is_its_own():
 def test_what_was_given_is_not_respelled():
     said = call("delays full-jitter --base 5 --cap 1 --jitter 0.5")
     assert said.complaint == "--cap must be >= --base (5.0), not 1.0"
+
+
+# Policies of one's own
+
+OWN = """
+from datetime import timedelta
+
+class Stairs:
+    '''Waits longer with each step.
+
+    Args:
+        step: How much longer: seconds >= 0 or a timedelta.
+        most: The longest wait, at least ``step``. None means no limit.
+        loud: Whether to shout.
+        seen: Cannot be typed.
+
+    Example:
+        >>> Stairs(2)
+    '''
+
+    def __init__(self, step: float | timedelta, most: int = 10, loud=False, seen: set = ()):
+        self.step, self.most, self.number = step, most, 0
+
+    def next_backoff(self):
+        self.number += 1
+        return min(self.number * self.step, self.most)
+
+    def reset(self):
+        self.number = 0
+
+class Told(Stairs):
+    def failure(self, timestamp=None):
+        return self.next_backoff()
+
+    def success(self, timestamp=None):
+        return 0.0
+
+class Typed:
+    def __init__(self, seen: set): ...
+
+stairs = Stairs(3)
+"""
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path):
+    (tmp_path / "own_waits.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    yield "own_waits:Stairs"
+    sys.modules.pop("own_waits", None)
+
+
+def test_a_policy_of_ones_own_is_named_by_its_import_path(own, monkeypatch):
+    assert drawn(f"{own} 500ms -n 3 --max-retries 2") == [0.5, 1.0]
+    assert ranges(f"{own} 4 -n 3 --no-loud --most 9") == [(4, 4), (8, 8), (9, 9)]
+    assert drawn("own_waits:stairs -n 2") == [3, 6]
+    assert call("feedback own_waits:Told --step 2 0 0 1") == (0, "2\n4\n0\n", "")
+    assert call("simulate contention --trials 1 --clients 2", f"mine={own} 1ms").status == 0
+    made = []
+    monkeypatch.setattr(_run, "run", lambda _, backoff, *_more, **_options: made.append(backoff))
+    for line in (f"--policy {own} --step 2s --", f"--step 2s --policy={own}"):
+        assert call(f"run {line} true").status == 0
+    assert [backoff.step for backoff in made] == [2.0, 2.0]
+
+
+def test_its_help_comes_from_its_docstring(own):
+    told = help_of(own)
+    assert "Waits longer with each step." in told
+    assert "--step DURATION How much longer: seconds >= 0. [required]" in told
+    assert "--most INTEGER The longest wait, at least --step. none means no limit." in told
+    assert "--loud / --no-loud Whether to shout." in told
+    assert "--seen" not in told
+    assert told.endswith(f"backoff-ticker delays {own} --step 2")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("delays own_waits:Nothing", "cannot import 'own_waits:Nothing': module 'own_waits' has"),
+        ("delays no_waits:Nothing", "cannot import 'no_waits:Nothing': No module named"),
+        ("delays :", "cannot import ':': Empty module name"),
+        ("delays own_waits:Stairs", "own_waits:Stairs needs --step, as in: --step 2"),
+        ("delays own_waits:Typed", "--seen cannot be given here: seen: set has no simple type"),
+        ("delays os:getcwd", "os:getcwd must be a BackOff, an object with next_backoff() and"),
+        ("feedback own_waits:Stairs 0", "own_waits:Stairs takes no feedback"),
+        ("run --policy own_waits:Stairs --base 1 -- true", "No such option"),
+    ],
+)
+def test_what_is_wrong_with_one_is_told(own, line, expected):
+    assert expected in call(line).complaint

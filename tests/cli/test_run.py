@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -37,65 +36,50 @@ def test_a_flaky_command_is_repeated_until_it_succeeds(tmp_path):
         )
 
 
-@slow
-@pytest.mark.parametrize("options", [{"max_attempts": 3}, {"max_retries": 2}])
-def test_the_last_exit_code_is_passed_on_when_attempts_run_out(options):
-    with shell("echo x; exit 7", **options) as running:
-        status, out, err = running.finish()
-    assert (status, out) == (7, "x\n" * 3)
-    assert err.splitlines()[-1] == f"{NAME}: attempt 3 exited with 7; giving up"
+QUICK = [
+    ("exit 7", {"max_attempts": 3}, 7, 3, "exited with 7; giving up"),
+    ("kill -KILL $$", {"max_attempts": 2}, 137, 2, "was killed by SIGKILL; giving up"),
+    ("kill -INT $$", {}, 130, 1, "was killed by SIGINT; interrupted"),
+    ("exit 2", {"on_exit_code": "1,75"}, 2, 1, "exited with 2; not to be retried"),
+    ("echo ready; exit 3", {"until_output": "ready"}, 0, 1, "succeeded"),
+    ("echo ready; kill -INT $$", {"until_output": "ready"}, 130, 1, "SIGINT; interrupted"),
+]
+TWICE = {"max_attempts": 2}
+LISTED = {**TWICE, "on_exit_code": "75"}
+SEARCHED = {**TWICE, "until_output": "ready"}
+LONG = [
+    ("exit 7", {"max_retries": 2}, 7, 3, "exited with 7; giving up"),
+    ("kill -TERM $$", TWICE, 143, 2, "was killed by SIGTERM; giving up"),
+    ("kill -PIPE $$", TWICE, 141, 2, "was killed by SIGPIPE; giving up"),
+    ("exit 130", {}, 130, 1, "exited with 130; interrupted"),
+    ("kill -QUIT $$", {}, 131, 1, "was killed by SIGQUIT; interrupted"),
+    ("kill -HUP $$", {}, 129, 1, "was killed by SIGHUP; interrupted"),
+    ("exit 75", LISTED, 75, 2, "exited with 75; giving up"),
+    ("exit 130", {**TWICE, "on_exit_code": 130}, 130, 2, "exited with 130; giving up"),
+    ("kill -KILL $$", {**TWICE, "on_exit_code": 137}, 137, 2, "killed by SIGKILL; giving up"),
+    ("echo ready; kill -KILL $$", SEARCHED, 0, 1, "succeeded"),
+    ("echo ready; exit 130", SEARCHED, 130, 1, "exited with 130; interrupted"),
+    ("echo ready; exit 130", {**SEARCHED, "on_exit_code": 130}, 0, 1, "succeeded"),
+    ("echo no", SEARCHED, 1, 2, "printed no match; giving up"),
+    ("echo no; exit 3", SEARCHED, 3, 2, "exited with 3; giving up"),
+    ("echo ready >&2", SEARCHED, 1, 2, "printed no match; giving up"),
+    (":", {**SEARCHED, **LISTED}, 1, 2, "printed no match; giving up"),
+    ("exit 75", {**SEARCHED, **LISTED}, 75, 2, "exited with 75; giving up"),
+    ("exit 5", {**SEARCHED, **LISTED}, 5, 1, "exited with 5; not to be retried"),
+]
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=slow)], ids=str
+    ("script", "options", "status", "attempts", "last"),
+    [*QUICK, *(pytest.param(*row, marks=slow) for row in LONG)],
 )
-def test_a_command_that_a_signal_killed_counts_as_128_and_its_number(number):
-    with shell(f"kill -{number:d} $$", max_attempts=2) as running:
-        status, _, err = running.finish()
-    assert status == 128 + number
-    text = f"was killed by {number.name}"
-    assert err.splitlines()[0] == f"{NAME}: attempt 1 {text}; next attempt in 0 s"
-    assert err.splitlines()[-1] == f"{NAME}: attempt 2 {text}; giving up"
-
-
-@slow
-@pytest.mark.parametrize(
-    ("codes", "attempts", "status"),
-    [("1,75", 4, 2), ("1", 2, 75), ("75", 1, 1), ("1,75,2", 5, 0)],
-)
-def test_only_the_exit_codes_that_are_listed_are_repeated(tmp_path, codes, attempts, status):
-    script = f'echo x >>{tmp_path}/runs; shift $(wc -l <{tmp_path}/runs); exit "$1"'
-    with shell(script, "", "1", "75", "1", "2", "0", on_exit_code=codes) as running:
-        got, _, err = running.finish()
-    # The first word is shifted away once for each run, so the codes come in turn.
-    runs = (tmp_path / "runs").read_text().count("x")
-    assert (got, runs) == (status, attempts)
-    if status:
-        text = f"{NAME}: attempt {attempts} exited with {status}; not to be retried"
-        assert err.splitlines()[-1] == text
-
-
-@pytest.mark.parametrize("script", ["kill -INT $$", pytest.param("exit 130", marks=slow)])
-def test_an_interrupted_command_is_not_repeated(script):
-    with shell(script) as running:
-        status, _, err = running.finish()
-    assert status == 130
-    assert err.endswith("; interrupted\n")
-
-
-@slow
-@pytest.mark.parametrize(("number", "code"), [("QUIT", 131), ("HUP", 129)])
-def test_nor_is_one_that_ends_as_if_its_terminal_had_ended_it(number, code):
-    with shell(f"kill -{number} $$") as running:
-        assert running.wait() == code
-
-
-@slow
-@pytest.mark.parametrize(("script", "code"), [("exit 130", 130), ("kill -KILL $$", 137)])
-def test_signals_that_are_listed_as_exit_codes_are_repeated(script, code):
-    with shell(script, on_exit_code=code, max_attempts=3) as running:
-        assert running.wait() == code
-        assert running.err.rest().count(b"; next attempt in") == 2
+def test_the_end_of_a_command_decides_what_follows(script, options, status, attempts, last):
+    with shell(f"echo x >&9; {script}", **options) as running:
+        assert running.wait() == status
+        assert running.told.rest() == b"x\n" * attempts
+        said = running.err.rest().decode()
+    assert said.splitlines()[-1].startswith(f"{NAME}: attempt {attempts} ")
+    assert said.endswith(f"{last}\n")
 
 
 # What cannot be executed

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from backoff_ticker import ExponentialBackOff, FullJitterBackOff
+from backoff_ticker import POLICIES, ExponentialBackOff, FullJitterBackOff
 from backoff_ticker.cli import _run
-from backoff_ticker.policies import POLICIES
 
 from .calling import LIMD, call
 
@@ -63,30 +62,13 @@ def test_run_with_all_its_options(ran):
     assert switches == {"keep_stdin": True, "quiet": True}
 
 
-@pytest.mark.parametrize(
-    ("line", "late"),
-    [
-        ("run false --max-attempts 2", "--max-attempts"),
-        ("run --timeout 5 false x --base=2 --quiet", "--base=2 --quiet"),
-        # where it is what is meant, or may be
-        ("run -- false --max-attempts 2", ""),
-        ("run --timeout 5 -- false --max-attempts 2", ""),
-        ("run sh -c x -- --max-attempts 2", ""),
-        ("run curl -q --help", ""),
-        ("run --quiet false --max-attempts 2", ""),
-    ],
-)
-def test_options_of_run_that_stand_after_the_command_are_handed_on_with_a_warning(ran, line, late):
-    said = call(line)
-    assert (said.status, said.out) == (75, "")
-    ((command, _, limits, _),) = ran
-    assert line.endswith(" ".join(command))
-    assert limits["max_attempts"] is None
-    assert said.err == (
-        late
-        and f"backoff-ticker: warning: {late} stands after 'false', which gets it; "
-        "put it before the command, or -- before the command if that is meant\n"
-    )
+def test_what_stands_after_the_command_is_handed_on(ran):
+    for line in ("run false --max-attempts 2", "run -- false --policy x", "run sh --policy zero"):
+        assert call(line).status == 75
+        command, backoff, limits, _ = ran.pop()
+        assert line.endswith(" ".join(command))
+        assert repr(backoff) == repr(ExponentialBackOff())
+        assert limits["max_attempts"] is None
 
 
 def test_run_draws_what_the_seed_says(ran):
@@ -150,9 +132,12 @@ def test_help_of_run_tells_the_options_of_its_policy():
         ("run --", "COMMAND"),
         ("run --foo true", "--foo"),
         ("run --policy xyz true", "there is no policy 'xyz'"),
-        ("run --base 1 true", "exponential has no option --base"),
-        ("run --policy zero --cap 1 --base 1 true", "zero has no option --"),
-        ("run --policy full-jitter --base 1 true", "full-jitter needs --cap, as in: --base 1s"),
+        ("run --base 1 true", "No such option"),
+        ("run --policy full-jiter --base 1 -- true", "Did you mean 'full-jitter'"),
+        (
+            "run --policy full-jitter --base 1 true",
+            "full-jitter needs --cap, as in: --base 1 --cap 20",
+        ),
         ("run --multiplier 0.5 true", "--multiplier must be >= 1, not 0.5"),
         ("run --max-interval nan true", "--max-interval must be a number of seconds >= 0, or none"),
         ("run --multiplier x true", "'x' is not a valid float"),

@@ -55,42 +55,23 @@ def test_a_signal_in_a_wait_ends_it(number):
         assert running.told.rest() == b"ready\n"
 
 
+CHILD = "rests_in_the_background({}); rests()"
+
+
 @pytest.mark.parametrize(
-    ("number", "ignored"),
+    ("number", "script", "grace"),
     [
-        (signal.SIGTERM, ALL),
-        pytest.param(signal.SIGTERM, "signal.SIGINT", marks=slow),
-        pytest.param(signal.SIGINT, ALL, marks=slow),
-        pytest.param(signal.SIGINT, "signal.SIGINT", marks=slow),
+        (signal.SIGTERM, CHILD.format(ALL), SOON),
+        (signal.SIGINT, f"rests({ALL})", SOON),
+        pytest.param(signal.SIGTERM, f"rests({ALL})", SOON, marks=slow),
+        pytest.param(signal.SIGINT, CHILD.format(ALL), SOON, marks=slow),
+        # It gets SIGTERM as soon as the command itself has ended.
+        pytest.param(signal.SIGINT, CHILD.format("signal.SIGINT"), 1000, marks=slow),
     ],
-    ids=str,
 )
-def test_a_child_in_the_background_that_ignores_signals_is_ended(number, ignored):
-    script = f"rests_in_the_background({ignored}); rests()"
-    with Running(*talks(script), grace=SOON) as running:
-        running.until(r"(?s)ready.*ready \d+\n")
-        running.signal(number)
-        assert running.wait() == SIGNALS[number]
-        assert running.nobody_left()
-
-
-@slow
-def test_a_child_in_the_background_that_ignores_sigint_is_not_waited_for():
-    """It gets SIGTERM as soon as the command itself has ended."""
-    script = "rests_in_the_background(signal.SIGINT); rests()"
-    with Running(*talks(script), grace=1000) as running:
-        running.until(r"(?s)ready.*ready \d+\n")
-        running.signal(signal.SIGINT)
-        assert running.wait() == 130
-        assert running.nobody_left()
-
-
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=slow)], ids=str
-)
-def test_a_command_that_ignores_all_signals_is_killed(number):
-    with Running(*talks(f"rests({ALL})"), grace=SOON) as running:
-        running.until("ready")
+def test_what_ignores_signals_is_ended(number, script, grace):
+    with Running(*talks(script), grace=grace) as running:
+        running.until(rf"(?s)(ready.*){{{script.count('rests')}}}\n")
         running.signal(number)
         assert running.wait() == SIGNALS[number]
         assert running.nobody_left()

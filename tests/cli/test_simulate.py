@@ -18,7 +18,7 @@ from rich.console import Console
 from backoff_ticker import FullJitterBackOff
 from backoff_ticker.cli._contention import Crowd, simulate_contention
 from backoff_ticker.cli._plot import figure_of_lines
-from backoff_ticker.cli._policy_argument import PolicyText
+from backoff_ticker.cli._policy_names import PolicyText
 from backoff_ticker.cli._simulate import AWS
 from backoff_ticker.cli._table import as_table
 from tests.effort import rounds
@@ -135,14 +135,6 @@ def test_limits_of_elapsed_time_count_in_simulated_time():
 def test_delays_beyond_all_floats_end():
     (row,) = as_data("contention --clients 3 --trials 2", "constant 1.7e308")["results"]
     assert row["time"] > 1e308
-
-
-def test_progress_ends_with_all():
-    shares = []
-    policies = [PolicyText().convert(text, None, None) for text in ("zero", "aws")]
-    simulate_contention(policies, Crowd([2, 4], 3, 0.01), 1, shares.append)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
 
 
 # Outage
@@ -270,7 +262,7 @@ def test_the_default_policies_of_contention_are_those_of_aws():
 @pytest.mark.parametrize(
     ("line", "policies", "expected"),
     [
-        ("contentoin", [], "No such simulation 'contentoin'. Did you mean 'contention'?"),
+        ("contentoin", [], "simulate has no 'contentoin'. Did you mean 'contention'?"),
         ("contention", ["expo"], "there is no policy 'expo'. Did you mean 'exponential' or"),
         ("contention", [""], "there is no policy ''."),
         ("contention", ["zero '"], '"zero \'" is no policy with its options: No closing quotation'),
@@ -282,8 +274,6 @@ def test_the_default_policies_of_contention_are_those_of_aws():
         ),
         ("outage", ["go --multiplyer 2"], "'go --multiplyer 2': No such option"),
         ("outage", ["go --help"], "'go --help': No such option"),
-        ("outage", ["go", "--max-interval", "2"], "--max-interval is an option of a policy: put "),
-        ("outage", ["java", "--no-look-ahead"], "--no-look-ahead is an option of a policy: put "),
         ("outage --sed 1", [], "--seed"),
         ("contention --clients 5,0", [], "'5,0' is not a list of numbers from 1 to 10000, as in"),
         ("contention --clients ,", [], "',' is not a list of numbers"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import backoff_ticker
-from backoff_ticker import testing
+from backoff_ticker import testing, types
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -151,7 +151,7 @@ def test_an_example_is_short_and_says_how_it_is_run(name):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_an_example_uses_public_names_and_those_of_integrations_other_packages_only(path):
-    package = {"backoff_ticker": backoff_ticker, "backoff_ticker.testing": testing}
+    package = {each.__name__: each for each in (backoff_ticker, testing, types)}
     for module, names in imported_by(path):
         if module in package:
             assert names <= set(package[module].__all__)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import (
-    AsyncRetryOptions,
     CancellationToken,
     Cancelled,
     ConstantBackOff,
@@ -27,6 +26,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
+from backoff_ticker.types import AsyncRetryOptions
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.made_policies import spent_budget
@@ -673,7 +673,7 @@ def test_a_wait_that_the_elapsed_time_does_not_allow_is_named(hedge: HedgeFace) 
     with pytest.raises(OSError, match="busy") as caught:
         hedge(Script(RetryAfter(50, OSError("busy"))), TEN, max_elapsed_time=30)
     assert caught.value.__notes__[0].endswith(
-        ": the next wait of 50.0 s would end later than max_elapsed_time of 30.0 s"
+        ": the next wait of 50.0 s would exceed max_elapsed_time of 30.0 s"
     )
 
 

@@ -16,6 +16,7 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     ZeroBackOff,
+    current_attempt,
     hedge_call_async,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
@@ -23,7 +24,7 @@ from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
-from tests.retries.test_tokens_in_policies import PLACES
+from tests.retries.test_cancelling import PLACES
 
 if TYPE_CHECKING:
     from tests.retries.hedges import HedgeFace
@@ -234,3 +235,24 @@ def test_on_the_systems_clock_no_delay_is_none() -> None:
 
     assert hedge_in_loop(operation, ZeroBackOff(), max_attempts=3, timeout=60) == 7
     assert len(began) == 3
+
+
+def test_the_error_of_a_token_that_was_cancelled_before_is_a_cancel(hedge: HedgeFace) -> None:
+    token = cancelled_token()
+
+    def operation() -> None:
+        token.raise_if_cancelled()
+
+    with pytest.raises(Cancelled) as caught:
+        hedge(operation, TEN, token=token)
+    assert "gave up after 1 attempt" in caught.value.__notes__[0]
+    assert isinstance(caught.value.__cause__, Cancelled)
+
+
+def test_a_deadline_that_has_passed_before_leaves_no_time(
+    hedge: HedgeFace, clock: VirtualClock
+) -> None:
+    token = CancellationToken(clock=clock, timeout=0)
+    seen: list[Any] = []
+    hedge(Script(lambda: seen.append(current_attempt()) or 7), TEN, token=token)
+    assert [attempt.time_left for attempt in seen] == [0.0]

@@ -26,7 +26,7 @@ from backoff_ticker import (
     hedge_call,
     hedge_call_async,
 )
-from backoff_ticker.hedging._call import Attempt
+from backoff_ticker.hedging._attempt import Attempt
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from tests import effort
@@ -120,7 +120,7 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
         assert all(told), interrupt.where
 
     # CPython 3.12 crashes if a generator, traced by its opcodes, goes on in another thread.
-    assert each_place(run, but=("_job",)) > 100
+    assert each_place(run, but=("in_thread",)) > 100
 
 
 class Threads(Executor):

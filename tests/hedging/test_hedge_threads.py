@@ -196,7 +196,7 @@ def test_an_attempt_that_returns_as_its_token_says_counts_if_that_does_not_end_t
     assert hedge_call(cancels, TEN) == 7
     token = CancellationToken()
     token.cancel()
-    assert hedge_call(own_token, TEN, token=token).cancelled
+    assert hedge_call(lambda: own_token().cancelled, TEN, token=token) is True
 
 
 def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
-
-import pytest
 
 
 @dataclass
@@ -23,16 +22,18 @@ class Httpx:
     Attributes:
         guards_streams: Whether it never sends a body twice that can be read once.
         has_breakers: Whether it takes a circuit breaker.
+        has_loop: Whether it is for event loops.
         transport_errors: What its transport raises when a connection breaks.
         connect_errors: What it raises when there is none.
     """
 
     guards_streams = True
     has_breakers = True
+    has_loop = False
 
     def __init__(self) -> None:
-        self.httpx: Any = pytest.importorskip("httpx")
-        self.module: Any = pytest.importorskip("backoff_ticker.integrations.httpx")
+        self.httpx: Any = import_module("httpx")
+        self.module: Any = import_module("backoff_ticker.integrations.httpx")
         self.transport_errors = self.httpx.TransportError
         self.connect_errors = self.httpx.ConnectError
 
@@ -61,6 +62,8 @@ class Httpx:
 class AsyncHttpx(Httpx):
     """A client of httpx for event loops."""
 
+    has_loop = True
+
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
         """Send one request, and read the response."""
 
@@ -85,10 +88,11 @@ class Urllib3:
 
     guards_streams = False
     has_breakers = False
+    has_loop = False
 
     def __init__(self) -> None:
-        self.urllib3: Any = pytest.importorskip("urllib3")
-        self.module: Any = pytest.importorskip("backoff_ticker.integrations.urllib3")
+        self.urllib3: Any = import_module("urllib3")
+        self.module: Any = import_module("backoff_ticker.integrations.urllib3")
         self.transport_errors: Any = self.urllib3.exceptions.HTTPError
         self.connect_errors = self.urllib3.exceptions.NewConnectionError
 
@@ -126,7 +130,7 @@ class Requests(Urllib3):
 
     def __init__(self) -> None:
         super().__init__()
-        self.requests: Any = pytest.importorskip("requests")
+        self.requests: Any = import_module("requests")
         self.transport_errors = self.requests.RequestException
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
@@ -147,13 +151,14 @@ class Aiohttp:
 
     guards_streams = True
     has_breakers = True
+    has_loop = True
     rules = Httpx.rules
     attempts = Httpx.attempts
     stream = AsyncHttpx.stream
 
     def __init__(self) -> None:
-        self.aiohttp: Any = pytest.importorskip("aiohttp", minversion="3.12")
-        self.module: Any = pytest.importorskip("backoff_ticker.integrations.aiohttp")
+        self.aiohttp: Any = import_module("aiohttp")
+        self.module: Any = import_module("backoff_ticker.integrations.aiohttp")
         self.transport_errors = self.aiohttp.ClientError
         self.connect_errors = self.aiohttp.ClientConnectorError
 

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+import redis
 
 from tests.helpers import eventually
-
-redis = pytest.importorskip("redis")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from contextlib import asynccontextmanager
 
+import aiohttp
 import pytest
 
 from backoff_ticker import (
-    CancellationToken,
-    Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     ZeroBackOff,
-    set_active,
 )
+from backoff_ticker.integrations.aiohttp import RetryMiddleware
 from backoff_ticker.testing import no_wait
 from tests.helpers import SetClock
 from tests.integrations.http_faces import Aiohttp
 from tests.integrations.misbehaving_server import (
-    PATIENCE,
     MisbehavingServer,
     answer,
     disconnect,
-    half_a_header,
-    half_an_answer,
     hang,
     reset,
 )
-
-aiohttp = pytest.importorskip("aiohttp", minversion="3.12")
-RetryMiddleware = pytest.importorskip("backoff_ticker.integrations.aiohttp").RetryMiddleware
 
 
 @asynccontextmanager
@@ -59,42 +50,12 @@ def send(method, url, *middlewares, session=(), **options):
 # Time
 
 
-def test_a_server_that_hangs_is_left_when_the_time_is_over():
-    with MisbehavingServer(hang, hang) as server, pytest.raises(DeadlineExceeded):
-        send("GET", server.url, RetryMiddleware(ZeroBackOff(), timeout=1.5))
-    assert server.methods == "GET"
-
-
-def test_an_attempt_has_its_own_time():
-    retries = RetryMiddleware(ZeroBackOff(), attempt_timeout=1.5)
-    with MisbehavingServer(hang) as server:
-        assert send("GET", server.url, retries) == (200, "fine")
-    assert server.methods == "GET GET"
-    with MisbehavingServer(hang) as server, pytest.raises(TimeoutError, match="longer than 1.5"):
-        send("POST", server.url, retries)
-    assert server.methods == "POST"
-
-
 def test_the_total_time_of_aiohttp_is_for_all_attempts():
     total = aiohttp.ClientTimeout(total=1.5)
     for behaviours, policy in ([hang, hang], ZeroBackOff()), ([answer(503)], ConstantBackOff(3600)):
         with MisbehavingServer(*behaviours) as server, pytest.raises(TimeoutError):
             send("GET", server.url, RetryMiddleware(policy), timeout=total)
         assert server.methods == "GET"
-
-
-def test_a_token_cuts_an_attempt():
-    token = CancellationToken()
-    with MisbehavingServer(hang) as server:
-
-        def cancel():
-            server.hung.wait(PATIENCE)
-            token.cancel("shutting down")
-
-        threading.Thread(target=cancel).start()
-        with pytest.raises(Cancelled, match="shutting down"):
-            send("GET", server.url, RetryMiddleware(token=token))
-    assert server.methods == "GET"
 
 
 def test_a_cancelled_task_gives_the_connection_back():
@@ -162,18 +123,6 @@ def test_an_end_in_the_wait_raises_the_error_because_the_response_is_released():
     assert "max_elapsed_time" in caught.value.__notes__[0]
 
 
-def test_headers_that_break_off_are_a_failure():
-    with MisbehavingServer(half_a_header) as server:
-        assert send("GET", server.url, RetryMiddleware(ZeroBackOff())) == (200, "fine")
-    assert server.methods == "GET GET"
-
-
-def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried():
-    with MisbehavingServer(half_an_answer) as server, pytest.raises(aiohttp.ClientPayloadError):
-        send("GET", server.url, RetryMiddleware(ZeroBackOff()))
-    assert server.methods == "GET"
-
-
 def test_errors_of_other_middlewares_pass():
     """They are inside if they come later; what they ask for themselves is left alone."""
     raised = []
@@ -198,18 +147,6 @@ def test_each_redirect_is_a_run_of_its_own():
         retries = RetryMiddleware(ZeroBackOff(), max_attempts=2)
         assert send("GET", server.url, retries) == (200, "fine")
     assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
-
-
-def test_it_is_for_one_request_too():
-    with MisbehavingServer(answer(503)) as server:
-        middlewares = (RetryMiddleware(ZeroBackOff()),)
-        assert send("GET", server.url, middlewares=middlewares) == (200, "fine")
-
-
-def test_where_retries_are_switched_off_each_request_is_sent_once():
-    with MisbehavingServer(answer(503, b"busy")) as server, set_active(False):
-        assert send("GET", server.url, RetryMiddleware(ZeroBackOff())) == (503, "busy")
-    assert server.methods == "GET"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, DeadlineExceeded
-from backoff_ticker.integrations._asgi import TokenMiddleware
+from backoff_ticker.integrations._servers.asgi import TokenMiddleware
 
 PATIENCE = 20
 
@@ -397,7 +397,7 @@ async def test_a_websocket_that_the_application_closes_is_no_disconnect_for_what
     server.client_sends({"type": "websocket.connect"})
     await server.serve()
     assert seen == [False]
-    assert reading == [False]  # granian would wait for ever
+    assert reading == [False]  # granian would wait forever
 
 
 @on_a_loop

@@ -8,10 +8,13 @@ import uuid
 from datetime import UTC, datetime
 from functools import partial
 
+import celery
 import pytest
+from celery.app.trace import build_tracer
+from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded
+from celery.signals import worker_init, worker_process_init, worker_shutting_down
 
 from backoff_ticker import (
-    STOP,
     CancellationToken,
     Cancelled,
     CircuitBreaker,
@@ -27,19 +30,11 @@ from backoff_ticker import (
     set_active,
     set_default_hooks,
     set_default_token,
-    with_max_elapsed_time,
     with_max_retries,
     with_token,
 )
-
-celery = pytest.importorskip("celery")
-from celery.app.trace import build_tracer  # noqa: E402
-from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded  # noqa: E402
-from celery.signals import worker_init, worker_process_init, worker_shutting_down  # noqa: E402
-
-from backoff_ticker.integrations import _celery_shutdown  # noqa: E402
-from backoff_ticker.integrations.celery import retry_task, shutdown_token  # noqa: E402
-from tests.helpers import PATIENCE, in_thread  # noqa: E402
+from backoff_ticker.integrations._tasks import celery_token
+from backoff_ticker.integrations.celery import retry_task, shutdown_token
 
 # Celery gives the tasks of one test to the apps of the others, too; from 5.7 on it warns then.
 pytestmark = pytest.mark.filterwarnings("ignore:Task name .* is already registered")
@@ -113,39 +108,6 @@ def test_a_delay_may_be_a_fraction_of_a_second(app):
     assert work(failing(app, policy=ConstantBackOff(0.05)))[1].when == 0.05
 
 
-def test_the_policy_itself_is_not_used(app):
-    policy = ExponentialBackOff(1, 0, 2)
-    task = failing(app, policy=policy)
-    work(task, 3)
-    assert policy.current_interval == 1.0
-
-
-def test_random_delays_are_within_the_bounds_of_each_retry(app):
-    policy = ExponentialBackOff(1, 0.5, 2)
-    task = failing(app, policy=policy)
-    for retries in range(4):
-        low, high = policy.bounds(retries + 1)
-        found = [work(task, retries)[1].when for _ in range(20)]
-        assert low <= min(found) < max(found) <= high
-
-
-def test_a_policy_of_the_user_answers_for_each_retry(app):
-    class Counting:
-        def __init__(self):
-            self.calls = 0
-
-        def next_backoff(self):
-            self.calls += 1
-            return float(self.calls) if self.calls < 4 else STOP
-
-        def reset(self):
-            self.calls = 0
-
-    task = failing(app, policy=Counting())
-    assert [work(task, n)[1].when for n in range(3)] == [1.0, 2.0, 3.0]
-    assert work(task, 3) == ("FAILURE", NO_ROUTE)
-
-
 # The end
 
 
@@ -160,11 +122,6 @@ def test_stop_ends_with_the_error_itself(app):
     assert [work(task, n)[0] for n in range(3)] == ["RETRY", "RETRY", "FAILURE"]
     assert work(task, 2)[1] is error
     assert notes_of(error) == [f"gave up after 3 attempts: the policy stopped: {policy!r}"]
-
-
-def test_a_limit_of_time_counts_the_delays_of_the_policy(app):
-    task = failing(app, policy=with_max_elapsed_time(DOUBLED, 7))
-    assert [work(task, n)[0] for n in range(4)] == ["RETRY"] * 3 + ["FAILURE"]
 
 
 @pytest.mark.parametrize("limit, retries", [(3, 3), (0, 0), (1, 5)])
@@ -562,39 +519,18 @@ def test_coroutine_functions_are_refused():
 
 
 @pytest.fixture
-def worker_token():
-    """Return a token that is new, and leave nothing of it connected."""
-    signals = worker_init, worker_shutting_down, worker_process_init
-    _celery_shutdown._tokens.clear()
+def worker_token(monkeypatch):
+    """Return a token that is new, as in a worker that has just begun."""
+    monkeypatch.setattr(celery_token, "_token", CancellationToken())
     with set_default_token(None):
         yield shutdown_token()
-    _celery_shutdown._tokens.clear()
-    for signal in signals:
-        for _, receiver in list(signal.receivers):
-            if receiver.__module__ == _celery_shutdown.__name__:
-                signal.disconnect(receiver)
+    for end in celery_token._ends:
+        os.close(end)
+    celery_token._ends.clear()
 
 
 def fails():
     raise NO_ROUTE
-
-
-def test_there_is_one_token(worker_token):
-    assert shutdown_token() is worker_token
-
-
-def test_there_is_one_token_for_threads_that_ask_at_once(worker_token, monkeypatch):
-    def make():
-        if coming:
-            others.append(in_thread(coming.pop()).result(PATIENCE))
-        return CancellationToken()
-
-    coming, others = [shutdown_token], []
-    _celery_shutdown._tokens.clear()
-    monkeypatch.setattr(_celery_shutdown, "CancellationToken", make)
-    assert [shutdown_token()] == others
-    worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
-    assert others[0].cause == "SIGTERM"
 
 
 def test_in_a_worker_it_is_the_default_and_a_shutdown_cancels_it(worker_token):

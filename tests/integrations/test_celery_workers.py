@@ -11,13 +11,11 @@ import time
 from collections import defaultdict
 from itertools import pairwise
 
+import celery
 import pytest
 
 from tests.integrations.processes import PATIENCE, Process
 from tests.integrations.redis_server import RedisServer, needs_redis
-
-celery = pytest.importorskip("celery")
-pytest.importorskip("kombu.transport.redis")
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.timeout(120), needs_redis]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
-pytest.importorskip("django")
 from django.http import HttpResponse
 from django.test import AsyncClient, Client, override_settings
 from django.urls import path

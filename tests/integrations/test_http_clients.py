@@ -15,19 +15,24 @@ from backoff_ticker import (
     CircuitBreaker,
     CircuitOpen,
     ConstantBackOff,
+    DeadlineExceeded,
     RetryBudget,
     ZeroBackOff,
+    set_active,
     with_max_retries,
 )
 from backoff_ticker.testing import no_wait
 from tests.helpers import SetClock
 from tests.integrations.http_faces import FACES
 from tests.integrations.misbehaving_server import (
+    PATIENCE,
     MisbehavingServer,
     answer,
     disconnect,
     endless_body,
+    half_a_header,
     half_a_status,
+    half_an_answer,
     hang,
     nonsense,
     reset,
@@ -402,3 +407,68 @@ def test_a_mistake_is_refused_before_the_first_request(face, options, kind, mess
 def test_a_policy_is_checked_before_the_first_request(face):
     with pytest.raises(TypeError, match="policy must be a BackOff"):
         face.request("GET", "http://127.0.0.1:9/", 5)
+
+
+# What breaks off, and how long it may take
+
+
+def needs_runs(face):
+    if not face.has_breakers:
+        pytest.skip("this client makes the attempts itself")
+
+
+def test_headers_that_break_off_are_a_failure(face):
+    needs_runs(face)  # urllib3 takes them for whole ones
+    with MisbehavingServer(half_a_header) as server:
+        assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
+    assert server.methods == "GET GET"
+
+
+def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(face):
+    needs_runs(face)
+    with MisbehavingServer(half_an_answer) as server, pytest.raises(face.transport_errors):
+        face.request("GET", server.url, ZeroBackOff())
+    assert server.methods == "GET"
+
+
+def test_where_retries_are_switched_off_each_request_is_sent_once(face):
+    with MisbehavingServer(answer(503, b"busy")) as server, set_active(False):
+        assert face.request("GET", server.url, ZeroBackOff()).text == "busy"
+    assert server.methods == "GET"
+
+
+def test_a_server_that_hangs_is_left_when_the_time_is_over(face):
+    needs_runs(face)
+    with MisbehavingServer(hang, hang) as server, pytest.raises(DeadlineExceeded):
+        face.request("GET", server.url, ZeroBackOff(), timeout=1.5)
+    assert server.methods == "GET"
+
+
+def test_an_attempt_of_a_coroutine_has_its_own_time(face):
+    needs_runs(face)
+    if not face.has_loop:
+        with pytest.raises(TypeError, match="no option 'attempt_timeout'"):
+            face.request("GET", "http://127.0.0.1:9/", ZeroBackOff(), attempt_timeout=3)
+        return
+    with MisbehavingServer(hang) as server:
+        got = face.request("GET", server.url, ZeroBackOff(), attempt_timeout=1.5)
+    assert (got.text, server.methods) == ("fine", "GET GET")
+    with MisbehavingServer(hang) as server, pytest.raises(TimeoutError, match="longer than 1.5"):
+        face.request("POST", server.url, ZeroBackOff(), attempt_timeout=1.5)
+    assert server.methods == "POST"
+
+
+def test_a_token_cuts_the_attempt_of_a_coroutine(face):
+    if not face.has_loop:
+        pytest.skip("a request of a thread cannot be cut")
+    token = CancellationToken()
+    with MisbehavingServer(hang) as server:
+
+        def cancel():
+            server.hung.wait(PATIENCE)
+            token.cancel("shutting down")
+
+        threading.Thread(target=cancel).start()
+        with pytest.raises(Cancelled, match="shutting down"):
+            face.request("GET", server.url, ZeroBackOff(), token=token)
+    assert server.methods == "GET"

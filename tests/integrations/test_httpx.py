@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import subprocess
-import sys
-import threading
 import weakref
-from collections import Counter
 from datetime import timedelta
-from random import Random
 
+import httpx
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
-    Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
     ZeroBackOff,
-    set_active,
 )
+from backoff_ticker.integrations.httpx import AsyncRetryTransport, RetryTransport
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.helpers import SetClock
-from tests.integrations.http_faces import AsyncHttpx, Httpx
 from tests.integrations.misbehaving_server import (
-    PATIENCE,
     MisbehavingServer,
     answer,
-    disconnect,
     endless_body,
-    half_a_header,
-    half_an_answer,
-    hang,
-    reset,
 )
-
-httpx = pytest.importorskip("httpx")
-module = pytest.importorskip("backoff_ticker.integrations.httpx")
-AsyncRetryTransport, RetryTransport = module.AsyncRetryTransport, module.RetryTransport
 
 
 class Kept(httpx.BaseTransport, httpx.AsyncBaseTransport):
@@ -115,7 +99,7 @@ def handle(request):
     return handle
 
 
-# Time-outs
+# Timeouts
 
 
 def test_the_time_outs_of_an_attempt_are_cut_to_what_is_left(handle):
@@ -143,23 +127,6 @@ def test_the_deadline_of_a_token_cuts_them_too(handle):
     assert inner.requests[1].extensions == {}
 
 
-@pytest.mark.parametrize("face", [Httpx(), AsyncHttpx()], ids=["threads", "loops"])
-def test_a_server_that_hangs_is_left_when_the_time_is_over(face):
-    with MisbehavingServer(hang, hang) as server, pytest.raises(DeadlineExceeded):
-        face.request("GET", server.url, ZeroBackOff(), timeout=0.3)
-    assert server.methods == "GET"
-
-
-def test_the_import_leaves_other_retries_as_fast_as_they_were():
-    """It does not use ``current_attempt``, whose import lets each retry keep track of attempts."""
-    code = """
-import backoff_ticker.integrations.httpx
-from backoff_ticker.retries._settings import settings
-assert not settings.in_use
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=50)
-
-
 def test_without_time_no_attempt_is_endless(handle):
     """0 would mean sockets that do not block."""
     inner = Kept(200)
@@ -167,32 +134,7 @@ def test_without_time_no_attempt_is_endless(handle):
     assert set(inner.requests[0].extensions["timeout"].values()) == {0.001}
 
 
-def test_an_attempt_of_a_coroutine_has_its_own_time():
-    with MisbehavingServer(hang) as server:
-        got = AsyncHttpx().request("GET", server.url, ZeroBackOff(), attempt_timeout=0.3)
-    assert (got.text, server.methods) == ("fine", "GET GET")
-    with MisbehavingServer(hang) as server, pytest.raises(TimeoutError, match="longer than 0.3"):
-        AsyncHttpx().request("POST", server.url, ZeroBackOff(), attempt_timeout=0.3)
-    assert server.methods == "POST"
-    with pytest.raises(TypeError, match="no option 'attempt_timeout'"):
-        RetryTransport(attempt_timeout=3)
-
-
 # Cancellation
-
-
-def test_a_token_cuts_the_attempt_of_a_coroutine():
-    token = CancellationToken()
-    with MisbehavingServer(hang) as server:
-
-        def cancel():
-            server.hung.wait(PATIENCE)
-            token.cancel("shutting down")
-
-        threading.Thread(target=cancel).start()
-        with pytest.raises(Cancelled, match="shutting down"):
-            AsyncHttpx().request("GET", server.url, ZeroBackOff(), token=token)
-    assert server.methods == "GET"
 
 
 def test_a_cancelled_task_leaves_no_response_open():
@@ -329,19 +271,6 @@ def test_own_errors_of_the_transport_inside_pass(handle):
         assert len(inner.requests) == 1
 
 
-def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried():
-    for face in (Httpx(), AsyncHttpx()):
-        with MisbehavingServer(half_an_answer) as server, pytest.raises(httpx.RemoteProtocolError):
-            face.request("GET", server.url, ZeroBackOff())
-        assert server.methods == "GET"
-
-
-def test_headers_that_break_off_are_a_failure():
-    with MisbehavingServer(half_a_header) as server:
-        assert Httpx().request("GET", server.url, ZeroBackOff()).text == "fine"
-    assert server.methods == "GET GET"
-
-
 def test_a_stream_begins_before_its_end_is_there():
     with MisbehavingServer(answer(503), endless_body(200)) as server:
         transport = RetryTransport(policy=ZeroBackOff())
@@ -433,22 +362,6 @@ def test_the_one_for_loops_does_too():
     assert inner.calls == ["enter", "exit", "close"]
 
 
-def test_it_is_mounted_for_some_hosts():
-    with MisbehavingServer(answer(503), answer(503)) as server:
-        mounts = {server.url[:-1]: RetryTransport(policy=ZeroBackOff())}
-        with httpx.Client(mounts=mounts, trust_env=False) as client:
-            assert client.get(server.url).text == "fine"
-    assert server.methods == "GET GET GET"
-
-
-def test_it_works_through_a_proxy():
-    with MisbehavingServer(answer(502)) as proxy:
-        inner = httpx.HTTPTransport(proxy=proxy.url)
-        with httpx.Client(transport=RetryTransport(inner, ZeroBackOff())) as client:
-            assert client.get("http://prices.example/gold").text == "fine"
-    assert [each.path for each in proxy.received] == ["http://prices.example/gold"] * 2
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_tunnel_is_asked_for_again_unless_the_proxy_refuses_it_for_good(handle, method):
     sent = httpx.Request(method, "https://prices.example")
@@ -466,31 +379,6 @@ def test_each_redirect_is_a_run_of_its_own():
         with httpx.Client(transport=transport, follow_redirects=True) as client:
             assert client.get(server.url).text == "fine"
     assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
-
-
-def test_an_application_is_called_again():
-    statuses = [503, 200]
-
-    async def application(scope, receive, send):
-        status = statuses.pop(0)
-        await send({"type": "http.response.start", "status": status, "headers": []})
-        await send({"type": "http.response.body", "body": b"fine"})
-
-    async def main():
-        inner = httpx.ASGITransport(application)
-        transport = AsyncRetryTransport(inner, ZeroBackOff())
-        async with httpx.AsyncClient(transport=transport) as client:
-            return (await client.get("http://prices.example")).text
-
-    assert asyncio.run(main()) == "fine"
-    assert statuses == []
-
-
-def test_where_retries_are_switched_off_each_request_is_sent_once(handle):
-    inner = Kept(503)
-    with set_active(False):
-        assert handle(inner, timeout=5).status_code == 503
-    assert len(inner.requests) == 1
 
 
 def test_hooks_are_called_with_what_happened(handle):
@@ -528,93 +416,4 @@ def test_what_is_no_transport_is_refused():
 # Many at once
 
 
-KINDS = (answer(200, b"fine"), answer(503), answer(429), reset, disconnect, half_a_header)
-METHODS = ("GET", "POST", "DELETE")
-
-
-def check_counts(server, outcomes):
-    """Each request has one outcome; the server saw as often what it should have seen."""
-    seen = Counter((each.method, each.path) for each in server.received)
-    assert sorted(path for _, path in seen) == sorted(f"/{number}" for number in outcomes)
-    for (method, path), times in seen.items():
-        if method == "POST":
-            assert times == 1
-        elif outcomes[int(path[1:])] != 200:
-            assert times == 5
-
-
-def test_many_threads_lose_and_double_nothing():
-    outcomes = {}
-    transport = RetryTransport(policy=ZeroBackOff())
-    with (
-        MisbehavingServer(*Random(1).choices(KINDS, k=300)) as server,
-        httpx.Client(transport=transport, timeout=PATIENCE) as client,
-    ):
-
-        def work(first):
-            for number in range(first, 200, 8):
-                try:
-                    got = client.request(METHODS[number % 3], f"{server.url}{number}")
-                    outcomes[number] = got.status_code
-                except httpx.TransportError as error:
-                    outcomes[number] = error
-
-        threads = [threading.Thread(target=work, args=(first,)) for first in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert len(outcomes) == 200
-    check_counts(server, outcomes)
-
-
-def test_many_tasks_lose_and_double_nothing():
-    async def main():
-        transport = AsyncRetryTransport(policy=ZeroBackOff())
-        async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as client:
-
-            async def work(number):
-                try:
-                    got = await client.request(METHODS[number % 3], f"{server.url}{number}")
-                except httpx.TransportError as error:
-                    return error
-                return got.status_code
-
-            return await asyncio.gather(*map(work, range(200)))
-
-    with MisbehavingServer(*Random(2).choices(KINDS, k=300)) as server:
-        outcomes = dict(enumerate(asyncio.run(main())))
-    check_counts(server, outcomes)
-
-
 # What httpx does by itself
-
-
-def test_httpx_repeats_nothing_but_connections():
-    """``HTTPTransport(retries=)`` covers no answer and no broken connection."""
-    for failure in (answer(503), reset):
-        with (
-            MisbehavingServer(failure) as server,
-            httpx.Client(transport=httpx.HTTPTransport(retries=3)) as client,
-        ):
-            if failure is reset:
-                with pytest.raises(httpx.TransportError):
-                    client.get(server.url)
-            else:
-                assert client.get(server.url).status_code == 503
-        assert server.methods == "GET"
-
-
-def test_httpx_sends_a_file_that_cannot_be_rewound_as_an_empty_one():
-    """So ``files=`` is not sent twice."""
-
-    class Pipe:
-        def __init__(self):
-            self.chunks = [b"gold 42", b""]
-
-        def read(self, size=-1):
-            return self.chunks.pop(0) if self.chunks else b""
-
-    request = httpx.Request("PUT", "http://prices.example", files={"f": Pipe()})
-    assert b"gold 42" in b"".join(request.stream)
-    assert b"gold 42" not in b"".join(request.stream)

@@ -24,7 +24,7 @@ from backoff_ticker import (
     set_default_hooks,
     with_max_retries,
 )
-from backoff_ticker.integrations._observe import Labels, Observer, type_name
+from backoff_ticker.integrations._metrics.observer import Observer, type_name
 from tests.helpers import eventually
 
 
@@ -107,16 +107,6 @@ def test_the_hooks_may_be_those_of_the_whole_process_and_stand_beside_others():
 
 
 # An observer that fails
-
-
-def test_the_core_ends_a_run_whose_hook_fails():
-    """Which is why an observer catches its errors."""
-
-    def fail(outcome):
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        retry_call(failing_once(), ZeroBackOff(), on_retry=fail)
 
 
 def test_an_observer_that_fails_breaks_nothing_and_is_logged(caplog):
@@ -260,37 +250,8 @@ def test_what_is_observed_must_be_of_its_kind():
         Told().record_tick(1.5, "poll")
 
 
-# Labels
-
-
-def test_a_label_has_the_values_that_came_first_and_one_for_all_others():
-    labels = Labels(2, "other")
-    assert [labels.value("name", each) for each in "abcab"] == ["a", "b", "other", "a", "b"]
-    assert labels.value("error", "c") == "c", "each label counts for itself"
-
-
-@pytest.mark.parametrize(
-    "cause, label",
-    [
-        (None, "none"),
-        ("SIGTERM", "SIGTERM"),
-        ("user 4711 went away", "text"),
-        (ValueError("user 4711"), "ValueError"),
-        (asyncio.CancelledError(), "asyncio.exceptions.CancelledError"),
-    ],
-)
-def test_the_label_of_a_cause_never_has_its_text(cause, label):
-    assert Labels(100, "other").cause(cause) == label
-
-
 def test_the_name_of_an_error_is_that_by_which_it_is_imported():
     kinds = {"builtins": "Gone", "requests.exceptions": "requests.exceptions.Gone"}
     kinds |= {"httpx._exceptions": "httpx.Gone", "_socket": "_socket.Gone"}
     for module, name in kinds.items():
         assert type_name(type("Gone", (Exception,), {"__module__": module})()) == name
-
-
-@pytest.mark.parametrize("most, error", [(0, ValueError), (1.5, TypeError), (True, TypeError)])
-def test_the_number_of_values_is_checked(most, error):
-    with pytest.raises(error, match=f"max_label_values must be .* not {most!r}"):
-        Labels(most, "other")

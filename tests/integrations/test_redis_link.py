@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 import time
@@ -12,20 +11,13 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("redis")
-
-import redis.asyncio
-
 from backoff_ticker import (
-    CancellationToken,
     ConstantBackOff,
-    set_default_token,
     with_max_retries,
 )
-from backoff_ticker.integrations import _redis_link
-from backoff_ticker.integrations._redis_link import Link
+from backoff_ticker.integrations._redis import link as redis_link
+from backoff_ticker.integrations._redis.link import Link
 from tests.helpers import PATIENCE, eventually, wait_until_collected
-from tests.integrations.redis_server import RedisServer
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -87,64 +79,7 @@ def make(redis_server):
     yield make
     for each in made:
         each.link.close()
-        eventually(lambda: each.link not in _redis_link._links)
-
-
-def test_who_is_there_hears_it_at_once_and_who_comes_later_reads_it(make):
-    one, other = make(), make()
-    one.wait()
-    other.wait()
-    one.tell(b"stop")
-    eventually(lambda: other.knows == b"stop")
-    late = make()
-    late.wait()
-    assert late.knows == b"stop"
-
-
-def test_a_redis_that_comes_back_without_its_data_learns_it_again(make, redis_server, caplog):
-    caplog.set_level(logging.INFO, "backoff_ticker")
-    one = make()
-    one.wait()
-    redis_server.kill()
-    eventually(lambda: not one.link.connected)
-    one.tell(b"stop")
-    redis_server.start()
-    one.wait()
-    assert redis_server.client().get("news") == b"stop"
-    assert one.connections == [False, True, False, True]
-    said = [record.message for record in caplog.records]
-    assert len(said) == 2
-    assert said[0].startswith("News: not shared, as Redis fails: ")
-    assert said[1] == "News: shared again"
-
-
-def test_both_connections_lead_to_the_same_redis(make, redis_server, tmp_path):
-    one = make()
-    one.wait()
-    with RedisServer(tmp_path / "new") as new:
-        for connection in (one.link._listening, one.link._telling):
-            connection.port = new.port  # as a name that now leads to another machine
-        redis_server.client().client_kill_filter(_type="pubsub")  # the other one goes on
-        eventually(lambda: one.connections == [False, True, False, True])
-        one.tell(b"stop")
-        eventually(lambda: new.client().get("news") == b"stop")
-    assert redis_server.client().get("news") is None
-
-
-def test_a_redis_that_does_not_answer_is_noticed_and_does_not_hold_up_the_end(make, redis_server):
-    one, silent = (make(socket_timeout=0.3) for _ in range(2))
-    one.wait()
-    silent.wait()
-    redis_server.pause()
-    eventually(lambda: not one.link.connected)
-    silent.link.close(timeout=PATIENCE)  # it has nothing to tell
-    shutdown = CancellationToken()
-    shutdown.cancel()
-    with set_default_token(shutdown):  # of retries, which cuts no telling short
-        one.tell(b"stop")
-        one.link.end()
-        redis_server.resume()
-        eventually(lambda: redis_server.client().get("news") == b"stop")
+        eventually(lambda: each.link not in redis_link._links)
 
 
 def test_a_redis_that_has_forgotten_is_reminded(make, redis_server):
@@ -225,11 +160,11 @@ def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
         Knower(redis_server)
     started[0].join(PATIENCE)
     assert not started[0].is_alive()
-    assert not _redis_link._links
+    assert not redis_link._links
 
 
 def test_the_end_of_the_program_takes_the_same_time_for_many_links(make, redis_server, monkeypatch):
-    monkeypatch.setattr(_redis_link, "FLUSH", 1.0)
+    monkeypatch.setattr(redis_link, "FLUSH", 1.0)
     made = [make() for _ in range(20)]
     for each in made:
         each.wait()
@@ -239,7 +174,7 @@ def test_the_end_of_the_program_takes_the_same_time_for_many_links(make, redis_s
         each.tell(b"stop")
     released = threading.Event()
     started = time.monotonic()
-    _redis_link._close_all()
+    redis_link._close_all()
     assert time.monotonic() - started < PATIENCE  # one after the other would take 20 s
     released.set()
     redis_server.resume()
@@ -263,26 +198,6 @@ def test_the_end_of_a_link_frees_it(redis_server):
 
 
 @pytest.mark.posix
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_has_a_link_of_its_own(make):
-    one = make()
-    one.wait()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            one.wait()
-            one.tell(b"from the child")
-            one.link.close()
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
-    eventually(lambda: one.knows == b"from the child")
-    assert one.connections == [False, True]
-
-
-@pytest.mark.posix
 @pytest.mark.skipif(not FILES.exists(), reason="there is no /proc")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_keeps_no_connection_of_its_parent(make):
@@ -303,16 +218,3 @@ def test_a_forked_child_keeps_no_connection_of_its_parent(make):
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
     assert one.link.connected
-
-
-@pytest.mark.parametrize(
-    "client, error, message",
-    [
-        (redis.asyncio.Redis(socket_timeout=1), TypeError, "not a redis.asyncio.client.Redis"),
-        (None, TypeError, "client must be a redis.Redis"),
-        (redis.Redis(socket_timeout=None), ValueError, "client must have a socket_timeout > 0"),
-    ],
-)
-def test_other_clients_are_refused(client, error, message):
-    with pytest.raises(error, match=message):
-        Link(client, "news", title="News", exchange=print, on_message=print)

@@ -8,15 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Annotated
 
 import pytest
-
-pytest.importorskip("starlette")
-pytest.importorskip("httpx")
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import PlainTextResponse
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.routing import Mount, Route
 
 from backoff_ticker import (
     CancellationToken,
@@ -95,22 +90,6 @@ def test_a_timeout_of_an_endpoint_stays_an_error_of_it():
         TestClient(starlette(Route("/", endpoint))).get("/")
 
 
-def test_a_background_task_still_has_its_token():
-    seen = []
-
-    def task(token):
-        seen.append((token, token.cancelled))
-
-    def endpoint(request):
-        token = request.state.request_token
-        return PlainTextResponse("done", background=BackgroundTask(task, token))
-
-    TestClient(starlette(Route("/", endpoint))).get("/")
-    ((token, was_cancelled),) = seen
-    assert not was_cancelled
-    assert token.cancelled
-
-
 def test_the_body_and_mounted_applications_are_served_as_before():
     async def endpoint(request):
         content = await request.body()
@@ -123,20 +102,6 @@ def test_the_body_and_mounted_applications_are_served_as_before():
     assert client.post("/inner/", content=b"x" * 1_000_000).text == "1000000"
     assert client.post("/inner/", content=iter([b"ab", b"c"])).text == "3"
     assert client.post("/inner/").text == "0"
-
-
-def test_a_websocket_whose_client_leaves_ends():
-    ended = threading.Event()
-
-    async def endpoint(websocket):
-        await websocket.accept()
-        await websocket.send_text("hello")
-        assert await websocket.state.request_token.wait_async(PATIENCE)
-        ended.set()
-
-    with TestClient(starlette(WebSocketRoute("/", endpoint))).websocket_connect("/") as socket:
-        assert socket.receive_text() == "hello"
-    assert ended.wait(PATIENCE)
 
 
 def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
@@ -159,35 +124,6 @@ def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
     )
     TestClient(app).get("/")
     assert seen == ["ada"]
-
-
-def test_middleware_of_starlette_outside_gets_an_answer_though_the_client_has_left():
-    """Without one it raises "No response returned"."""
-
-    async def outer(request, call_next):
-        answer = await call_next(request)
-        seen.append(answer.status_code)
-        return answer
-
-    async def endpoint(request):
-        await request.state.request_token.wait_async(PATIENCE)
-        request.state.request_token.raise_if_cancelled()
-
-    def leaving(app):
-        async def serve(scope, receive, send):
-            async def leave():
-                return {"type": "http.disconnect"}
-
-            await app(scope, leave, send)
-
-        return serve
-
-    seen = []
-    app = starlette(Route("/", endpoint))
-    app.add_middleware(BaseHTTPMiddleware, dispatch=outer)
-    app.add_middleware(leaving)
-    TestClient(app).get("/")
-    assert seen == [499]
 
 
 def test_waits_of_endpoints_are_on_a_virtual_clock():

@@ -13,8 +13,6 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-
-pytest.importorskip("temporalio")
 from temporalio import activity
 from temporalio.api.failure.v1 import Failure
 from temporalio.common import RetryPolicy

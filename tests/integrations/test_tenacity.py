@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time as system_time
 
 import pytest
+import tenacity
 
-tenacity = pytest.importorskip("tenacity")
-
-from backoff_ticker import (  # noqa: E402
+from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
@@ -20,13 +18,13 @@ from backoff_ticker import (  # noqa: E402
     ZeroBackOff,
     with_max_retries,
 )
-from backoff_ticker.integrations.tenacity import (  # noqa: E402
+from backoff_ticker.integrations.tenacity import (
     BackOffWait,
     sleep_using_token,
     sleep_using_token_async,
     stop_when_cancelled,
 )
-from backoff_ticker.testing import VirtualClock  # noqa: E402
+from backoff_ticker.testing import VirtualClock
 
 
 @pytest.fixture
@@ -83,14 +81,6 @@ def sleep_of(call, token):
 
 
 # The policy
-
-
-@FORMS
-def test_the_waits_are_those_of_the_policy(time, call):
-    calls = []
-    wait = BackOffWait(ExponentialBackOff(1, 0, 2))
-    assert call(time, service(time, calls), wait=wait) == "page"
-    assert calls == [100, 101, 103, 107]
 
 
 def test_the_statistics_and_the_state_have_them(time):
@@ -194,26 +184,6 @@ def test_each_call_has_its_own_policy_one_after_another_nested_and_together(time
     assert all_calls == [[began, began + 1, began + 3, began + 7]] * 8
 
 
-def test_coroutines_on_one_loop_have_policies_of_their_own(time):
-    wait = BackOffWait(ExponentialBackOff(1, 0, 2))
-    all_calls = [[] for _ in range(8)]
-
-    async def one(calls):
-        operation = service(time, calls)
-
-        @tenacity.retry(wait=wait)
-        async def call():
-            return operation()
-
-        return await call()
-
-    async def main():
-        return await asyncio.gather(*map(one, all_calls))
-
-    assert time.run_async(main()) == ["page"] * 8
-    assert all_calls == [[100, 101, 103, 107]] * 8
-
-
 def test_it_combines_with_waits_of_tenacity(time):
     calls = []
     wait = BackOffWait(ConstantBackOff(1)) + tenacity.wait_fixed(2)
@@ -305,25 +275,6 @@ def test_a_cancel_during_an_attempt_ends_the_call_with_its_error(time, call):
     assert len(calls) == 2
 
 
-def test_defect_of_the_peer_one_more_attempt_after_its_own_event():
-    """Unlike ``sleep_using_token``, its sleep returns when the event is set."""
-    event, calls = threading.Event(), []
-
-    def operation():
-        calls.append(1)
-        raise ConnectionError
-
-    options = {
-        "wait": tenacity.wait_fixed(60),
-        "sleep": tenacity.sleep_using_event(event),
-        "stop": tenacity.stop_when_event_set(event),
-        "before_sleep": lambda state: event.set(),
-    }
-    with pytest.raises(tenacity.RetryError):
-        function(None, operation, **options)
-    assert len(calls) == 2
-
-
 def test_a_waiting_thread_of_the_system_clock_ends_at_once():
     token = CancellationToken()
     waits = threading.Event()
@@ -349,12 +300,3 @@ def test_a_waiting_thread_of_the_system_clock_ends_at_once():
     thread.join(30)
     assert system_time.monotonic() - began < 10
     assert len(errors) == 1
-
-
-def test_a_policy_that_cannot_be_copied_is_refused_at_once():
-    class NotCopied(ConstantBackOff):
-        def __copy__(self):
-            raise TypeError("no copies")
-
-    with pytest.raises(TypeError, match="backoff must be a BackOff that can be copied"):
-        BackOffWait(NotCopied(1))

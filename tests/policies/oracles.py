@@ -1,7 +1,6 @@
-"""The rules of the sources, written down once more, from their text and not from the package.
+"""The rules of Perl's Algorithm::Backoff, written down from its text and not from the package.
 
-Java counts whole milliseconds, Go whole nanoseconds, Perl seconds, and so do these functions. Each
-``..._call`` does one call on a state, a dict, and returns what the source returns: -1 where it
+``perl_call`` does one call on a state, a dict, and returns what the source returns: -1 where it
 stops. What the source would draw is handed in.
 """
 
@@ -17,92 +16,7 @@ if TYPE_CHECKING:
     PerlRule = Callable[[Values, Values], float]
 
 STOPPED = -1
-"""What all three return to say that there is no next attempt."""
-
-JAVA_LARGEST = 2**31 - 1
-
-
-def truncation(unit: float, multiplier: float, call: int) -> float:
-    """Return how far below the plain product truncation to whole units can bring an interval.
-
-    Each advance loses less than one unit, and multiplies what was lost before; a cap only takes
-    away from the difference. So before call 1 it is 0, and then ``e = multiplier * e + unit``.
-    """
-    lost = 0.0
-    for _ in range(call - 1):
-        lost = multiplier * lost + unit
-    return lost
-
-
-def whole_units_apart(unit: float, multiplier: float, factor: float, call: int) -> float:
-    """Return how far the delay of a source that counts whole units may be from the plain one.
-
-    The interval is short by ``truncation``, at the ends of the draw times ``1 + factor``; the draw
-    is over one unit more, which adds less than one, and its truncation takes away less than one.
-    """
-    return truncation(unit, multiplier, call) * (1.0 + factor) + unit
-
-
-# Google's HTTP client for Java: ExponentialBackOff, in milliseconds
-
-
-def java_draw(factor: float, drawn: float, interval: int) -> int:
-    delta = factor * interval
-    least, greatest = interval - delta, interval + delta
-    return min(int(least + drawn * (greatest - least + 1)), JAVA_LARGEST)
-
-
-def java_advance(interval: int, multiplier: float, maximum: int) -> int:
-    return maximum if interval >= maximum / multiplier else int(interval * multiplier)
-
-
-def java_call(
-    options: Values, state: Values, call: str, now: int, draws: Iterator[float]
-) -> int | None:
-    """Do ``"next"`` or ``"reset"`` at ``now`` nanoseconds; the options are in milliseconds."""
-    if call == "reset":
-        state.update(interval=options["initial"], start=now)
-        return None
-    if (now - state["start"]) // 1_000_000 > options["elapsed"]:
-        return STOPPED
-    delay = java_draw(options["factor"], next(draws), state["interval"])
-    state["interval"] = java_advance(state["interval"], options["multiplier"], options["maximum"])
-    return delay
-
-
-# cenkalti/backoff v4 for Go: ExponentialBackOff, in nanoseconds
-
-
-def go_draw(factor: float, drawn: float, interval: int) -> int:
-    if factor == 0:
-        return interval
-    delta = factor * float(interval)
-    least, greatest = float(interval) - delta, float(interval) + delta
-    return int(least + drawn * (greatest - least + 1))
-
-
-def go_advance(interval: int, multiplier: float, maximum: int) -> int:
-    if float(interval) >= float(maximum) / multiplier:
-        return maximum
-    return int(float(interval) * multiplier)
-
-
-def go_call(
-    options: Values, state: Values, call: str, now: int, draws: Iterator[float]
-) -> int | None:
-    """Do ``"next"`` or ``"reset"`` at ``now``; all times are nanoseconds."""
-    if call == "reset":
-        state.update(interval=options["initial"], start=now)
-        return None
-    drawn = next(draws) if options["factor"] else 0.0
-    delay = state["drawn"] = go_draw(options["factor"], drawn, state["interval"])
-    state["interval"] = go_advance(state["interval"], options["multiplier"], options["maximum"])
-    if options["elapsed"] != 0 and now - state["start"] + delay > options["elapsed"]:
-        return STOPPED
-    return delay
-
-
-# Algorithm::Backoff for Perl: the seven classes, in seconds
+"""What it returns to say that there is no next attempt."""
 
 
 def _constant(options: Values, state: Values) -> float:

@@ -6,6 +6,7 @@ built once, and not, with all it is made of, for each example.
 
 from __future__ import annotations
 
+from inspect import signature
 from itertools import accumulate
 from math import inf
 
@@ -247,8 +248,29 @@ MAKERS = {
 """Each feedback policy with some values, and a first delay of 2 s."""
 
 
+GIVEN = {
+    "interval": 1,
+    "base": 1,
+    "cap": 20,
+    "delay": 1,
+    "initial_delay": 1,
+    "initial_delay1": 1,
+    "initial_delay2": 1,
+    "delay_increment_on_failure": 1,
+    "delay_increment_on_success": -1,
+    "delay_multiple_on_failure": 2,
+    "delay_multiple_on_success": 0.5,
+}
+
+
+def needed(name):
+    """Return a value for each parameter that the policy of that name must be given."""
+    parameters = signature(POLICIES[name]).parameters.values()
+    return {each.name: GIVEN[each.name] for each in parameters if each.default is each.empty}
+
+
 def samples():
-    """Return a policy of each kind that has no cap, and some that have one."""
+    """Return each policy that has a name, one of each kind without a cap, and some others."""
     token = CancellationToken()
     return [
         ConstantBackOff(2),
@@ -284,5 +306,5 @@ def samples():
         with_token(MIMDBackOff(1, 2, 0.5), token),
         chain(with_max_retries(ConstantBackOff(1), MANY), FullJitterBackOff(1, None)),
         chain(with_token(LIMDBackOff(1, 2, 0.5), token), FibonacciBackOff(1, 2)),
-        *(named_policy(entry.name) for entry in POLICIES.values() if entry.preset),
+        *(named_policy(name, **needed(name)) for name in POLICIES),
     ]

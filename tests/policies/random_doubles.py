@@ -1,7 +1,7 @@
 """Doubles of random generators: what a policy draws is what the test says.
 
 Each is a ``random.Random``, since policies refuse anything else, of which only ``random()`` is
-replaced. ``StubRandom`` draws one number, ``InTurn`` a list for ever, ``NoMore`` a list and then
+replaced. ``StubRandom`` draws one number, ``InTurn`` a list forever, ``NoMore`` a list and then
 nothing; ``Seeded`` really draws, and prints as it is made.
 """
 
@@ -30,7 +30,7 @@ class StubRandom(random.Random):
 
 
 class InTurn(random.Random):
-    """Draws the given numbers in turn, for ever, and counts the ``draws``; ``next()`` draws too."""
+    """Draws the given numbers in turn, forever, and counts the ``draws``; ``next()`` draws too."""
 
     def __init__(self, numbers):
         super().__init__()

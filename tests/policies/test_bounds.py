@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from itertools import islice
@@ -29,7 +30,6 @@ from backoff_ticker import (
     ZeroBackOff,
     chain,
     delays,
-    with_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
@@ -40,6 +40,7 @@ from tests.helpers import SetClock, readable_id
 from tests.policies.policy_doubles import Passing, Recording, ask, steps
 from tests.policies.policy_strategies import (
     ADAPTIVE,
+    CLASSES,
     EVERY,
     FEEDBACK,
     FIXED,
@@ -165,21 +166,6 @@ def test_bounds_of_failures_in_a_row(policy, n, expected):
     assert policy.bounds(n) == expected
 
 
-@pytest.mark.parametrize(
-    ("policy", "n", "expected"),
-    [
-        (LIMDBackOff(2, 4, 0.2), 10**6, 4e6 - 2),
-        (MIMDBackOff(3, 2, 0.5), 10**6, LARGEST),
-        (LILDBackOff(1, 0.1, -1), 10**4, 1000.9),
-        (MIMDBackOff(1, 1.0001, 0.5), 10**4, 1.0001**9999),
-        (MIMDBackOff(1, 0.999, 0.5), 2000, 0.999**1999),
-    ],
-    ids=readable_id,
-)
-def test_a_sum_or_a_power_alone_has_close_bounds_of_far_calls(policy, n, expected):
-    assert policy.bounds(n) == (pytest.approx(expected, rel=1e-6),) * 2
-
-
 @pytest.mark.parametrize("seed", range(rounds(20, 60)))
 def test_bounds_hold_in_a_long_run(seed):
     rng = random.Random(seed)
@@ -287,14 +273,6 @@ def test_delays_without_a_cap_saturate_at_the_largest_float(policy):
     assert math.isfinite(policy.bounds(MANY)[1])
 
 
-def test_a_doubled_delay_saturates_before_its_jitter_in_bounds_too():
-    options = {"consider_actual_delay": True, "jitter_factor": 0.5, "rng": StubRandom(0.0)}
-    policy = MILDBackOff(LARGEST, 1, 0, **options)
-    delay = policy.next_backoff()
-    assert delay == LARGEST / 2
-    assert policy.bounds(1) == (delay, LARGEST)
-
-
 def test_counts_of_calls_are_exact_however_great():
     endless, one = ZeroBackOff(), ConstantBackOff(1)
     for most in (2**60, 10**400):
@@ -330,15 +308,6 @@ def test_bounds_of_a_chain_know_that_a_fibonacci_may_fall_at_first():
     assert policy.bounds(3) == (1.0, 6.0)  # the first part has stopped for good
 
 
-def test_a_cancelled_token_leaves_nothing_but_stop():
-    token = CancellationToken()
-    policy = with_max_retries(with_token(ConstantBackOff(1), token), 3)
-    assert policy.bounds(1) == (1.0, 1.0)
-    token.cancel()
-    assert policy.bounds(1) is None
-    assert chain(policy, ConstantBackOff(9)).bounds(1) == (9.0, 9.0)
-
-
 class Holding(Passing):
     """A user's wrapper that holds its policy in a list."""
 
@@ -364,26 +333,6 @@ def test_bounds_hold_where_two_parts_of_a_chain_ask_one_policy(make):
     policy = make(ExponentialBackOff(randomization_factor=0, max_elapsed_time=None))
     for n, delay in enumerate(islice(delays(policy), 8), 1):
         assert policy.bounds(n)[0] <= delay <= policy.bounds(n)[1], n
-
-
-def test_bounds_of_a_shared_policy_are_known_in_its_first_turn_and_end():
-    shared = ExponentialBackOff(randomization_factor=0, max_elapsed_time=None)
-    policy = chain(with_max_retries(shared, 2), with_max_retries(shared, 2))
-    assert [policy.bounds(n) for n in (1, 2, 3, 5)] == [(0.5,) * 2, (0.75,) * 2, (0, LARGEST), None]
-    part = ConstantBackOff(3)
-    assert chain(with_max_retries(part, 1), part).bounds(2) == (3.0, 3.0)  # it has no state
-
-
-def test_bounds_of_jitter_around_an_unknown_policy_saturate():
-    assert with_jitter(Recording(), 0.5).bounds(1) == (0.0, LARGEST)
-
-
-def test_bounds_follow_a_parameter_that_is_changed():
-    policy = LIMDBackOff(2, 4, 0.5)
-    assert policy.bounds(5) == (18.0, 18.0)
-    policy.max_delay = 9.0
-    assert policy.bounds(5) == (9.0, 9.0)
-    assert policy.bounds(2) == (6.0, 6.0)
 
 
 # No cap
@@ -436,19 +385,54 @@ def test_without_a_cap_the_delays_are_those_below_a_cap_that_is_not_reached(
         assert bounds[0] <= delays[0] <= bounds[1] <= LARGEST
 
 
-@EACH_CAPPED
-@pytest.mark.parametrize("cap", [None, math.inf])
-def test_growth_without_a_cap_ends_at_the_largest_float(make, cap):
-    policy = make(LARGEST / 4, 1e300, cap, StubRandom(LAST_DRAW))
-    assert ask(policy, 5)[-1] == pytest.approx(LARGEST)
-    assert all(math.isfinite(delay) for delay in ask(policy, 5))
-    assert policy.bounds(MANY)[1] == LARGEST
+# The same run again
 
 
-def test_a_cap_is_shown_as_it_was_given():
-    assert "max_interval=None," in repr(ExponentialBackOff(max_interval=None))
-    assert "max_interval=inf," in repr(ExponentialBackOff(max_interval=math.inf))
-    assert "maximum_backoff=None," in repr(TruncatedExponentialBackOff(None))
-    assert repr(FullJitterBackOff(1, math.inf)) == "FullJitterBackOff(base=1.0, cap=inf)"
-    assert "max_delay=inf" in repr(FibonacciBackOff(1, 1, max_delay=math.inf))
-    assert repr(with_max_interval(ZeroBackOff(), None)) == "with_max_interval(ZeroBackOff(), None)"
+@for_each_kind(EVERY, times=moments)
+def test_reset_gives_the_same_run_again_with_the_same_seed(kind, data, times):
+    policy, clock, generator = drawn_policy(data, kind)
+    generator.seed(7)
+    first = run(policy, clock, times)
+    policy.reset()
+    generator.seed(7)
+    assert run(policy, clock, times) == first
+
+
+@for_each_kind(CLASSES, before=moments, after=moments)
+def test_a_copy_goes_on_as_the_policy_does(kind, data, before, after):
+    policy, clock, generator = drawn_policy(data, kind)
+    run(policy, clock, before)
+    now, twin = clock.monotonic(), copy.copy(policy)
+    generator.seed(7)
+    first = run(policy, clock, after)
+    clock.now = now
+    generator.seed(7)
+    assert run(twin, clock, after) == first
+
+
+@for_each_kind(EVERY, before=st.integers(0, 10))
+def test_a_run_of_a_copy_is_a_fresh_run(kind, data, before):
+    policy, clock, generator = drawn_policy(data, kind)
+    run(policy, clock, [0.0] * before)
+    generator.seed(7)
+    copied = list(islice(delays(policy), 20))
+    policy.reset()
+    generator.seed(7)
+    own = run(policy, clock, [0.0] * 20)
+    assert copied == own[: own.index(STOP) if STOP in own else None]
+
+
+def test_a_doubled_delay_saturates_before_its_jitter_in_bounds_too():
+    options = {"consider_actual_delay": True, "jitter_factor": 0.5, "rng": StubRandom(0.0)}
+    policy = MILDBackOff(LARGEST, 1, 0, **options)
+    delay = policy.next_backoff()
+    assert delay == LARGEST / 2
+    assert policy.bounds(1) == (delay, LARGEST)
+
+
+def test_bounds_follow_a_parameter_that_is_changed():
+    policy = LIMDBackOff(2, 4, 0.5)
+    assert policy.bounds(5) == (18.0, 18.0)
+    policy.max_delay = 9.0
+    assert policy.bounds(5) == (9.0, 9.0)
+    assert policy.bounds(2) == (6.0, 6.0)

@@ -1,72 +1,37 @@
-"""Exponential back-off: the vectors of its two sources, its draws and its parameters."""
+"""Exponential back-off: its parameters, elapsed time, clocks and generators."""
 
 from __future__ import annotations
 
+import copy
+import json
 import math
+import pickle
 import random
+import subprocess
+import sys
 import time
 from datetime import timedelta
+from pathlib import Path
+from random import SystemRandom
 
 import pytest
 from hypothesis import given, strategies as st
 
-from backoff_ticker import STOP, BackOff, ExponentialBackOff
-from tests.helpers import readable_id
-from tests.policies.policy_doubles import ask, steps
+from backoff_ticker import (
+    STOP,
+    CancellationToken,
+    ExponentialBackOff,
+    Ticker,
+    TickerClosed,
+    with_max_retries,
+    with_token,
+)
+from tests.helpers import SetClock, readable_id
+from tests.policies.policy_doubles import InDict, ask, steps
 from tests.policies.policy_strategies import LARGEST
 from tests.policies.random_doubles import StubRandom
 
-
-def sequence(count, **options):
-    return ask(ExponentialBackOff(max_elapsed_time=None, **options), count)
-
-
-def first_draw(drawn, **options):
-    return sequence(1, rng=StubRandom(drawn), **options)[0]
-
-
 # The interval
-
-
-def test_the_sequence_of_go_without_jitter():
-    assert sequence(14, randomization_factor=0) == [
-        0.5,
-        0.75,
-        1.125,
-        1.6875,
-        2.53125,
-        3.796875,
-        5.6953125,
-        8.54296875,
-        12.814453125,
-        19.2216796875,
-        28.83251953125,
-        43.248779296875,
-        60.0,
-        60.0,
-    ]
-
-
-def test_the_sequence_of_the_java_test():
-    options = {"initial_interval": 0.5, "multiplier": 2, "max_interval": 5}
-    expected = [0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0]
-    assert sequence(10, randomization_factor=0, **options) == expected
-    policy = ExponentialBackOff(randomization_factor=0.1, **options)
-    intervals = []
-    for _ in expected:
-        intervals.append(policy.current_interval)
-        policy.next_backoff()
-    assert intervals == expected
-
-
-def test_the_defaults_are_those_of_the_sources():
-    policy = ExponentialBackOff()
-    assert policy.initial_interval == 0.5
-    assert policy.randomization_factor == 0.5
-    assert policy.multiplier == 1.5
-    assert policy.max_interval == 60.0
-    assert policy.max_elapsed_time == 900.0
-    assert policy.look_ahead is True
 
 
 def test_parameters_go_in_the_published_order():
@@ -78,61 +43,6 @@ def test_parameters_go_in_the_published_order():
     assert rng.draws == 5
 
 
-def test_durations_may_be_timedeltas():
-    policy = ExponentialBackOff(
-        initial_interval=timedelta(milliseconds=500),
-        max_interval=timedelta(minutes=1),
-        max_elapsed_time=timedelta(minutes=15),
-    )
-    assert policy.initial_interval == 0.5
-    assert policy.max_interval == 60.0
-    assert policy.max_elapsed_time == 900.0
-
-
-def test_reset_begins_with_the_first_interval():
-    policy = ExponentialBackOff(randomization_factor=0)
-    first = ask(policy, 4)
-    policy.reset()
-    assert policy.current_interval == 0.5
-    assert ask(policy, 4) == first
-
-
-# The draw
-
-
-@pytest.mark.parametrize(
-    ("drawn", "delay"),
-    [(0.0, 0.25), (0.25, 0.375), (0.5, 0.5), (0.75, 0.625), (0.999999999, 0.75)],
-)
-def test_a_draw_is_uniform_around_the_interval(drawn, delay):
-    assert first_draw(drawn) == pytest.approx(delay, rel=1e-8)
-    assert first_draw(drawn) < 0.75
-
-
-def test_a_factor_close_to_one_comes_close_to_zero_and_not_below():
-    least = first_draw(0.0, initial_interval=1, randomization_factor=0.999)
-    assert least == pytest.approx(0.001)
-    assert first_draw(0.0, initial_interval=5e-324, randomization_factor=0.999) >= 0.0
-
-
-def test_each_delay_draws_once():
-    rng = StubRandom(0.5)
-    sequence(7, rng=rng)
-    assert rng.draws == 7
-
-
-def test_the_maximum_caps_the_interval_and_not_the_jittered_delay():
-    delays = sequence(20, rng=StubRandom(0.999999999))
-    assert delays[-1] == pytest.approx(90.0)
-    assert max(delays) < 90.0
-
-
-def test_the_jitter_does_not_feed_back_into_the_interval():
-    policy = ExponentialBackOff(rng=StubRandom(0.0))
-    assert ask(policy, 3) == [0.25, 0.375, 0.5625]
-    assert policy.current_interval == 1.6875
-
-
 # Overflow
 
 
@@ -141,21 +51,6 @@ def test_an_interval_that_overflows_is_the_maximum():
     assert policy.next_backoff() == LARGEST / 2
     assert policy.current_interval == LARGEST
     assert policy.next_backoff() == LARGEST
-
-
-def test_a_great_multiplier_does_not_overflow():
-    expected = [0.5, LARGEST / 2, LARGEST]
-    options = {"randomization_factor": 0, "multiplier": LARGEST, "max_interval": LARGEST}
-    assert sequence(3, **options) == expected
-
-
-@pytest.mark.parametrize(
-    ("drawn", "share"), [(0.0, 0.5), (0.25, 0.75), (0.5, 1.0), (0.75, 1.0), (0.999999999, 1.0)]
-)
-def test_a_draw_that_overflows_saturates_at_the_largest_float(drawn, share):
-    delay = first_draw(drawn, initial_interval=LARGEST, max_interval=LARGEST)
-    assert delay / LARGEST == pytest.approx(share)
-    assert math.isfinite(delay)
 
 
 @pytest.mark.parametrize("cap", [LARGEST, math.inf, None])
@@ -191,23 +86,6 @@ def test_what_the_java_builder_refuses_is_refused(options, message):
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"multiplier": 1},
-        {"multiplier": 1e300},
-        {"randomization_factor": 0.999},
-        {"randomization_factor": 0},
-        {"max_interval": 0.5},
-        {"max_elapsed_time": 0.001},
-    ],
-)
-def test_what_the_java_builder_accepts_is_accepted(options):
-    policy = ExponentialBackOff(**options)
-    assert {name: getattr(policy, name) for name in options} == options
-    assert (policy.next_backoff() is STOP) == ("max_elapsed_time" in options)
-
-
 @pytest.mark.parametrize("look_ahead", [1, 0, None, "yes"])
 def test_look_ahead_must_be_a_bool(look_ahead):
     with pytest.raises(TypeError) as caught:
@@ -228,11 +106,6 @@ def test_a_clock_must_tell_the_time_that_is_needed():
     ExponentialBackOff(clock=time)  # the module has a function of that name
     with pytest.raises(TypeError, match=r"clock must have a method monotonic\(\), not be 5"):
         ExponentialBackOff(clock=5)
-
-
-def test_it_keeps_the_contract_of_a_policy_and_is_small():
-    assert isinstance(ExponentialBackOff(), BackOff)
-    assert not hasattr(ExponentialBackOff(), "__dict__")
 
 
 def test_it_prints_as_it_is_made():
@@ -269,3 +142,222 @@ def test_every_draw_is_within_its_bounds_and_the_interval_grows_to_its_cap(
         assert delay >= 0.0
         assert interval <= policy.current_interval <= cap
         assert policy.current_interval == pytest.approx(min(interval * multiplier, cap), rel=1e-12)
+
+
+# In use
+
+
+def constant(interval, limit, clock, **options):
+    """Return a policy whose delays are ``interval`` and whose interval shows if it advanced."""
+    return ExponentialBackOff(interval, 0, 2, 1000, limit, clock=clock, **options)
+
+
+# The limit of elapsed time
+
+
+def test_looking_ahead_equality_passes(clock):
+    policy = constant(2, 3, clock)
+    clock.advance(1)
+    assert policy.next_backoff() == 2.0
+
+
+def test_looking_ahead_stops_before_a_delay_that_would_pass_the_limit(clock):
+    policy = constant(2, 3, clock)
+    clock.advance(1.001)
+    assert policy.next_backoff() is STOP
+
+
+def test_looking_ahead_draws_and_advances_also_when_it_stops(clock):
+    rng = StubRandom(0.5)
+    policy = ExponentialBackOff(2, 0.5, 2, 1000, 1, rng=rng, clock=clock)
+    assert policy.next_backoff() is STOP
+    assert rng.draws == 1
+    assert policy.current_interval == 4.0
+
+
+def test_looking_back_equality_passes(clock):
+    policy = constant(2, 1, clock, look_ahead=False)
+    clock.advance(1)
+    assert policy.next_backoff() == 2.0
+
+
+def test_looking_back_stops_once_the_limit_has_passed(clock):
+    policy = constant(2, 1, clock, look_ahead=False)
+    clock.advance(1.001)
+    assert policy.next_backoff() is STOP
+
+
+def test_looking_back_neither_draws_nor_advances_when_it_stops(clock):
+    rng = StubRandom(0.5)
+    policy = ExponentialBackOff(2, 0.5, 2, 1000, 1, look_ahead=False, rng=rng, clock=clock)
+    clock.advance(2)
+    assert policy.next_backoff() is STOP
+    assert rng.draws == 0
+    assert policy.current_interval == 2.0
+
+
+@pytest.mark.parametrize("look_ahead", [True, False])
+def test_stop_repeats_until_reset(clock, look_ahead):
+    policy = constant(2, 3, clock, look_ahead=look_ahead)
+    clock.advance(10)
+    assert ask(policy, 3) == [STOP] * 3
+    policy.reset()
+    assert policy.elapsed_time == 0.0
+    assert policy.next_backoff() == 2.0
+
+
+@pytest.mark.parametrize("limit", [None, 0, 0.0])
+@pytest.mark.parametrize("look_ahead", [True, False])
+def test_none_and_zero_are_no_limit(clock, limit, look_ahead):
+    policy = constant(2, limit, clock, look_ahead=look_ahead)
+    clock.advance(1e12)
+    assert policy.next_backoff() == 2.0
+    assert policy.max_elapsed_time is None
+
+
+# Whose clock
+
+
+def bare(policy):
+    return policy
+
+
+def wrapped_by_us(policy):
+    return with_max_retries(with_token(policy, CancellationToken()), 99)
+
+
+def wrapped_by_a_user(policy):
+    return InDict(policy)
+
+
+def wrapped_by_both(policy):
+    return with_max_retries(wrapped_by_a_user(wrapped_by_us(wrapped_by_a_user(policy))), 50)
+
+
+DEPTHS = [bare, wrapped_by_us, wrapped_by_a_user, wrapped_by_both]
+
+
+@pytest.mark.parametrize("wrap", DEPTHS)
+def test_a_ticker_lends_its_clock_at_any_depth(clock, wrap):
+    policy = ExponentialBackOff(2, 0, 1, 2, max_elapsed_time=5)
+    ticker = Ticker(wrap(policy), clock=clock)
+    clock.advance(100)
+    ticker.reset()
+    clock.advance(2)
+    assert ticker.receive_nowait().delay == 2.0
+    clock.advance(2)
+    assert ticker.receive_nowait().delay == 2.0
+    with pytest.raises(TickerClosed):
+        ticker.receive_nowait()
+
+
+@pytest.mark.parametrize("wrap", DEPTHS)
+def test_a_clock_of_its_own_is_kept(clock, wrap):
+    own = SetClock()
+    ticker = Ticker(wrap(constant(2, 5, own)), clock=clock)
+    own.advance(4)
+    ticker.receive_nowait()
+    assert ticker.closed
+    ticker = Ticker(wrap(constant(2, 5, own)), clock=clock)
+    clock.advance(4)
+    ticker.receive_nowait()
+    assert not ticker.closed
+
+
+# Generators
+
+
+def test_a_ticker_draws_from_the_generator_of_the_user(clock):
+    ticker = Ticker(ExponentialBackOff(max_elapsed_time=None, rng=random.Random(7)), clock=clock)
+    delays = []
+    for _ in range(20):
+        delays.append(ticker.receive_nowait().delay)
+        clock.advance(1000)
+    assert delays[1:] == ask(ExponentialBackOff(rng=random.Random(7)), 19)
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy])
+def test_unseeded_copies_do_not_draw_in_step(twin_of):
+    policy = ExponentialBackOff()
+    twin = twin_of(policy)
+    assert ask(policy, 20) != ask(twin, 20)
+
+
+def test_unpickled_twins_of_an_unseeded_policy_do_not_draw_in_step():
+    """As when one policy is sent to the workers of a process pool."""
+    pickled = pickle.dumps(ExponentialBackOff())
+    assert ask(pickle.loads(pickled), 20) != ask(pickle.loads(pickled), 20)
+
+
+def test_a_seed_of_the_global_generator_fixes_nothing():
+    state = random.getstate()
+    try:
+        random.seed(1)
+        first = ask(ExponentialBackOff(), 20)
+        random.seed(1)
+        assert ask(ExponentialBackOff(), 20) != first
+    finally:
+        random.setstate(state)
+
+
+# Forked children
+
+
+ROOT = Path(__file__).parents[2]
+
+FORK = """
+import json, os, random
+from backoff_ticker import ExponentialBackOff
+
+unseeded = ExponentialBackOff(1, 0.5, 1, 1)
+seeded = ExponentialBackOff(1, 0.5, 1, 1, rng=random.Random(7))
+unseeded.next_backoff(), seeded.next_backoff()
+
+def drawn():
+    policies = (unseeded, seeded)
+    return [[policy.next_backoff() for _ in range(5)] for policy in policies]
+
+def child():
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, json.dumps(drawn()).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        text = answer.read()
+    assert os.waitpid(pid, 0)[1] == 0
+    return json.loads(text)
+
+print(json.dumps([child(), child(), drawn()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def forked():
+    """What two forked children and then their parent drew, unseeded and seeded."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_forked_children_and_their_parent_draw_different_numbers(forked):
+    unseeded = [draws[0] for draws in forked]
+    numbers = {number for draws in unseeded for number in draws}
+    assert len(numbers) == 15
+
+
+def test_the_generator_of_a_user_is_left_alone_in_a_forked_child(forked):
+    first, second, parent = (draws[1] for draws in forked)
+    assert first == second == parent
+
+
+def test_a_generator_of_any_subclass_is_taken():
+    assert 0.5 <= ExponentialBackOff(1, rng=SystemRandom()).next_backoff() <= 1.5

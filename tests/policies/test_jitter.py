@@ -1,24 +1,25 @@
-"""Jitter around any policy: which range a delay is drawn from, and what is passed on."""
+"""Jitter: around any policy, and in those of AWS and Cloud Storage."""
 
 from __future__ import annotations
 
 import copy
+import random
 
 import pytest
 
 from backoff_ticker import (
     STOP,
     ConstantBackOff,
-    FibonacciBackOff,
+    DecorrelatedJitterBackOff,
+    EqualJitterBackOff,
+    ExponentialBackOff,
     FullJitterBackOff,
     LIMDBackOff,
     StopBackOff,
     TruncatedExponentialBackOff,
-    chain,
-    delays,
     with_added_jitter,
     with_jitter,
-    with_max_retries,
+    with_max_interval,
 )
 from tests.policies.policy_doubles import ask
 from tests.policies.policy_strategies import LARGEST
@@ -68,30 +69,12 @@ def test_stop_is_stop_and_nothing_is_drawn():
     assert with_jitter(StopBackOff()).bounds(1) is None
 
 
-def test_bounds_end_where_the_policy_inside_does():
-    policy = with_jitter(with_max_retries(ConstantBackOff(4), 2), 0.5)
-    assert [policy.bounds(n) for n in (1, 2, 3)] == [(2.0, 6.0), (2.0, 6.0), None]
-    assert len(list(delays(policy))) == 2
-    after = chain(policy, ConstantBackOff(9))
-    assert after.bounds(3) == (9.0, 9.0)
-
-
 def test_feedback_reaches_the_policy_inside_and_both_answers_are_drawn():
     policy = with_jitter(LIMDBackOff(2, 4, 0.5), 0.5, rng=StubRandom(0.0))
     assert [policy.failure(), policy.failure(), policy.success()] == [1.0, 3.0, 1.5]
     assert policy.backoff.last_delay == 3.0
     assert policy.failure(5e9) == 3.5
     assert not hasattr(with_jitter(ConstantBackOff(1)), "failure")
-
-
-def test_a_copy_has_a_policy_of_its_own_and_draws_from_the_same_generator():
-    rng = StubRandom(0.5)
-    policy = with_jitter(FibonacciBackOff(1, 1), rng=rng)
-    twin = copy.copy(policy)
-    ask(policy, 5)
-    assert (twin.backoff.attempts, rng.draws) == (0, 5)
-    ask(twin, 1)
-    assert rng.draws == 6
 
 
 @pytest.mark.parametrize(
@@ -128,3 +111,113 @@ def test_they_print_as_they_are_made():
         repr(with_added_jitter(ConstantBackOff(1), 2))
         == "with_added_jitter(ConstantBackOff(1.0), 2.0)"
     )
+
+
+# Policies with a jitter of their own
+
+
+JITTERS = [FullJitterBackOff, EqualJitterBackOff, DecorrelatedJitterBackOff]
+
+
+@pytest.mark.parametrize(
+    ("cls", "drawn", "expected"),
+    [
+        (FullJitterBackOff, 0.0, [0, 0, 0, 0, 0]),
+        (FullJitterBackOff, 0.5, [0.5, 1, 2, 4, 5]),
+        (EqualJitterBackOff, 0.0, [0.5, 1, 2, 4, 5]),
+        (EqualJitterBackOff, 0.5, [0.75, 1.5, 3, 6, 7.5]),
+        (DecorrelatedJitterBackOff, 0.0, [1, 1, 1, 1, 1]),
+        (DecorrelatedJitterBackOff, 0.5, [2, 3.5, 5.75, 9.125, 10]),
+    ],
+)
+def test_the_formula_with_base_1_and_cap_10(cls, drawn, expected):
+    assert ask(cls(1, 10, rng=StubRandom(drawn)), 5) == expected
+
+
+def test_the_next_draw_of_the_decorrelated_jitter_builds_on_the_capped_delay():
+    rng = StubRandom(LAST_DRAW)
+    policy = DecorrelatedJitterBackOff(1, 10, rng=rng)
+    ask(policy, 9)
+    assert policy.last_delay == 10.0
+    rng.drawn = 0.5
+    assert policy.next_backoff() == 10.0
+    rng.drawn = 0.0
+    assert policy.next_backoff() == 1.0
+    assert policy.last_delay == 1.0
+
+
+@pytest.mark.parametrize("cls", JITTERS)
+def test_a_cap_below_the_base_is_refused(cls):
+    with pytest.raises(ValueError, match=r"cap must be >= base \(2\), not 1.5"):
+        cls(2, 1.5)
+
+
+def test_the_jitters_of_aws_are_those_around_a_plain_exponential_policy():
+    """What a source names must be the same by either name here: full, equal, and multipliers."""
+    for multiplier in (1.0, 1.5, 2.0, 3.0):
+        plain = ExponentialBackOff(1, 0, multiplier, 20, None)
+        for own, kind in ((FullJitterBackOff, "full"), (EqualJitterBackOff, "equal")):
+            one = own(1, 20, rng=random.Random(7), multiplier=multiplier)
+            other = with_jitter(plain, kind, rng=random.Random(7))
+            copied = copy.copy(other)
+            assert ask(one, 20) == pytest.approx(ask(copied, 20))
+            assert [one.bounds(n) for n in range(1, 20)] == [other.bounds(n) for n in range(1, 20)]
+
+
+def test_the_decorrelated_jitter_grows_by_its_multiplier():
+    policy = DecorrelatedJitterBackOff(1, 100, rng=StubRandom(LAST_DRAW), multiplier=2)
+    assert ask(policy, 4) == pytest.approx([2.0, 4.0, 8.0, 16.0])
+    assert policy.bounds(4) == (1.0, 16.0)
+    steady = DecorrelatedJitterBackOff(5, None, rng=StubRandom(LAST_DRAW), multiplier=1)
+    assert ask(steady, 3) == [5.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (FullJitterBackOff(1, 9, multiplier=3), "base=1.0, cap=9.0, multiplier=3.0"),
+        (FullJitterBackOff(1, 9), "base=1.0, cap=9.0"),
+        (DecorrelatedJitterBackOff(1, 9), "base=1.0, cap=9.0"),
+        (DecorrelatedJitterBackOff(1, 9, multiplier=2), "base=1.0, cap=9.0, multiplier=2.0"),
+        (
+            TruncatedExponentialBackOff(initial_backoff=2),
+            "maximum_backoff=64.0, max_jitter=1.0, initial_backoff=2.0",
+        ),
+    ],
+)
+def test_another_multiplier_is_printed(policy, text):
+    assert repr(policy) == f"{type(policy).__name__}({text})"
+
+
+# Cloud Storage
+
+
+@pytest.mark.parametrize(
+    ("drawn", "expected"),
+    [
+        (0.0, [1, 2, 4, 8, 16, 32, 32]),
+        (0.5, [1.5, 2.5, 4.5, 8.5, 16.5, 32, 32]),
+    ],
+)
+def test_cloud_storage_adds_before_the_cap(drawn, expected):
+    policy = TruncatedExponentialBackOff(32, rng=StubRandom(drawn))
+    assert ask(policy, 7) == expected
+    policy.reset()
+    assert ask(policy, 7) == expected
+
+
+def test_cloud_storage_bounds_as_published():
+    policy = TruncatedExponentialBackOff(32)
+    bounds = [policy.bounds(n) for n in range(1, 8)]
+    assert bounds == [(1, 2), (2, 3), (4, 5), (8, 9), (16, 17), (32, 32), (32, 32)]
+    assert TruncatedExponentialBackOff(LARGEST).bounds(5000) == (LARGEST, LARGEST)
+
+
+def test_the_back_off_of_cloud_storage_is_added_jitter_under_a_cap():
+    one = TruncatedExponentialBackOff(
+        10, 0.5, rng=random.Random(7), initial_backoff=0.25, multiplier=3
+    )
+    plain = ExponentialBackOff(0.25, 0, 3, LARGEST, None)
+    other = with_max_interval(with_added_jitter(plain, 0.5, rng=random.Random(7)), 10)
+    assert [one.bounds(n) for n in range(1, 9)] == [other.bounds(n) for n in range(1, 9)]
+    assert ask(one, 8) == pytest.approx(ask(other, 8))

@@ -1,34 +1,31 @@
-"""Limits around a policy: of retries, of elapsed time, of a delay."""
+"""Limits around a policy: of retries, of elapsed time, of a delay, by a token."""
 
 from __future__ import annotations
-
-import copy
-import pickle
-from datetime import timedelta
 
 import pytest
 
 from backoff_ticker import (
     STOP,
+    BackOffWrapper,
+    CancellationToken,
+    CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
     FibonacciBackOff,
     LIMDBackOff,
     StopBackOff,
-    SystemClock,
     Ticker,
     ZeroBackOff,
-    delays,
+    chain,
+    with_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
+    with_token,
 )
 from backoff_ticker.policies import start_policy
-from tests.helpers import SetClock
-from tests.policies.policy_doubles import Feedback, Recording, ask
-
-LIMITS = [lambda p: with_max_interval(p, 3), lambda p: with_max_elapsed_time(p, 3)]
-
+from tests.helpers import SetClock, readable_id
+from tests.policies.policy_doubles import Feedback, InDict, Passing, Recording, ask
 
 # Retries
 
@@ -44,29 +41,11 @@ def test_so_many_delays_and_then_stop_until_reset():
     assert ask(policy, 3) == [3.0, 4.0, STOP]
 
 
-def test_no_retries_is_a_single_attempt():
-    inner = Recording()
-    assert ask(with_max_retries(inner, 0), 2) == [STOP, STOP]
-    assert inner.calls == []
-
-
 def test_the_count_rises_also_where_the_policy_inside_stops():
     inner = Recording([STOP, 7.0])
     policy = with_max_retries(inner, 2)
     assert ask(policy, 3) == [STOP, 7.0, STOP]
     assert policy.retries == 2
-
-
-def test_of_two_limits_the_lower_counts():
-    assert list(delays(with_max_retries(with_max_retries(ZeroBackOff(), 5), 3))) == [0.0] * 3
-    assert list(delays(with_max_retries(with_max_retries(ZeroBackOff(), 3), 5))) == [0.0] * 3
-
-
-def test_what_it_holds_can_be_read():
-    inner = ConstantBackOff(1)
-    policy = with_max_retries(inner, 3)
-    policy.next_backoff()
-    assert (policy.backoff, policy.max_retries, policy.retries) == (inner, 3, 1)
 
 
 def test_a_success_of_a_feedback_policy_starts_the_count_anew():
@@ -94,13 +73,6 @@ def test_what_the_policy_inside_refuses_to_hear_is_not_counted():
     assert policy.retries == 1
     assert policy.failure(6) == 2.0
     assert policy.failure(7) is STOP
-
-
-def test_a_limit_survives_pickle_and_deepcopy():
-    policy = with_max_retries(ConstantBackOff(2), 2)
-    policy.next_backoff()
-    for twin in (pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)):
-        assert ask(twin, 2) == [2.0, STOP]
 
 
 # Elapsed time
@@ -133,27 +105,11 @@ def test_reset_begins_the_time_anew_and_the_policy_inside_too(clock):
     assert policy.next_backoff() == 2.0
 
 
-@pytest.mark.parametrize("limit", [None, 0, 0.0, timedelta(0)])
-def test_none_and_zero_are_no_limit(clock, limit):
-    policy = with_max_elapsed_time(ConstantBackOff(2), limit, clock=clock)
-    clock.advance(1e12)
-    assert policy.next_backoff() == 2.0
-    assert policy.max_elapsed_time is None
-
-
 def test_a_failure_is_limited_and_a_success_is_not(clock):
     policy = with_max_elapsed_time(Feedback(), 3, clock=clock)
     assert policy.failure(7.0) is STOP
     assert policy.success(8.0) == 0.5
     assert policy.backoff.calls == [("failure", 7.0), ("success", 8.0)]
-
-
-def test_a_ticker_lends_its_clock_but_a_given_one_stays(clock):
-    with Ticker(with_max_elapsed_time(ConstantBackOff(1), 5), clock=clock) as ticker:
-        assert ticker.backoff._clock is clock
-    own = SystemClock()
-    with Ticker(with_max_elapsed_time(ConstantBackOff(1), 5, clock=own), clock=clock) as ticker:
-        assert ticker.backoff._clock is own
 
 
 @pytest.mark.parametrize(
@@ -174,12 +130,6 @@ def test_equality_passes_although_floats_are_rounded(clock, policy):
     assert answers == [0.1, 0.1, 0.1]
 
 
-def test_no_delay_is_longer_than_the_limit_itself(clock):
-    policy = with_max_elapsed_time(ConstantBackOff(0.3000000000000001), 0.3, clock=clock)
-    assert policy.next_backoff() is STOP
-    assert policy.bounds(1) is None
-
-
 # A greatest delay
 
 
@@ -188,15 +138,6 @@ def test_every_delay_is_at_most_the_limit_jitter_included():
     drawn = ask(policy, 200)
     assert max(drawn) == 3.0
     assert min(drawn) < 3.0
-
-
-def test_a_success_is_limited_too():
-    policy = with_max_interval(Feedback(), 0.25)
-    assert (policy.failure(), policy.success()) == (0.25, 0.25)
-
-
-def test_stop_stays_stop():
-    assert with_max_interval(StopBackOff(), 3).next_backoff() is STOP
 
 
 class MonotonicOnly:
@@ -237,3 +178,120 @@ def test_the_time_that_a_policy_reads_is_all_it_needs_of_a_clock(make, source, o
         assert run.next_backoff() is STOP
     with pytest.raises(TypeError, match=r"^clock must have a method (monotonic|time)\(\), not be "):
         make(other())
+
+
+# Tokens
+
+
+def test_a_cancelled_token_stops_it_without_asking_the_policy_inside():
+    inner, token = Recording(), CancellationToken()
+    policy = with_token(inner, token)
+    assert ask(policy, 1) == [1.0]
+    token.cancel()
+    assert ask(policy, 2) == [STOP, STOP]
+    assert inner.calls == ["next"]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_of_two_tokens_either_stops_it(which):
+    tokens = CancellationToken(), CancellationToken()
+    policy = with_token(with_token(ZeroBackOff(), tokens[0]), tokens[1])
+    assert policy.next_backoff() == 0.0
+    tokens[which].cancel()
+    assert policy.token.cancelled
+    assert policy.next_backoff() is STOP
+
+
+def test_feedback_passes_through_a_token_until_it_is_cancelled():
+    inner, token = Feedback(), CancellationToken()
+    policy = with_token(inner, token)
+    assert (policy.failure(1.0), policy.success(2.0)) == (5.0, 0.5)
+    token.cancel()
+    assert policy.failure() is STOP
+    assert policy.success(3.0) is STOP
+    assert inner.calls == [("failure", 1.0), ("success", 2.0)]
+
+
+@pytest.mark.parametrize(
+    "token", [None, "token", object(), True, CancellationToken], ids=readable_id
+)
+def test_what_is_no_token_is_refused(token):
+    with pytest.raises(TypeError) as caught:
+        with_token(ZeroBackOff(), token)
+    assert str(caught.value) == f"token must be a CancellationToken, not {token!r}"
+
+
+# How a run finds it
+
+
+class Guarded(Recording):
+    """A policy of a user with a token of its own."""
+
+    def __init__(self, token):
+        super().__init__()
+        self.token = token
+
+
+class Derived(BackOffWrapper):
+    """A wrapper of a user that derives from the public base."""
+
+
+HANDING_ON = {
+    "max_retries": lambda inner: with_max_retries(inner, 3),
+    "max_elapsed_time": lambda inner: with_max_elapsed_time(inner, 3),
+    "max_interval": lambda inner: with_max_interval(inner, 3),
+    "jitter": with_jitter,
+    "chain": lambda inner: chain(ZeroBackOff(), inner),
+    "derived": Derived,
+    "with the attribute": InDict,
+}
+
+
+@pytest.mark.parametrize("wrap", HANDING_ON.values(), ids=HANDING_ON)
+@pytest.mark.parametrize("make", [lambda token: with_token(ZeroBackOff(), token), Guarded])
+def test_a_wrapper_hands_on_the_token_inside(wrap, make):
+    token = CancellationToken()
+    assert wrap(make(token)).token is token
+    assert wrap(wrap(make(token))).token is token
+    assert wrap(ZeroBackOff()).token is None
+
+
+def test_a_wrapper_that_does_not_hand_it_on_hides_it():
+    class Hiding(Passing):
+        def __init__(self, inner):
+            self.inner = inner
+
+    ticker = Ticker(Hiding(with_token(ConstantBackOff(300), CancellationToken())), clock=SetClock())
+    assert ticker._run.token is None
+
+
+def test_an_attribute_of_that_name_that_is_no_token_does_not_count():
+    ticker = Ticker(Guarded("a secret of some service"), clock=SetClock())
+    assert ticker.receive().number == 1
+    assert not ticker.closed
+
+
+def test_no_delay_is_longer_than_the_limit_itself(clock):
+    policy = with_max_elapsed_time(ConstantBackOff(0.3000000000000001), 0.3, clock=clock)
+    assert policy.next_backoff() is STOP
+    assert policy.bounds(1) is None
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_chain_combines_the_tokens_of_its_parts(which):
+    tokens = one, other = CancellationToken(), CancellationToken()
+    parts = with_token(ZeroBackOff(), one), StopBackOff(), Guarded(one)
+    assert chain(*parts).token is one
+    policy = chain(*parts, with_token(ZeroBackOff(), other))
+    assert not policy.token.cancelled
+    tokens[which].cancel()
+    assert policy.token.cancelled
+
+
+@pytest.mark.parametrize("which", range(2))
+def test_the_tokens_of_a_ticker_and_of_its_policy_both_end_it(which):
+    tokens = CancellationToken(), CancellationToken()
+    ticker = Ticker(with_max_retries(Guarded(tokens[0]), 9), token=tokens[1], clock=SetClock())
+    ticker.receive()
+    tokens[which].cancel()
+    assert ticker.close_reason is CloseReason.CANCELLED

@@ -1,7 +1,8 @@
-"""A run of a policy: its delays, and how its answers are checked."""
+"""A run of a policy: its delays, how its answers are checked, and policies without state."""
 
 from __future__ import annotations
 
+import copy
 import itertools
 from datetime import timedelta
 
@@ -12,19 +13,17 @@ from backoff_ticker import (
     ConstantFeedbackBackOff,
     ExponentialBackOff,
     StopBackOff,
-    Ticker,
     ZeroBackOff,
     chain,
     delays,
     with_max_elapsed_time,
     with_max_retries,
 )
-from backoff_ticker.policies import FrozenClock
-from backoff_ticker.policies._run import checked_delay
+from backoff_ticker.policies import copy_policy
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Counting
+from tests.policies.policy_doubles import Counting, ask
 from tests.policies.policy_strategies import LARGEST
-from tests.test_validation import NEGATIVE, NO_NUMBERS, NOT_FINITE, show
+from tests.test_validation import NEGATIVE, NO_NUMBERS, NOT_FINITE
 
 
 def test_delays_end_where_the_policy_stops():
@@ -47,19 +46,6 @@ def test_delays_run_on_a_fresh_copy_of_their_own():
     assert policy.backoff.asked == 1
 
 
-def test_delays_copy_when_they_are_made():
-    policy = Counting()
-    iterator = delays(policy)
-    policy.next_backoff = lambda: 99.0
-    assert next(iterator) == 0.0
-
-
-def test_delays_refuse_what_is_no_policy_at_once():
-    with pytest.raises(TypeError) as caught:
-        delays("x")
-    assert str(caught.value).startswith("backoff must be a BackOff")
-
-
 def test_an_error_of_the_policy_passes_and_ends_the_delays():
     class Failing(Counting):
         def next_backoff(self):
@@ -69,6 +55,11 @@ def test_an_error_of_the_policy_passes_and_ends_the_delays():
     with pytest.raises(ZeroDivisionError):
         next(iterator)
     assert list(iterator) == []
+
+
+def show(answer):
+    """Return the id of a case; an int may be too big to be printed."""
+    return f"{answer.bit_length()} bits" if type(answer) is int else readable_id(answer)
 
 
 @pytest.mark.parametrize("answer", [*NO_NUMBERS, None, *NOT_FINITE, *NEGATIVE], ids=show)
@@ -93,8 +84,11 @@ def test_a_bad_answer_is_an_error_that_names_the_policy(answer):
     [(2, 2.0), (timedelta(milliseconds=5), 0.005), (-0.0, 0.0), (5e-324, 5e-324)],
 )
 def test_an_answer_becomes_seconds(answer, delay):
-    checked = checked_delay(ZeroBackOff(), answer)
-    assert (checked, type(checked)) == (delay, float)
+    class Answering(Counting):
+        def next_backoff(self):
+            return answer
+
+    assert repr(next(delays(Answering()))) == repr(delay)
 
 
 # Limits of elapsed time
@@ -116,37 +110,12 @@ def test_delays_count_as_waited(policy, expected):
     assert list(delays(policy)) == expected == list(delays(policy))
 
 
-def test_delays_end_where_those_of_a_ticker_end():
-    policy = with_max_elapsed_time(ExponentialBackOff(1, 0, 2), 20)
-    first, *ticks = Ticker(policy, clock=Jumping())
-    assert (first.delay, list(delays(policy))) == (0.0, [tick.delay for tick in ticks])
-
-
-class Jumping(FrozenClock):
-    """A clock on which whoever waits is served at once."""
-
-    def call_at(self, when, callback, *, loop=None):
-        raise AssertionError("nobody needs a callback")
-
-    def parker(self, what=""):
-        return self
-
-    def park(self, deadline):
-        self.now = deadline
-        return False
-
-
 def test_delays_of_a_policy_with_a_clock_of_its_own_read_that(clock):
     policy = with_max_elapsed_time(ConstantBackOff(2), 5, clock)
     iterator = delays(policy)
     assert [next(iterator) for _ in range(9)] == [2.0] * 9
     clock.now += 4
     assert list(iterator) == []
-
-
-def test_delays_beyond_all_floats_do_not_stop_the_clock_from_standing():
-    policy = with_max_retries(with_max_elapsed_time(ConstantBackOff(1e308), LARGEST), 5)
-    assert list(delays(policy)) == [1e308]
 
 
 def test_stop_is_known_by_identity():
@@ -167,3 +136,56 @@ def test_stop_is_known_by_identity():
 
     (delay,) = itertools.islice(delays(Equal()), 1)
     assert repr(delay) == "1.0"
+
+
+# Policies without state
+
+
+STATELESS = [ConstantBackOff(2.5), ZeroBackOff(), StopBackOff()]
+
+
+@pytest.mark.parametrize(
+    ("policy", "delay"),
+    [
+        (ConstantBackOff(2.5), 2.5),
+        (ConstantBackOff(3), 3.0),
+        (ConstantBackOff(0), 0.0),
+        (ConstantBackOff(timedelta(milliseconds=250)), 0.25),
+        (ZeroBackOff(), 0.0),
+    ],
+)
+def test_the_same_delay_comes_for_ever_as_a_float(policy, delay):
+    asked = ask(policy, 1000)
+    assert asked == [delay] * 1000
+    assert {type(answer) for answer in asked} == {float}
+    policy.reset()
+    assert policy.next_backoff() == delay
+
+
+def test_a_negative_zero_becomes_zero():
+    assert str(ConstantBackOff(-0.0).next_backoff()) == "0.0"
+
+
+@pytest.mark.parametrize("policy", STATELESS, ids=readable_id)
+def test_what_cannot_change_is_its_own_copy(policy):
+    assert copy.copy(policy) is policy
+    assert copy_policy("backoff", policy) is policy
+
+
+def test_the_interval_cannot_be_changed():
+    """Copies are the object itself, so a change would reach every ticker that runs it."""
+    with pytest.raises(AttributeError):
+        ConstantBackOff(1).interval = 2
+
+
+def test_they_print_as_they_are_made():
+    assert [repr(policy) for policy in STATELESS] == [
+        "ConstantBackOff(2.5)",
+        "ZeroBackOff()",
+        "StopBackOff()",
+    ]
+
+
+def test_delays_beyond_all_floats_do_not_stop_the_clock_from_standing():
+    policy = with_max_retries(with_max_elapsed_time(ConstantBackOff(1e308), LARGEST), 5)
+    assert list(delays(policy)) == [1e308]

@@ -13,7 +13,6 @@ import pytest
 import backoff_ticker
 from backoff_ticker import POLICIES, STOP, CancellationToken, Ticker, named_policy
 from tests.helpers import SetClock
-from tests.policies.oracles import truncation, whole_units_apart
 from tests.policies.random_doubles import NoMore
 
 FILES = sorted((Path(__file__).parent.parent / "vectors").glob("*.json"))
@@ -27,6 +26,27 @@ VECTORS = [
 ]
 ROUNDING = 1e-12
 """What the last digits may differ by, relative or in seconds."""
+
+
+def truncation(unit: float, multiplier: float, call: int) -> float:
+    """Return how far below the plain product truncation to whole units can bring an interval.
+
+    Each advance loses less than one unit, and multiplies what was lost before; a cap only takes
+    away from the difference. So before call 1 it is 0, and then ``e = multiplier * e + unit``.
+    """
+    lost = 0.0
+    for _ in range(call - 1):
+        lost = multiplier * lost + unit
+    return lost
+
+
+def whole_units_apart(unit: float, multiplier: float, factor: float, call: int) -> float:
+    """Return how far the delay of a source that counts whole units may be from the plain one.
+
+    The interval is short by ``truncation``, at the ends of the draw times ``1 + factor``; the draw
+    is over one unit more, which adds less than one, and its truncation takes away less than one.
+    """
+    return truncation(unit, multiplier, call) * (1.0 + factor) + unit
 
 
 class Replay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from backoff_ticker import Cancelled, attempts, retry, retry_call, retry_call_async
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from tests.retries.scripts import Script
 
@@ -72,9 +73,19 @@ class Decorator(Face):
         return operation()
 
 
+Block = Callable[[Any], object]
+
+
 class Loop(Face):
     name = "loop"
     looped = True
+
+    def blocks(self, run: Any, block: Block, before: Block = id) -> None:
+        """Have ``block(attempt)`` retried by a loop, after ``before(attempt)`` in each step."""
+        for attempt in run:
+            before(attempt)
+            with attempt:
+                block(attempt)
 
     def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
         for attempt in attempts(backoff, **options):
@@ -120,6 +131,15 @@ class AsyncLoop(AsyncFace):
     name = "async loop"
     looped = True
 
+    def blocks(self, run: Any, block: Block, before: Block = id) -> None:
+        async def main() -> None:
+            async for attempt in run:
+                before(attempt)
+                with attempt:
+                    block(attempt)
+
+        in_loop(main())
+
     async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
         async for attempt in attempts(backoff, **options):
             with attempt:
@@ -131,6 +151,15 @@ class AsyncLoop(AsyncFace):
 class AsyncLoopAsyncWith(AsyncFace):
     name = "async loop, async with"
     looped = True
+
+    def blocks(self, run: Any, block: Block, before: Block = id) -> None:
+        async def main() -> None:
+            async for attempt in run:
+                before(attempt)
+                async with attempt:
+                    block(attempt)
+
+        in_loop(main())
 
     async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
         async for attempt in attempts(backoff, **options):
@@ -165,6 +194,8 @@ BOTH = on_faces("call", "async call")
 FOUR = on_faces("call", "loop", "async call", "async loop, async with")
 
 SYNC = on_faces("call", "loop")
+
+LOOPS = on_faces("loop", "async loop", "async loop, async with")
 
 ALL_ASYNC = on_faces("async call", "async decorator", "async loop", "async loop, async with")
 

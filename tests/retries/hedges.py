@@ -6,8 +6,7 @@ import asyncio
 import gc
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from backoff_ticker import current_attempt, hedge_call, hedge_call_async
-from backoff_ticker.clock._system import resolve_clock
+from backoff_ticker import current_attempt, current_clock, hedge_call, hedge_call_async
 from tests.retries.faces import in_loop
 from tests.retries.scripts import answered, now
 
@@ -99,7 +98,7 @@ class takes:  # noqa: N801 - reads as what an attempt does
 
     def __call__(self) -> Any:
         if own_token().wait(self._seconds):
-            resolve_clock(None).sleep(self._cleanup)  # type: ignore[attr-defined]
+            current_clock().sleep(self._cleanup)  # type: ignore[attr-defined]
             if self._then is None:
                 own_token().raise_if_cancelled()
             return answered(self._then)

@@ -55,13 +55,19 @@ class AsyncManager(Noting):
 
 
 def spanning(
-    log: list[Any], *names: str, manager: Any = Manager, slow: bool = False, **failing: Any
+    log: list[Any],
+    *names: str,
+    by: str = "",
+    manager: Any = Manager,
+    slow: bool = False,
+    **failing: Any,
 ) -> dict[str, Any]:
     """Return the hooks called ``names``, all by default, each with a manager that logs.
 
     Args:
         log: Where all of them log.
         names: Which hooks.
+        by: Whose hooks they are: the log tells it instead of the attempt, and when they are called.
         manager: The class of the managers.
         slow: Whether each hook is a coroutine function that takes a second.
         failing: The errors of managers, by ``enter`` and ``leave``.
@@ -70,6 +76,9 @@ def spanning(
 
     def hook(name: str) -> Any:
         def made(outcome: Any) -> Any:
+            if by:
+                log.append((now(), "called", f"{by} {name}"))
+                return manager(log, f"{by} {name}", ends)
             return manager(log, f"{name} {outcome.attempts}", ends)
 
         async def made_slowly(outcome: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
-from backoff_ticker.clock._system import resolve_clock
+from backoff_ticker import current_clock
 
 START = 1000.0
 """When the clock of these tests begins; all times that tests compare count from here."""
@@ -13,7 +13,7 @@ START = 1000.0
 
 def now() -> float:
     """Return the seconds since the test began."""
-    return resolve_clock(None).monotonic() - START
+    return current_clock().monotonic() - START
 
 
 class Takes(NamedTuple):
@@ -48,7 +48,7 @@ class Script:
     def __call__(self) -> Any:
         step = self._step()
         if isinstance(step, Takes):
-            resolve_clock(None).sleep(step.seconds)  # type: ignore[attr-defined]
+            current_clock().sleep(step.seconds)  # type: ignore[attr-defined]
             step = step.answer
         return answered(step)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,7 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     ZeroBackOff,
-    attempts,
     hedge_call_async,
-    retry_call,
     retry_call_async,
 )
 from tests.retries.faces import ALL_ASYNC, FACES, SYNC, in_loop, on_faces
@@ -64,74 +61,26 @@ def test_a_hook_may_be_a_coroutine_function(face: Any) -> None:
 
 
 @AWAITING
-def test_the_wait_follows_a_slow_hook(face: Any) -> None:
-    script = Script(OSError, 7)
-    face.run(script, ConstantBackOff(5), on_retry=lambda outcome: asyncio.sleep(1))
-    assert script.times == [0, 6]
-
-
-@AWAITING
-def test_the_end_is_awaited_before_the_error_is_raised(face: Any) -> None:
+@pytest.mark.parametrize("slow", [False, True])
+def test_asynchronous_managers_span_attempts_and_waits(face: Any, slow: bool) -> None:
+    """Each of them returns True, which swallows nothing."""
     log: list[Any] = []
-    with pytest.raises(OSError):
-        face.run(
-            Script(OSError),
-            ConstantBackOff(5),
-            max_attempts=1,
-            **spanning(log, "on_give_up", slow=True),
-        )
-    assert [(when, which) for when, which, *_ in log] == [(1, "in"), (1, "out")]
-    assert now() == 1
-
-
-@AWAITING
-def test_a_coroutine_may_return_a_manager(face: Any) -> None:
-    log: list[Any] = []
-    error = OSError()
-    hooks = spanning(log, "on_attempt", "on_success", slow=True)
-    face.run(Script(Takes(2, error), 7), ConstantBackOff(5), **hooks)
-    assert log == [
-        (1, "in", "on_attempt 1"),
-        (3, "out", "on_attempt 1", error),
-        (9, "in", "on_attempt 2"),
-        (9, "out", "on_attempt 2", None),
-        (10, "in", "on_success 2"),
-        (10, "out", "on_success 2", None),
+    errors = [OSError(1), OSError(2)]
+    hooks = spanning(log, manager=AsyncManager, slow=slow)
+    with pytest.raises(OSError) as caught:
+        face.run(Script(*errors), ConstantBackOff(50), max_attempts=2, **hooks)
+    assert caught.value is errors[1]
+    assert [entry[1:] for entry in log] == [
+        ("in", "on_attempt 1"),
+        ("out", "on_attempt 1", errors[0]),
+        ("in", "on_retry 1"),
+        ("out", "on_retry 1", None),
+        ("in", "on_attempt 2"),
+        ("out", "on_attempt 2", errors[1]),
+        ("in", "on_give_up 2"),
+        ("out", "on_give_up 2", None),
     ]
-
-
-@AWAITING
-def test_asynchronous_managers_span_attempts_and_waits(face: Any) -> None:
-    for slow in (False, True):
-        log: list[Any] = []
-        error = OSError()
-        hooks = spanning(log, manager=AsyncManager, slow=slow)
-        assert face.run(Script(error, 7), ConstantBackOff(50), **hooks) == 7
-        assert [entry[1:] for entry in log] == [
-            ("in", "on_attempt 1"),
-            ("out", "on_attempt 1", error),
-            ("in", "on_retry 1"),
-            ("out", "on_retry 1", None),
-            ("in", "on_attempt 2"),
-            ("out", "on_attempt 2", None),
-            ("in", "on_success 2"),
-            ("out", "on_success 2", None),
-        ]
-        assert log[3][0] - log[2][0] > 45
-
-
-@AWAITING
-def test_asynchronous_managers_swallow_nothing(face: Any) -> None:
-    log: list[Any] = []
-    with pytest.raises(OSError):
-        face.run(
-            Script(OSError),
-            ConstantBackOff(5),
-            max_attempts=2,
-            **spanning(log, manager=AsyncManager),
-        )
-    for name, times in [("on_attempt", 2), ("on_retry", 1), ("on_give_up", 1)]:
-        assert [which for which, *_ in ends_of(log, name)] == ["in", "out"] * times
+    assert log[3][0] - log[2][0] == 51
 
 
 @AWAITING
@@ -176,41 +125,14 @@ def test_managers_are_left_once_when_the_task_is_cancelled(face: Any, clock: Vir
         assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
 
 
-@AWAITING
-def test_managers_made_by_asynccontextmanager_will_do(face: Any) -> None:
-    log: list[Any] = []
-
-    @contextlib.asynccontextmanager
-    async def hook(outcome: Any) -> Any:
-        log.append(outcome.attempts)
-        try:
-            yield
-        except OSError:
-            log.append("swallowed")
-        else:
-            log.append("left")
-
-    assert face.run(Script(OSError, 7), ConstantBackOff(5), on_attempt=hook, on_retry=hook) == 7
-    assert log == [1, "swallowed", 1, "left", 2, "left"]
-
-
-def test_a_plain_with_cannot_enter_an_asynchronous_manager(clock: VirtualClock) -> None:
-    log: list[Any] = []
-    script = Script(7)
-    with pytest.raises(RuntimeError, match="async with"):
-        FACES["async loop"].run(script, **spanning(log, "on_attempt", manager=AsyncManager))
-    assert script.count == 0
-    assert [which for _, which, *_ in log] in ([], ["in", "out"])
-
-
 def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(
     clock: VirtualClock,
 ) -> None:
     log: list[Any] = []
-    first, second = spanning(log), spanning(log, manager=AsyncManager)
+    script, first, second = Script(7), spanning(log), spanning(log, manager=AsyncManager)
     with pytest.raises(RuntimeError, match="async with"):
-        FACES["async loop"].run(Script(7), on_attempt=[first["on_attempt"], second["on_attempt"]])
-    assert log == []
+        FACES["async loop"].run(script, on_attempt=[first["on_attempt"], second["on_attempt"]])
+    assert (script.count, log) == (0, [])
 
 
 @ALL_ASYNC
@@ -241,34 +163,23 @@ def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(
     ]
 
 
+async def awaitable(outcome: Any) -> None:
+    raise AssertionError
+
+
+@types.coroutine
+def awaitable_generator(outcome: Any) -> Generator[None, None, None]:
+    yield
+
+
 @SYNC
-def test_a_thread_awaits_no_hook(face: Any) -> None:
+@pytest.mark.parametrize("hook", [awaitable, awaitable_generator])
+def test_a_thread_awaits_no_hook(face: Any, hook: Any) -> None:
     """Nor is its coroutine left behind unawaited, which would be a warning."""
-
-    async def hook(outcome: Any) -> None:
-        raise AssertionError
-
     for name in HOOKS:
         steps = (OSError,) if name == "on_give_up" else (OSError, 7)
-        with pytest.raises(TypeError, match=name):
+        with pytest.raises(TypeError, match=f"{name} returned an awaitable"):
             face.run(Script(*steps), ConstantBackOff(5), max_attempts=len(steps), **{name: hook})
-
-
-def test_a_break_is_a_success_for_awaited_hooks_too(clock: VirtualClock) -> None:
-    log: list[Any] = []
-
-    async def main() -> None:
-        async for attempt in attempts(ConstantBackOff(5), **spanning(log, manager=AsyncManager)):
-            async with attempt:
-                break
-
-    in_loop(main())
-    assert [entry[1:] for entry in log] == [
-        ("in", "on_attempt 1"),
-        ("out", "on_attempt 1", None),
-        ("in", "on_success 1"),
-        ("out", "on_success 1", None),
-    ]
 
 
 CALLS = [
@@ -311,8 +222,8 @@ def test_a_generator_that_is_no_coroutine_is_not(call: Any) -> None:
         asyncio.run(call(operation))
 
 
-@pytest.mark.parametrize("block", ["with", "async with"])
-def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(block: str) -> None:
+@on_faces("async loop", "async loop, async with")
+def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(face: Any) -> None:
     log: list[str] = []
 
     @types.coroutine
@@ -320,23 +231,5 @@ def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(block: str) -
         yield
         log.append("awaited")
 
-    async def main() -> None:
-        async for attempt in attempts(ZeroBackOff(), on_success=hook):
-            if block == "with":
-                with attempt:
-                    pass
-            else:
-                async with attempt:
-                    pass
-
-    asyncio.run(main())
+    face.run(Script(7), on_success=hook)
     assert log == ["awaited"]
-
-
-def test_a_thread_refuses_a_hook_that_is_a_coroutine_made_of_a_generator() -> None:
-    @types.coroutine
-    def hook(_: object) -> Generator[None, None, None]:
-        yield
-
-    with pytest.raises(TypeError, match="on_success returned an awaitable"):
-        retry_call(int, on_success=hook)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
     Attempt,
-    Attempts,
     CancellationToken,
     Cancelled,
     ConstantBackOff,
@@ -23,7 +21,7 @@ from backoff_ticker import (
     attempts,
 )
 from tests.helpers import collect_garbage
-from tests.retries.faces import in_loop, on_faces
+from tests.retries.faces import FACES, LOOPS, in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
 
@@ -34,37 +32,16 @@ if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
 
 
-def test_a_loop_ends_after_its_first_success(clock: VirtualClock) -> None:
-    seen = []
-    run = attempts(ConstantBackOff(5))
-    for attempt in run:
-        with attempt:
-            seen.append((attempt.number, now()))
-            if attempt.number < 3:
-                raise OSError
-        seen.append("after the block")
-    assert seen == [
-        (1, 0),
-        "after the block",
-        (2, 5),
-        "after the block",
-        (3, 10),
-        "after the block",
-    ]
-    assert (type(run), type(attempt)) == (Attempts, Attempt)
-
-
-def test_an_async_loop_ends_after_its_first_success(clock: VirtualClock) -> None:
+@LOOPS
+def test_a_loop_ends_after_its_first_success(face: Any) -> None:
     seen = []
 
-    async def main() -> None:
-        async for attempt in attempts(ConstantBackOff(5)):
-            async with attempt:
-                seen.append((attempt.number, now()))
-                if attempt.number < 3:
-                    raise OSError
+    def block(attempt: Attempt) -> None:
+        seen.append((attempt.number, now()))
+        if attempt.number < 3:
+            raise OSError
 
-    in_loop(main())
+    face.blocks(attempts(ConstantBackOff(5)), block)
     assert seen == [(1, 0), (2, 5), (3, 10)]
 
 
@@ -171,55 +148,28 @@ def test_the_token_of_an_attempt_is_cancelled_at_the_deadline_and_at_the_end(
 # Misuse
 
 
-def test_a_run_is_iterated_once(clock: VirtualClock) -> None:
+@LOOPS
+@pytest.mark.parametrize("again", ["loop", "async loop"])
+def test_a_run_is_iterated_once(face: Any, again: str) -> None:
     run = attempts(ZeroBackOff())
-    for attempt in run:
-        with attempt:
-            pass
-    with pytest.raises(RuntimeError):
-        for _ in run:
-            pass
-
-
-@pytest.mark.parametrize("first", ["for", "async for"])
-def test_a_run_is_for_one_kind_of_loop(clock: VirtualClock, first: str) -> None:
-    run = attempts(ZeroBackOff())
-
-    def plain() -> None:
-        for attempt in run:
-            with attempt:
-                return
-
-    async def asynchronous() -> None:
-        async for attempt in run:
-            with attempt:
-                return
-
-    if first == "for":
-        plain()
-        with pytest.raises(RuntimeError):
-            in_loop(asynchronous())
-    else:
-        in_loop(asynchronous())
-        with pytest.raises(RuntimeError):
-            plain()
+    face.blocks(run, id)
+    with pytest.raises(RuntimeError, match="iterated once"):
+        FACES[again].blocks(run, id)
 
 
 def test_an_attempt_whose_block_is_not_entered_is_refused_at_the_next_step(
     clock: VirtualClock,
 ) -> None:
-    seen = []
-    with pytest.raises(RuntimeError, match="with"):
-        for attempt in attempts(ZeroBackOff()):
-            seen.append(attempt.number)
+    with pytest.raises(RuntimeError, match="attempt 1 was not made: write `with attempt:`"):
+        for _ in attempts(ZeroBackOff()):
+            pass
 
     async def main() -> None:
-        async for attempt in attempts(ZeroBackOff()):
-            seen.append(attempt.number)
+        async for _ in attempts(ZeroBackOff()):
+            pass
 
-    with pytest.raises(RuntimeError, match="with"):
+    with pytest.raises(RuntimeError, match="attempt 1 was not made: write `with attempt:`"):
         in_loop(main())
-    assert seen == [1, 1]
 
 
 def test_a_block_is_entered_once(clock: VirtualClock) -> None:
@@ -231,10 +181,8 @@ def test_a_block_is_entered_once(clock: VirtualClock) -> None:
                 pass
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_interrupt_as_a_block_begins_is_told_by_the_token(
-    asynchronous: bool, clock: VirtualClock
-) -> None:
+@on_faces("loop", "async loop, async with")
+def test_an_interrupt_as_a_block_begins_is_told_by_the_token(face: Any) -> None:
     tokens: list[CancellationToken] = []
 
     @contextlib.contextmanager
@@ -243,74 +191,50 @@ def test_an_interrupt_as_a_block_begins_is_told_by_the_token(
             raise KeyboardInterrupt
         yield
 
-    run = attempts(ZeroBackOff(), on_attempt=span)
-
     def block(attempt: Attempt) -> None:
         tokens.append(attempt.token)
         raise OSError
 
-    async def coroutine() -> None:
-        async for attempt in run:
-            async with attempt:
-                block(attempt)
-
+    run = attempts(ZeroBackOff(), on_attempt=span)
     with pytest.raises(KeyboardInterrupt):
-        if asynchronous:
-            in_loop(coroutine())
-        else:
-            for attempt in run:
-                with attempt:
-                    block(attempt)
+        face.blocks(run, block)
     assert [token.cancelled for token in tokens] == [True]
     assert run.outcome.reason is StopReason.INTERRUPTED
 
 
-@pytest.mark.parametrize("block", ["with", "async with", "with in a coroutine"])
+@LOOPS
+@pytest.mark.parametrize("delay", [0, 1])
 def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(
-    block: str, clock: VirtualClock
+    face: Any, delay: float
 ) -> None:
-    token, ran = CancellationToken(), []
-    run = attempts(ZeroBackOff(), token=token)
+    async def awaited(_: Outcome) -> None:
+        await asyncio.sleep(0)
 
-    def step(attempt: Attempt) -> None:
-        if attempt.number == 2:
-            token.cancel()
-
-    def body(attempt: Attempt) -> None:
-        ran.append(attempt.number)
-        raise OSError
-
-    async def coroutine() -> None:
-        async for attempt in run:
-            step(attempt)
-            if block == "async with":
-                async with attempt:
-                    body(attempt)
-            else:
-                with attempt:
-                    body(attempt)
-
-    with pytest.raises(Cancelled):
-        if block == "with":
-            for attempt in run:
-                step(attempt)
-                with attempt:
-                    body(attempt)
-        else:
-            in_loop(coroutine())
-    assert ran == [1]
-    assert (run.outcome.attempts, run.outcome.reason) == (1, StopReason.CANCELLED)
+    for hooks in [{}, {"on_give_up": awaited}] if face.asynchronous else [{}]:
+        token, error = CancellationToken(), OSError()
+        script = Script(error)
+        run = attempts(ConstantBackOff(delay), token=token, **hooks)
+        with pytest.raises(Cancelled) as caught:
+            face.blocks(
+                run, lambda _: script(), before=lambda each: each.number == 2 and token.cancel()
+            )
+        assert caught.value.__cause__ is error
+        assert script.count == 1
+        assert (run.outcome.attempts, run.outcome.reason) == (1, StopReason.CANCELLED)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+@on_faces("loop", "async loop, async with")
+@pytest.mark.parametrize("as_it_is_entered", [False, True])
 def test_a_cancel_by_on_attempt_ends_the_loop_and_its_manager_is_left(
-    asynchronous: bool, clock: VirtualClock
+    face: Any, as_it_is_entered: bool
 ) -> None:
     token, log = CancellationToken(), []
 
     @contextlib.contextmanager
     def span(outcome: Outcome) -> Iterator[None]:
         log.append(f"in {outcome.attempts}")
+        if as_it_is_entered and outcome.attempts == 2:
+            token.cancel()
         try:
             yield
         except Exception as error:
@@ -318,31 +242,17 @@ def test_a_cancel_by_on_attempt_ends_the_loop_and_its_manager_is_left(
             raise
 
     def hook(outcome: Outcome) -> Any:
-        if outcome.attempts == 2:
+        if not as_it_is_entered and outcome.attempts == 2:
             token.cancel()
         return span(outcome)
 
-    run = attempts(ZeroBackOff(), token=token, on_attempt=hook)
-
-    def body(attempt: Attempt) -> None:
+    def block(attempt: Attempt) -> None:
         log.append(f"block {attempt.number}")
         raise OSError
 
-    async def coroutine() -> None:
-        async for attempt in run:
-            log.append(f"step {attempt.number}")
-            async with attempt:
-                body(attempt)
-
     with pytest.raises(Cancelled):
-        if asynchronous:
-            in_loop(coroutine())
-        else:
-            for attempt in run:
-                log.append(f"step {attempt.number}")
-                with attempt:
-                    body(attempt)
-    assert log == ["step 1", "in 1", "block 1", "out by OSError", "in 2", "out by Cancelled"]
+        face.blocks(attempts(ZeroBackOff(), token=token, on_attempt=hook), block)
+    assert log == ["in 1", "block 1", "out by OSError", "in 2", "out by Cancelled"]
 
 
 def test_a_failure_that_looks_like_the_end_of_a_loop_does_not_end_it(clock):
@@ -363,78 +273,18 @@ def test_a_failure_that_looks_like_the_end_of_a_loop_does_not_end_it(clock):
     assert isinstance(caught.value.__cause__, StopAsyncIteration)
 
 
-@on_faces("loop", "async loop", "async loop, async with")
-def test_without_a_delay_too_an_attempt_begins_with_the_step_of_the_loop(face):
-    seen = []
+@LOOPS
+def test_without_a_delay_too_an_attempt_begins_with_the_step_of_the_loop(face: Any) -> None:
+    seen: list[Any] = []
 
-    class Told(Script):
-        def __call__(self):
-            seen.append("block")
-            return super().__call__()
-
-        async def in_loop(self):
-            return self()
-
-    told = Told(OSError, 7)
-    assert face.run(told, ZeroBackOff(), on_attempt=lambda outcome: seen.append(outcome.attempts))
-    assert seen == [1, "block", 2, "block"]
-
-    run = attempts(ZeroBackOff())
-    for attempt in run:
-        with attempt:
+    def block(attempt: Attempt) -> None:
+        seen.append("block")
+        if attempt.number == 1:
             raise OSError
-        assert run.outcome.attempts == 1
-        break
 
-
-@on_faces("async loop", "async loop, async with")
-def test_a_cancel_between_the_step_and_the_block_is_not_lost(face, clock):
-    token = CancellationToken(clock=clock)
-
-    async def main():
-        made = 0
-        async for attempt in attempts(ConstantBackOff(1), token=token):
-            if attempt.number == 2:
-                token.cancel()
-            if face.name == "async loop":
-                with attempt:
-                    made += 1
-                    raise OSError
-            else:
-                async with attempt:
-                    made += 1
-                    raise OSError
-        return made
-
-    with pytest.raises(Cancelled) as caught:
-        in_loop(main())
-    assert isinstance(caught.value.__cause__, OSError)
-
-
-def test_a_cancel_while_a_manager_is_entered_is_not_lost(clock):
-    token = CancellationToken(clock=clock)
-    made, log = [], []
-
-    @asynccontextmanager
-    async def span(outcome):
-        if outcome.attempts == 2:
-            token.cancel()
-        log.append("in")
-        try:
-            yield
-        finally:
-            log.append("out")
-
-    async def main():
-        async for attempt in attempts(ConstantBackOff(1), token=token, on_attempt=span):
-            async with attempt:
-                made.append(attempt.number)
-                raise OSError
-
-    with pytest.raises(Cancelled):
-        in_loop(main())
-    assert made == [1]
-    assert log == ["in", "out"] * 2
+    run = attempts(ZeroBackOff(), on_attempt=lambda outcome: seen.append(outcome.attempts))
+    face.blocks(run, block, before=lambda _: seen.append("step"))
+    assert seen == [1, "step", "block", 2, "step", "block"]
 
 
 def test_the_token_of_an_attempt_hears_of_an_interrupt(clock):
@@ -492,19 +342,15 @@ def test_a_closed_asynchronous_generator_tells_its_manager(clock):
     assert left == [GeneratorExit]
 
 
-@on_faces("loop", "async loop", "async loop, async with")
-def test_who_leaves_after_a_failed_block_is_told_of_no_retry(face, clock):
-    told = []
+@on_faces("loop", "async loop, async with")
+def test_who_leaves_after_a_failed_block_is_told_of_no_retry(face: Any) -> None:
+    told: list[Any] = []
     run = attempts(ConstantBackOff(5), notify=told.append, on_retry=told.append)
 
-    async def main():
+    async def main() -> None:
         async for attempt in run:
-            if face.name == "async loop":
-                with attempt:
-                    raise OSError
-            else:
-                async with attempt:
-                    raise OSError
+            async with attempt:
+                raise OSError
             break
 
     if face.asynchronous:
@@ -537,20 +383,3 @@ def test_who_leaves_before_the_last_hooks_are_awaited_ends_the_token(clock, hook
     in_loop(main())
     collect_garbage()
     assert tokens[0].cancelled
-
-
-def test_a_cancel_before_a_plain_block_is_raised_though_a_hook_is_awaitable(clock):
-    token = CancellationToken(clock=clock)
-
-    async def give_up(_):
-        await asyncio.sleep(0)
-
-    async def main():
-        async for attempt in attempts(ConstantBackOff(1), token=token, on_give_up=give_up):
-            if attempt.number == 2:
-                token.cancel()
-            with attempt:
-                raise OSError
-
-    with pytest.raises(Cancelled):
-        in_loop(main())

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
-    Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
     ZeroBackOff,
-    retry,
+    chain,
     retry_call_async,
+    with_jitter,
+    with_max_retries,
+    with_token,
 )
+from backoff_ticker.testing import no_wait
 from tests.retries.faces import (
     ALL_ASYNC,
     ASYNC,
@@ -25,9 +27,8 @@ from tests.retries.faces import (
     SYNC,
     ended_by_cancel,
     in_loop,
-    on_faces,
 )
-from tests.retries.made_policies import at, cancelled_token
+from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
 
 if TYPE_CHECKING:
@@ -43,20 +44,9 @@ def test_a_cancel_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
     script = Script(*errors)
     error = ended_by_cancel(face, script, ConstantBackOff(10), token=token)
     assert (error.cause, error.__cause__) == ("enough", errors[1])
+    assert (errors[1].__cause__, errors[1].__context__) == (None, None)
     assert (script.times, now()) == ([0, 10], 13)
     assert clock.pending() == []
-
-
-@BOTH
-def test_the_cause_of_a_cancel_is_told_beside_the_last_error(
-    face: Any, clock: VirtualClock
-) -> None:
-    token, cause, last = CancellationToken(), KeyError("shutting down"), OSError()
-    at(clock, 3, lambda: token.cancel(cause))
-    error = ended_by_cancel(face, Script(last), ConstantBackOff(10), token=token)
-    assert error.cause is cause
-    assert error.__cause__ is last
-    assert (last.__cause__, last.__context__) == (None, None)
 
 
 @BOTH
@@ -65,54 +55,6 @@ def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face: Any, clock: Virtua
     at(clock, 10, token.cancel)  # before the wait asks for the same moment
     ended_by_cancel(face, script, ConstantBackOff(10), token=token)
     assert (script.times, now()) == ([0], 10)
-
-
-@BOTH
-def test_a_parents_cancel_counts(face: Any, clock: VirtualClock) -> None:
-    parent = CancellationToken()
-    at(clock, 3, lambda: parent.cancel("above"))
-    error = ended_by_cancel(
-        face, Script(OSError), ConstantBackOff(10), token=parent.child().child(timeout=5)
-    )
-    assert (error.cause, now()) == ("above", 3)
-
-
-@on_faces("call", "async call")
-def test_a_cancel_ends_the_waits_of_all(face: Any, clock: VirtualClock) -> None:
-    token = CancellationToken()
-    at(clock, 25, token.cancel)
-    scripts = [Script(OSError) for _ in range(8)]
-    ended: list[float] = []
-
-    def run(script: Script) -> None:
-        ended_by_cancel(face, script, ConstantBackOff(10), token=token)
-        ended.append(now())
-
-    threads = [threading.Thread(target=run, args=(script,)) for script in scripts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [script.times for script in scripts] == [[0, 10, 20]] * 8
-    assert ended == [25] * 8
-
-
-def test_a_cancel_ends_the_waits_of_a_hundred_tasks(clock: VirtualClock) -> None:
-    token = CancellationToken()
-    at(clock, 25, token.cancel)
-    calls = []
-
-    @retry(ConstantBackOff(10), token=token)
-    async def fails() -> None:
-        calls.append(now())
-        raise OSError
-
-    async def main() -> list[Any]:
-        return await asyncio.gather(*(fails() for _ in range(100)), return_exceptions=True)
-
-    assert [type(error) for error in in_loop(main())] == [Cancelled] * 100
-    assert calls == [0] * 100 + [10] * 100 + [20] * 100
-    assert now() == 25
 
 
 # Attempts
@@ -133,26 +75,18 @@ def test_in_a_thread_an_attempt_runs_to_its_end(face: Any, clock: VirtualClock) 
 
 
 @ALL_ASYNC
-def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock) -> None:
+@pytest.mark.parametrize("limits", [{}, {"timeout": 60}, {"attempt_timeout": 60}], ids=str)
+def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock, limits: Any) -> None:
     token, first = CancellationToken(), OSError("first")
     at(clock, 13, lambda: token.cancel("enough"))
     script = Script(first, Takes(50, 7))
-    error = ended_by_cancel(face, script, ConstantBackOff(10), token=token)
+    error = ended_by_cancel(face, script, ConstantBackOff(10), token=token, **limits)
     assert (error.cause, error.__cause__) == ("enough", first)
     assert (script.times, now()) == ([0, 10], 13)
     token = CancellationToken()
     at(clock, 20, token.cancel)
-    error = ended_by_cancel(face, Script(Takes(50, 7)), token=token)
+    error = ended_by_cancel(face, Script(Takes(50, 7)), token=token, **limits)
     assert (error.__cause__, now()) == (None, 20)
-
-
-@ASYNC
-def test_the_deadline_of_a_token_cuts_as_well(face: Any, clock: VirtualClock) -> None:
-    token, first = CancellationToken(clock=clock).child(timeout=13), OSError("first")
-    with pytest.raises(DeadlineExceeded) as caught:
-        face.run(Script(first, Takes(50, 7)), ConstantBackOff(10), token=token)
-    assert caught.value.__cause__ is first
-    assert now() == 13
 
 
 def test_a_token_cancelled_before_cuts_nothing(face: Any) -> None:
@@ -174,24 +108,6 @@ def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face: Any) 
 
     assert face.run(script, token=token, on_attempt=cancel) == 7
     assert script.count == 1
-
-
-@ASYNC
-def test_a_result_in_spite_of_a_cut_is_returned(face: Any, clock: VirtualClock) -> None:
-    token = CancellationToken()
-    at(clock, 3, token.cancel)
-
-    async def stubborn() -> str:
-        try:
-            await asyncio.sleep(50)
-        except asyncio.CancelledError:
-            return "in spite of it"
-        return "never"
-
-    script = Script(7)
-    script.in_loop = stubborn
-    assert face.run(script, token=token) == "in spite of it"
-    assert now() == 3
 
 
 # asyncio
@@ -218,43 +134,13 @@ def test_a_cancel_of_the_task_wins(face: Any, clock: VirtualClock) -> None:
         in_loop(main())
 
 
-@ASYNC
-def test_after_a_cut_the_task_goes_on(face: Any, clock: VirtualClock) -> None:
-    async def main() -> None:
-        token = CancellationToken().child(timeout=3)
-        with pytest.raises(Cancelled):
-            await face.main(Script(Takes(50, 7)), token=token)
-        assert asyncio.current_task().cancelling() == 0
-        await asyncio.sleep(2)
-
-    in_loop(main())
-    assert now() == 5
-
-
-def test_zero_delays_give_way_to_the_loop(clock: VirtualClock) -> None:
-    token, script = CancellationToken(), Script(OSError)
-
-    async def main() -> None:
-        running = asyncio.ensure_future(
-            retry_call_async(script.in_loop, ZeroBackOff(), token=token)
-        )
-        for _ in range(20):
-            await asyncio.sleep(0)
-        token.cancel()
-        with pytest.raises(Cancelled):
-            await running
-
-    in_loop(main())
-    assert 64 <= script.count < 64 * 25
-
-
-def test_failures_at_once_let_the_loop_run(clock: VirtualClock) -> None:
+@pytest.mark.parametrize("limit", ["token", "max_attempts"])
+def test_failures_without_a_delay_let_the_loop_run(clock: VirtualClock, limit: str) -> None:
     script = Script(OSError)
+    options = {limit: CancellationToken() if limit == "token" else 64 * 50}
 
     async def main() -> None:
-        running = asyncio.ensure_future(
-            retry_call_async(script.in_loop, ZeroBackOff(), max_attempts=64 * 50)
-        )
+        running = asyncio.ensure_future(retry_call_async(script.in_loop, ZeroBackOff(), **options))
         for _ in range(20):
             await asyncio.sleep(0)
         running.cancel()
@@ -283,3 +169,57 @@ def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock
     with pytest.raises(asyncio.CancelledError):
         in_loop(main())
     assert called == [1]
+
+
+# Tokens inside policies count as if they were given to the run, however deep they are
+
+
+PLACES = {
+    "alone": lambda token: with_token(ConstantBackOff(10), token),
+    "in limits": lambda token: with_max_retries(
+        with_jitter(with_token(ConstantBackOff(10), token), 0), 9
+    ),
+    "in a chain": lambda token: chain(
+        with_max_retries(ConstantBackOff(10), 99), with_token(ConstantBackOff(10), token)
+    ),
+    "in a token": lambda token: with_token(
+        with_token(ConstantBackOff(10), token), CancellationToken()
+    ),
+    "around a token": lambda token: with_token(
+        with_token(ConstantBackOff(10), CancellationToken()), token
+    ),
+    "in a class": lambda token: Wrapper(with_token(ConstantBackOff(10), token)),
+    "deep in classes": lambda token: Wrapper(Wrapper(with_token(ConstantBackOff(10), token))),
+}
+
+
+@FOUR
+def test_a_token_in_the_policy_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
+    for place, policy in PLACES.items():
+        token, last, began = CancellationToken(), OSError("last"), now()
+        at(clock, began + 13, lambda: token.cancel(place))
+        script = Script(OSError, last)
+        error = ended_by_cancel(face, script, policy(token), token=CancellationToken())
+        assert (error.cause, error.__cause__) == (place, last)
+        assert (script.times, now()) == ([began, began + 10], began + 13)
+
+
+@ASYNC
+def test_a_token_in_the_policy_cuts_as_well(face: Any, clock: VirtualClock) -> None:
+    for place, policy in PLACES.items():
+        token, first, began = CancellationToken(), OSError("first"), now()
+        at(clock, began + 13, lambda: token.cancel(place))
+        script = Script(first, Takes(50, 7))
+        error = ended_by_cancel(face, script, policy(token))
+        assert (error.cause, error.__cause__) == (place, first)
+        assert (script.times, now()) == ([began, began + 10], began + 13)
+
+
+@FOUR
+def test_a_deadline_in_the_policy_counts_skipped_waits(face: Any, clock: VirtualClock) -> None:
+    for place, policy in PLACES.items():
+        token, last = CancellationToken().child(timeout=25), OSError("last")
+        script = Script(OSError, OSError, last)
+        with no_wait(), pytest.raises(DeadlineExceeded) as caught:
+            face.run(script, policy(token))
+        assert (caught.value.__cause__, script.count, place) == (last, 3, place)

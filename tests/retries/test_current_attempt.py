@@ -17,8 +17,6 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    CurrentAttempt,
-    DeadlineExceeded,
     ZeroBackOff,
     attempts,
     current_attempt,
@@ -28,17 +26,15 @@ from backoff_ticker import (
     retry_call_async,
     set_active,
 )
-from backoff_ticker.retries import _attempt_scope
-from backoff_ticker.retries._attempt_scope import token_of_attempts, token_of_run
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from backoff_ticker.testing import no_wait
-from tests.helpers import PATIENCE, attempts_tracked, collect_garbage, in_thread
+from backoff_ticker.types import CurrentAttempt
+from tests.helpers import attempts_tracked, collect_garbage
 from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
-from tests.retries.made_hooks import HOOKS, spanning
-from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.made_hooks import HOOKS
+from tests.retries.scripts import Recorded, Script, Takes
 from tests.test_imports import run
 
 if TYPE_CHECKING:
@@ -72,21 +68,16 @@ def seen_by(script_ends: int, seen: list[Any], look: Any) -> Script:
     return Script(*[lambda answer=answer: step(answer) for answer in answers])
 
 
-def test_an_operation_knows_its_attempt(face: Any) -> None:
+def test_an_operation_knows_its_attempt_which_stays_what_it_was(face: Any) -> None:
     seen: list[Any] = []
-    script = seen_by(3, seen, lambda: (here().number, here().waited))
+    script = seen_by(3, seen, lambda: (here(), here().number, here().waited))
     assert face.run(script, ConstantBackOff(5)) == 7
-    assert seen == [(1, 0), (2, 5), (3, 10)]
+    expected = [(1, 0), (2, 5), (3, 10)]
+    assert [tuple(told) for _, *told in seen] == expected
+    assert [(attempt.number, attempt.waited) for attempt, *_ in seen] == expected
+    assert len({attempt.name for attempt, *_ in seen}) == 1
+    assert repr(seen[1][0]) == f"<CurrentAttempt 2 of {seen[0][0].name}>"
     assert current_attempt() is None
-
-
-def test_an_attempt_stays_what_it_was(face: Any) -> None:
-    seen: list[CurrentAttempt] = []
-    face.run(seen_by(3, seen, here), ConstantBackOff(5))
-    assert [attempt.number for attempt in seen] == [1, 2, 3]
-    assert [attempt.waited for attempt in seen] == [0, 5, 10]
-    assert len({attempt.name for attempt in seen}) == 1
-    assert repr(seen[1]) == f"<CurrentAttempt 2 of {seen[0].name}>"
 
 
 @FOUR
@@ -148,17 +139,6 @@ def test_managers_policies_and_fallbacks_see_it(face: Any) -> None:
         *[("in", 1), ("out", 1), ("policy", 1)],
         *[("in", 2), ("out", 2), ("fallback", 2)],
     ]
-
-
-@FOUR
-def test_nothing_is_seen_outside(face: Any) -> None:
-    for last in (7, OSError, KeyboardInterrupt):
-        script = Script(OSError, last)
-        try:
-            face.run(script, ConstantBackOff(5), max_attempts=2, **spanning([]))
-        except (OSError, KeyboardInterrupt):
-            pass
-        assert current_attempt() is None
 
 
 def test_nothing_is_seen_between_the_blocks_of_a_loop(clock: VirtualClock) -> None:
@@ -237,35 +217,6 @@ def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
     assert seen == [attempt if begins_in_copy else None, attempt]
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_threads_that_ask_for_its_token_at_once_get_the_same(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, ends: bool
-) -> None:
-    coming: list[Any] = []
-    tokens: list[Any] = []
-
-    def make(run: Any) -> Any:
-        if coming:
-            coming.pop()(run)
-        return token_of_attempts(run)
-
-    def end_run(run: Any) -> None:
-        run.cancel_attempts()
-
-    def ask(run: Any) -> None:
-        tokens.append(in_thread(token_of_run, run).result(PATIENCE))
-
-    def operation() -> None:
-        coming.append(end_run if ends else ask)
-        tokens.extend((here().token, here().token))
-
-    monkeypatch.setattr(_attempt_scope, "token_of_attempts", make)
-    retry_call(operation)
-    assert len(set(map(id, tokens))) == 1
-    assert len(tokens) == 2 + (not ends)
-    assert tokens[0].cancelled
-
-
 def test_a_cut_as_another_thread_asks_for_the_time_left_does_no_harm(clock: VirtualClock) -> None:
     class Ending(Run):
         """A run whose attempt ends once it was looked at."""
@@ -295,24 +246,6 @@ def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:
 
     first, *others = in_loop(retry_call_async(operation))
     assert others == [first, first]
-
-
-def test_tasks_side_by_side_have_each_their_own(clock: VirtualClock) -> None:
-    seen: list[Any] = []
-
-    @retry(ConstantBackOff(5))
-    async def fetch(name: str, fails: int) -> None:
-        await asyncio.sleep(1)
-        seen.append((name, here().number))
-        if here().number <= fails:
-            raise OSError
-
-    async def main() -> None:
-        await asyncio.gather(fetch("a", 2), fetch("b", 1), fetch("c", 0))
-        assert current_attempt() is None
-
-    in_loop(main())
-    assert sorted(seen) == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("c", 1)]
 
 
 def test_what_an_operation_sets_in_its_context_stays(clock: VirtualClock) -> None:
@@ -455,37 +388,6 @@ def test_an_interrupt_cancels_the_token_too(face: Any) -> None:
     assert seen[0].cancelled
 
 
-@BOTH
-def test_the_token_is_cancelled_with_that_of_the_run(face: Any) -> None:
-    token, seen = CancellationToken(), []
-
-    def operation() -> Any:
-        seen.append(here().token)
-        token.cancel("shutdown")
-        seen.append(here().token.cause)
-        return OSError
-
-    with pytest.raises(Cancelled):
-        face.run(Script(operation), ConstantBackOff(5), token=token)
-    assert seen[1] == "shutdown"
-    assert seen[0].cancelled
-
-
-@SYNC
-def test_the_token_is_cancelled_by_the_timeout(face: Any) -> None:
-    def operation() -> Any:
-        assert here().token.wait(100)
-        return OSError
-
-    with pytest.raises(DeadlineExceeded):
-        face.run(Script(operation), ConstantBackOff(5), timeout=20)
-    assert now() == 20
-
-
-def test_the_token_of_a_run_that_has_ended_is_cancelled(clock: VirtualClock) -> None:
-    assert retry_call(here).token.cancelled
-
-
 @pytest.mark.parametrize("asks", [False, True])
 @on_faces("call", "decorator", "async call")
 def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(
@@ -525,11 +427,12 @@ def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive() -> None
     assert [rule() is None for rule in known] == [True, True, False]
 
 
-@pytest.mark.parametrize("asks_first", [False, True])
-def test_a_thread_that_asks_as_the_attempt_ends_gets_a_token_that_is_cancelled(
-    monkeypatch: pytest.MonkeyPatch, asks_first: bool
+@pytest.mark.parametrize("pair", [("end", "ask"), ("ask", "end"), ("ask", "ask")])
+def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]
 ) -> None:
     contexts: list[contextvars.Context] = []
+    running: list[Any] = []
 
     @types.coroutine
     def operation() -> Any:
@@ -547,39 +450,29 @@ def test_a_thread_that_asks_as_the_attempt_ends_gets_a_token_that_is_cancelled(
             with pytest.raises(StopIteration):
                 context.run(called.send, None)
 
-        return (ask, end) if asks_first else (end, ask)
+        running.append(called)
+        return tuple({"ask": ask, "end": end}[name] for name in pair)
 
     number = 0
     for outcomes in each_interleaving(begin, monkeypatch):
         number += 1
-        token: Any = outcomes[not asks_first]
-        assert token.cancelled
-        assert contexts.pop().run(here).token is token
+        token = contexts.pop().run(here).token
+        assert {*outcomes} - {None} == {token}
+        assert token.cancelled == ("end" in pair)
     assert number > 20
 
 
-@on_faces("loop", "async loop")
-def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face: Any) -> None:
+def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled() -> None:
     seen: list[CancellationToken] = []
 
-    def sync() -> None:
+    def leave() -> None:
         for attempt in attempts(ZeroBackOff()):
             with attempt:
                 seen.append(here().token)
                 raise OSError
             break
 
-    async def coroutine() -> None:
-        async for attempt in attempts(ZeroBackOff()):
-            with attempt:
-                seen.append(here().token)
-                raise OSError
-            break
-
-    if face.asynchronous:
-        in_loop(coroutine())
-    else:
-        sync()
+    leave()
     collect_garbage()
     assert seen[0].cancelled
 
@@ -698,20 +591,6 @@ def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock: VirtualC
     assert all(attempt.token.cancelled for attempt in seen)
 
 
-def test_the_token_of_a_hedged_attempt_is_cancelled_by_the_timeout(clock: VirtualClock) -> None:
-    seen: list[Any] = []
-
-    async def operation() -> int:
-        token = here().token
-        at(clock, 5, lambda: seen.append(token.cancelled))
-        await asyncio.sleep(60)
-        return 7
-
-    with pytest.raises(DeadlineExceeded):
-        in_loop(hedge_call_async(operation, ConstantBackOff(100), timeout=5))
-    assert seen in ([True], [False])
-
-
 # Who does not ask
 
 
@@ -722,7 +601,8 @@ def test_while_retries_are_off_there_is_no_attempt(clock: VirtualClock) -> None:
 
 def test_attempts_are_not_tracked_before_somebody_can_ask() -> None:
     script = """
-from backoff_ticker import CurrentAttempt, attempts, retry_call
+from backoff_ticker import attempts, retry_call
+from backoff_ticker.types import CurrentAttempt
 from backoff_ticker.retries._settings import settings
 seen = [settings.in_use]
 def operation():
@@ -765,10 +645,13 @@ def operation():
         raise OSError
 async def other():
     assert backoff_ticker.current_attempt() is None
+async def child():
+    return backoff_ticker.current_attempt()
 async def coroutine():
     await asyncio.sleep(0)
     first = backoff_ticker.current_attempt()
     await asyncio.create_task(other(), context=contextvars.Context())
+    assert await asyncio.create_task(child()) is first
     assert backoff_ticker.current_attempt() is first
     operation()
 def loop():
@@ -781,11 +664,9 @@ async def async_loop():
             await coroutine()
 {call}
 seen.append(backoff_ticker.current_attempt())
-from backoff_ticker.retries import _current_attempt
-seen.append(len(_current_attempt._before))
 print(json.dumps(seen))
 """
-    assert run(script) == [True, None, 1, True, None, 2, True, None, 3, None, 0]
+    assert run(script) == [True, None, 1, True, None, 2, True, None, 3, None]
 
 
 def test_who_first_asks_in_a_loop_is_told_of_no_attempt_after_its_block() -> None:
@@ -819,3 +700,67 @@ async def operation():
 print(json.dumps(asyncio.run(hedge_call_async(operation, ConstantBackOff(60)))))
 """
     assert run(script) == 1
+
+
+def test_the_attempt_of_the_first_import_ends_as_any_other() -> None:
+    script = """
+import weakref
+import backoff_ticker
+class Argument: pass
+def operation(argument):
+    kept.append(backoff_ticker.current_attempt().token)
+    kept.append(weakref.ref(argument))
+kept = []
+backoff_ticker.retry(operation)(Argument())
+assert backoff_ticker.current_attempt() is None
+print(json.dumps([kept[0].cancelled, kept[1]() is None]))
+"""
+    assert run(script) == [True, True]
+
+
+# Attempts that began before the import
+
+
+def test_an_attempt_that_began_before_the_import_is_shown_nowhere_once_it_has_ended() -> None:
+    script = """
+import asyncio, threading
+from backoff_ticker import retry
+@retry(max_attempts=3)
+def operation():
+    from backoff_ticker import current_attempt
+operation()
+from backoff_ticker import current_attempt
+async def look():
+    return current_attempt()
+seen = [asyncio.run(look()), asyncio.run(asyncio.to_thread(current_attempt))]
+thread = threading.Thread(target=lambda: seen.append(current_attempt()))
+thread.start()
+thread.join()
+print(json.dumps([*seen, current_attempt(), asyncio.run(look())]))
+"""
+    assert run(script) == [None] * 5
+
+
+def test_a_task_in_the_context_of_a_running_attempt_does_not_end_it() -> None:
+    script = """
+import asyncio, contextvars
+from backoff_ticker import retry
+@retry(max_attempts=3)
+async def operation(asked):
+    from backoff_ticker import current_attempt
+    token = current_attempt().token
+    await asked.wait()
+    return current_attempt().number, token.cancelled
+async def main():
+    context, asked = contextvars.copy_context(), asyncio.Event()
+    task = asyncio.create_task(operation(asked), context=context)
+    await asyncio.sleep(0)
+    async def other():
+        from backoff_ticker import current_attempt
+        current_attempt()
+        asked.set()
+    await asyncio.create_task(other(), context=context)
+    return await task
+print(json.dumps(asyncio.run(main())))
+"""
+    assert run(script) == [1, False]

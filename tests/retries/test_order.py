@@ -7,21 +7,25 @@ import itertools
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
+    ExponentialBackOff,
     Permanent,
     RetryAfter,
-    RetryBudget,
     StopBackOff,
-    StopReason,
+    ZeroBackOff,
     current_clock,
+    delays,
+    with_max_retries,
+    with_token,
 )
-from backoff_ticker.retries._no_wait import SkippingClock
-from tests.retries.faces import BOTH, FOUR
+from backoff_ticker.testing import VirtualClock
+from tests.retries.faces import BOTH, FACES
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes
 from tests.tickers.made_policies import Scripted
@@ -35,12 +39,26 @@ class OwnInterrupt(BaseException):
     """An interrupt of somebody else's."""
 
 
-def taking_a_second(error: Any) -> tuple[Script, SkippingClock]:
+class Ahead:
+    """The current clock, put forward by a test; nothing waits on it."""
+
+    def __init__(self) -> None:
+        self._clock = current_clock()
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic() + self.seconds
+
+
+def taking_a_second(error: Any) -> tuple[Script, Ahead]:
     """Return an operation that fails, and the clock on which each of its calls takes a second."""
-    clock = SkippingClock(current_clock())
+    clock = Ahead()
 
     def fail() -> Any:
-        clock.skipped += 1
+        clock.seconds += 1
         raise error
 
     return Script(fail), clock
@@ -71,7 +89,8 @@ EXCLUDING = {
 def ending(face: Any, steps: tuple[str, ...]) -> tuple[Any, ...]:
     """Return how a run ends in which all of ``steps`` are due: reason, error, calls, waits."""
     inner = Refused()
-    options: dict[str, Any] = {"backoff": ConstantBackOff(10), "error": lambda error: error}
+    policy = Scripted(then=10.0)
+    options: dict[str, Any] = {"backoff": policy, "error": lambda error: error}
     for step in steps:
         options |= STEPS[step]
     for name in ("token", "backoff", "budget"):
@@ -82,6 +101,8 @@ def ending(face: Any, steps: tuple[str, ...]) -> tuple[Any, ...]:
     with pytest.raises(Exception) as caught:
         face.run(script, notify=notify, on_give_up=gave_up, clock=clock, **options)
     error = caught.value
+    # Nobody asks the policy where a step before that ends the run.
+    assert policy.asked == (steps[0].split()[-1] in ("ahead", "budget"))
     if not gave_up.calls:  # an error that `on` does not name at once passes as it is
         return "not_retried", error is inner, script.count, 1, notify.calls
     expected = RAISED.get(gave_up.last.reason)
@@ -107,26 +128,6 @@ def test_a_run_in_which_all_of_them_are_due_ends_with_the_first(face: Any) -> No
 
 
 # 1 and 2: the call, and its result
-
-
-@FOUR
-def test_it_is_called_at_least_once(face: Any) -> None:
-    script = Script(7)
-    assert face.run(script, StopBackOff(), token=cancelled_token()) == 7
-    assert script.times == [0]
-
-
-@FOUR
-def test_a_result_is_returned_at_once(face: Any) -> None:
-    budget, success = RetryBudget(10), Recorded()
-    for _ in range(4):
-        budget.try_acquire()
-    script = Script(Takes(3, None))
-    assert face.run(script, budget=budget, on_success=success) is None
-    assert script.times == [0]
-    assert budget.tokens == pytest.approx(6.1)
-    ((when, outcome),) = success.calls
-    assert (when, outcome.reason) == (3, StopReason.SUCCEEDED)
 
 
 def test_failures_are_retried_after_the_delays_of_the_policy(face: Any) -> None:
@@ -161,19 +162,9 @@ def test_what_is_no_exception_passes(face: Any) -> None:
 # 4a to 4c
 
 
-@FOUR
-def test_permanent_ends_it_and_raises_the_error_inside(face: Any) -> None:
-    inner = OSError("gone")
-    script = Script(ValueError, Permanent(inner), 7)
-    with pytest.raises(OSError) as caught:
-        face.run(script, ConstantBackOff(1), on=ValueError)
-    assert caught.value is inner
-    assert script.times == [0, 1]
-
-
 @BOTH
 def test_retry_after_is_retried_whatever_on_says(face: Any) -> None:
-    for on in (KeyError, (KeyError, OSError), lambda error: False):
+    for on in (KeyError, (KeyError, OSError), {ValueError: False}, lambda error: False):
         script = Script(RetryAfter(7, ValueError()), "done")
         assert face.run(script, ConstantBackOff(1), on=on) == "done"
         assert script.times[1] - script.times[0] == 7
@@ -199,26 +190,6 @@ def test_every_limit_binds_retry_after(face: Any) -> None:
 
 
 @BOTH
-def test_a_policy_is_not_asked_where_a_step_before_ends_the_run(face: Any) -> None:
-    for step in list(STEPS)[:5]:
-        policy = Scripted(then=1.0)
-        assert ending_with(face, policy, step) == 0
-
-
-def ending_with(face: Any, policy: Scripted, step: str) -> int:
-    options = {
-        name: each() if name == "token" else each
-        for name, each in STEPS[step].items()
-        if name != "error"
-    }
-    error: Any = Permanent(Refused()) if step == "permanent" else Refused
-    with pytest.raises((Refused, Cancelled)):
-        script, clock = taking_a_second(error)
-        face.run(script, policy, clock=clock, **options)
-    return policy.asked
-
-
-@BOTH
 def test_attempts_are_counted_before_the_policy_is_asked(face: Any) -> None:
     policy, errors = Scripted(then=1.0), [OSError(1), OSError(2), OSError(3)]
     script = Script(*errors, 7)
@@ -228,26 +199,7 @@ def test_attempts_are_counted_before_the_policy_is_asked(face: Any) -> None:
     assert (script.times, policy.asked, policy.resets) == ([0, 1, 2], 2, 1)
 
 
-@BOTH
-def test_a_budget_is_not_asked_where_the_deadline_would_pass(face: Any) -> None:
-    budget = RetryBudget(5)
-    with pytest.raises(DeadlineExceeded):
-        face.run(Script(ValueError), ConstantBackOff(5), timeout=5, budget=budget)
-    assert budget.tokens == 5
-
-
 # 4i and 4j
-
-
-@BOTH
-def test_a_budget_that_refuses_ends_it_before_anybody_is_told(face: Any) -> None:
-    budget, notify, hook = RetryBudget(2), Recorded(), Recorded()
-    script = Script(ValueError)
-    with pytest.raises(ValueError):
-        face.run(script, ConstantBackOff(1), budget=budget, notify=notify, on_retry=hook)
-    assert script.times == [0, 1, 2]
-    assert len(notify.calls) == len(hook.calls) == 2
-    assert budget.tokens == 0
 
 
 def test_notify_comes_before_on_retry_before_the_wait(face: Any) -> None:
@@ -265,7 +217,7 @@ def test_notify_comes_before_on_retry_before_the_wait(face: Any) -> None:
 
 
 def test_a_cancel_before_the_next_call_prevents_it(face: Any) -> None:
-    for hook in ("notify", "on_retry", "on_attempt"):
+    for hook, delay in [("notify", 9), ("notify", 0), ("on_retry", 9), ("on_attempt", 0)]:
         token, error, calls, gave_up = CancellationToken(), ValueError(), [], Recorded()
         script = Script(error, 7)
 
@@ -274,9 +226,135 @@ def test_a_cancel_before_the_next_call_prevents_it(face: Any) -> None:
             if hook != "on_attempt" or len(calls) == 2:
                 token.cancel(hook)
 
-        policy = ConstantBackOff(0 if hook == "on_attempt" else 9)
         with pytest.raises(Cancelled) as caught:
-            face.run(script, policy, token=token, on_give_up=gave_up, **{hook: cancel})
+            face.run(
+                script, ConstantBackOff(delay), token=token, on_give_up=gave_up, **{hook: cancel}
+            )
         assert (caught.value.cause, caught.value.__cause__) == (hook, error)
         assert script.times == [0]
         assert gave_up.last.attempts == 1
+
+
+# The policy
+
+
+@BOTH
+def test_n_retries_are_n_attempts_and_one(face: Any) -> None:
+    for retries in (0, 1, 5):
+        script = Script(ValueError)
+        with pytest.raises(ValueError):
+            face.run(script, with_max_retries(ZeroBackOff(), retries))
+        assert script.count == retries + 1
+
+
+@BOTH
+def test_a_spent_policy_is_fresh_in_each_run_and_stays_spent_outside(face: Any) -> None:
+    policy = with_max_retries(ZeroBackOff(), 2)
+    assert list(delays(policy)) == [0, 0]
+    assert [policy.next_backoff() for _ in range(2)] == [0, 0]
+    for _ in range(2):
+        script = Script(ValueError)
+        with pytest.raises(ValueError):
+            face.run(script, policy)
+        assert script.count == 3
+    assert policy.retries == 2
+
+
+@BOTH
+def test_without_a_policy_it_is_that_of_go(face: Any) -> None:
+    told, script = Recorded(), Script(OSError)
+    with pytest.raises(OSError):
+        face.run(script, notify=told)
+    reference = ExponentialBackOff(randomization_factor=0)
+    for _, _, delay in told.calls:
+        interval = reference.next_backoff()
+        assert interval * 0.5 <= delay <= interval * 1.5
+    assert 900 - 90 <= script.times[-1] <= 900
+
+
+@pytest.mark.parametrize("nothing", [None, "gone", 7, ValueError])
+def test_permanent_cannot_make_a_failure_a_success(nothing: Any) -> None:
+    """In Go a permanent error without an error inside is one."""
+    with pytest.raises(TypeError, match="error"):
+        Permanent(nothing)
+
+
+@BOTH
+def test_notify_is_told_the_error_and_the_delay_before_each_wait(face: Any) -> None:
+    told, errors = Recorded(), [OSError(1), OSError(2), OSError(3)]
+    face.run(Script(*errors, 7), Scripted(1, 2, 0), notify=told)
+    assert told.calls == [(0, errors[0], 1.0), (1, errors[1], 2.0), (3, errors[2], 0.0)]
+    assert [type(delay) for _, _, delay in told.calls] == [float] * 3
+
+
+@BOTH
+def test_a_cancelled_token_in_the_policy_still_lets_one_attempt_happen(face: Any) -> None:
+    inner = Scripted(then=1.0)
+    assert face.run(Script(7), with_token(inner, cancelled_token())) == 7
+    script = Script(ValueError("first"))
+    with pytest.raises(Cancelled) as caught:
+        face.run(script, with_token(inner, cancelled_token("enough")))
+    assert (script.count, inner.asked) == (1, 0)
+    assert caught.value.cause == "enough"
+    assert str(caught.value.__cause__) == "first"
+
+
+# All ways to retry decide alike, and as a model of a few lines does
+
+
+def caused(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+ANSWERS = {
+    "done": lambda: "done",
+    "OSError": lambda: OSError("plain"),
+    "ValueError": lambda: ValueError("plain"),
+    "caused": lambda: caused(OSError("caused"), KeyError("cause")),
+    "permanent": lambda: Permanent(LookupError("inside")),
+    "permanent below": lambda: caused(OSError("above"), Permanent(LookupError("below"))),
+    "retry after": lambda: RetryAfter(0),
+    "retry after, with an error": lambda: RetryAfter(0, ValueError("inside")),
+}
+
+WAYS = {
+    "at once": lambda: {"backoff": ZeroBackOff()},
+    "a policy with state": lambda: {"backoff": with_max_retries(ZeroBackOff(), 100)},
+    "a limit of time": lambda: {"backoff": ZeroBackOff(), "timeout": 1},
+    "a hook": lambda: {"backoff": ZeroBackOff(), "on_retry": lambda _: None},
+}
+
+
+def model(steps, on, most):
+    """Return how many calls are made, and what is returned or raised."""
+    for number, step in enumerate(steps, 1):
+        answer = ANSWERS[step]()
+        if answer == "done":
+            return number, "done"
+        if "permanent" in step:
+            return number, "LookupError"
+        error = getattr(answer, "error", None) or answer
+        retried = isinstance(answer, (RetryAfter, on))
+        if not retried or number == most:
+            return number, type(error).__name__
+    raise AssertionError("the last step is a success")
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(
+    steps=st.lists(st.sampled_from([step for step in ANSWERS if step != "done"]), max_size=7),
+    on=st.sampled_from([Exception, OSError, (ValueError, KeyError), ()]),
+    most=st.one_of(st.none(), st.integers(1, 8)),
+)
+def test_all_faces_make_the_same_calls_and_end_the_same_way(steps, on, most):
+    expected = model([*steps, "done"], on, most)
+    for name, face in FACES.items():
+        for way, options in WAYS.items():
+            script = Script(*(ANSWERS[step]() for step in steps), "done")
+            with VirtualClock(auto=True):
+                try:
+                    ended = face.run(script, on=on, max_attempts=most, **options())
+                except Exception as error:
+                    ended = type(error).__name__
+            assert (script.count, ended) == expected, (name, way)

@@ -57,11 +57,6 @@ def test_digits_are_seconds_from_now(value, seconds):
     assert type(found) is float
 
 
-@given(st.integers(0, 10**9), st.floats(0.0, 4e9))
-def test_seconds_do_not_depend_on_now(seconds, now):
-    assert parse_retry_after(str(seconds), now) == seconds
-
-
 # The present
 
 
@@ -110,10 +105,6 @@ def test_the_present_may_be_any_moment_of_the_years_1_to_9999():
 def test_the_three_forms_of_the_rfc(value):
     assert parse_retry_after(value, THE_EXAMPLE - 37.5) == 37.5
     assert parse_retry_after(value, THE_EXAMPLE) == 0.0
-
-
-def test_a_date_that_has_passed_asks_for_no_wait():
-    assert parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NOW) == 0.0
 
 
 @given(MOMENTS, st.integers(0, 10**9))
@@ -271,13 +262,4 @@ NEARLY_DATES = st.lists(PIECES | st.from_regex("[0-9]{1,5}", fullmatch=True), ma
 @example("Monday, 01-Jan-00 00:00:00 GMT", -6e10)
 def test_no_text_raises_and_every_answer_is_finite(value, now):
     found = parse_retry_after(value, now)
-    assert found is None or (math.isfinite(found) and found >= 0.0)
-
-
-@given(MOMENTS, st.sampled_from([asctime, rfc850]), st.data())
-def test_no_date_with_one_letter_changed_raises(moment, form, data):
-    value = form(moment)
-    at = data.draw(st.integers(0, len(value) - 1))
-    changed = value[:at] + data.draw(st.characters()) + value[at + 1 :]
-    found = parse_retry_after(changed, NOW)
     assert found is None or (math.isfinite(found) and found >= 0.0)

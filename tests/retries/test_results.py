@@ -50,18 +50,6 @@ def test_a_rejected_result_is_retried_whatever_on_says(face: Any) -> None:
 
 
 @BOTH
-def test_errors_and_rejected_results_are_one_count(face: Any) -> None:
-    script, notify = Script(OSError, 0, OSError, 0, 1), Recorded()
-    assert face.run(script, ConstantBackOff(1), until=bool, notify=notify) == 1
-    assert [(when, type(error)) for when, error, _ in notify.calls] == [
-        (0, OSError),
-        (1, RejectedResult),
-        (2, OSError),
-        (3, RejectedResult),
-    ]
-
-
-@BOTH
 def test_a_result_rejected_under_a_cancelled_token_is_the_cause(face: Any) -> None:
     with pytest.raises(Cancelled) as caught:
         face.run(Script(0), ConstantBackOff(1), until=bool, token=cancelled_token())
@@ -124,13 +112,6 @@ def test_the_result_told_last_counts(clock: Any) -> None:
             attempt.set_result(attempt.number == 2)
             seen.append(attempt.number)
     assert seen == [1, 2]
-
-
-def test_without_a_predicate_any_result_is_accepted(clock: Any) -> None:
-    for attempt in attempts(ZeroBackOff()):
-        with attempt:
-            attempt.set_result(None)
-    assert attempt.number == 1
 
 
 def test_a_failure_after_a_result_is_a_failure(clock: Any) -> None:

@@ -151,12 +151,6 @@ def test_in_a_subclass(clock: VirtualClock) -> None:
     assert attempts_of(Client(careful.script).method, careful.script) == 3
 
 
-def test_in_a_test(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Client, "method", retry_with(Client.method, max_attempts=1))
-    client = Client(Script(OSError))
-    assert attempts_of(client.method, client.script) == 1
-
-
 # Options
 
 

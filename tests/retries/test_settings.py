@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from backoff_ticker import (
     StopReason,
     ZeroBackOff,
     attempts,
-    hedge_call,
     is_active,
     retry,
     set_active,
@@ -32,7 +32,6 @@ from backoff_ticker.retries._settings import settings
 from backoff_ticker.testing import no_wait
 from tests.helpers import in_thread
 from tests.retries.faces import BOTH, FOUR, in_loop
-from tests.retries.hedges import hedge
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
@@ -73,15 +72,6 @@ def test_while_retries_are_off_an_error_passes_as_it_is(face: Any) -> None:
             assert (script.count, now()) == (1, 0)
             assert not hasattr(error, "__notes__")
             assert (error.__context__, error.__cause__) == (context, cause)
-
-
-def test_hedges_too_call_once_while_retries_are_off(clock: VirtualClock) -> None:
-    script = Script(OSError, 7)
-    with set_active(False), pytest.raises(OSError) as caught:
-        hedge(script.in_loop, ZeroBackOff())
-    assert script.count == 1
-    assert not hasattr(caught.value, "__notes__")
-    assert hedge(script.in_loop, ZeroBackOff()) == 7
 
 
 def test_a_loop_knows_its_outcome_while_retries_are_off(clock: VirtualClock) -> None:
@@ -236,25 +226,6 @@ def test_default_hooks_are_called_for_retries_without_any(face: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", ["generator", "agenerator"])
-def test_default_hooks_see_the_arguments_of_generators(clock: VirtualClock, kind: str) -> None:
-    @retry
-    def generator(item: int) -> Any:
-        yield item
-
-    @retry
-    async def agenerator(item: int) -> Any:
-        yield item
-
-    told = Recorded()
-    with set_default_hooks(on_success=[told]):
-        if kind == "generator":
-            assert list(generator(5)) == [5]
-        else:
-            assert in_loop(anext(agenerator(5))) == 5
-    assert told.last.args == (5,)
-
-
 @BOTH
 def test_default_hooks_replace_those_set_before(face: Any) -> None:
     first, second = Recorded(), Recorded()
@@ -280,13 +251,6 @@ def test_a_decorated_function_sees_each_change() -> None:
     assert [len(each.calls) for each in told] == [4, 4]
 
 
-def test_hedges_have_no_hooks(clock: VirtualClock) -> None:
-    told = Recorded()
-    with set_default_hooks(**dict.fromkeys(HOOKS, told)):
-        assert hedge(Script(OSError, 7).in_loop, ZeroBackOff()) == 7
-    assert told.calls == []
-
-
 def test_a_bad_default_hook_is_refused_by_name() -> None:
     for wrong in (3, [print, None], {"on_retry": print}):
         with pytest.raises(TypeError, match="on_retry must be a callable, a list or tuple of"):
@@ -294,15 +258,6 @@ def test_a_bad_default_hook_is_refused_by_name() -> None:
 
 
 # The default token
-
-
-def test_a_default_token_ends_the_wait(face: Any, clock: VirtualClock) -> None:
-    token = CancellationToken()
-    at(clock, 7, lambda: token.cancel("shutdown"))
-    script = Script(OSError)
-    with set_default_token(token), pytest.raises(Cancelled, match="shutdown"):
-        face.run(script, ConstantBackOff(5))
-    assert (script.times, now()) == ([0, 5], 7)
 
 
 def test_either_token_ends_the_run(face: Any, clock: VirtualClock) -> None:
@@ -345,15 +300,6 @@ def test_a_default_token_may_have_a_deadline(face: Any) -> None:
 def test_a_default_token_that_is_not_one_is_refused() -> None:
     with pytest.raises(TypeError, match="token must be a CancellationToken, not 3"):
         set_default_token(3)  # type: ignore[arg-type]
-
-
-@BOTH
-def test_tokens_of_policies_count_beside_it(face: Any, clock: VirtualClock) -> None:
-    token = CancellationToken()
-    at(clock, 7, token.cancel)
-    with set_default_token(CancellationToken()), set_default_token(None), pytest.raises(Cancelled):
-        face.run(Script(OSError), ConstantBackOff(5), token=token)
-    assert now() == 7
 
 
 # All of them
@@ -419,7 +365,18 @@ def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends() -> None:
             set_default_token(token)
         assert settings.values["token"] is token
     assert settings.values["token"] is None
-    assert settings.values["blocks"] == {}
+
+
+def test_what_is_set_again_and_again_is_not_kept() -> None:
+    links = []
+    for _ in range(5):
+        token = CancellationToken()
+        links.append(weakref.ref(token))
+        set_default_token(token)
+    del token
+    for _ in range(2):
+        set_default_token(None)
+    assert [link() for link in links] == [None] * 5
 
 
 def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
@@ -466,7 +423,6 @@ def test_blocks_that_overlap_at_any_place_leave_what_was_before() -> None:
             pass
         assert is_active(), interrupt.where
         assert settings.values["token"] is (None if inside is None else token)
-        assert settings.values["blocks"] == {}
         set_default_token(None)
 
     assert each_place(run) > 5
@@ -518,16 +474,59 @@ def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
     assert retry(ZeroBackOff())(lambda: script())() == 7
 
 
-def test_hedged_calls_in_threads_obey_all_of_them(clock: VirtualClock) -> None:
+def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge: Any) -> None:
     script, told = Script(OSError, 7), Recorded()
-    with set_active(False), pytest.raises(OSError):
-        hedge_call(script, ZeroBackOff())
+    with set_active(False), pytest.raises(OSError) as caught:
+        hedge(script, ZeroBackOff())
     assert script.count == 1
+    assert not hasattr(caught.value, "__notes__")
     script, token = Script(OSError), CancellationToken()
     with no_wait(max_attempts=2), pytest.raises(OSError):
-        hedge_call(script, ZeroBackOff())
+        hedge(script, ZeroBackOff())
     assert script.count == 2
     token.cancel("shutdown")
     with set_default_token(token), set_default_hooks(on_give_up=told), pytest.raises(Cancelled):
-        hedge_call(script, ZeroBackOff())
+        hedge(script, ZeroBackOff())
     assert (script.count, told.calls) == (3, [])
+
+
+# Blocks that are made before they are entered, replaced values
+
+
+def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set() -> None:
+    token = CancellationToken()
+    with set_default_token(token):
+        plain = CancellationToken()
+        set_default_token(plain)
+        outer = set_default_token(CancellationToken())
+        inner = set_default_token(CancellationToken())
+        with outer, inner:
+            pass
+        assert settings.values["token"] is plain
+    assert settings.values["token"] is None
+
+
+def test_what_was_replaced_is_freed() -> None:
+    token = CancellationToken()
+    seen = weakref.ref(token)
+    set_default_token(token)
+    set_default_token(None)
+    del token
+    assert seen() is None
+    hook = Recorded()
+    seen_hook = weakref.ref(hook)
+    set_default_hooks(on_retry=hook)
+    set_default_hooks()
+    del hook
+    assert seen_hook() is None
+
+
+def test_a_change_inside_a_later_block_lasts_until_that_block_ends() -> None:
+    outer, inner = contextlib.ExitStack(), contextlib.ExitStack()
+    outer.enter_context(set_active(False))
+    inner.enter_context(set_active(True))
+    set_active(False)
+    outer.close()
+    assert not is_active()
+    inner.close()
+    assert is_active()

@@ -11,6 +11,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
     CircuitBreaker,
     CircuitOpen,
     CircuitState,
@@ -103,6 +105,49 @@ def retry_on_a_budget(crew: Crew, draw: Random) -> int:
     crew.play(*[run] * 4, *[run_async] * 2)
     assert len(calls) == 60 + 50, "each first call, and a retry for each token"
     assert budget.tokens == 0
+    return len(calls)
+
+
+def cancel_retries(crew: Crew, draw: Random) -> int:
+    """Cancel what threads and loops retry: all end, and no call begins after that.
+
+    Between the last look at the token and the first line of the operation a thread can lose the
+    processor: so each of them may make one call that begins late, and no second.
+    """
+    token = CancellationToken()
+    policy = ConstantBackOff(draw.choice([0.0, 0.0002]))
+    calls: list[None] = []
+    late: Counter[int] = Counter()
+    is_over = False
+
+    def fail(caller: int) -> None:
+        calls.append(None)
+        late[caller] += is_over
+        raise ConnectionError
+
+    def run(caller: int) -> None:
+        with suppress(Cancelled):
+            retry_call(partial(fail, caller), policy, token=token)
+
+    def run_async(caller: int) -> Any:
+        async def fail_async() -> None:
+            fail(caller)
+
+        async def run() -> None:
+            with suppress(Cancelled):
+                await retry_call_async(fail_async, policy, token=token)
+
+        return run
+
+    def cancel() -> None:
+        nonlocal is_over
+        token.wait(draw.random() * 0.002)
+        token.cancel()
+        is_over = True
+
+    threads = [partial(run, number) for number in range(3)]
+    crew.play(cancel, *threads, *(run_async(number) for number in range(3, 6)))
+    assert max(late.values(), default=0) <= 1
     return len(calls)
 
 
@@ -244,6 +289,7 @@ STORMS = {
     "a budget": keep_a_budget,
     "a small budget": spend_a_budget,
     "retries": retry_on_a_budget,
+    "cancelled retries": cancel_retries,
     "probes in step": probe_in_step,
     "counted failures": count_failures,
     "a circuit": trip_a_circuit,

@@ -150,7 +150,7 @@ def test_a_stuck_participant_does_not_keep_the_others_from_ending():
 
 
 def test_close_ends_the_step_of_another_thread():
-    refused, stop = queue.SimpleQueue(), threading.Event()
+    refused, stop = queue.SimpleQueue(), queue.SimpleQueue()
 
     def advance(clock):
         try:
@@ -158,12 +158,12 @@ def test_close_ends_the_step_of_another_thread():
         except ClockUsageError as error:
             refused.put(str(error))
         finally:
-            stop.set()
+            stop.put(None)
 
     with pytest.raises(ClockLeakError), VirtualClock() as clock:
         sleeper = clock.spawn(clock.sleep, 100)
         clock.settle()
-        clock.spawn(stop.wait)
+        clock.spawn(stop.get)
         foreign = in_real_thread(lambda: advance(clock))
         kernel = clock._kernel
         assert kernel.commands.wait_for(lambda: kernel._step is not None, 10)

@@ -1,4 +1,4 @@
-"""Helper threads of other packages, which wait for work without holding time up."""
+"""Threads that wait for work from another thread, whoever has written them, hold no time up."""
 
 from __future__ import annotations
 
@@ -6,40 +6,29 @@ import asyncio
 import logging
 import multiprocessing
 import queue
-import sysconfig
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from logging.handlers import QueueHandler, QueueListener
-from pathlib import Path
 
 import anyio
 import pytest
 
-import backoff_ticker
-from backoff_ticker import hedge_call
-from backoff_ticker.testing import SettleTimeout, VirtualClock
-from backoff_ticker.testing.participants._participant import PARTICIPANT
-from backoff_ticker.testing.standard_library import _helpers
+from backoff_ticker.testing import (
+    ClockLeakError,
+    SettleTimeout,
+    VirtualClock,
+    VirtualDeadlockError,
+)
 from tests import effort
 
 from .real_threads import in_real_thread
 
-INSTALLED = Path(sysconfig.get_paths()["purelib"]) / "some_package" / "threads.py"
-_names = {"threading": threading}
-exec(
-    compile(
-        "def start(target):\n"
-        "    thread = threading.Thread(target=target, daemon=True)\n"
-        "    thread.start()\n"
-        "    return thread\n",
-        str(INSTALLED),
-        "exec",
-    ),
-    _names,
-)
-start_in_package = _names["start"]
-"""Starts a thread as an installed package would do."""
+
+def start(target):
+    thread = threading.Thread(target=target)
+    thread.start()
+    return thread
 
 
 @pytest.fixture(params=["usual", "hostile"])
@@ -106,7 +95,7 @@ def test_time_does_not_pass_work_that_was_handed_over(switching):
                 clock.sleep(0.25)
                 done.append((number, clock.monotonic()))
 
-        helpers = [start_in_package(serve) for _ in range(2)]
+        helpers = [start(serve) for _ in range(2)]
         for number in range(rounds):
             work.put(number)
             clock.sleep(1)
@@ -125,7 +114,7 @@ def test_work_from_a_thread_that_the_clock_does_not_know_is_counted_too(clock):
         clock.sleep(5)
         taken.append(clock.monotonic())
 
-    helper = start_in_package(serve)
+    helper = start(serve)
     clock.settle()
     in_real_thread(lambda: work.put("item")).join(10)
     clock.settle()
@@ -153,7 +142,7 @@ def test_a_notice_that_comes_before_the_wait_has_begun_ends_it(auto):
             woken.append(condition.wait())
         auto.sleep(1)
 
-    helper = start_in_package(serve)
+    helper = start(serve)
     helper.join()
     assert (woken, auto.monotonic()) == ([True], 1.0)
 
@@ -167,19 +156,48 @@ def test_a_wait_without_the_lock_is_refused_as_usual(auto):
         except RuntimeError as error:
             refused.append(str(error))
 
-    start_in_package(serve).join()
+    start(serve).join()
     assert refused == ["cannot wait on un-acquired lock"]
 
 
-def test_a_thread_of_the_test_itself_still_holds_time():
+def test_a_wait_with_a_timeout_still_holds_time():
     items = queue.Queue()
     with VirtualClock(settle_timeout=0.2) as clock:
-        thread = threading.Thread(target=items.get)
-        thread.start()
-        with pytest.raises(SettleTimeout):
+        thread = start(lambda: items.get(timeout=60))
+        with pytest.raises(SettleTimeout, match=r"get\(\) <- test_helpers"):
             clock.advance(1)
         items.put(None)
         thread.join()
+
+
+def test_a_daemon_that_waits_for_work_is_no_leak_but_other_threads_and_tasks_are_and_end():
+    work = queue.Queue()
+    daemon = threading.Thread(target=work.get, daemon=True, name="daemon")
+    with (
+        pytest.raises(ClockLeakError, match=r"2 participants .* mine: Condition.wait\(\) in queue"),
+        VirtualClock() as clock,
+    ):
+        daemon.start()
+        thread = threading.Thread(target=queue.Queue().get, name="mine")
+        thread.start()
+        clock.spawn(queue.Queue().get)
+        clock.settle()
+    thread.join(10)
+    assert daemon.is_alive()
+    work.put("item")
+    daemon.join(10)
+    assert not daemon.is_alive()
+
+
+def test_a_wait_for_work_that_nobody_hands_out_is_a_deadlock_after_a_while():
+    work = queue.Queue()
+    with VirtualClock(auto=True, settle_timeout=0.2) as clock:
+        thread = start(work.get)
+        with pytest.raises(VirtualDeadlockError, match=r"Condition.wait\(\) in queue"):
+            thread.join()
+        in_real_thread(lambda: work.put("item"))  # an item of a thread that no clock knows
+        thread.join()
+        assert clock.monotonic() == 0.0
 
 
 @pytest.fixture
@@ -202,10 +220,3 @@ def test_a_pool_of_processes_holds_time_while_it_works_only(auto, processes):
     asyncio.run(main())
     assert list(processes.map(abs, [-1, -2])) == [1, 2]
     assert auto.monotonic() == 20.0
-
-
-def test_the_threads_of_hedged_calls_are_no_helpers_where_the_package_is_installed(
-    auto, monkeypatch
-):
-    monkeypatch.setattr(_helpers, "_INSTALLED", (str(Path(backoff_ticker.__file__).parent),))
-    assert not hedge_call(lambda: vars(threading.current_thread())[PARTICIPANT].helper)

@@ -8,12 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from backoff_ticker.testing import VirtualClock, _command_queue
-from backoff_ticker.testing._thread_side import run_after_interrupt
-from backoff_ticker.testing.liveness import _watchdog
-from backoff_ticker.testing.participants._participant import Participant, State
+from backoff_ticker.testing import VirtualClock
 from backoff_ticker.testing.standard_library import _pools
-from tests.helpers import PATIENCE, eventually
+from tests.helpers import PATIENCE
 from tests.interleaving import each_interleaving
 from tests.stress.tools import Gate
 
@@ -40,24 +37,6 @@ def test_a_timer_fires_or_is_cancelled(monkeypatch, first, in_loop):
             assert (ran, prevented) in ((["it"], []), ([], [True]))
 
 
-def test_a_call_that_a_trap_holds_is_released_once(clock, monkeypatch):
-    tasks = []
-    resumed, resume = [], clock._kernel.run_queue.resume
-    monkeypatch.setattr(
-        clock._kernel.run_queue, "resume", lambda one: (resumed.append(one), resume(one))
-    )
-    with clock.trap("time") as trap:
-
-        def begin():
-            tasks.append(clock.spawn(clock.time))
-            call = trap.wait()
-            return call.release, call.release
-
-        for _ in each_interleaving(begin, monkeypatch):
-            tasks[-1].join(1)
-            assert len(resumed) == len(tasks)
-
-
 def test_a_trap_forgets_no_call_that_it_holds(clock, monkeypatch):
     traps, tasks = [], []
 
@@ -79,31 +58,30 @@ def test_a_clock_knows_all_loops_that_are_made_at_once(clock, monkeypatch):
     closed = asyncio.new_event_loop()
     closed.close()
     for loops in each_interleaving(lambda: (clock.new_event_loop,) * 2, monkeypatch):
-        known = [driver._loop for driver in clock._kernel.loops]
+        known = [driver._loop for driver in clock._kernel.query(lambda: clock._kernel.loops)]
         for loop in loops:
             assert known.count(loop) == 1
             loop.close()
         assert closed not in known
 
 
-def test_a_clock_has_one_watchdog(monkeypatch):
-    started = []
-    monkeypatch.setattr(_watchdog, "start_untracked", started.append)
-    clocks = []
+def test_a_clock_has_one_thread_of_its_own(monkeypatch):
+    ran_in = []
 
     def begin():
-        started.clear()
-        clocks.append(VirtualClock())
-        start = clocks[-1]._kernel.watchdog.start
-        return start, start
+        clock = VirtualClock()
+        query = clock._kernel.query
+        ran_in.append((clock, set()))
+        return (lambda: query(lambda: ran_in[-1][1].add(threading.get_ident())),) * 2
 
     for _ in each_interleaving(begin, monkeypatch):
-        assert len(started) == 1
-        clocks.pop().close()
+        clock, threads = ran_in.pop()
+        assert len(threads) == 1
+        clock.close()
 
 
 def test_no_two_timers_have_the_same_order(clock, monkeypatch):
-    next_order = clock._parking.next_order
+    next_order = clock._participants.next_order
     orders = [
         order
         for pair in each_interleaving(lambda: (next_order, next_order), monkeypatch)
@@ -141,32 +119,3 @@ def test_a_pool_that_two_threads_use_first_is_one_pool(clock, monkeypatch):
     for thread in threads:
         thread.join(PATIENCE)
     assert pools[0] is pools[1]
-
-
-def test_an_interrupted_thread_has_no_turn_left_over(clock, monkeypatch):
-    """Another thread gives it a turn just then: it is running, by its state, but has not got it."""
-    gate = Gate()
-
-    class Turn:
-        def __init__(self):
-            self.lock = threading.Lock()
-            self.lock.acquire()
-            self.acquire = self.lock.acquire
-
-        def release(self):
-            gate.stand()
-            self.lock.release()
-
-    participant = Participant("interrupted")
-    participant.turn = Turn()
-    giving = in_real_thread(lambda: clock._kernel.enter(participant))
-    gate.wait_until_reached()
-    assert participant.state is State.RUNNING
-    monkeypatch.setattr(_command_queue, "let_other_threads_run", gate.open)
-    interrupted = in_real_thread(lambda: run_after_interrupt(clock._kernel, participant))
-    eventually(lambda: interrupted._ended.is_set() or gate._open.is_set())
-    gate.open()
-    giving.join(PATIENCE)
-    interrupted.join(PATIENCE)
-    assert participant.turn.lock.locked()
-    clock._kernel.post(clock._parking.end, participant)

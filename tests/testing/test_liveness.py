@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from backoff_ticker import BackoffTickerError, CancellationToken, testing
+from backoff_ticker import BackoffTickerError, CancellationToken, current_clock, testing
 from backoff_ticker.testing import (
     ClockLeakError,
     ClockUsageError,
@@ -20,12 +20,9 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
     VirtualTimeError,
+    _real_time,
 )
-from backoff_ticker.testing.liveness import _external_waits, _settle_timeout, _stall_detector
-from backoff_ticker.testing.liveness._settle_timeout import SettleTimer
-from backoff_ticker.testing.liveness._stall_detector import StallDetector
-from backoff_ticker.testing.participants._participant import Participant, State
-from tests.helpers import eventually
+from tests.helpers import PATIENCE
 
 from .real_threads import in_real_thread
 
@@ -76,7 +73,7 @@ def test_a_step_names_itself_and_the_thread_that_is_stuck_with_its_place():
     items = queue.Queue()
 
     def stuck():
-        items.get()
+        items.get(timeout=60)
 
     with pytest.raises(ClockLeakError), VirtualClock(settle_timeout=0.1) as clock:
         threading.Thread(target=stuck, name="stuck").start()
@@ -101,6 +98,17 @@ def test_a_thread_without_a_frame_of_user_code_has_a_place(clock):
     timer.cancel()
 
 
+def test_the_place_in_a_package_has_the_name_of_the_package(clock):
+    names = {}
+    exec(compile("def work(wait): wait()", "/app/worker/__init__.py", "exec"), names)
+    items = queue.SimpleQueue()
+    task = clock.spawn(names["work"], items.get)
+    with pytest.raises(SettleTimeout, match=r" in worker/__init__\.py:1 work\(\)"):
+        clock.settle()
+    items.put(None)
+    task.join()
+
+
 def test_a_loop_that_never_waits_is_reported(auto):
     sleeper = auto.spawn(auto.sleep, 1)
 
@@ -122,7 +130,7 @@ def test_a_tracked_function_that_nobody_calls_is_reported(auto):
 
 
 def test_time_that_is_frozen_for_too_long_is_reported_with_the_reason(monkeypatch):
-    monkeypatch.setattr(_settle_timeout, "_FROZEN", 0.2)
+    monkeypatch.setattr(_real_time, "_HELD", 0.2)
     frozen = pytest.raises(SettleTimeout, match=r"time is held by external\('the server'\)")
     with VirtualClock(settle_timeout=0.1) as clock, clock.external("the server"), frozen:
         clock.settle()
@@ -159,6 +167,24 @@ def test_participants_that_make_progress_have_more_time_together(stepping):
             clock.settle()
         for task in tasks:
             task.join()
+
+
+def test_participants_that_make_progress_and_never_rest_are_reported():
+    with VirtualClock(settle_timeout=0.5) as clock:
+        parkers, ended = [clock.parker() for _ in range(2)], []
+
+        def play(mine, other):
+            while not ended:
+                other.unpark()
+                mine.park(None)
+            other.unpark()
+
+        for pair in (parkers, parkers[::-1]):
+            clock.spawn(play, *pair)
+        with pytest.raises(SettleTimeout):
+            clock.settle()
+        ended.append(True)
+        clock.settle()
 
 
 @pytest.mark.slow
@@ -364,128 +390,75 @@ def test_a_deadlock_behind_a_thread_or_a_shield_is_raised_and_not_reported(auto,
     assert reported == []
 
 
-# When a step gives up, judged by looks at an invented real time
+# Threads for callbacks, threads that wait for work
 
 
-def member(turn=1, state=State.RUNNING):
-    made = Participant("one", ident=1)
-    made.last_turn, made.state = turn, state
-    return made
+def test_where_no_thread_can_start_for_a_callback_the_others_go_on(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("can't start new thread")
+
+    with (
+        pytest.raises(RuntimeError, match="can't start new thread"),
+        VirtualClock(auto=True) as clock,
+    ):
+        clock.call_at(1, lambda: None)
+        with monkeypatch.context() as patch:
+            patch.setattr(testing._commands.threading.Thread, "start", refuse)
+            clock.sleep(5)
+        assert clock.monotonic() == 5
 
 
-def expires_at(timer, members, begin, now=0, frozen=(), progress=()):
-    """Return the first of 100 whole seconds of real time at which the timer has expired."""
-    for real in range(begin, begin + 100):
-        moves = sum(moment <= real for moment in progress)
-        if timer.has_expired(float(real), now, moves, members, frozen=real in frozen):
-            return real
-    return None
+def test_a_thread_that_made_callbacks_ends_before_the_clock_is_closed(auto):
+    before, moments = set(threading.enumerate()), []
+    for _ in range(3):
+        auto.call_at(auto.monotonic() + 1, lambda: moments.append(auto.monotonic()))
+        auto.sleep(2)
+        for thread in set(threading.enumerate()) - before:
+            thread.join()
+    assert moments == [1, 3, 5]
 
 
-def test_the_settle_timeout_starts_again_when_time_moves_or_a_step_begins():
-    timer, members = SettleTimer(5.0, 0), [member()]
-    assert expires_at(timer, members, 100) == 105
-    assert expires_at(timer, members, 106) == 110
-    assert expires_at(timer, members, 112, now=7) == 117
-    timer.restart()
-    assert expires_at(timer, members, 121, now=7) == 126
+def test_a_callback_that_blocks_is_reported_while_it_blocks(auto):
+    moment = threading.Event()
+    auto.call_at(1, moment.wait)
+    with pytest.raises(SettleTimeout):
+        auto.sleep(5)
+    assert not moment.is_set()
+    moment.set()
 
 
-def test_frozen_time_has_a_minute_or_a_longer_settle_timeout():
-    assert expires_at(SettleTimer(5.0, 0), [member()], 100, frozen=range(100, 109)) == 114
-    assert expires_at(SettleTimer(5.0, 0), [member()], 100, frozen=range(100, 300)) == 160
-    assert expires_at(SettleTimer(70.0, 0), [member()], 100, frozen=range(100, 300)) == 170
+@pytest.mark.parametrize("until", [None, 100])
+def test_a_deadlock_beside_a_thread_that_waits_for_work_reaches_all_other_waits(until):
+    seen = []
+
+    def wait():
+        try:
+            while True:
+                clock.sleep(10) if until else CancellationToken().wait()
+        except VirtualDeadlockError:
+            seen.append("waiter")
+
+    with VirtualClock(auto=True, until=until, settle_timeout=0.3) as clock:
+        threading.Thread(target=queue.Queue().get, daemon=True).start()
+        thread = threading.Thread(target=wait)
+        thread.start()
+        with pytest.raises(VirtualDeadlockError):
+            clock.sleep(1000) if until else CancellationToken().wait()
+        thread.join()
+    assert seen == ["waiter"]
 
 
-def test_progress_extends_the_settle_timeout_but_not_for_ever():
-    assert expires_at(SettleTimer(5.0, 0), [member()], 100, progress=[102, 106, 110]) == 115
-    assert expires_at(SettleTimer(5.0, 0), [member()], 100, progress=range(100, 300)) == 160
+def test_a_daemon_thread_that_outlives_its_clock_is_on_the_clock_of_the_system():
+    jobs, answers = queue.Queue(), queue.SimpleQueue()
 
+    def work():
+        while True:
+            answers.put(jobs.get()())
 
-def test_abandoned_participants_get_little_time_until_they_move():
-    timer, one, parked = SettleTimer(5.0, 0), member(), member(state=State.PARKED)
-    assert timer.patience(0, [one, parked]) == 5.0
-    timer.abandon(0, [one, parked])
-    assert timer.abandoned(0, [one, parked]) == {one}
-    assert timer.patience(0, [one, parked]) < 1.0
-    assert timer.patience(0, [one, member()]) == 5.0
-    assert timer.patience(1, [one, parked]) == 5.0
-    one.last_turn += 1
-    assert timer.abandoned(0, [one, parked]) == set()
-
-
-# When another participant gets a turn, judged the same way
-
-LOOK = _stall_detector.LOOK_INTERVAL
-ONE = [Participant("one", ident=1)]
-
-
-@pytest.mark.parametrize(
-    ("expected", "case"),
-    [
-        ({5, 6}, {}),  # a twentieth of a second; floats
-        ({None}, {"active": True}),
-        ({None}, {"computes": True, "rounds": 1000}),  # however long
-        ({None}, {"interval": 2.5 * LOOK}),  # looks that come late judge nobody
-        ({None}, {"running": [*ONE, Participant("has no thread yet")]}),
-        ({None}, {"turns": lambda number: 1 + number // 4}),  # new turns
-        ({None}, {"running": []}),
-    ],
-    ids=["stalled", "active", "computes", "late", "not begun", "new turns", "nobody"],
-)
-def test_a_turn_is_shared_once_nobody_has_done_anything_for_a_while(monkeypatch, expected, case):
-    monkeypatch.setattr(_stall_detector, "others_are_active", lambda: case.get("active", False))
-    monkeypatch.setattr(_stall_detector, "is_active", lambda _: case.get("computes", False))
-    turns, running = case.get("turns", lambda _: 1), case.get("running", ONE)
-    detector = StallDetector()
-    stalled = [
-        number
-        for number in range(case.get("rounds", 40))
-        if detector.is_stalled(100 + number * case.get("interval", LOOK), turns(number), running)
-    ]
-    assert (stalled[0] if stalled else None) in expected
-
-
-@pytest.mark.parametrize(("state", "active"), [("R", True), ("D", True), ("S", False)])
-def test_a_thread_that_waits_for_the_machine_is_active(monkeypatch, tmp_path, state, active):
-    """For a processor, memory or a disk: in no way for another participant."""
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "stat").write_text(f"7 (a (thread)) {state} 1 1 0")
-    monkeypatch.setattr(_stall_detector, "_THREADS", tmp_path)
-    assert _stall_detector.is_active(7) is active
-    assert _stall_detector.is_active(8) is False
-
-
-def test_only_the_watchdog_judges(auto, monkeypatch):
-    """A participant that finds its command would hold itself for stalled, and get on slowly."""
-    kernel, shared = auto._kernel, []
-    monkeypatch.setattr(kernel, "_share_turn", lambda: shared.append(threading.get_ident()))
-    monkeypatch.setattr(kernel._stall_detector, "is_stalled", lambda *_: True)
-    kernel.post(kernel.look, 0.0)
-    assert threading.get_ident() not in shared
-    eventually(lambda: shared)
-    assert set(shared) == {kernel.watchdog.ident}
-
-
-@pytest.mark.parametrize(("has_acted", "found"), [(True, True), (False, False)])
-def test_an_idle_thread_that_was_found_asleep_but_has_acted_is_looked_at_more_often(
-    has_acted, found, monkeypatch
-):
-    """It sleeps until it gets the interpreter; it comes back at the fifth look."""
-    asked, looks = [], []
-
-    class Activity:
-        def has_changed(self, native):
-            asked.append(native)
-            return has_acted
-
-    def came_back():
-        looks.append(len(looks) + 1)
-        return len(looks) == 5
-
-    monkeypatch.setattr(_external_waits, "Activity", Activity)
-    monkeypatch.setattr(_external_waits, "is_active", lambda native: False)
-    monkeypatch.setattr(_external_waits, "_SLOW", 60.0)
-    thread = Participant("thread")
-    assert _external_waits.wait_for_return([thread], came_back) is found
-    assert asked
+    with VirtualClock(auto=True) as clock:
+        threading.Thread(target=work, daemon=True).start()
+        jobs.put(current_clock)
+        clock.sleep(1)
+        assert answers.get() is clock
+    jobs.put(lambda: CancellationToken(timeout=0.01).wait())
+    assert answers.get(timeout=PATIENCE) is True

@@ -152,7 +152,7 @@ def test_cancelled_timers_are_dropped(clock):
     clock.call_at(1.0, int)
     for _ in range(2000):
         clock.call_at(100.0, int).cancel()
-    assert len(clock._kernel.parking.timers) < 100
+    assert len(clock._participants.timers) < 100
 
 
 # Who may take a step

@@ -17,7 +17,7 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
 )
-from backoff_ticker.testing.participants._run_queue import POLLS_PER_TURN
+from backoff_ticker.testing._participants import POLLS_PER_TURN
 from tests import effort
 
 from .real_threads import in_real_thread

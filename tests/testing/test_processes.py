@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from backoff_ticker.testing import SettleTimeout, VirtualClock
-from backoff_ticker.testing.liveness import _settle_timeout
+from backoff_ticker.testing import SettleTimeout, VirtualClock, _real_time
 from tests.helpers import PATIENCE
 
 from .real_threads import in_real_thread
@@ -66,7 +65,7 @@ def test_a_process_holds_time_only_while_its_loop_runs(auto, ending):
 
 
 def test_a_process_that_does_not_end_is_named(monkeypatch, ending):
-    monkeypatch.setattr(_settle_timeout, "_FROZEN", 0.2)
+    monkeypatch.setattr(_real_time, "_HELD", 0.2)
     file, end = ending
 
     async def main():

@@ -94,17 +94,16 @@ def test_the_thread_of_the_system_clock_is_no_participant_wherever_it_starts():
 
 
 def test_nothing_is_patched_outside():
-    from concurrent.futures import Future, _base, thread as pools
+    from concurrent.futures import _base, thread as pools
 
     def replaced():
         return (
             threading.Thread.start,
             threading.Thread.join,
-            Future.result,
+            threading.Condition.wait,
             ThreadPoolExecutor.submit,
             ThreadPoolExecutor.shutdown,
             pools._WorkItem.run,
-            _base._Waiter.__init__,
             _base.time,
         )
 

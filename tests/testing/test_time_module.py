@@ -22,7 +22,6 @@ from backoff_ticker.testing import (
     VirtualDeadlockError,
 )
 from tests import effort
-from tests.helpers import PATIENCE, eventually
 
 from .real_threads import in_real_thread
 
@@ -241,27 +240,6 @@ def test_waits_are_real_inside_idle_and_external_and_in_the_thread_that_drives(a
         with pytest.raises(queue.Empty):
             queue.Queue().get(timeout=0.001)
         assert clock.monotonic() == 0.0
-
-
-def test_a_wait_inside_idle_is_real_though_another_thread_is_running_commands(auto):
-    """Which is still to note that this thread is idle now."""
-    kernel, entered = auto._kernel, threading.Lock()
-    entered.acquire()
-
-    def posted():
-        return [one for one, *_ in kernel.commands.commands.copy() if one != kernel.look]
-
-    def command():
-        entered.release()
-        eventually(lambda: len(posted()) > 2)
-
-    other = in_real_thread(lambda: kernel.post(command))
-    assert entered.acquire(timeout=PATIENCE)
-    with auto.idle("somebody"):
-        assert not threading.Event().wait(0.001)
-    assert auto.monotonic() == 0.0
-    with auto.external("the other thread"):
-        other.join(PATIENCE)
 
 
 # Other packages

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
     STOP,
-    AsyncTicker,
     CancellationToken,
     CloseReason,
     ConstantBackOff,
     Pace,
     WouldBlock,
 )
-from tests.helpers import PATIENCE, LoopThread, in_thread
+from tests.helpers import PATIENCE, in_thread
 from tests.tickers.made_policies import Blocking, first_done, reason_of
 
 if TYPE_CHECKING:
@@ -42,22 +40,6 @@ def asking(face: Any) -> Iterator[Callable[[Any], Future[Any]]]:
     elsewhere.close()
 
 
-def test_the_others_wait_and_get_the_next_tick(face: Any, clock: VirtualClock, asking: Any) -> None:
-    policy = Blocking()
-    ticker = face.ticker(policy, clock=clock)
-    taking = asking(ticker)
-    waiting = [face.start_receive(ticker) for _ in range(3)]
-    clock.settle()
-    assert not taking.done()
-    policy.release.set()
-    assert taking.result(PATIENCE).number == 1
-    for number in (2, 3, 4):
-        clock.advance(10)
-        taken = first_done(waiting)
-        assert taken.result().number == number
-        waiting.remove(taken)
-
-
 def test_the_policy_is_asked_by_one_reader_at_a_time(
     face: Any, clock: VirtualClock, asking: Any
 ) -> None:
@@ -77,20 +59,6 @@ def test_the_policy_is_asked_by_one_reader_at_a_time(
 
 
 @EVERY_PACE
-def test_receive_nowait_would_block(
-    face: Any, clock: VirtualClock, asking: Any, pace: Pace
-) -> None:
-    policy = Blocking()
-    ticker = face.ticker(policy, clock=clock, pace=pace)
-    taking = asking(ticker)
-    for _ in range(3):
-        with pytest.raises(WouldBlock):
-            ticker.receive_nowait()
-    policy.release.set()
-    assert taking.result(PATIENCE).number == 1
-
-
-@EVERY_PACE
 def test_another_reader_can_time_out(
     face: Any, clock: VirtualClock, asking: Any, pace: Pace
 ) -> None:
@@ -103,30 +71,6 @@ def test_another_reader_can_time_out(
     assert type(waiting.exception(PATIENCE)) is TimeoutError
     policy.release.set()
     assert taking.result(PATIENCE).number == 1
-
-
-def test_another_reader_can_be_cancelled(clock: VirtualClock) -> None:
-    policy = Blocking()
-    ticker = AsyncTicker(policy, clock=clock)
-    holder, other = LoopThread(), LoopThread()
-    taking = holder.submit(ticker.receive())
-    assert policy.entered.wait()
-
-    async def cancel_a_reader() -> bool:
-        task = asyncio.create_task(ticker.receive())
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        return task.cancelled()
-
-    assert other.run(cancel_a_reader())
-    policy.release.set()
-    assert taking.result(PATIENCE).number == 1
-    clock.advance(10)
-    assert other.run(ticker.receive()).number == 2
-    for loop in (holder, other):
-        loop.close()
-        assert loop.errors == []
 
 
 @EVERY_PACE
@@ -150,22 +94,6 @@ def test_stop_does_not_wait_for_the_policy(
     assert reason_of(taking) is CloseReason.STOPPED
 
 
-def test_a_cancel_does_not_wait_for_the_policy(face: Any, clock: VirtualClock, asking: Any) -> None:
-    token = CancellationToken()
-    policy = Blocking(then=0.0)
-    ticker = face.ticker(policy, token=token, clock=clock)
-    policy.release.set()
-    face.receive(ticker)
-    policy.block()
-    taking = asking(ticker)
-    waiting = [face.start_receive(ticker) for _ in range(3)]
-    clock.settle()
-    in_thread(token.cancel).result(PATIENCE)
-    assert [reason_of(future) for future in waiting] == [CloseReason.CANCELLED] * 3
-    policy.release.set()
-    assert reason_of(taking) is CloseReason.CANCELLED
-
-
 def test_a_cancel_while_the_policy_is_asked_for_the_first_time_spares_the_first_tick(
     face: Any, clock: VirtualClock, asking: Any
 ) -> None:
@@ -179,23 +107,6 @@ def test_a_cancel_while_the_policy_is_asked_for_the_first_time_spares_the_first_
     policy.release.set()
     assert taking.result(PATIENCE).number == 1
     assert reason_of(waiting) is CloseReason.CANCELLED
-
-
-def test_a_deadline_passes_while_the_policy_is_asked(
-    face: Any, clock: VirtualClock, asking: Any
-) -> None:
-    policy = Blocking(0.0, then=0.0)
-    ticker = face.ticker(policy, token=CancellationToken(clock=clock).child(timeout=5), clock=clock)
-    policy.release.set()
-    face.receive(ticker)
-    policy.block()
-    taking = asking(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    clock.advance(5)
-    assert reason_of(waiting) is CloseReason.CANCELLED
-    policy.release.set()
-    assert reason_of(taking) is CloseReason.CANCELLED
 
 
 @pytest.mark.parametrize("answer", [STOP, ValueError("oh"), "1", SystemExit(), 10.0])
@@ -250,22 +161,6 @@ def test_nothing_that_is_said_meanwhile_waits_for_the_policy(
         ticker.receive_nowait()
     clock.advance(1)
     assert ticker.receive_nowait().delay == delay
-
-
-def test_waiting_readers_follow_a_success_said_meanwhile(
-    face: Any, clock: VirtualClock, asking: Any
-) -> None:
-    policy = Blocking(50.0, then=10.0)
-    ticker = face.ticker(policy, clock=clock)
-    taking = asking(ticker)
-    waiting = [face.start_receive(ticker) for _ in range(2)]
-    clock.settle()
-    ticker.success()
-    policy.release.set()
-    assert taking.result(PATIENCE).number == 1
-    clock.advance(10)
-    assert first_done(waiting).result().due == 1010
-    ticker.stop()
 
 
 def test_all_that_is_said_meanwhile_is_applied_once_and_in_its_order(

@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import (
-    STOP,
-    CancellationToken,
     CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
     LIMDBackOff,
     Pace,
-    StopBackOff,
-    Ticker,
     WouldBlock,
-    select,
-    with_max_retries,
-    with_token,
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.tickers.made_policies import Blocking, Scripted, reason_of
@@ -82,16 +75,6 @@ def test_success_begins_the_back_off_anew(face: Any, clock: VirtualClock) -> Non
     assert dues(ticker, clock, 1, 2) == [4, 6]
 
 
-def test_success_counts_from_the_moment_the_tick_was_taken(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(plain(), clock=clock)
-    assert dues(ticker, clock, 0, 1, 2) == [0, 1, 3]
-    clock.advance(0.75)
-    ticker.success()
-    clock.advance(0.25)
-    tick = ticker.receive_nowait()
-    assert (tick.due, tick.delay, tick.number) == (1004, 1, 4)
-
-
 def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
     face: Any, clock: VirtualClock
 ) -> None:
@@ -101,16 +84,6 @@ def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
     ticker.success()
     tick = ticker.receive_nowait()
     assert (tick.due, tick.lateness) == (1004, 2)
-
-
-def test_a_waiting_reader_follows_a_success(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(plain(), clock=clock)
-    dues(ticker, clock, 0, 1, 2)
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    clock.advance(3)
-    ticker.success()
-    assert waiting.result(PATIENCE).due == 1004
 
 
 def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualClock) -> None:
@@ -127,15 +100,6 @@ def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualCl
     clock.advance(0.5)
     tick = waiting.result(PATIENCE)
     assert (tick.due, tick.delay) == (1010, 10)
-
-
-def test_success_where_the_policy_stops_ends_the_ticker(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(Scripted(5.0, STOP), clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    ticker.success()
-    assert reason_of(waiting) is CloseReason.EXHAUSTED
 
 
 @pytest.mark.parametrize("feedback", [False, True])
@@ -190,41 +154,7 @@ def test_after_the_end_it_does_nothing(face: Any, clock: VirtualClock, feedback:
     assert reason_of(face.start_receive(ticker)) is CloseReason.STOPPED
 
 
-def test_failure_does_nothing_to_other_policies(face: Any, clock: VirtualClock) -> None:
-    policy = Scripted(then=7.0)
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    ticker.failure()
-    ticker.failure()
-    assert policy.asked == 1
-    assert dues(ticker, clock, 7) == [7]
-
-
 # Feedback policies
-
-
-def test_a_feedback_policy_is_asked_when_the_outcome_is_known(
-    face: Any, clock: VirtualClock
-) -> None:
-    policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    assert policy.calls == []
-    ticker.failure()
-    assert policy.calls == ["failure"]
-    assert dues(ticker, clock, 10) == [10]
-
-
-def test_the_next_ask_counts_as_a_failure(face: Any, clock: VirtualClock) -> None:
-    policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    clock.advance(4)
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    assert policy.calls == ["failure"]
-    clock.advance(6)
-    assert waiting.result(PATIENCE).due == 1010
 
 
 def test_failures_are_counted_once_a_tick(face: Any, clock: VirtualClock) -> None:
@@ -259,17 +189,6 @@ def test_success_after_an_ask_replaces_the_failure(face: Any, clock: VirtualCloc
     assert waiting.result(PATIENCE).due == 1001
 
 
-def test_an_outcome_that_ends_it_wakes_readers(face: Any, clock: VirtualClock) -> None:
-    policy = Feedback()
-    policy.success = lambda timestamp=None: STOP  # type: ignore[method-assign]
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    ticker.success()
-    assert reason_of(waiting) is CloseReason.EXHAUSTED
-
-
 @pytest.mark.parametrize("call", ["success", "failure"])
 def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face: Any, call: str) -> None:
     policy = Feedback()
@@ -282,80 +201,6 @@ def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face: Any, call: str) ->
     assert isinstance(error, TypeError)
     assert "Feedback" in str(error)
     assert reason_of(face.start_receive(ticker)) is CloseReason.FAILED
-
-
-class UserWrapper:
-    """A user's wrapper that hands feedback on."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
-
-    def next_backoff(self) -> Any:
-        return self.inner.next_backoff()
-
-    def reset(self) -> None:
-        self.inner.reset()
-
-
-WRAPPERS = {
-    "max_retries": lambda inner: with_max_retries(inner, 100),
-    "token": lambda inner: with_token(inner, CancellationToken()),
-    "user": UserWrapper,
-    "all": lambda inner: with_token(
-        UserWrapper(with_max_retries(with_token(inner, CancellationToken()), 9)),
-        CancellationToken(),
-    ),
-}
-
-
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_feedback_reaches_the_policy_through_wrappers(
-    face: Any, clock: VirtualClock, wrapper: str
-) -> None:
-    policy = Feedback()
-    ticker = face.ticker(WRAPPERS[wrapper](policy), clock=clock)
-    face.receive(ticker)
-    ticker.success()
-    assert dues(ticker, clock, 1) == [1]
-    ticker.failure()
-    assert dues(ticker, clock, 10, 20) == [11, 31]
-    assert policy.calls == ["success", "failure", "failure", "failure"]
-
-
-@pytest.mark.parametrize("wrapper", ["max_retries", "token"])
-def test_success_begins_anew_through_wrappers(face: Any, clock: VirtualClock, wrapper: str) -> None:
-    ticker = face.ticker(WRAPPERS[wrapper](plain()), clock=clock)
-    dues(ticker, clock, 0, 1, 2)
-    ticker.success()
-    assert dues(ticker, clock, 1) == [4]
-
-
-def test_a_success_gives_back_the_retries(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(with_max_retries(Feedback(), 2), clock=clock)
-    assert dues(ticker, clock, 0, 10) == [0, 10]
-    ticker.success()
-    assert dues(ticker, clock, 1, 10) == [11, 21]
-    clock.advance(20)
-    assert ticker.receive_nowait().due == 1041
-    assert reason_of(face.start_receive(ticker)) is CloseReason.EXHAUSTED
-
-
-def test_a_token_in_a_feedback_policy_is_heard_after_a_success(
-    face: Any, clock: VirtualClock
-) -> None:
-    token = CancellationToken()
-    ticker = face.ticker(with_token(Feedback(), token), clock=clock)
-    face.receive(ticker)
-    ticker.success()
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    token.cancel()
-    assert reason_of(waiting) is CloseReason.CANCELLED
 
 
 # The delay to come
@@ -382,31 +227,15 @@ def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
     assert ticker.next_delay == 1.0
 
 
-def test_after_the_last_tick_there_is_no_next_delay(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(StopBackOff(), clock=clock)
-    face.receive(ticker)
-    assert ticker.next_delay is None
+# tick.since_success
 
 
-def test_a_select_that_takes_a_tick_given_back_asks_for_no_delay(clock: VirtualClock) -> None:
-    policy = Feedback()
-    ticker = Ticker(policy, clock=clock)
-    ticker._put_back(ticker.receive())
-    assert select(ticker)[1].number == 1
-    assert policy.calls == []
-    ticker.success()
-    assert policy.calls == ["success"]
-
-
-# tick.failures
-
-
-def failures(ticker: Any, clock: VirtualClock, count: int) -> list[int]:
-    """Take so many ticks, each as soon as it is due; return the ``failures`` of each."""
+def counts(ticker: Any, clock: VirtualClock, count: int) -> list[int]:
+    """Take so many ticks, each as soon as it is due; return the ``since_success`` of each."""
     found = []
     while len(found) < count:
         try:
-            found.append(ticker.receive_nowait().failures)
+            found.append(ticker.receive_nowait().since_success)
         except WouldBlock:
             clock.advance(ticker.next_delay)
     return found
@@ -421,27 +250,19 @@ def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(
     face: Any, clock: VirtualClock, pace: Pace, make: Any
 ) -> None:
     ticker = face.ticker(make(), clock=clock, pace=pace)
-    assert failures(ticker, clock, 3) == [0, 1, 2]
+    assert counts(ticker, clock, 3) == [0, 1, 2]
     ticker.failure()  # says no more than the next request for a tick would
-    assert failures(ticker, clock, 1) == [3]
+    assert counts(ticker, clock, 1) == [3]
     ticker.success()
     ticker.success()
-    assert failures(ticker, clock, 3) == [0, 1, 2]
+    assert counts(ticker, clock, 3) == [0, 1, 2]
     for reset in (
         ticker.reset,
         lambda: ticker.reset(immediately=True),
         lambda: ticker.reset(ConstantBackOff(1)),
     ):
         reset()
-        assert failures(ticker, clock, 2) == [0, 1]
-
-
-def test_a_success_before_the_first_tick_leaves_its_failures_at_0(
-    face: Any, clock: VirtualClock
-) -> None:
-    ticker = face.ticker(plain(), clock=clock)
-    ticker.success()
-    assert failures(ticker, clock, 2) == [0, 1]
+        assert counts(ticker, clock, 2) == [0, 1]
 
 
 def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(
@@ -450,46 +271,29 @@ def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(
     policy = Blocking(then=10.0)
     ticker = face.ticker(policy, clock=clock)
     policy.release.set()
-    assert failures(ticker, clock, 2) == [0, 1]
+    assert counts(ticker, clock, 2) == [0, 1]
     policy.block()
     clock.advance(10)
     taking = in_thread(ticker.receive_nowait)
     policy.entered.wait()
     ticker.success()
     policy.release.set()
-    assert taking.result(PATIENCE).failures == 2
-    assert failures(ticker, clock, 2) == [0, 1]
+    assert taking.result(PATIENCE).since_success == 2
+    assert counts(ticker, clock, 2) == [0, 1]
 
 
 def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(
     face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(plain(), clock=clock)
-    failures(ticker, clock, 2)
+    counts(ticker, clock, 2)
     clock.advance(2)
     third = ticker.receive_nowait()
     ticker._put_back(third)
-    assert failures(ticker, clock, 2) == [2, 3]
+    assert counts(ticker, clock, 2) == [2, 3]
     ticker._put_back(third)
     ticker.success()
-    assert failures(ticker, clock, 3) == [0, 1, 2]
-
-
-def test_ticks_on_a_queue_or_from_select_have_their_failures(
-    face: Any, clock: VirtualClock
-) -> None:
-    sink: Any = queue.SimpleQueue()
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    ticker.send_to(sink)
-    clock.advance(10)
-    ticker.success()
-    clock.advance(20)
-    assert [sink.get_nowait().failures for _ in range(4)] == [0, 1, 0, 1]
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-    for expected in (0, 1):
-        source, tick = select(ticker)
-        assert (source, tick.failures) == (ticker, expected)  # type: ignore[union-attr]
-        clock.advance(10)
+    assert counts(ticker, clock, 3) == [0, 1, 2]
 
 
 def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_skip(
@@ -499,10 +303,10 @@ def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_s
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     ticker.send_to(sink)
     clock.advance(10)
-    assert sink.get_nowait().failures == 0
+    assert sink.get_nowait().since_success == 0
     clock.advance(11)
     tick = sink.get_nowait()
-    assert (tick.missed, tick.failures) == (1, 2)
+    assert (tick.missed, tick.since_success) == (1, 2)
     skipping = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     skipping.receive_nowait()
     clock.advance(35)
@@ -510,4 +314,4 @@ def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_s
         skipping.receive_nowait()
     clock.advance(5)
     tick = skipping.receive_nowait()
-    assert (tick.missed, tick.failures) == (3, 1)
+    assert (tick.missed, tick.since_success) == (3, 1)

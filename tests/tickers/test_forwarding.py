@@ -1,11 +1,14 @@
-"""``send_to(sink)``: what is sent, what is dropped, how it ends."""
+"""``send_to(sink)``: what is sent, what is dropped, how it ends, who else reads."""
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import sys
+import weakref
 from typing import TYPE_CHECKING, Any
 
+import janus
 import pytest
 
 from backoff_ticker import (
@@ -15,10 +18,10 @@ from backoff_ticker import (
     ConstantBackOff,
     Pace,
     Ticker,
-    ZeroBackOff,
     with_max_retries,
 )
-from tests.tickers.made_policies import Counting, Scripted
+from tests.helpers import PATIENCE, in_thread, wait_until_collected
+from tests.tickers.made_policies import Blocking, Counting, Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -115,24 +118,6 @@ def test_ticks_are_sent_as_they_fall_due(clock: VirtualClock, kind: Any, make: A
     assert len(clock.pending()) == 0
 
 
-def test_many_ticks_without_a_delay_are_all_sent(clock: VirtualClock) -> None:
-    sink = Sink()
-    ticker = Ticker(with_max_retries(ZeroBackOff(), 1000), clock=clock)
-    ticker.send_to(sink)
-    clock.settle()
-    assert sink.numbers == list(range(1, 1002))
-    assert ticker.close_reason is CloseReason.EXHAUSTED
-
-
-@EITHER
-@pytest.mark.parametrize("pace", list(Pace))
-def test_every_pace_is_sent_on_time(clock: VirtualClock, kind: Any, pace: Pace) -> None:
-    sink = Sink()
-    kind(ConstantBackOff(10), clock=clock, pace=pace).send_to(sink)
-    clock.advance(35)
-    assert [tick.due for tick in sink.items] == [1000, 1010, 1020, 1030]
-
-
 # No room
 
 
@@ -169,17 +154,6 @@ def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(
         assert handle.dropped == pauses
         clock.advance_to(first + 0.001 * pauses + 0.0002)
         assert handle.dropped == pauses + 1
-
-
-def test_other_readers_see_no_drops_of_a_sink(clock: VirtualClock) -> None:
-    sink: queue.Queue[Any] = queue.Queue(1)
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-    handle = ticker.send_to(sink)
-    clock.advance(10)
-    assert handle.dropped == 1
-    handle.stop()
-    clock.advance(10)
-    assert ticker.receive_nowait().number == 3
 
 
 @pytest.mark.parametrize("name", ["Full", "QueueFull", "WouldBlock"])
@@ -252,32 +226,6 @@ def test_the_sink_is_told_once_that_nothing_more_comes(
     assert len(clock.pending()) == 0
 
 
-def test_a_sink_without_an_ending_needs_none(clock: VirtualClock) -> None:
-    sink = Sink()
-    ticker = Ticker(Scripted(), clock=clock)
-    ticker.send_to(sink)
-    clock.settle()
-    assert (sink.numbers, ticker.close_reason) == ([1], CloseReason.EXHAUSTED)
-
-
-def test_a_closed_ticker_shuts_the_sink_down_at_once(clock: VirtualClock) -> None:
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-    ticker.stop()
-    sink = ShutdownSink()
-    ticker.send_to(sink)
-    clock.settle()
-    assert (sink.items, sink.ended) == ([], ["shutdown"])
-
-
-def test_a_ticker_with_a_cancelled_token_sends_its_one_tick(clock: VirtualClock) -> None:
-    token = CancellationToken()
-    token.cancel()
-    sink = ShutdownSink()
-    Ticker(ConstantBackOff(10), token=token, clock=clock).send_to(sink)
-    clock.settle()
-    assert (sink.numbers, sink.ended) == ([1], ["shutdown"])
-
-
 @EITHER
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_token_inside_the_policy_ends_the_sending_at_once(
@@ -317,18 +265,6 @@ def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(
     clock.advance(20)
     assert other.numbers == [1, 2, 3, 4]
     assert len(unraisable) == 1
-
-
-def test_an_error_of_the_sink_is_shown_and_others_go_on(
-    clock: VirtualClock, unraisable: list[Any]
-) -> None:
-    sink, other = ShutdownSink(), Sink()
-    sink.error = LookupError("oh")
-    Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
-    Ticker(ConstantBackOff(10), clock=clock).send_to(other)
-    clock.advance(30)
-    assert [shown.exc_value for shown in unraisable] == [sink.error]
-    assert other.numbers == [1, 2, 3, 4]
 
 
 def test_an_error_of_the_shutdown_is_shown(clock: VirtualClock, unraisable: list[Any]) -> None:
@@ -379,3 +315,134 @@ def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock: VirtualCl
     assert not ticker.closed
     assert ticker.receive_nowait().number == 3
     assert len(clock.pending()) == 0
+
+
+# In real time
+
+
+def test_an_error_of_the_policy_ends_not_the_thread_that_sends(
+    unraisable: list[Any],
+) -> None:
+    sink = ShutdownSink()
+    for error in (SystemExit(), ValueError(), KeyboardInterrupt()):
+        Ticker(Scripted(error)).send_to(sink)
+    good: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    Ticker(with_max_retries(ConstantBackOff(0.001), 5)).send_to(good)
+    assert [good.get(timeout=PATIENCE).number for _ in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert len(sink.ended) == 3
+    assert len(unraisable) == 3
+
+
+# Several senders and readers
+
+
+def test_a_stopped_handle_lets_go_of_its_sink(clock: VirtualClock) -> None:
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    sink = Sink()
+    alive = weakref.ref(sink)
+    handle = ticker.send_to(sink)
+    clock.advance(10)
+    handle.stop()
+    clock.settle()
+    del handle, sink
+    wait_until_collected(alive)
+    assert not ticker.closed
+
+
+@EITHER
+@pytest.mark.parametrize("senders", [2, 3])
+def test_of_several_sinks_each_tick_goes_to_one(
+    clock: VirtualClock, kind: Any, senders: int
+) -> None:
+    ticker = kind(ConstantBackOff(10), clock=clock)
+    sinks = [ShutdownSink() for _ in range(senders)]
+    for sink in sinks:
+        ticker.send_to(sink)
+    clock.advance(500)
+    assert sorted(number for sink in sinks for number in sink.numbers) == list(range(1, 52))
+    ticker.stop()
+    clock.settle()
+    assert [sink.ended for sink in sinks] == [["shutdown"]] * senders
+    assert len(clock.pending()) == 0
+
+
+def test_readers_and_senders_share_the_ticks(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(ConstantBackOff(10), clock=clock)
+    sinks = [Sink(), Sink()]
+    for sink in sinks:
+        ticker.send_to(sink)
+    waiting = []
+    for _ in range(2):
+        waiting += [face.start_receive(ticker) for _ in range(3)]
+        clock.advance(100)
+    ticker.stop()
+    read = [future.result().number for future in waiting if future.exception(PATIENCE) is None]
+    sent = [number for sink in sinks for number in sink.numbers]
+    total = len(read) + len(sent)
+    assert sorted(read + sent) == list(range(1, total + 1))
+    assert total >= 20
+    assert read
+    assert sent
+
+
+def test_a_reset_is_followed_by_a_sender(clock: VirtualClock) -> None:
+    sink = Sink()
+    ticker = Ticker(ConstantBackOff(100), clock=clock)
+    ticker.send_to(sink)
+    clock.advance(1)
+    ticker.reset(ConstantBackOff(5))
+    clock.advance(10)
+    assert [tick.due for tick in sink.items] == [1000, 1006, 1011]
+
+
+def test_a_slow_policy_does_not_hold_up_senders_of_the_ticker_at_its_end(
+    clock: VirtualClock,
+) -> None:
+    policy = Blocking(then=0.0)
+    ticker = Ticker(policy, clock=clock)
+    taking = in_thread(ticker.receive)
+    clock.settle()
+    assert policy.entered.is_set()
+    sink = ShutdownSink()
+    ticker.send_to(sink)
+    clock.settle()
+    assert sink.ended == []
+    ticker.stop()
+    clock.settle()
+    assert sink.ended == ["shutdown"]
+    assert not taking.done()
+    policy.release.set()
+    taking.exception(PATIENCE)
+    clock.settle()
+    assert sink.items == []
+
+
+@EITHER
+@pytest.mark.parametrize(
+    "sink", [None, 3, "queue", object(), queue.Queue, Sink, [], {"put_nowait": 1}]
+)
+def test_what_is_no_sink_is_a_type_error(kind: Any, sink: Any) -> None:
+    ticker = kind(ConstantBackOff(10))
+    with pytest.raises(TypeError, match="sink"):
+        ticker.send_to(sink)
+    assert ticker.receive_nowait().number == 1
+
+
+@EITHER
+def test_a_queue_of_a_loop_needs_that_a_loop_runs(kind: Any) -> None:
+    ticker = kind(ConstantBackOff(10))
+    with pytest.raises(RuntimeError):
+        ticker.send_to(asyncio.Queue())
+    with pytest.raises(RuntimeError):
+        ticker.send_to(janus.Queue().async_q)
+    assert ticker.receive_nowait().number == 1
+
+
+@pytest.mark.parametrize(
+    ("maxsize", "kind"), [(-1, ValueError), ("1", TypeError), (1.0, TypeError), (True, TypeError)]
+)
+def test_a_wrong_maxsize_is_refused(maxsize: Any, kind: type[Exception]) -> None:
+    ticker = AsyncTicker(ConstantBackOff(10))
+    with pytest.raises(kind, match="maxsize"):
+        ticker.queue(maxsize)
+    assert ticker.receive_nowait().number == 1

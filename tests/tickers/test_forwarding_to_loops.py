@@ -37,12 +37,6 @@ def loop(clock: VirtualClock) -> Iterator[LoopThread]:
         yield made
 
 
-@pytest.fixture
-def real_loop() -> Iterator[LoopThread]:
-    with a_loop() as made:
-        yield made
-
-
 # ticker.queue()
 
 
@@ -80,100 +74,6 @@ def test_a_loop_reads_the_async_side(loop: LoopThread, clock: VirtualClock, kind
     assert not reading.done()
     clock.advance(1)
     assert reading.result(PATIENCE) == [1, 2, 3, 4, 5, 6]
-
-
-def test_threads_and_a_loop_read_both_sides_at_once(real_loop: LoopThread) -> None:
-    ticks = Ticker(with_max_retries(ConstantBackOff(0), 300)).queue(0)
-    start = threading.Event()
-
-    def read_in_thread() -> list[int]:
-        numbers = []
-        start.wait(PATIENCE)
-        try:
-            while True:
-                numbers.append(ticks.sync_q.get(timeout=PATIENCE).number)
-        except janus.SyncQueueShutDown:
-            return numbers
-
-    async def read_in_loop() -> list[int]:
-        numbers = []
-        start.set()
-        try:
-            while True:
-                numbers.append((await ticks.async_q.get()).number)
-        except janus.AsyncQueueShutDown:
-            return numbers
-
-    by_thread = in_thread(read_in_thread)
-    by_loop = real_loop.submit(read_in_loop())
-    numbers = by_thread.result(PATIENCE) + by_loop.result(PATIENCE)
-    assert sorted(numbers) == list(range(1, 302))
-    real_loop.run(ticks.aclose())
-
-
-def test_a_tick_that_finds_the_queue_full_is_counted_in_the_next(clock: VirtualClock) -> None:
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-    ticks = ticker.queue()
-    clock.advance(10)
-    clock.advance(15)
-    assert ticks.sync_q.get_nowait().number == 1
-    clock.advance(10)
-    tick = ticks.sync_q.get_nowait()
-    assert (tick.number, tick.missed) == (4, 2)
-
-
-@pytest.mark.parametrize("maxsize", [2, 5])
-def test_so_many_ticks_wait_on_it(clock: VirtualClock, maxsize: int) -> None:
-    ticks = Ticker(ConstantBackOff(10), clock=clock).queue(maxsize)
-    clock.advance(1000)
-    numbers = [ticks.sync_q.get_nowait().number for _ in range(ticks.sync_q.qsize())]
-    assert numbers == list(range(1, maxsize + 1))
-
-
-def test_stop_shuts_the_queue_down_and_leaves_what_was_sent(clock: VirtualClock) -> None:
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-    ticks = ticker.queue(0)
-    clock.advance(20)
-    ticker.stop()
-    clock.settle()
-    assert [ticks.sync_q.get_nowait().number for _ in range(3)] == [1, 2, 3]
-    with pytest.raises(janus.SyncQueueShutDown):
-        ticks.sync_q.get_nowait()
-
-
-def test_a_waiting_thread_learns_of_the_end() -> None:
-    ticker = Ticker(ConstantBackOff(3600))
-    ticks = ticker.queue()
-    assert ticks.sync_q.get(timeout=PATIENCE).number == 1
-    waiting = in_thread(ticks.sync_q.get)
-    ticker.stop()
-    assert isinstance(waiting.exception(PATIENCE), janus.SyncQueueShutDown)
-
-
-def test_a_waiting_coroutine_learns_of_the_end(loop: LoopThread, clock: VirtualClock) -> None:
-    ticker = Ticker(ConstantBackOff(3600), clock=clock)
-    ticks = ticker.queue()
-    clock.settle()
-    assert loop.run(ticks.async_q.get()).number == 1
-    waiting = loop.submit(ticks.async_q.get())
-    clock.settle()
-    assert not waiting.done()
-    ticker.stop()
-    clock.settle()
-    assert isinstance(waiting.exception(PATIENCE), janus.AsyncQueueShutDown)
-    loop.run(ticks.aclose())
-
-
-def test_the_sender_outlives_the_loop_that_read_the_queue(clock: VirtualClock) -> None:
-    """Ticks still reach the sync side when the loop of the async side is closed."""
-    ticks = Ticker(ConstantBackOff(10), clock=clock).queue(0)
-    clock.settle()
-    gone = LoopThread()
-    assert gone.run(ticks.async_q.get()).number == 1
-    gone.close()
-    clock.advance(200)
-    numbers = [ticks.sync_q.get_nowait().number for _ in range(ticks.sync_q.qsize())]
-    assert numbers == list(range(2, 22))
 
 
 # asyncio.Queue, and the async side of a janus queue of one's own
@@ -241,26 +141,6 @@ def test_an_asyncio_queue_is_shut_down_where_it_can_be(
     assert type(error) is getattr(asyncio, "QueueShutDown", asyncio.QueueEmpty)
 
 
-def test_a_full_asyncio_queue_drops_and_counts(loop: LoopThread, clock: VirtualClock) -> None:
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-
-    async def begin() -> Any:
-        sink: asyncio.Queue[Any] = asyncio.Queue(1)
-        return sink, ticker.send_to(sink)
-
-    sink, handle = loop.run(begin())
-    for dropped in (1, 2):
-        clock.advance(10.003)
-        assert handle.dropped == dropped
-    assert loop.run(sink.get()).number == 1
-    clock.advance(10.1)
-    tick = loop.run(sink.get())
-    assert (tick.number, tick.missed) == (4, 2)
-    handle.stop()
-    clock.settle()
-    assert len(clock.pending()) == 0
-
-
 def test_the_handle_of_a_loops_queue_is_stopped_from_a_thread(
     loop: LoopThread, clock: VirtualClock
 ) -> None:
@@ -291,23 +171,6 @@ def test_a_zero_delay_onto_a_queue_of_a_loop_starves_nobody(loop: LoopThread) ->
         return sink.qsize()
 
     assert loop.run(main()) > 64
-
-
-def test_a_sender_whose_loop_closed_holds_up_nobody(clock: VirtualClock) -> None:
-    gone = LoopThread()
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-
-    async def begin() -> Any:
-        sink: asyncio.Queue[Any] = asyncio.Queue()
-        ticker.send_to(sink)
-        await sink.get()
-
-    gone.run(begin())
-    waiting = in_thread(ticker.receive)
-    clock.settle()
-    gone.close()
-    clock.advance(10)
-    assert waiting.result(PATIENCE).number == 2
 
 
 def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_sending() -> None:
@@ -350,3 +213,32 @@ def test_a_policy_that_raises_a_cancelled_error_ends_what_a_loop_sends(
     ticker = Ticker(Hooked(0.001, give_up))
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
     assert reported == [asyncio.CancelledError]
+
+
+def test_the_sender_outlives_the_loop_that_read_the_queue(clock: VirtualClock) -> None:
+    """Ticks still reach the sync side when the loop of the async side is closed."""
+    ticks = Ticker(ConstantBackOff(10), clock=clock).queue(0)
+    clock.settle()
+    gone = LoopThread()
+    assert gone.run(ticks.async_q.get()).number == 1
+    gone.close()
+    clock.advance(200)
+    numbers = [ticks.sync_q.get_nowait().number for _ in range(ticks.sync_q.qsize())]
+    assert numbers == list(range(2, 22))
+
+
+def test_a_sender_whose_loop_closed_holds_up_nobody(clock: VirtualClock) -> None:
+    gone = LoopThread()
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+
+    async def begin() -> Any:
+        sink: asyncio.Queue[Any] = asyncio.Queue()
+        ticker.send_to(sink)
+        await sink.get()
+
+    gone.run(begin())
+    waiting = in_thread(ticker.receive)
+    clock.settle()
+    gone.close()
+    clock.advance(10)
+    assert waiting.result(PATIENCE).number == 2

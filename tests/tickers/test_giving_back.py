@@ -17,17 +17,15 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from backoff_ticker.tickers._pending_tick import PendingTick
 from tests.helpers import PATIENCE, Flag, in_thread
 from tests.interleaving import each_interleaving
-from tests.tickers.made_policies import Blocking, Scripted
+from tests.tickers.made_policies import Blocking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from backoff_ticker import Parker
+    from backoff_ticker import Forwarding, Parker
     from backoff_ticker.testing import VirtualClock
-    from backoff_ticker.tickers._forwarding import Forwarding
 
 
 class MeddlingParker:
@@ -72,25 +70,6 @@ class StoppingSink:
         self.items.append(item)
 
 
-def test_a_tick_whose_sender_is_stopped_meanwhile_comes_to_the_next_reader(
-    clock: VirtualClock,
-) -> None:
-    sink = StoppingSink()
-
-    def stop_sending() -> float:
-        assert sink.handle is not None
-        sink.handle.stop()
-        return 10.0
-
-    ticker = Ticker(Scripted(10.0, stop_sending, then=10.0), clock=clock)
-    sink.handle = ticker.send_to(sink)
-    clock.advance(10)
-    assert [tick.number for tick in sink.items] == [1]
-    assert ticker.receive_nowait().number == 2
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
-
-
 def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(
     clock: VirtualClock,
 ) -> None:
@@ -116,29 +95,6 @@ def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(
     looked.set()
     assert waiting.result(PATIENCE).number == 2
     assert [tick.number for tick in sink.items] == [1]
-
-
-def test_a_reset_drops_a_tick_that_was_given_back(clock: VirtualClock) -> None:
-    """Also if another one is given back afterwards."""
-    sinks = [StoppingSink(), StoppingSink()]
-
-    def stop_sending() -> float:
-        for sink in sinks:
-            if sink.handle is not None:
-                sink.handle.stop()
-        return 10.0
-
-    ticker = Ticker(Scripted(10.0, stop_sending, 10.0, stop_sending, then=10.0), clock=clock)
-    for sink in sinks:
-        sink.handle = ticker.send_to(sink)
-        clock.advance(10)
-        if sink is sinks[0]:
-            ticker.reset()
-    assert [tick.number for sink in sinks for tick in sink.items] == [1]
-    tick = ticker.receive_nowait()
-    assert (tick.due, tick.lateness) == (1020, 0)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
 
 
 def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers() -> None:
@@ -196,26 +152,6 @@ def test_a_first_tick_that_waits_or_was_given_back_comes_in_spite_of_a_cancel(
     assert caught.value.reason is CloseReason.CANCELLED
 
 
-def test_a_tick_that_was_given_back_does_not_come_if_a_cancel_comes_before_it_is_taken(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    token = CancellationToken(clock=clock)
-    ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
-    ticker.receive()
-    ticker._put_back(ticker.receive())
-    replace = PendingTick.replace
-
-    def cancel_and_replace(pending: PendingTick, **changes: Any) -> PendingTick:
-        if changes == {"returned": ()}:
-            token.cancel()
-        return replace(pending, **changes)
-
-    monkeypatch.setattr(PendingTick, "replace", cancel_and_replace)
-    with pytest.raises(TickerClosed) as caught:
-        ticker.receive()
-    assert caught.value.reason is CloseReason.CANCELLED
-
-
 def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_ticker_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -256,16 +192,6 @@ def test_the_last_tick_that_was_given_back_does_not_come_after_another_end(end: 
         ticker.receive_nowait()
 
 
-def test_after_stop_not_even_the_first_tick_comes_that_a_cancel_spares() -> None:
-    token = CancellationToken()
-    ticker = Ticker(ZeroBackOff(), token=token)
-    token.cancel()
-    assert ticker.close_reason is None
-    ticker.stop()
-    with pytest.raises(TickerClosed):
-        ticker.receive_nowait()
-
-
 def test_ticks_that_were_given_back_come_in_their_order() -> None:
     token = CancellationToken()
     ticker = Ticker(ZeroBackOff(), token=token)
@@ -276,3 +202,13 @@ def test_ticks_that_were_given_back_come_in_their_order() -> None:
     assert ticker.receive() == first
     with pytest.raises(TickerClosed, match="cancelled"):
         ticker.receive()
+
+
+def test_after_stop_not_even_the_first_tick_comes_that_a_cancel_spares() -> None:
+    token = CancellationToken()
+    ticker = Ticker(ZeroBackOff(), token=token)
+    token.cancel()
+    assert ticker.close_reason is None
+    ticker.stop()
+    with pytest.raises(TickerClosed):
+        ticker.receive_nowait()

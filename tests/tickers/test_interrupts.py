@@ -1,26 +1,17 @@
-"""An interrupt at every place where CPython may raise one, and many at random: no tick is lost."""
+"""An interrupt at every place where CPython may raise one: no tick is lost."""
 
 from __future__ import annotations
 
 import threading
 from itertools import islice
 from operator import itemgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import backoff_ticker
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff, with_max_retries
 from backoff_ticker.waiting import Waiter, WaitLine
-from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.tools import join_all, signal_storm, start_threads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 _number = itemgetter(0)
 
@@ -163,89 +154,3 @@ def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
 
     assert each_place(run) > 10
     assert left == []
-
-
-PACKAGE = str(Path(backoff_ticker.__file__).parent)
-
-
-class Interrupter:
-    """A signal handler that interrupts the package's code, never the test's; one at a time."""
-
-    def __init__(self) -> None:
-        self.armed = False
-        self.caught = 0
-
-    def __call__(self, frame: FrameType | None) -> None:
-        if self.armed and frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-            self.armed = False
-            raise KeyboardInterrupt
-
-    def run(self, work: Any, times: int) -> None:
-        """Call ``work()`` until it was interrupted so many times."""
-        with signal_storm(self):
-            while self.caught < times:
-                self.armed = True
-                try:
-                    work()
-                except KeyboardInterrupt:
-                    self.caught += 1
-                except TimeoutError:
-                    pass
-
-
-@pytest.mark.parametrize(
-    ("delay", "others", "times"),
-    [(0.0, 0, 5), (0.0, 3, 1), (0.0003, 0, 1), (0.0003, 3, 1)],
-)
-def test_interrupts_of_a_reader_lose_no_tick(delay: float, others: int, times: int) -> None:
-    """The main thread collects in C code, which keeps every tick that it was handed."""
-    ticker = Ticker(ConstantBackOff(delay))
-    mine: list[Any] = []
-    theirs: list[list[Any]] = [[] for _ in range(others)]
-    enough = False
-    times *= effort.rounds(50, effort.rounds(100, 1000))
-
-    def read(index: int) -> None:
-        for tick in ticker:
-            theirs[index].append(tick)
-            if enough:
-                break  # before the end: a stop would drop the tick that is just being taken
-
-    threads = start_threads(others, read)
-    Interrupter().run(lambda: mine.extend(islice(ticker, 1000)), times)
-    enough = True
-    join_all(threads)
-    last = in_thread(ticker.receive, 5).result(PATIENCE)
-    numbers = sorted(tick.number for tick in [*mine, *sum(theirs, []), last])
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
-def test_interrupts_of_a_waiting_reader_leave_nobody_in_line() -> None:
-    token = CancellationToken()
-    ticker = Ticker(ConstantBackOff(0.2), token=token)
-    ticker.receive()
-    Interrupter().run(lambda: ticker.receive(0.002), effort.rounds(100, 1000))
-    Interrupter().run(lambda: token.wait(0.002), effort.rounds(100, 1000))
-    assert waiters_of(token._wait_set()) == []
-    assert waiters_of(ticker._readers) == []
-    assert in_thread(ticker.receive, 5).result(PATIENCE).number > 1
-
-
-def test_interrupts_of_success_and_reset_leave_the_ticker_going() -> None:
-    ticker = Ticker(ConstantBackOff(0.0005))
-    # A list for each: without the interpreter's lock, extend() locks the list meanwhile.
-    seen: list[list[int]] = [[], [], []]
-    threads = start_threads(3, lambda index: seen[index].extend(tick.number for tick in ticker))
-
-    def tell(call: Callable[[], object]) -> None:
-        # No tick comes before the readers have applied all that was told; they may be slower.
-        if len(ticker._deferred or ()) < 100:
-            call()
-
-    Interrupter().run(lambda: tell(ticker.success), effort.rounds(50, 300))
-    Interrupter().run(lambda: tell(ticker.reset), effort.rounds(50, 300))
-    assert in_thread(ticker.receive).result(PATIENCE).number >= 1
-    ticker.stop()
-    join_all(threads)
-    numbers = sum(seen, [])
-    assert len(numbers) == len(set(numbers))

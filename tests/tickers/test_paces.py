@@ -1,14 +1,22 @@
-"""The four paces: the timelines of their docstrings, then the edges of each."""
+"""When ticks fall due: the pure rules for any numbers, and the four paces of a ticker."""
 
 from __future__ import annotations
 
+import copy
+import math
+import pickle
+from datetime import UTC, datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import assume, example, given, strategies as st
 
 from backoff_ticker import (
+    CloseReason,
     ConstantBackOff,
     Pace,
+    Tick,
     Ticker,
     TickerClosed,
     WouldBlock,
@@ -21,6 +29,169 @@ from tests.tickers.made_policies import Counting, Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    ("pace", "after"),
+    [
+        (Pace.RECEIPT, (135, 125, 0)),
+        (Pace.RETURN, (None, None, 0)),
+        (Pace.BURST, (110, 100, 0)),
+        (Pace.SKIP, (130, 100, 2)),
+    ],
+)
+def test_what_follows_a_tick_of_100_taken_at_125_with_a_delay_of_10(
+    pace: Pace, after: tuple[Any, ...]
+) -> None:
+    assert pace.due_after(100, 125, 10) == after
+
+
+@pytest.mark.parametrize("pace", [Pace.RECEIPT, Pace.BURST, Pace.SKIP])
+def test_what_follows_a_tick_taken_in_time(pace: Pace) -> None:
+    assert pace.due_after(100, 100, 10) == (110, 100, 0)
+
+
+@pytest.mark.parametrize(
+    ("due", "delay", "now", "expected"),
+    [
+        (110, 10, 100, (110, 0)),
+        (110, 10, 110, (110, 0)),
+        (110, 10, 110.5, (120, 1)),
+        (110, 10, 120, (120, 1)),
+        (110, 10, 125, (130, 2)),
+        (110, 10, 1110, (1110, 100)),
+        (0, 0.5, 0.75, (1.0, 2)),
+        (0, 0.7, 359.8, (360.5, 515)),  # 514 * 0.7 is rounded to less than 359.8
+        (110, 1000, 111, (1110, 1)),
+        (110, 1e300, 111, (1e300, 1)),
+        (110, 0, 125, (125, 0)),
+        (110, 5e-324, 125, (125, 0)),
+        (110, 1e-300, 125, (125, 0)),
+        (125, 0, 125, (125, 0)),
+        (130, 0, 125, (130, 0)),
+    ],
+)
+def test_late_ticks_are_skipped(
+    due: float, delay: float, now: float, expected: tuple[float, int]
+) -> None:
+    assert skip(due - delay, delay, now) == expected
+
+
+def skip(slot: float, delay: float, now: float) -> tuple[float, int]:
+    """Return when the tick after ``slot`` is due with ``Pace.SKIP``, and how many were missed."""
+    due, _, missed = Pace.SKIP.due_after(slot, now, delay)
+    assert due is not None
+    return due, missed
+
+
+def test_a_pace_has_the_names_of_the_documentation() -> None:
+    assert [pace.name for pace in Pace] == ["RECEIPT", "RETURN", "BURST", "SKIP"]
+
+
+def test_a_tick_is_a_tuple_of_seven() -> None:
+    tick = Tick(3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
+    assert tick == (3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
+    assert tick._fields == ("number", "time", "due", "delay", "lateness", "missed", "since_success")
+    assert float(tick) == 1_700_000_000.25
+    assert tick.datetime == datetime(2023, 11, 14, 22, 13, 20, 250_000, UTC)
+    assert "number=3" in repr(tick)
+    for twin in (copy.copy(tick), copy.deepcopy(tick), pickle.loads(pickle.dumps(tick))):
+        assert (type(twin), twin) == (Tick, tick)
+    assert not hasattr(tick, "__dict__")
+    assert Tick(*tick[:6]).since_success == 0  # one that was pickled, or is made, without them
+
+
+def test_a_close_reason_survives_pickling() -> None:
+    for reason in CloseReason:
+        assert pickle.loads(pickle.dumps(reason)) is reason
+
+
+# For any numbers
+
+moments = st.floats(0, 1e12)
+waits = st.floats(0, 1e9)
+LARGEST = 1.7976931348623157e308
+any_float = st.floats(allow_nan=False, allow_infinity=False)
+any_delay = st.floats(0, allow_nan=False, allow_infinity=False)
+
+
+@given(st.floats(0, 1e9), st.floats(1e-6, 1e9), st.floats(0, 1e9))
+def test_the_first_slot_of_the_grid_is_found(slot: float, delay: float, now: float) -> None:
+    due, (caught, missed) = slot + delay, skip(slot, delay, now)
+    if due < now and now + delay == now:
+        assert (caught, missed) == (now, 0)
+    else:
+        assert caught == due + missed * delay
+        assert missed == 0 or due + (missed - 1) * delay < now
+
+
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.integers(0, 10**6))
+@example(-0.1, 0.1, 3)
+@example(-0.1, 0.1, 7)
+def test_a_slot_whose_time_is_now_is_taken(slot: float, delay: float, place: int) -> None:
+    """Whatever a division makes of it."""
+    now = slot + delay + place * delay
+    caught, missed = skip(slot, delay, now)
+    assert caught == now
+    assert missed <= place
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(0, 10**9))
+def test_skipping_is_exact_where_floats_are(slot: int, delay: int, now: int) -> None:
+    steps = max(0, math.ceil(Fraction(now - slot - delay, delay)))
+    assert skip(float(slot), float(delay), float(now)) == (slot + delay * (steps + 1), steps)
+
+
+@given(any_float, any_delay, any_float)
+@example(-1.0, 1e-300, 0.0)
+@example(-1e300, 1.0, 1.0)
+@example(-1e16, 0.5, 1.0)
+@example(0.0, 5e-324, LARGEST)
+@example(-LARGEST, 1.0, LARGEST)
+@example(-LARGEST, LARGEST, LARGEST)
+def test_skipping_is_no_search_step_by_step(slot: float, delay: float, now: float) -> None:
+    assume(math.isfinite(slot + delay))
+    caught, missed = skip(slot, delay, now)
+    assert caught >= max(now, slot + delay)
+    assert missed >= 0
+
+
+paces = st.sampled_from([Pace.RECEIPT, Pace.BURST, Pace.SKIP])
+runs = st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(0, 1e6)), min_size=1, max_size=30)
+
+
+@given(paces, st.floats(0, 1e9), runs)
+def test_due_times_rise_strictly(pace: Pace, start: float, run: list[tuple[float, float]]) -> None:
+    """Whatever the delays, and however late each tick is taken."""
+    rule = pace.due_after
+    slot = taken = start
+    for delay, late in run:
+        due, origin, _ = rule(slot, taken, delay)
+        assert due is not None and origin is not None
+        assert due > slot
+        assert origin in (slot, taken)
+        if pace is not Pace.BURST:
+            assert due >= taken
+        slot, taken = due, max(due, taken) + late
+
+
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.lists(st.floats(0, 1e4), max_size=30))
+def test_skip_stays_on_the_grid(start: float, delay: float, lates: list[float]) -> None:
+    """Slots passed by and slots delivered add up to the place on the grid."""
+    rule = Pace.SKIP.due_after
+    slot, taken, place = start, start, 0
+    for late in lates:
+        due, _, missed = rule(slot, taken, delay)
+        assert due is not None
+        place += missed + 1
+        assert due == pytest.approx(start + place * delay, rel=1e-9)
+        slot, taken = due, due + late
+
+
+# Tickers
+
 
 TIMELINES = {
     Pace.RECEIPT: [(0, 0, 0), (25, 10, 0), (35, 35, 0), (45, 45, 0)],
@@ -67,20 +238,6 @@ def test_the_timeline_in_the_docstring(face: Any, clock: VirtualClock, pace: Pac
 # Pace.RECEIPT
 
 
-def test_receipt_is_the_default(face: Any) -> None:
-    assert face.ticker(ZeroBackOff()).pace is Pace.RECEIPT
-
-
-def test_receipt_keeps_the_due_time_whoever_asks_and_when(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    clock.advance(3)
-    assert ticker.receive_nowait().due == 1000
-    clock.advance(4)
-    nothing_is_due(ticker)
-    clock.advance(6)
-    assert ticker.receive_nowait().due == 1013
-
-
 @pytest.mark.parametrize("pace", list(Pace))
 def test_the_policy_is_asked_when_the_tick_is_taken(
     face: Any, clock: VirtualClock, pace: Pace
@@ -96,17 +253,6 @@ def test_the_policy_is_asked_when_the_tick_is_taken(
 
 
 # Pace.RETURN
-
-
-def test_return_counts_from_the_ask(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
-    ticker.receive_nowait()
-    clock.advance(100)
-    nothing_is_due(ticker)
-    clock.advance(9.5)
-    nothing_is_due(ticker)
-    clock.advance(0.5)
-    assert ticker.receive_nowait().due == 1110
 
 
 def test_return_is_not_restarted_by_a_reader_that_times_out(face: Any, clock: VirtualClock) -> None:
@@ -136,22 +282,7 @@ def test_return_does_not_count_a_look_at_the_ticker_as_an_ask(
     assert ticker.receive_nowait().due == 1110
 
 
-def test_return_fixes_the_first_tick_at_the_first_ask(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
-    clock.advance(7)
-    assert ticker.receive_nowait().due == 1007
-
-
 # Pace.BURST
-
-
-def test_burst_starts_its_schedule_at_the_first_receive(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.BURST)
-    clock.advance(7)
-    assert ticker.receive_nowait().due == 1007
-    clock.advance(30)
-    assert [ticker.receive_nowait().due for _ in range(3)] == [1017, 1027, 1037]
-    nothing_is_due(ticker)
 
 
 def test_burst_delivers_every_late_tick_and_misses_none(face: Any, clock: VirtualClock) -> None:
@@ -181,18 +312,6 @@ def test_burst_drifts_less_than_a_millisecond_in_a_million_ticks(behind: bool) -
     assert abs(due - (1000 + 0.1 * count)) < 0.001
 
 
-def test_skip_does_not_drift_over_a_million_slots(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(ConstantBackOff(0.1), clock=clock, pace=Pace.SKIP)
-    ticker.receive_nowait()
-    clock.advance(100_000.05)
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    clock.advance(0.1)
-    tick = waiting.result(PATIENCE)
-    assert tick.missed == 1_000_000
-    assert abs(tick.due - 101_000.1) < 0.001
-
-
 # Pace.SKIP
 
 
@@ -208,16 +327,6 @@ def test_skip_starts_its_schedule_at_the_first_receive(face: Any, clock: Virtual
     assert (tick.due, tick.missed, tick.number, tick.lateness) == (1037, 2, 2, 0)
 
 
-def test_skip_gives_a_late_reader_the_slot_of_that_very_moment(
-    face: Any, clock: VirtualClock
-) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
-    ticker.receive_nowait()
-    clock.advance(30)
-    tick = face.receive(ticker)
-    assert (tick.due, tick.missed) == (1030, 2)
-
-
 def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(
     face: Any, clock: VirtualClock
 ) -> None:
@@ -227,31 +336,6 @@ def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(
     wake_late(clock, 10, late=7)
     tick = waiting.result(PATIENCE)
     assert (tick.due, tick.missed, tick.lateness) == (1010, 0, 7)
-
-
-def test_skip_counts_each_slot_passed_by_once(face: Any, clock: VirtualClock) -> None:
-    """However often somebody asks in between without taking the tick."""
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
-    ticker.receive_nowait()
-    for now in (1015, 1018, 1025, 1038):
-        clock.advance_to(now)
-        nothing_is_due(ticker)
-    clock.advance_to(1040)
-    tick = ticker.receive_nowait()
-    assert (tick.due, tick.missed, tick.number) == (1040, 3, 2)
-
-
-def test_skip_asks_the_policy_once_for_each_tick_delivered(face: Any, clock: VirtualClock) -> None:
-    policy = Scripted(then=10.0)
-    ticker = face.ticker(policy, clock=clock, pace=Pace.SKIP)
-    ticker.receive_nowait()
-    for late in range(1, 6):
-        clock.advance(95)
-        nothing_is_due(ticker)
-        assert policy.asked == late
-        clock.advance(5)
-        assert ticker.receive_nowait().number == late + 1
-        assert policy.asked == late + 1
 
 
 def test_skip_follows_the_grid_of_the_current_delay(face: Any, clock: VirtualClock) -> None:
@@ -267,21 +351,6 @@ def test_skip_follows_the_grid_of_the_current_delay(face: Any, clock: VirtualClo
     assert seen == [(1030, 10, 2), (1042, 4, 2), (1077, 7, 4)]
     with pytest.raises(TickerClosed):
         ticker.receive_nowait()
-
-
-def test_skip_adds_up_what_passed_at_the_taking_and_before_the_next_ask(
-    face: Any, clock: VirtualClock
-) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    wake_late(clock, 10, late=25)
-    assert waiting.result(PATIENCE).due == 1010
-    clock.advance_to(1055)
-    nothing_is_due(ticker)
-    clock.advance_to(1060)
-    tick = ticker.receive_nowait()
-    assert (tick.due, tick.missed) == (1060, 4)
 
 
 @pytest.mark.parametrize("pace", list(Pace))
@@ -308,3 +377,7 @@ def test_the_greatest_delay_is_a_wait_like_any_other(
     assert not waiting.done()
     ticker.stop()
     assert isinstance(waiting.exception(PATIENCE), TickerClosed)
+
+
+def test_receipt_is_the_default(face: Any) -> None:
+    assert face.ticker(ZeroBackOff()).pace is Pace.RECEIPT

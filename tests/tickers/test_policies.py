@@ -1,11 +1,12 @@
-"""What a policy may answer, raise and call, and what its ticker makes of it."""
+"""What a policy may answer, raise and call, and the copy of it that a ticker runs."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,12 @@ from backoff_ticker import (
     Pace,
     TickerClosed,
     WouldBlock,
-    ZeroBackOff,
     with_max_retries,
+    with_token,
 )
+from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, SetClock, readable_id
-from tests.tickers.made_policies import Blocking, Scripted, reason_of
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
+from tests.tickers.made_policies import Blocking, Counting, Scripted, reason_of
 
 NAN, INF = float("nan"), float("inf")
 
@@ -149,12 +148,6 @@ def test_what_is_no_exception_passes_at_once_and_loses_no_tick(
     assert policy.asked == 4
 
 
-def test_the_error_ends_a_for_loop(face: Any) -> None:
-    ticker = face.ticker(Scripted(0.0, UserError("oh")))
-    error = face.iterate(ticker).exception(PATIENCE)
-    assert isinstance(error, UserError)
-
-
 def test_of_many_readers_one_gets_the_error(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(Scripted(10.0, UserError("oh")), clock=clock)
     face.receive(ticker)
@@ -167,63 +160,6 @@ def test_of_many_readers_one_gets_the_error(face: Any, clock: VirtualClock) -> N
         *["TickerClosed"] * 4,
         "UserError",
     ]
-
-
-def test_a_policy_whose_repr_fails_too_fails_the_ticker(face: Any) -> None:
-    class Unspeakable(Scripted):
-        def __repr__(self) -> str:
-            raise ZeroDivisionError
-
-    policy = Unspeakable(then="1")
-    ticker = face.ticker(policy)
-    assert face.receive(ticker).number == 1
-    assert isinstance(face.start_receive(ticker).exception(PATIENCE), Exception)
-    assert reason_of(face.start_receive(ticker)) is CloseReason.FAILED
-    assert policy.asked == 1
-
-
-def test_the_other_tickers_go_on(face: Any, clock: VirtualClock) -> None:
-    good = [face.ticker(ConstantBackOff(10), clock=clock) for _ in range(4)]
-    for ticker in good:
-        face.receive(ticker)
-    waiting = [face.start_receive(ticker) for ticker in good]
-    clock.settle()
-    for answer, _ in BAD_ANSWERS:
-        bad = face.ticker(Scripted(answer), clock=clock)
-        face.receive(bad)
-        assert face.start_receive(bad).exception(PATIENCE) is not None
-    clock.advance(10)
-    assert [future.result(PATIENCE).number for future in waiting] == [2] * 4
-
-
-def test_a_policy_that_takes_its_time_holds_up_no_other_ticker(
-    face: Any, clock: VirtualClock
-) -> None:
-    policy = Blocking()
-    slow = face.ticker(policy, clock=clock)
-    other_face = type(face)()
-    taking = other_face.start_receive(slow)
-    assert policy.entered.wait()
-    good = face.ticker(with_max_retries(ZeroBackOff(), 100), clock=clock)
-    assert len(face.iterate(good).result(PATIENCE)) == 101
-    assert not taking.done()
-    policy.release.set()
-    assert taking.result(PATIENCE).number == 1
-    other_face.close()
-
-
-def test_the_tick_is_due_from_when_it_was_taken_however_long_the_policy_thinks(
-    face: Any, clock: VirtualClock
-) -> None:
-    policy = Blocking()
-    ticker = face.ticker(policy, clock=clock)
-    taking = face.start_receive(ticker)
-    assert policy.entered.wait()
-    clock.advance(4)
-    policy.release.set()
-    assert taking.result(PATIENCE).lateness == 0
-    clock.advance(6)
-    assert ticker.receive_nowait().due == 1010
 
 
 class Reaching(Scripted):
@@ -243,19 +179,6 @@ def reaching(face: Any, act: Any, **options: Any) -> tuple[Any, Reaching]:
     policy = Reaching(act)
     ticker = policy.ticker = face.ticker(policy, **options)
     return ticker, policy
-
-
-def test_a_policy_may_stop_its_ticker(face: Any) -> None:
-    ticker, policy = reaching(face, lambda ticker: ticker.stop())
-    assert reason_of(face.start_receive(ticker)) is CloseReason.STOPPED
-    assert policy.asked == 1
-
-
-def test_a_policy_may_stop_its_ticker_at_a_later_tick(face: Any) -> None:
-    ticker, policy = reaching(face, lambda ticker: policy.asked >= 2 and ticker.stop())
-    ticks = face.iterate(ticker).result(PATIENCE)
-    assert [tick.number for tick in ticks] == [1, 2]
-    assert ticker.close_reason is CloseReason.STOPPED
 
 
 @pytest.mark.parametrize("ticks", [1, 3])
@@ -319,21 +242,126 @@ def test_a_policy_that_tells_its_own_ticker_of_an_outcome_gets_a_runtime_error(
     assert policy.asked == 0
 
 
-@pytest.mark.parametrize("what", ["stop", "cancel"])
-def test_a_policy_that_reaches_its_ticker_leaves_waiting_readers_well(
-    face: Any, clock: VirtualClock, what: str
+# The copy that runs
+
+
+class Plain:
+    """A wrapper of a user's that holds a policy in an attribute, and names its token."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    @property
+    def token(self) -> Any:
+        return getattr(self.inner, "token", None)
+
+    def next_backoff(self) -> Any:
+        return self.inner.next_backoff()
+
+    def reset(self) -> None:
+        self.inner.reset()
+
+
+@dataclass(frozen=True)
+class Frozen(Plain):
+    inner: Any
+
+
+class InList(Plain):
+    """Holds it in a list."""
+
+    def __init__(self, inner: Any) -> None:
+        self.parts = [inner]
+
+    @property
+    def inner(self) -> Any:  # type: ignore[override]
+        return self.parts[0]
+
+
+WRAPPERS: dict[str, Any] = {
+    "plain": Plain,
+    "frozen": Frozen,
+    "list": InList,
+    "max retries": lambda inner: with_max_retries(inner, 10**6),
+    "token": lambda inner: with_token(inner, CancellationToken()),
+}
+EVERY_WRAPPER = pytest.mark.parametrize("wrapper", WRAPPERS)
+
+
+def take(ticker: Any, clock: VirtualClock, count: int) -> list[float]:
+    """Take ``count`` ticks as they fall due; return their delays."""
+    delays = [ticker.receive_nowait().delay]
+    for delay in range(1, count):
+        clock.advance(delay)
+        delays.append(ticker.receive_nowait().delay)
+    return delays
+
+
+@EVERY_WRAPPER
+def test_the_copy_is_reset_and_is_what_backoff_shows(
+    face: Any, clock: VirtualClock, wrapper: str
+) -> None:
+    policy = WRAPPERS[wrapper](Counting())
+    ticker = face.ticker(policy, clock=clock)
+    assert type(ticker.backoff) is type(policy)
+    assert ticker.backoff is not policy
+    take(ticker, clock, 3)
+    assert policy.next_backoff() == 1
+    assert ticker.backoff.next_backoff() == 4
+
+
+def test_an_error_of_reset_is_the_constructors(face: Any) -> None:
+    class Unresettable(Counting):
+        def reset(self) -> None:
+            raise LookupError("no")
+
+    with pytest.raises(LookupError, match="no"):
+        face.ticker(Unresettable())
+
+
+# The token inside
+
+
+@EVERY_WRAPPER
+@pytest.mark.parametrize("depth", [1, 4])
+@pytest.mark.parametrize("pace", [Pace.RECEIPT, Pace.RETURN])
+def test_a_token_at_any_depth_wakes_a_reader_at_once(
+    face: Any, clock: VirtualClock, wrapper: str, depth: int, pace: Pace
 ) -> None:
     token = CancellationToken()
-
-    def act(ticker: Any) -> None:
-        if policy.asked == 1:
-            token.cancel() if what == "cancel" else getattr(ticker, what)()
-
-    policy = Reaching(act, then=10.0)
-    ticker = policy.ticker = face.ticker(policy, token=token, clock=clock)
+    policy: Any = with_token(ConstantBackOff(300), token)
+    for _ in range(depth):
+        policy = WRAPPERS[wrapper](policy)
+    ticker = face.ticker(policy, clock=clock, pace=pace)
     face.receive(ticker)
-    waiting = [face.start_receive(ticker) for _ in range(3)]
+    waiting = face.start_receive(ticker)
     clock.settle()
-    clock.advance(10)
-    reason = {"stop": "stopped", "cancel": "cancelled"}[what]
-    assert [reason_of(future) for future in waiting] == [reason] * 3
+    token.cancel()
+    assert reason_of(waiting) is CloseReason.CANCELLED
+    assert clock.monotonic() == 1000
+
+
+def test_a_token_with_a_deadline_on_another_clock_is_refused(
+    face: Any, clock: VirtualClock
+) -> None:
+    token = CancellationToken(clock=VirtualClock()).child(timeout=100)
+    with pytest.raises(ValueError, match=r"token.*clock"):
+        face.ticker(ConstantBackOff(1), token=token, clock=clock)
+    with pytest.raises(ValueError, match=r"token.*clock"):
+        face.ticker(with_token(ConstantBackOff(1), token), clock=clock)
+    with pytest.raises(ValueError, match=r"token.*clock"):
+        face.ticker(ConstantBackOff(1), clock=clock).reset(with_token(ConstantBackOff(1), token))
+
+
+def test_the_tick_is_due_from_when_it_was_taken_however_long_the_policy_thinks(
+    face: Any, clock: VirtualClock
+) -> None:
+    policy = Blocking()
+    ticker = face.ticker(policy, clock=clock)
+    taking = face.start_receive(ticker)
+    assert policy.entered.wait()
+    clock.advance(4)
+    policy.release.set()
+    assert taking.result(PATIENCE).lateness == 0
+    clock.advance(6)
+    assert ticker.receive_nowait().due == 1010

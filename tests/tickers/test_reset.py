@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import (
-    STOP,
     CancellationToken,
     CloseReason,
     ConstantBackOff,
@@ -107,56 +106,6 @@ def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
     assert (tick.number, tick.due) == (2, 1019)
 
 
-@pytest.mark.parametrize("how", ["policy", "immediately"])
-def test_a_reader_that_waits_wakes_for_an_earlier_tick(
-    face: Any, clock: VirtualClock, how: str
-) -> None:
-    ticker = face.ticker(ConstantBackOff(100), clock=clock)
-    face.receive(ticker)
-    waiting = [face.start_receive(ticker) for _ in range(3)]
-    clock.settle()
-    clock.advance(1)
-    if how == "policy":
-        ticker.reset(ZeroBackOff())
-    else:
-        ticker.reset(ZeroBackOff(), immediately=True)
-    ticks = [future.result(PATIENCE) for future in waiting]
-    assert sorted(tick.number for tick in ticks) == [2, 3, 4]
-    assert {tick.due for tick in ticks} == {1001}
-
-
-def test_another_policy_runs_as_a_copy_that_was_reset(face: Any, clock: VirtualClock) -> None:
-    spent = Counting()
-    spent.last = 50
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
-    ticker.reset(spent)
-    clock.advance(1)
-    assert ticker.receive_nowait().delay == 1
-    assert ticker.backoff is not spent
-    assert (ticker.backoff.last, spent.last) == (2, 50)
-
-
-def test_the_policy_that_runs_begins_anew(face: Any, clock: VirtualClock) -> None:
-    policy = Scripted(then=1.0)
-    ticker = face.ticker(policy, clock=clock)
-    assert (policy.resets, policy.asked) == (1, 0)
-    face.receive(ticker)
-    ticker.reset()
-    assert (policy.resets, policy.asked) == (2, 2)
-    ticker.reset(immediately=True)
-    assert (policy.resets, policy.asked) == (3, 2)
-
-
-def test_a_policy_that_stops_at_a_reset_ends_the_ticker(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    ticker.reset(StopBackOff())
-    assert reason_of(waiting) is CloseReason.EXHAUSTED
-
-
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust", "fail"])
 def test_a_closed_ticker_refuses(face: Any, ending: str) -> None:
     token = CancellationToken()
@@ -196,17 +145,6 @@ def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: VirtualClo
     waiting = face.start_receive(ticker)
     clock.settle()
     new.cancel()
-    assert reason_of(waiting) is CloseReason.CANCELLED
-
-
-def test_the_token_of_the_ticker_goes_on_counting(face: Any, clock: VirtualClock) -> None:
-    token = CancellationToken()
-    ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
-    face.receive(ticker)
-    ticker.reset(ConstantBackOff(5))
-    waiting = face.start_receive(ticker)
-    clock.settle()
-    token.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
@@ -251,10 +189,3 @@ def test_a_reset_while_the_policy_is_asked_drops_the_tick_that_is_being_taken(
     clock.advance(0.001)
     tick = taking.result(PATIENCE)
     assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
-
-
-def test_a_stop_answer_before_the_reset_has_ended_the_ticker(face: Any) -> None:
-    ticker = face.ticker(Scripted(STOP, then=0.0))
-    face.receive(ticker)
-    with pytest.raises(TickerClosed):
-        ticker.reset()

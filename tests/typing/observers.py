@@ -10,7 +10,6 @@ from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import CollectorRegistry
 
 from backoff_ticker import (
-    CallbackHandle,
     CancellationToken,
     CircuitBreaker,
     CircuitState,
@@ -24,6 +23,7 @@ from backoff_ticker import (
 from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
 from backoff_ticker.integrations.prometheus import PrometheusObserver
 from backoff_ticker.integrations.structlog import StructlogObserver
+from backoff_ticker.types import CallbackHandle
 
 metrics = PrometheusObserver(CollectorRegistry(), namespace="app", wait_buckets=[1, 2.5])
 telemetry = OpenTelemetryObserver(MeterProvider(), span_events=False)

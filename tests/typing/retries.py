@@ -10,18 +10,14 @@ from typing import Any, TypeVar, Unpack, assert_type, overload
 from unittest.mock import Mock
 
 from backoff_ticker import (
-    AsyncRetryOptions,
     Attempt,
-    Attempts,
     BudgetLike,
     CancellationToken,
     CircuitBreaker,
     CircuitState,
-    CircuitTicket,
     ConstantBackOff,
     Outcome,
     RetryBudget,
-    RetryOptions,
     StopReason,
     attempts,
     current_attempt,
@@ -38,6 +34,7 @@ from backoff_ticker import (
     set_default_hooks,
     set_default_token,
 )
+from backoff_ticker.types import AsyncRetryOptions, Attempts, CircuitTicket, RetryOptions
 
 policy = ConstantBackOff(1)
 pages: list[str] = []

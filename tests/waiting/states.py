@@ -136,7 +136,7 @@ class Search:
                     ends.append(number)
         for number in range(len(self.states)):
             if number not in live:
-                raise Fault(f"somebody waits for ever\n{self._story(number)}")
+                raise Fault(f"somebody waits forever\n{self._story(number)}")
         return len(self.states)
 
     def _following(

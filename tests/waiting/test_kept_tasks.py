@@ -107,25 +107,6 @@ def test_a_task_is_kept_while_it_waits(wait: str) -> None:
     assert ended == [wait]
 
 
-def test_a_reader_that_comes_to_watch_the_time_is_let_go_after_its_wait() -> None:
-    async def main() -> None:
-        ticker = AsyncTicker(ConstantBackOff(HOUR))
-        await ticker.receive()
-        first, second = (asyncio.create_task(ticker.receive()) for _ in range(2))
-        await asyncio.sleep(0)
-        waiters = held_waiters()
-        assert isinstance(waiters, set)
-        assert len(waiters) == 1  # the second; it watches the time once the first has left
-        first.cancel()
-        await asyncio.wait([first])
-        await asyncio.sleep(0)
-        ticker.reset(immediately=True)
-        assert (await second).number == 2
-        assert held_waiters() == set()
-
-    asyncio.run(main())
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("wait", WAITS)
 def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(

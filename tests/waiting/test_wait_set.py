@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import _process
 from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
-from backoff_ticker.waiting._wait_set import THREADS
 from tests.helpers import collect_garbage, waiters_of
+from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Probe(Waiter):
     def __init__(self, name: str, log: list[str], loop: Any = None, *, alone: bool = False) -> None:
         super().__init__(loop)
         if loop is None and not alone:
-            self.domain = THREADS
+            self.domain = WaitSet().domain  # all threads but the main one
         kept.append(self)
         self.name = name
         self.log = log
@@ -94,37 +93,6 @@ def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() ->
     c.unregister()
     assert log == ["a", "b", "c"]
     assert list(waiters_of(source)) == []
-
-
-def test_wake_ups_are_passed_on_in_whatever_order_waiters_leave() -> None:
-    log: list[str] = []
-    source = WaitSet()
-    a, b, c = probes("abc", log, source)
-    source.close()
-    b.unregister()
-    a.unregister()
-    assert log[-1] == "c"
-    c.unregister()
-    assert waiters_of(source) == []
-
-
-def test_leaving_an_open_set_wakes_nobody() -> None:
-    log: list[str] = []
-    source = WaitSet()
-    a, _ = probes("ab", log, source)
-    a.unregister()
-    a.unregister()
-    assert log == []
-    assert [waiter.name for waiter in waiters_of(source)] == ["b"]  # type: ignore[attr-defined]
-
-
-def test_waiters_that_do_not_chain_wake_ups_are_all_woken_at_once() -> None:
-    log: list[str] = []
-    source = WaitSet()
-    probes("ab", log, source)
-    probes("xyz", log, source, alone=True)
-    source.close()
-    assert sorted(log) == ["a", "x", "y", "z"]
 
 
 def test_a_loop_is_woken_by_as_few_calls_for_five_waiters_as_for_one() -> None:
@@ -185,77 +153,6 @@ def test_a_closed_loop_stops_nobody_from_waking() -> None:
     assert [waiter.name for waiter in waiters_of(source)] == ["t"]  # type: ignore[attr-defined]
 
 
-def test_closing_again_wakes_those_who_registered_late() -> None:
-    log: list[str] = []
-    source = WaitSet()
-    source.close()
-    (late,) = probes("a", log, source)
-    loop = FakeLoop()
-    probes("b", log, source, loop=loop)
-    source.close()
-    loop.run()
-    assert sorted(log) == ["a", "b"]
-    late.unregister()
-    assert waiters_of(source) == []
-
-
-def test_in_a_forked_child_wake_ups_skip_the_threads_of_the_parent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    log: list[str] = []
-    source = WaitSet()
-    probes("ab", log, source)
-    monkeypatch.setattr(_process, "generation", _process.generation + 1)
-    c, _ = probes("cd", log, source)
-    source.close()
-    assert log == ["c"]
-    c.unregister()
-    assert log == ["c", "d"]
-
-
-def test_the_first_waiter_of_each_wake_domain_leads_it() -> None:
-    log: list[str] = []
-    line = WaitLine()
-    one, two = FakeLoop(), FakeLoop()
-    a, b = probes("ab", log, line)
-    c, d = probes("cd", log, line, loop=one)
-    e, f = probes("ef", log, line, loop=two)
-    assert [line.leads(waiter) for waiter in (a, b, c, d, e, f)] == [True, False] * 3
-    c.unregister()
-    assert [line.leads(waiter) for waiter in (a, b, d, e, f)] == [True, False, True, True, False]
-
-
-def test_waking_a_line_wakes_one_waiter_of_each_domain() -> None:
-    log: list[str] = []
-    line = WaitLine()
-    one, two = FakeLoop(), FakeLoop()
-    probes("ab", log, line)
-    probes("cd", log, line, loop=one)
-    probes("ef", log, line, loop=two)
-    line.wake_firsts()
-    one.run()
-    two.run()
-    assert log == ["a", "c", "e"]
-
-
-def test_a_closed_loop_in_a_line_delays_no_other_domain() -> None:
-    log: list[str] = []
-    line = WaitLine()
-    closed, open_ = FakeLoop(), FakeLoop()
-    closed.closed = True
-    dead, _ = probes("xy", log, line, loop=closed)
-    a, _ = probes("ab", log, line)
-    c, _ = probes("cd", log, line, loop=open_)
-    line.wake_firsts()
-    dead.unregister()
-    open_.run()
-    assert log == ["a", "c"]
-    a.unregister()
-    c.unregister()
-    open_.run()
-    assert log == ["a", "c", "b", "d"]
-
-
 def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only() -> None:
     log: list[str] = []
     line = WaitLine()
@@ -272,40 +169,16 @@ def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only() ->
     assert log == ["a", "z"]
 
 
-def test_in_a_forked_child_a_line_forgets_the_waiters_of_the_parent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    log: list[str] = []
-    line = WaitLine()
-    probes("ab", log, line)
-    monkeypatch.setattr(_process, "generation", _process.generation + 1)
-    c, d = probes("cd", log, line)
-    assert (line.leads(c), line.leads(d)) == (True, False)
-    line.wake_firsts()
-    assert log == ["c"]
-    assert list(waiters_of(line)) == [c, d]
-
-
 def test_a_leader_of_the_parent_process_does_not_take_the_wake_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log: list[str] = []
     line = WaitLine()
     probes("ab", log, line)
-    monkeypatch.setattr(_process, "generation", _process.generation + 1)
+    monkeypatch.setattr("backoff_ticker._process.generation", 1)
     c, _ = probes("cd", log, line)
     c.unregister()
     assert log == ["d"]
-
-
-def test_each_wake_up_of_a_queue_goes_to_the_next_waiter() -> None:
-    log: list[str] = []
-    queue = WaitQueue()
-    probes("ab", log, queue)
-    for _ in range(3):
-        queue.wake_next()
-    assert log == ["a", "b"]
-    assert waiters_of(queue) == []
 
 
 def test_a_queue_passes_over_waiters_that_cannot_be_reached(
@@ -314,7 +187,7 @@ def test_a_queue_passes_over_waiters_that_cannot_be_reached(
     log: list[str] = []
     queue = WaitQueue()
     probes("p", log, queue)
-    monkeypatch.setattr(_process, "generation", _process.generation + 1)
+    monkeypatch.setattr("backoff_ticker._process.generation", 1)
     closed = FakeLoop()
     closed.closed = True
     probes("x", log, queue, loop=closed)
@@ -341,38 +214,6 @@ def test_an_interrupt_anywhere_in_a_wake_up_of_a_queue_leaves_nobody_asleep() ->
 
     assert each_place(run, all_of_them=True) >= 10
     assert asleep == []
-
-
-def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
-    class Interrupts(Probe):
-        interrupts = 1
-
-        def wake(self) -> bool:
-            if self.interrupts:
-                self.interrupts -= 1
-                raise KeyboardInterrupt
-            return super().wake()
-
-    log: list[str] = []
-    queue = WaitQueue()
-    register(Interrupts("a", log), queue)
-    with pytest.raises(KeyboardInterrupt):
-        queue.wake_next()
-    assert log == ["a"]
-
-
-def test_a_wake_up_of_a_queue_never_depends_on_the_main_thread_alone() -> None:
-    """It may be held by a signal handler: whoever else waits is woken with each of its waits."""
-    log: list[str] = []
-    source = WaitQueue()
-    waiters = [Probe(name, log, alone=True) for name in ("lone", "nested", "inmost")]
-    waiters += [Probe(name, log) for name in "ab"]
-    for waiter in waiters:
-        register(waiter, source)
-    source.wake_next()
-    assert sorted(log) == ["a", "inmost", "lone", "nested"]
-    source.wake_next()
-    assert log[4:] == ["b"]
 
 
 def test_each_wake_up_of_a_queue_goes_to_the_next_waiter_of_each_domain() -> None:
@@ -402,26 +243,6 @@ class Counted(Probe):
     def is_stale(self) -> bool:
         Counted.looks += 1
         return super().is_stale
-
-
-@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
-@pytest.mark.parametrize("domains", [1, 3])
-def test_leaving_costs_the_same_however_many_wait(
-    monkeypatch: pytest.MonkeyPatch, order: int, domains: int
-) -> None:
-    """A leader that leaves is looked for its successor, not through the whole line."""
-    many = 400
-    monkeypatch.setattr(Counted, "looks", 0)
-    line, loops = WaitLine(), [FakeLoop() for _ in range(domains)]
-    waiters = [Counted(str(number), [], loops[number % domains]) for number in range(many)]
-    for waiter in waiters:
-        register(waiter, line)
-        line.leads(waiter)
-    for waiter in waiters[::order]:
-        waiter.unregister()
-    assert waiters_of(line) == []
-    assert not line.others
-    assert Counted.looks <= 12 * many
 
 
 def test_waking_costs_as_much_as_there_are_domains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,3 +279,32 @@ def test_sets_hold_their_waiters_weakly() -> None:
         b.unregister()
         assert log[0] == "a"
         assert "x" not in log
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_nobody_who_registers_during_a_collection_is_lost(threshold: int) -> None:
+    source = WaitSet()
+    first, second, meanwhile = (Waiter(None, (source,)) for _ in range(3))
+    first.register()
+    interrupt_by_a_collection(threshold, meanwhile.register, second.register)
+    assert set(waiters_of(source)) == {first, second, meanwhile}
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
+@pytest.mark.parametrize("domains", [1, 3])
+def test_leaving_costs_the_same_however_many_wait(
+    monkeypatch: pytest.MonkeyPatch, order: int, domains: int
+) -> None:
+    """A leader that leaves is looked for its successor, not through the whole line."""
+    many = 400
+    monkeypatch.setattr(Counted, "looks", 0)
+    line, loops = WaitLine(), [FakeLoop() for _ in range(domains)]
+    waiters = [Counted(str(number), [], loops[number % domains]) for number in range(many)]
+    for waiter in waiters:
+        register(waiter, line)
+        line.leads(waiter)
+    for waiter in waiters[::order]:
+        waiter.unregister()
+    assert waiters_of(line) == []
+    assert not line.others
+    assert Counted.looks <= 12 * many

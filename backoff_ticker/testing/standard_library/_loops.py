@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import base_events, selector_events
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import ulp
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ from .._errors import (
     VirtualTimeError,
 )
 from .._kernel import kernel_here
+from .._participants import POLLS_PER_TURN, Participant
+from .._reports import never_waits
 from .._thread_side import counted, wait_for_turn
-from ..liveness._reports import at
-from ..participants._run_queue import POLLS_PER_TURN
 from ._loop_timers import LoopTimer, LoopTimers
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ...clock import TimerHandle
     from .._kernel import Kernel
-    from ..participants._participant import Participant
+    from ._patches import Patch
 
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
 """Advice for loops that a clock does not drive."""
@@ -54,47 +54,43 @@ class LoopDriver:
         self.participant: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
-        # A loop that has timers already continues from its own time.
-        ahead = loop.time() - kernel.parking.seconds if loop._scheduled else 0.0
-        self.timers: LoopTimers = LoopTimers(loop, ahead, kernel.parking.next_order)
+        self.timers: LoopTimers = LoopTimers(loop, kernel.participants.next_order)
         self._holders: dict[object, str] = {}
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
+        self.timers.move(kernel.participants.seconds - loop.time())
         setattr(loop, _DRIVER, self)
         loop._selector = self
         loop._write_to_self = self._wake
-        loop.call_later = self.timers.recording_call_later(kernel.parking)
-        loop.call_at = self.timers.recording_call_at()
-        loop.time = self._reading()
+        loop.run_forever = self._run_forever
+        loop.call_at = self.timers.call_at
+        loop.time = lambda: kernel.participants.seconds
         self._set_resolution()
         kernel.post(kernel.add_loop, self)
 
     def detach(self) -> None:
         """Give the loop its own time back, continuing from the clock's."""
         loop = self._loop
-        passed = loop.time()
+        now = loop.time()
         loop._selector = self._selector
         loop._clock_resolution = self._own_resolution
-        for name in ("_write_to_self", "call_at", "call_later", "time", _DRIVER):
+        for name in ("_write_to_self", "run_forever", "call_at", "time", _DRIVER):
             vars(loop).pop(name, None)
-        if loop._scheduled and not loop.is_closed():
-            own, ahead = loop.time, passed - loop.time()
-            loop.time = lambda: own() + ahead
+        self.timers.move(loop.time() - now)
 
     # Called by the loop in place of its own attributes
 
-    def _reading(self) -> Callable[[], float]:
-        """Return the replacement of ``loop.time``; it is called for each timer."""
-        parking, ahead = self.kernel.parking, self.timers.ahead
-        return (lambda: parking.seconds + ahead) if ahead else (lambda: parking.seconds)
+    def _run_forever(self) -> None:
+        with nullcontext() if self.kernel.closed else self._running():
+            type(self._loop).run_forever(self._loop)
 
     def _wake(self) -> None:
         participant = self.participant
         if participant is None:
             self._write_to_self()
         else:
-            self.kernel.post(self.kernel.parking.wake_loop, participant)
+            self.kernel.post(self.kernel.participants.wake_loop, participant)
 
     def select(self, timeout: float | None = None) -> list[Any]:
         """Return the events that are ready; park the participant until there are any."""
@@ -126,13 +122,13 @@ class LoopDriver:
             participant.has_news = lambda: self._selector.select(0)
 
         def begin() -> None:
-            kernel.post(kernel.parking.park, participant, None, when, order, "event loop")
+            kernel.post(kernel.participants.park, participant, None, when, order)
             if not alone:
-                # It blocks here until a descriptor is ready, or until `grant()` calls break_select.
+                # It blocks here until a descriptor is ready, or until break_select() is called.
                 # In the first case it has no turn yet and asks for one.
                 events.extend(self._selector.select(None))
                 if participant.turn.locked():
-                    kernel.post(kernel.parking.wake_loop, participant)
+                    kernel.post(kernel.participants.wake_loop, participant)
 
         try:
             wait_for_turn(kernel, participant, begin)
@@ -140,7 +136,7 @@ class LoopDriver:
             if not self._raise_in_tasks(error):
                 raise
         except ParticipantAborted as error:
-            if kernel.parking.closing:
+            if kernel.participants.closing:
                 raise
             raise VirtualDeadlockError(*error.args) from None  # its tasks caught every error
         finally:
@@ -149,14 +145,8 @@ class LoopDriver:
         return events
 
     def _set_resolution(self) -> None:
-        """Make the loop's timers fire at exactly their own time.
-
-        The times of a loop that is ahead of the clock, or behind it, are rounded twice.
-        """
-        step = ulp(self._loop.time())
-        if self.timers.ahead:
-            step = 2.0 * max(step, ulp(self.kernel.parking.seconds))
-        self._loop._clock_resolution = step
+        """Make the loop's timers fire at exactly their own time."""
+        self._loop._clock_resolution = ulp(self._loop.time())
 
     def _yield_turn(self, participant: Participant) -> None:
         """Let others run, although this loop always has something to do and never waits.
@@ -171,11 +161,9 @@ class LoopDriver:
             return
         if now - self._polls_since >= kernel.settle_timer.seconds:
             self._polls = 0
-            raise SettleTimeout(
-                f"{at(kernel.parking.now)}: an event loop never waits: {participant.name}"
-            )
+            raise SettleTimeout(never_waits(kernel.participants.now, participant))
         wait_for_turn(
-            kernel, participant, lambda: kernel.post(kernel.run_queue.yield_turn, participant)
+            kernel, participant, lambda: kernel.post(kernel.participants.yield_turn, participant)
         )
 
     def pending(self) -> list[tuple[float, str, str]]:
@@ -210,7 +198,7 @@ class LoopDriver:
         return getattr(self._selector, name)
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def _running(self) -> Iterator[None]:
         """Make this thread a participant while the loop runs in it."""
         kernel = self.kernel
         participant = kernel.participant_here("an event loop")
@@ -219,23 +207,23 @@ class LoopDriver:
             participant.loop_tasks = self._tasks
             try:
                 for holder, what in self._holders.items():
-                    kernel.post(kernel.freeze_time, holder, what)
+                    kernel.post(kernel.hold_time, holder, what)
                 yield
             finally:
                 self.participant = participant.loop_tasks = None
                 for holder in self._holders:
-                    kernel.post(kernel.unfreeze_time, holder)
+                    kernel.post(kernel.release_time, holder)
 
     def hold_time(self, holder: object, what: str) -> None:
         """Stop time while the loop runs, until ``release_time(holder)``."""
         self._holders[holder] = what
         if self.participant is not None:
-            self.kernel.post(self.kernel.freeze_time, holder, what)
+            self.kernel.post(self.kernel.hold_time, holder, what)
 
     def release_time(self, holder: object) -> None:
         """Undo ``hold_time(holder)``."""
         self._holders.pop(holder, None)
-        self.kernel.post(self.kernel.unfreeze_time, holder)
+        self.kernel.post(self.kernel.release_time, holder)
 
 
 def loop_timer(
@@ -244,7 +232,7 @@ def loop_timer(
     """Call ``callback()`` in a loop that a clock drives, at ``when`` on that clock."""
     driver = found_driver(loop)
     assert driver is not None  # noqa: S101 - the caller knows its kernel
-    return LoopTimer(loop, driver.timers.ahead, when, callback)
+    return LoopTimer(loop, when, callback)
 
 
 def found_driver(loop: object) -> LoopDriver | None:
@@ -283,37 +271,20 @@ def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
 
 def _running_forever(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_forever(loop: Any) -> None:  # noqa: ANN401
-        kernel = None if isinstance(loop, VirtualLoop) else kernel_here()
-        if kernel is None:
+        kernel = kernel_here()
+        if kernel is None or found_driver(loop) is not None:
             original(loop)
-            return
-        with driver_of(loop, kernel).running():
-            original(loop)
+        else:
+            driver_of(loop, kernel)
+            loop.run_forever()
 
     return run_forever
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop of one virtual clock, wherever it runs."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__()
-        self.virtual_kernel: Kernel = kernel
-        driver_of(self, kernel)
-
-    def run_forever(self) -> None:
-        """Run until ``stop()`` is called, as a participant of the clock."""
-        if self.virtual_kernel.closed:
-            super().run_forever()
-            return
-        with driver_of(self, self.virtual_kernel).running():
-            super().run_forever()
 
 
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     def make(loop: Any, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         original(loop, *args, **kwargs)
-        kernel = None if isinstance(loop, VirtualLoop) else kernel_here()
+        kernel = kernel_here()
         if kernel is not None:
             driver_of(loop, kernel)
 
@@ -324,3 +295,41 @@ LOOP_PATCHES = [
     (base_events.BaseEventLoop, "run_forever", _running_forever),
     (selector_events.BaseSelectorEventLoop, "__init__", _making),
 ]
+
+
+# Loops that are not asyncio's, such as uvloop's, are refused where they run
+
+
+def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(loop: object, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        kernel = kernel_here()
+        if kernel is not None and kernel.strict:
+            driver_of(loop, kernel)
+        return original(loop, *args, **kwargs)
+
+    return run
+
+
+def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
+    """Return the patches of all classes of such loops.
+
+    Args:
+        apply: Applies those of a class that is defined later.
+    """
+
+    def patches_of(loop_class: type) -> list[Patch]:
+        if issubclass(loop_class, asyncio.BaseEventLoop):
+            return []
+        return [(loop_class, name, _refusing) for name in ("run_forever", "run_until_complete")]
+
+    def subclassing(_original: object) -> Any:  # noqa: ANN401
+        def init_subclass(subclass: type, /, **kwargs: Any) -> None:  # noqa: ANN401
+            super(asyncio.AbstractEventLoop, subclass).__init_subclass__(**kwargs)  # type: ignore[misc]
+            for patch in patches_of(subclass):
+                apply(patch)
+
+        return classmethod(init_subclass)
+
+    known = asyncio.AbstractEventLoop.__subclasses__()
+    patches: list[Patch] = [patch for loop_class in known for patch in patches_of(loop_class)]
+    return [(asyncio.AbstractEventLoop, "__init_subclass__", subclassing), *patches]

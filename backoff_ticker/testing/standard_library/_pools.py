@@ -7,16 +7,16 @@ job ends, which passes its place on. So time waits for jobs that run, not for qu
 from __future__ import annotations
 
 import threading
-from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from .._errors import ClockLeakError, ParticipantAborted
 from .._kernel import as_current, kernel_here
+from .._participants import Participant
+from .._reports import name_of
 from .._thread_side import attached, wait_until
-from ..liveness._reports import name_of
-from ..participants._participant import Participant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,72 +25,57 @@ if TYPE_CHECKING:
 
 
 class _Pool:
-    """The jobs of one pool that belong to one clock."""
+    """The jobs of one pool that belong to one clock. Only commands of the kernel change it."""
 
     def __init__(self, kernel: Kernel, workers: int) -> None:
         self.kernel: Kernel = kernel
         self._free = workers
-        self._queued: deque[_Job] = deque()
+        self._queued: dict[_Job, None] = {}
         self._jobs: set[_Job] = set()
         self._at_idle: list[Callable[[], object]] = []
-        self._lock = threading.RLock()
 
     def add(self, job: _Job) -> None:
         """Add a job, and count it if a worker is free for it."""
-        with self._lock:
-            self._jobs.add(job)
-            if self._free:
-                self._free -= 1
-                self._count(job)
-            else:
-                self._queued.append(job)
+        self._jobs.add(job)
+        self._queued[job] = None
+        self._count_next()
 
-    def _count(self, job: _Job) -> None:
-        job.participant = Participant(job.name)
-        self.kernel.enter(job.participant)
+    def _count_next(self) -> None:
+        while self._free > 0 and self._queued:
+            self.count(next(iter(self._queued)))
 
-    def begin(self, job: _Job) -> Participant:
-        """Return the participant of a job that a worker has taken."""
-        with self._lock:
-            if job.participant is None:
-                self._queued.remove(job)
-                self._free -= 1  # the worker took it before its place was passed on
-                self._count(job)
-            assert job.participant is not None  # noqa: S101 - it is counted
-            return job.participant
+    def count(self, job: _Job) -> None:
+        """Count a job, unless it is counted: a worker is free for it, or has taken it."""
+        if job in self._queued:
+            del self._queued[job]
+            self._free -= 1
+            self.kernel.participants.enter(job.participant)
 
     def leave(self, job: _Job) -> None:
         """Pass on the place of a job, whose participant ends next."""
-        with self._lock:
-            if job not in self._jobs:
-                return
-            self._jobs.discard(job)
-            if job in self._queued:
-                self._queued.remove(job)
-            else:
-                self._free += 1
-                if self._free > 0 and self._queued:
-                    self._free -= 1
-                    self._count(self._queued.popleft())
-            callbacks: list[Callable[[], object]] = []
-            if not self._jobs:
-                callbacks, self._at_idle = self._at_idle, callbacks
-        for callback in callbacks:
-            callback()
+        if job not in self._jobs:
+            return
+        self._jobs.discard(job)
+        if job in self._queued:
+            del self._queued[job]
+        else:
+            self._free += 1
+            self._count_next()
+        while self._at_idle and not self._jobs:
+            self._at_idle.pop()()
 
     def drop_cancelled(self) -> None:
         """Forget the cancelled jobs, which no worker will take any more."""
-        for job in self._jobs.copy():
+        for job in self.kernel.query(self._jobs.copy):
             if job.future is not None and job.future.cancelled():
                 job.drop()
 
     def add_idle_callback(self, callback: Callable[[], object]) -> None:
         """Call ``callback()`` once there is no job, or now if there is none."""
-        with self._lock:
-            if self._jobs:
-                self._at_idle.append(callback)
-                return
-        callback()
+        if self._jobs:
+            self._at_idle.append(callback)
+        else:
+            callback()
 
 
 class _Job:
@@ -102,7 +87,7 @@ class _Job:
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
         self._function: Callable[..., Any] | None = function
         self.name: str = f"job {name_of(function)}"
-        self.participant: Participant | None = None
+        self.participant: Participant = Participant(self.name)
         self.future: Future[Any] | None = None
         self._pool = pool
         self._unclaimed = [True]
@@ -119,9 +104,10 @@ class _Job:
         if not self._claim():
             work()
             return
-        participant = self._pool.begin(self)
+        pool, post = self._pool, self._pool.kernel.post
+        post(pool.count, self)
         try:
-            with attached(self._pool.kernel, participant, lambda: self._pool.leave(self)):
+            with attached(pool.kernel, self.participant, lambda: post(pool.leave, self)):
                 work()
         except ParticipantAborted:
             if self.future is not None:
@@ -144,20 +130,15 @@ class _Job:
         if self._claim():
             future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
 
-    def _forget(self, _future: Future[Any]) -> None:
-        self.give_up()
-
     def drop(self) -> None:
         """Forget the job, unless a worker has begun it."""
         if self._claim():
-            self.give_up()
+            self._forget()
 
-    def give_up(self) -> None:
-        """Forget the job, because no worker will begin it."""
-        self._pool.leave(self)
-        if self.participant is not None:
-            kernel = self._pool.kernel
-            kernel.post(kernel.parking.end, self.participant)
+    def _forget(self, _future: object = None) -> None:
+        kernel = self._pool.kernel
+        kernel.post(self._pool.leave, self)
+        kernel.post(kernel.participants.end, self.participant)
 
 
 _pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
@@ -189,7 +170,8 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
         pool = _pool_of(executor, kernel)
         job = _Job(pool, function)
         try:
-            pool.add(job)
+            kernel.commands.start()
+            kernel.post(pool.add, job)
             future = original(executor, job, *args, **kwargs)
         except BaseException:
             job.drop()  # a worker that took it anyway runs it uncounted
@@ -251,7 +233,8 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
             pool.drop_cancelled()
         if wait and kernel is not None and pool is not None and pool.kernel is kernel:
             original(executor, wait=False)
-            wait_until(kernel, "Executor.shutdown()", pool.add_idle_callback, None)
+            register = partial(kernel.post, pool.add_idle_callback)
+            wait_until(kernel, "Executor.shutdown()", register, None)
         original(executor, wait=wait, cancel_futures=cancel_futures)
 
     return shutdown

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from concurrent.futures import thread as pools
 from typing import TYPE_CHECKING, Any
 
-from ...clock import Scheduler
 from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import kernel_here
+from .._participants import Participant, State
 from .._thread_side import attached, wait_for_end
-from ..participants._participant import PARTICIPANT, Participant, State
 from ._conditions import real_waits
-from ._helpers import is_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_pool_worker = pools._worker
+PARTICIPANT = "_backoff_ticker_participant"
+"""The attribute of a thread that holds its participant; None: it is none."""
+
+_IN_REAL_TIME = {
+    "asyncio.unix_events": "waits for a process that a loop has started",
+    "backoff_ticker.clock._scheduler": "waits for timers of the system clock",
+    "concurrent.futures.process": "waits for the processes of a pool, whose jobs hold time",
+    "concurrent.futures.thread": "waits for jobs of a pool, which are participants themselves",
+    "pytest_timeout": "ends a test that takes too long",
+}
+"""The modules whose functions run in threads of their own that are no participants, and why."""
+
+
+def _runs_in_real_time(thread: threading.Thread) -> bool:
+    """Whether a thread waits for something real, by the function that it runs."""
+    runs = (vars(thread).get("_target"), vars(thread).get("function"), type(thread).run)
+    return any(getattr(one, "__module__", None) in _IN_REAL_TIME for one in runs)
+
+
+def start_untracked(thread: threading.Thread) -> None:
+    """Start a thread without making it a participant."""
+    vars(thread)[PARTICIPANT] = None
+    thread.start()
 
 
 def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
     def start(thread: threading.Thread) -> None:
         kernel = kernel_here()
-        target = getattr(thread, "_target", None)
-        is_scheduler = isinstance(getattr(target, "__self__", None), Scheduler)
-        # A process that a loop waits for in a thread of asyncio's holds time, not that thread.
-        waits_for_process = getattr(target, "__name__", "") == "_do_waitpid"
-        # A job of a pool counts, not its worker. The clock's own threads count only as tasks.
-        counts_anyway = target is _pool_worker or PARTICIPANT in vars(thread)
-        starter = sys._getframe(1)
-        # The time-out of a test is in real time, whatever happens in the test.
-        ends_test = starter.f_globals.get("__name__") == "pytest_timeout"
-        if kernel is None or is_scheduler or waits_for_process or ends_test or counts_anyway:
+        own = vars(thread)  # a `run` in here takes precedence over that of a subclass
+        if kernel is None or PARTICIPANT in own or _runs_in_real_time(thread):
             with real_waits():  # for the thread to begin
                 original(thread)
             return
         participant = Participant(thread.name, home=kernel)
-        participant.helper = is_of_others(starter)
         participant.daemon = thread.daemon
-        own = vars(thread)  # a `run` in here takes precedence over that of a subclass
         replaced = own.get("run")
 
         def run() -> None:
@@ -66,7 +74,7 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         except BaseException:
             if not participant.begun:
                 restore()
-            kernel.post(kernel.parking.give_up_start, participant)
+            kernel.post(kernel.participants.give_up_start, participant)
             raise
 
     return start

@@ -1,7 +1,7 @@
 """The module ``time`` tells the time of the thread's clock: ``VirtualClock(patch_time=True)``.
 
 Replaced are ``time``, ``monotonic`` and ``perf_counter``, their ``_ns``, and ``sleep``; and the
-time by which ``threading`` and ``queue`` measure time-outs. asyncio, and modules that wait for
+time by which ``threading`` and ``queue`` measure timeouts. asyncio, and modules that wait for
 processes, go on reading real time, because the operating system measures their waits.
 """
 
@@ -17,9 +17,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .._kernel import kernel_here
+from .._participants import State
 from .._thread_side import VirtualParker
-from ..participants._participant import State
-from ..participants._timers import in_nanoseconds
+from .._timers import in_nanoseconds
+from ._patches import Patches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,19 +32,19 @@ _REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}
 
 
 def _seconds(kernel: Kernel) -> float:
-    return kernel.parking.seconds
+    return kernel.participants.seconds
 
 
 def _nanoseconds(kernel: Kernel) -> int:
-    return kernel.parking.now
+    return kernel.participants.now
 
 
 def _wall_seconds(kernel: Kernel) -> float:
-    return (kernel.epoch or 0.0) + kernel.parking.seconds
+    return (kernel.epoch or 0.0) + kernel.participants.seconds
 
 
 def _wall_nanoseconds(kernel: Kernel) -> int:
-    return in_nanoseconds(kernel.epoch or 0.0) + kernel.parking.now
+    return in_nanoseconds(kernel.epoch or 0.0) + kernel.participants.now
 
 
 def kernel_that_tells_time() -> Kernel | None:
@@ -55,7 +56,7 @@ def kernel_that_tells_time() -> Kernel | None:
 def kernel_of_waits() -> Kernel | None:
     """Return the kernel of this thread's clock, if waits in ``threading`` and ``queue`` are on it.
 
-    They are not inside ``idle()`` and ``external()``, nor in a thread that drives a clock manually.
+    They are not inside ``idle()`` and ``external()``, nor in a thread that drives a clock by hand.
     """
     kernel = kernel_that_tells_time()
     participant = None if kernel is None else kernel.member_here()
@@ -87,7 +88,7 @@ def _measuring(original: Callable[[], float]) -> Callable[[], float]:
     @wraps(original)
     def measure() -> float:
         kernel = kernel_of_waits()
-        return original() if kernel is None else kernel.parking.seconds
+        return original() if kernel is None else kernel.participants.seconds
 
     return measure
 
@@ -99,14 +100,14 @@ def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
         if kernel is None or not seconds >= 0 or _is_real(sys._getframe(1).f_globals["__name__"]):
             original(seconds)
         else:
-            when = kernel.parking.seconds + float(seconds)
+            when = kernel.participants.seconds + float(seconds)
             VirtualParker(kernel, "time.sleep()").park(when)
 
     return sleep
 
 
 def _driven_here() -> Kernel | None:
-    """Return the kernel that this thread drives manually: it must not sleep."""
+    """Return the kernel that this thread drives by hand: it must not sleep."""
     kernel = kernel_that_tells_time()
     if kernel is None or kernel.driver.ident != threading.get_ident() or kernel.driver.counted:
         return None
@@ -124,9 +125,7 @@ _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     (threading, "_time", _measuring),
     (queue, "time", _measuring),
 ]
-_lock = threading.Lock()
-_replaced: list[tuple[Any, str, Any, Any]] = []
-_users = 0
+time_patches = Patches()
 
 
 @contextmanager
@@ -135,34 +134,9 @@ def time_patched(kernel: Kernel) -> Iterator[None]:
     if kernel.epoch is None:
         yield
         return
-    with _datetime_moved():  # first: time-machine cannot begin while ``time.time`` is replaced
-        _replace()
-        try:
-            yield
-        finally:
-            _restore()
-
-
-def _replace() -> None:
-    global _users  # noqa: PLW0603 - one number for the process
-    with _lock:
-        if not _users:
-            for owner, name, replace in _PATCHES:
-                original = getattr(owner, name)
-                replacement = replace(original)
-                _replaced.append((owner, name, original, replacement))
-                setattr(owner, name, replacement)
-        _users += 1
-
-
-def _restore() -> None:
-    global _users  # noqa: PLW0603
-    with _lock:
-        _users -= 1
-        while _replaced and not _users:
-            owner, name, original, replacement = _replaced.pop()
-            if getattr(owner, name) is replacement:  # otherwise somebody has replaced ours
-                setattr(owner, name, original)
+    # time-machine first: it cannot begin while ``time.time`` is replaced
+    with _datetime_moved(), time_patches.installed(lambda: _PATCHES):
+        yield
 
 
 @contextmanager

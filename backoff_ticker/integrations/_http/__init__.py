@@ -1,0 +1,1 @@
+"""What the adapters of HTTP clients share: which requests are sent again, and how."""

@@ -1,0 +1,128 @@
+"""One request in all its attempts, in a thread or a coroutine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ... import retry_call, retry_call_async
+from .rules import asked_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Literal
+
+    from ...retries import Outcome
+    from .rules import Rules
+
+    Kind = Literal["mistake", "unsent", "broken", "other"]
+
+R = TypeVar("R")
+
+
+class Exchange(Generic[R]):
+    """One request, and its last response; a subclass knows the client.
+
+    Args:
+        rules: Those of the client.
+        method: The method of the request.
+        name: What hooks and log messages call the request.
+    """
+
+    def __init__(self, rules: Rules, method: str, name: str) -> None:
+        self.response: R | None = None
+        self._rules = rules
+        self._method = method
+        self._name = name
+        self._is_closed = False
+
+    def begin(self, outcome: Outcome) -> None:
+        """Prepare the next attempt: a hook."""
+
+    def raise_if_retried(self, response: R) -> None:
+        """Raise the error that a response stands for if its status is retried."""
+        raise NotImplementedError
+
+    def response_of(self, error: BaseException) -> R | None:
+        """Return the last response, if it is what an error stands for."""
+        raise NotImplementedError
+
+    def kind_of(self, error: Exception) -> Kind:
+        """Return what an error without a response says of the request."""
+        raise NotImplementedError
+
+    def can_send_body(self, *, sent: bool) -> bool:
+        """Return whether there is a body for one more attempt; ``sent``: some of it may be sent."""
+        raise NotImplementedError
+
+    def on(self, error: Exception) -> float | bool:
+        """Return whether a failure is retried, or the seconds that the server asks to wait."""
+        kind = self.kind_of(error)
+        if kind == "mistake" or not self.can_send_body(sent=kind != "unsent"):
+            return False
+        if kind == "unsent":
+            return True
+        if self._method not in self._rules.methods:
+            return False
+        response: Any = self.response_of(error)
+        if response is not None:
+            return asked_wait(response.headers, self._rules.options.get("clock")) or True
+        return kind == "broken" or type(error) is TimeoutError  # attempt_timeout has cut it
+
+    def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
+        """Send the request as often as needed and allowed."""
+
+        def attempt() -> R:
+            self.response, self._is_closed = None, False
+            return self._checked(send())
+
+        def close_last(_: Outcome | None = None) -> None:
+            self._is_closed = True
+            if self.response is not None:
+                close(self.response)
+
+        attempt.__qualname__ = self._name
+        options = self._rules.with_hooks(close_last, self.begin)
+        try:
+            result: R = retry_call(attempt, self._rules.policy, on=self.on, **options)
+        except BaseException as error:
+            last = self._last(error)
+            if last is not None:
+                return last
+            close_last()
+            raise
+        return result
+
+    async def run_async(
+        self, send: Callable[[], Awaitable[R]], close: Callable[[R], Awaitable[object]]
+    ) -> R:
+        """Do the same in a coroutine."""
+
+        async def attempt() -> R:
+            self.response, self._is_closed = None, False
+            return self._checked(await send())
+
+        async def close_last(_: Outcome | None = None) -> None:
+            self._is_closed = True
+            if self.response is not None:
+                await close(self.response)
+
+        attempt.__qualname__ = self._name
+        options = self._rules.with_hooks(close_last, self.begin)
+        try:
+            return await retry_call_async(attempt, self._rules.policy, on=self.on, **options)
+        except BaseException as error:
+            last = self._last(error)
+            if last is not None:
+                return last
+            await close_last()
+            raise
+
+    def _checked(self, response: R) -> R:
+        self.response = response
+        self.raise_if_retried(response)
+        return response
+
+    def _last(self, error: BaseException) -> R | None:
+        # A time limit may end the run although the wait has begun, because the wait took longer
+        # than it should. The response is closed by then, so the error is raised.
+        return None if self._is_closed else self.response_of(error)

@@ -1,0 +1,180 @@
+"""Which requests HTTP clients send again, when, and with which options."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from ... import attempts, parse_retry_after
+from ...clock import current_clock
+from .._shared import as_seconds, check_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from datetime import timedelta
+    from typing import Protocol
+
+    from ...cancellation import CancellationToken
+    from ...circuits import CircuitBreaker
+    from ...clock import Clock
+    from ...policies import BackOff
+    from ...retries import BudgetLike, Outcome
+
+    Seconds = float | timedelta
+    Hook = Callable[[Outcome], object]
+    Notify = Callable[[Exception, float], object]
+
+    class Headers(Protocol):
+        """The fields of a response; their names are compared without regard to case."""
+
+        def get(self, name: str, /) -> str | None:
+            """Return the value of a field."""
+
+
+METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
+"""The idempotent methods, by RFC 9110, section 9.2.2."""
+
+STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
+"""What may be different the next time. The other 5xx are not: 501 (the server does not know the
+method), 505 (nor the version), 508 (its resources form a loop)."""
+
+MAX_ATTEMPTS: Final = 5
+MAX_RETRY_AFTER: Final = 60.0
+
+_MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
+_NUMBER: Final = re.compile(r"[ \t]*([0-9]{1,15}(?:\.[0-9]{1,15})?)[ \t]*")
+
+
+class HTTPRetryOptions(TypedDict, total=False):
+    """What is retried, and the options of ``retry`` that have the same meaning here."""
+
+    methods: Collection[str]
+    statuses: Collection[int]
+    max_attempts: int | None
+    max_retry_after: Seconds | None
+    timeout: Seconds | None
+    max_elapsed_time: Seconds | None
+    token: CancellationToken | None
+    budget: BudgetLike | None
+    breaker: CircuitBreaker | None
+    notify: Notify | Sequence[Notify] | None
+    on_attempt: Hook | Sequence[Hook] | None
+    on_retry: Hook | Sequence[Hook] | None
+    on_success: Hook | Sequence[Hook] | None
+    on_give_up: Hook | Sequence[Hook] | None
+    clock: Clock | None
+
+
+class AsyncHTTPRetryOptions(HTTPRetryOptions, total=False):
+    """The same, with the option that only coroutines have."""
+
+    attempt_timeout: Seconds | None
+
+
+class Rules:
+    """Which requests and answers of one client are retried, and the options of its retries.
+
+    Attributes:
+        methods: The methods that may be repeated, in capitals.
+        statuses: The statuses that are retried.
+        policy: The policy; each request has a copy.
+        options: The options of ``retry``.
+
+    Args:
+        what: The public class, for error messages.
+        allowed: The ``TypedDict`` of the options that it takes.
+        policy: As given by the user.
+        options: Likewise.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        allowed: Any,  # noqa: ANN401 - a TypedDict, which has no type of its own
+        policy: BackOff | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        known = allowed.__optional_keys__
+        for name in options:
+            if name not in known:
+                raise TypeError(f"{what} has no option {name!r}; it has {', '.join(sorted(known))}")
+        limits = {"max_attempts": MAX_ATTEMPTS, "max_retry_after": MAX_RETRY_AFTER}
+        self.options: dict[str, Any] = {**limits, **options}
+        self.methods: frozenset[str] = as_methods("methods", self.options.pop("methods", METHODS))
+        statuses = self.options.pop("statuses", STATUSES)
+        self.statuses: frozenset[int] = as_statuses("statuses", statuses)
+        self.policy: BackOff | None = policy
+        attempts(**self.options)  # checks them
+        if policy is not None:
+            check_policy(policy)
+
+    def with_hooks(
+        self,
+        before_wait: Callable[[Outcome], object],
+        before_attempt: Callable[[Outcome], object],
+    ) -> dict[str, Any]:
+        """Return the options with hooks of the adapter: before a wait first, else last."""
+        on_retry, on_attempt = map(self._hooks, ("on_retry", "on_attempt"))
+        hooks = {"on_retry": (before_wait, *on_retry), "on_attempt": (*on_attempt, before_attempt)}
+        return {**self.options, **hooks}
+
+    def _hooks(self, name: str) -> tuple[Any, ...]:
+        given = self.options.get(name)
+        if given is None:
+            return ()
+        return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+
+    def time_left(self, elapsed: float) -> float | None:
+        """Return the seconds that an attempt may take, which begins after ``elapsed`` of a run."""
+        timeout, attempt_timeout, token = map(
+            self.options.get, ("timeout", "attempt_timeout", "token")
+        )
+        left = [] if token is None else [token.remaining()]
+        if timeout is not None:
+            left.append(as_seconds("timeout", timeout, zero=True) - elapsed)
+        if attempt_timeout is not None:
+            left.append(as_seconds("attempt_timeout", attempt_timeout, zero=True))
+        return min((each for each in left if each is not None), default=None)
+
+
+def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
+    """Return the seconds that a server asks to wait; None if it names none, or 0.
+
+    Milliseconds are more exact, so they come first. A 0 says nothing: the policy decides.
+    """
+    for name in _MILLISECONDS:
+        found = _NUMBER.fullmatch(headers.get(name) or "")
+        if found is not None:
+            return float(found[1]) / 1000 or None
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    now = current_clock() if clock is None else clock
+    return parse_retry_after(value, now.time()) or None
+
+
+def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
+    """Return names of methods in capitals, checked."""
+    for method in _listed(name, value):
+        if not isinstance(method, str):
+            raise TypeError(f"{name} must be names such as 'GET', not {method!r}")
+    return frozenset(method.upper() for method in value)
+
+
+def as_statuses(name: str, value: Collection[int]) -> frozenset[int]:
+    """Return statuses, checked."""
+    for status in _listed(name, value):
+        if isinstance(status, bool) or not isinstance(status, int):
+            raise TypeError(f"{name} must be ints, not {status!r}")
+        if not 100 <= status <= 599:  # noqa: PLR2004 - by RFC 9110
+            raise ValueError(f"{name} must be statuses of HTTP, 100 to 599, not {status}")
+    return frozenset(value)
+
+
+def _listed(name: str, value: object) -> Collection[Any]:
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        raise TypeError(f"{name} must be a list, tuple or set, not {value!r}")
+    return value

@@ -1,0 +1,238 @@
+"""The base classes of all observers, and of those that count."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from contextvars import copy_context
+from signal import Signals
+from typing import TYPE_CHECKING, TypedDict
+
+from ...tickers import Tick
+from .._shared import check_name, check_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..._errors import CircuitState
+    from ...cancellation import CallbackHandle, CancellationToken
+    from ...circuits import CircuitBreaker
+    from ...retries import Outcome
+
+    Cause = BaseException | str | None
+
+WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+LATENESS_BUCKETS = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
+"""The upper bounds of histograms, in seconds."""
+
+
+class RetryHooks(TypedDict):
+    """The hooks of an observer, by the names of the options of a retry."""
+
+    on_retry: Callable[[Outcome], None]
+    on_success: Callable[[Outcome], None]
+    on_give_up: Callable[[Outcome], None]
+
+
+class Observer(ABC):
+    """Learns of retries, circuits, cancels and ticks; a subclass says what it makes of each.
+
+    No error of a subclass reaches the program: it goes to the standard library's logger
+    ``backoff_ticker``.
+    """
+
+    @property
+    def hooks(self) -> RetryHooks:
+        """The three hooks as options: ``set_default_hooks(**observer.hooks)``."""
+        return {
+            "on_retry": self.on_retry,
+            "on_success": self.on_success,
+            "on_give_up": self.on_give_up,
+        }
+
+    def on_retry(self, outcome: Outcome) -> None:
+        """Record a failure that will be retried. It is a hook of retries."""
+        self._tell(self._retried, outcome)
+
+    def on_success(self, outcome: Outcome) -> None:
+        """Record a run that succeeded. It is a hook of retries."""
+        self._tell(self._ended, outcome)
+
+    def on_give_up(self, outcome: Outcome) -> None:
+        """Record a run that gave up. It is a hook of retries."""
+        self._tell(self._ended, outcome)
+
+    def on_change(self, name: str) -> Callable[[CircuitState, CircuitState, CircuitBreaker], None]:
+        """Return a hook that records the changes of one circuit, for its option ``on_change``.
+
+        Each breaker needs a hook of its own; several may have the same name. A breaker that is
+        dropped stays counted, so make breakers once. Do not open or reset one in a signal handler,
+        which must not wait for the lock of a logger or metric.
+
+        Args:
+            name: What to call the circuit, such as the name of the service.
+
+        Raises:
+            TypeError: ``name`` is not a str.
+        """
+        check_name(name, empty=True)
+        self._tell(self._circuit_made, name)
+
+        def record(old: CircuitState, new: CircuitState, _breaker: CircuitBreaker) -> None:
+            self._tell(self._circuit_changed, name, old, new)
+
+        return record
+
+    def watch_token(self, token: CancellationToken, name: str) -> CallbackHandle:
+        """Record when a token is cancelled, and why.
+
+        That happens in the thread of the token's clock, right after the cancel (on a
+        ``VirtualClock`` at its next step): a cancel may come from a signal handler, which must not
+        wait for the lock of a logger or metric. A program that exits at the same moment may be
+        faster.
+
+        Args:
+            token: The token. Its children need calls of their own.
+            name: What to call it, such as ``"shutdown"``.
+
+        Returns:
+            A handle whose ``remove()`` ends the watch.
+
+        Raises:
+            TypeError: ``token`` is not a token, or ``name`` is not a str.
+            RuntimeError: The token has a deadline, and the scheduler thread cannot be started.
+        """
+        check_name(name, empty=True)
+        check_token(token)
+        clock = token.clock
+
+        def post() -> None:
+            run = copy_context().run  # what the caller of watch_token() has bound
+            clock.call_at(
+                clock.monotonic(), lambda: run(self._tell, self._cancelled, name, token.cause)
+            )
+
+        return token.on_cancel(post)
+
+    def record_tick(self, tick: Tick, name: str) -> None:
+        """Record a tick that a ticker has given to you, in a loop or in any other way.
+
+        Args:
+            tick: The tick.
+            name: What to call the ticker.
+
+        Raises:
+            TypeError: ``tick`` is not a ``Tick``, or ``name`` is not a str.
+        """
+        check_name(name, empty=True)
+        if not isinstance(tick, Tick):
+            raise TypeError(f"tick must be a Tick, not {tick!r}")
+        self._tell(self._ticked, name, tick)
+
+    def _tell(self, record: Callable[..., None], *facts: object) -> None:
+        try:
+            record(*facts)
+        except Exception:
+            logging.getLogger("backoff_ticker").exception("%s failed", type(self).__name__)
+
+    @abstractmethod
+    def _retried(self, outcome: Outcome) -> None: ...
+
+    @abstractmethod
+    def _ended(self, outcome: Outcome) -> None: ...
+
+    @abstractmethod
+    def _circuit_made(self, name: str) -> None: ...
+
+    @abstractmethod
+    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None: ...
+
+    @abstractmethod
+    def _cancelled(self, name: str, cause: Cause) -> None: ...
+
+    @abstractmethod
+    def _ticked(self, name: str, tick: Tick) -> None: ...
+
+
+class MetricsObserver(Observer):
+    """An observer that counts; a subclass says where.
+
+    Each value of a label is a series of its own. So a label has at most ``most`` values, and
+    ``other`` stands for all further ones.
+
+    Raises:
+        TypeError, ValueError: ``most`` is not an int >= 1.
+    """
+
+    def __init__(self, most: int, other: str) -> None:
+        if isinstance(most, bool) or not isinstance(most, int):
+            raise TypeError(f"max_label_values must be an int, not {most!r}")
+        if most < 1:
+            raise ValueError(f"max_label_values must be >= 1, not {most!r}")
+        self._most = most
+        self._other = other
+        self._known: dict[str, set[str]] = {}
+
+    @abstractmethod
+    def _add(self, metric: str, amount: float, *labels: str) -> None:
+        """Add to a counter or gauge, or to a histogram, the values of whose labels are given."""
+
+    def _retried(self, outcome: Outcome) -> None:
+        operation = self._bounded("operation", outcome.name)
+        self._add("retries", 1, operation, self._error(outcome))
+        self._add("waits", outcome.delay or 0.0, operation)
+
+    def _ended(self, outcome: Outcome) -> None:
+        operation = self._bounded("operation", outcome.name)
+        error = "" if outcome.succeeded else self._error(outcome)
+        self._add("runs", 1, operation, str(outcome.reason), error)
+
+    def _circuit_made(self, name: str) -> None:
+        self._add("circuits", 1, self._bounded("circuit", name), "closed")
+
+    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
+        circuit = self._bounded("circuit", name)
+        self._add("changes", 1, circuit, str(new))
+        # Nothing is set: in whatever order threads come here, the sums are right.
+        self._add("circuits", -1, circuit, str(old))
+        self._add("circuits", 1, circuit, str(new))
+
+    def _cancelled(self, name: str, cause: Cause) -> None:
+        self._add("cancels", 1, self._bounded("token", name), self._cause(cause))
+
+    def _ticked(self, name: str, tick: Tick) -> None:
+        ticker = self._bounded("ticker", name)
+        self._add("ticks", 1, ticker)
+        self._add("missed", tick.missed, ticker)
+        self._add("lateness", tick.lateness, ticker)
+
+    def _bounded(self, label: str, value: str) -> str:
+        """Return ``value``, or what stands for others if the label has too many by now."""
+        known = self._known.setdefault(label, set())
+        if value not in known:
+            if len(known) >= self._most:
+                return self._other
+            known.add(value)  # threads that come here at the same moment may add one each
+        return value
+
+    def _error(self, outcome: Outcome) -> str:
+        error = outcome.last_error
+        return "" if error is None else self._bounded("error", type_name(error))
+
+    def _cause(self, cause: Cause) -> str:
+        """Return a short name of why a token was cancelled: texts may be as many as cancels."""
+        if isinstance(cause, BaseException):
+            return self._bounded("cause", type_name(cause))
+        if cause is None:
+            return "none"
+        return cause if cause in Signals.__members__ else "text"
+
+
+def type_name(error: BaseException) -> str:
+    """Return the name of an error's class with its module, such as ``httpx.ReadTimeout``.
+
+    Private modules inside a package are left out, and ``builtins``.
+    """
+    kind = type(error)
+    module, _, _ = kind.__module__.partition("._")
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"

@@ -1,0 +1,289 @@
+"""``RedisRetryBudget``: a budget of retries that processes share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
+from ..._errors import CircuitOpen, CircuitState
+from ...clock import SystemClock
+from .._shared import as_seconds, check_name
+from .client import check_client
+from .script import Script
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from datetime import timedelta
+    from typing import Literal
+
+    from redis import Redis
+
+    from ...retries import BudgetLike
+
+_UNITS = 10**9
+"""How many units make one token, as in ``RetryBudget``."""
+
+_MOST_TOKENS = 10**6
+"""Lua counts in doubles, which hold three times this number of units exactly: a full bucket, and
+twice what a process may add to it at once."""
+
+_HELD_RETRIES = 10
+"""The successes of a process that Redis has not heard of yet pay for this many retries at most."""
+
+_LONGEST = 10**14
+"""In milliseconds: more than 3,000 years."""
+
+_WORKERS = 4
+"""The threads that ask Redis for coroutines."""
+
+# One decision. KEYS: the bucket. ARGV: the size of the bucket, the cost of the retry, and what this
+# process has to add, all in units; milliseconds until an unused bucket is forgotten.
+_SCRIPT = b"""\
+local most, cost = tonumber(ARGV[1]), tonumber(ARGV[2])
+local units = tonumber(redis.call('GET', KEYS[1]) or most)
+units = math.min(units + tonumber(ARGV[3]), most)
+local is_paid = units >= cost
+if is_paid then units = units - cost end
+redis.call('SET', KEYS[1], string.format('%.0f', units), 'PX', ARGV[4])
+return is_paid and 1 or 0
+"""
+
+_logger = logging.getLogger("backoff_ticker")
+
+
+class RedisRetryBudget:
+    """Limits the retries of many processes together: a ``RetryBudget`` that is kept in Redis.
+
+    All budgets of one name, in one database of Redis, share one bucket of tokens, full at first.
+    Over all processes together::
+
+        retries * retry_cost <= max_tokens + token_ratio * successes
+
+    Pass it to retries as ``budget=``. Threads, event loops and forked children may share one.
+
+    Only a retry asks Redis, by one script. Successes are counted in the process, and its next retry
+    tells Redis. A process holds at most what ten retries cost; more successes do not count until
+    then. So after a long time without failures, at most ``max_tokens`` and ten retries for each
+    process are possible. What a killed process holds is lost: there are fewer retries, never more.
+
+    **If Redis fails**, or does not answer within the client's timeouts, ``fallback`` decides, and
+    the process leaves Redis alone for a while. A warning is logged; no error is raised. A decision
+    takes at most ``socket_timeout`` if Redis does not answer, and ``socket_connect_timeout`` for
+    each address of its name if it cannot be reached. A slow Redis may take nearly
+    ``socket_timeout`` for each answer: one to the script, and on a new connection a few more, such
+    as to the password. The clients of Sentinels have timeouts and retries of their own.
+
+    The bucket is full again after ``keep_for`` without a retry, or if Redis loses its data; what a
+    fallback allows comes on top. All processes should give the same numbers; if they do not, each
+    cuts the bucket to its own ``max_tokens``.
+
+    Example:
+        >>> from redis import Redis
+        >>> from backoff_ticker import retry
+        >>> from backoff_ticker.integrations.redis import RedisRetryBudget
+        >>> client = Redis(port=1, socket_timeout=1)  # a port on which there is no Redis
+        >>> budget = RedisRetryBudget(client, "search", max_tokens=2)
+        >>> @retry(on=ConnectionError, max_attempts=5, budget=budget)
+        ... def search():
+        ...     return "page"
+        >>> search()
+        'page'
+        >>> [budget.try_acquire() for _ in range(3)]  # the fallback decides
+        [True, True, False]
+
+    Thread safety: every method may be called in any thread. ``success()`` and ``release()`` never
+    wait, and may be called in signal handlers and finalizers as well. ``try_acquire()`` waits for
+    Redis; retries of coroutines await ``try_acquire_async()`` instead.
+    If cancelled: the tokens that Redis takes nevertheless are given back.
+
+    Attributes:
+        name: As given.
+        max_tokens: As given.
+        token_ratio: As given.
+        retry_cost: As given.
+        breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
+
+    Args:
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops as well. Only its options are used: the connections are
+            separate, and nothing is retried by the client.
+        name: The name of the budget: a str that is not empty. The key in Redis is
+            ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
+        max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
+        token_ratio: The tokens that a success puts back: a number >= 0.
+        retry_cost: The tokens that a retry takes: a number > 0 and <= ``max_tokens``.
+        fallback: The budget that decides while Redis fails. ``"local"`` means a ``RetryBudget`` of
+            the same size for this process; None means that there are no retries meanwhile.
+        keep_for: How long Redis remembers a budget that no retry asks for: seconds > 0 or a
+            timedelta.
+        breaker: The circuit breaker around Redis, to be used for nothing else. None means one that
+            a failure opens, for 1 s at first, then twice as long each time, up to 30 s, with a
+            jitter of 50 %.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid, or ``client`` has no ``socket_timeout``.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        client: Redis,
+        name: str,
+        max_tokens: float = 500,
+        token_ratio: float = 0.1,
+        retry_cost: float = 1,
+        *,
+        fallback: BudgetLike | Literal["local"] | None = "local",
+        keep_for: float | timedelta = 3600,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        check_client(client)
+        check_name(name)
+        local = RetryBudget(max_tokens, token_ratio, retry_cost)
+        if local.max_tokens > _MOST_TOKENS:
+            raise ValueError(f"max_tokens must be <= {_MOST_TOKENS:,}, not {max_tokens!r}")
+        self._keep_for = min(round(as_seconds("keep_for", keep_for) * 1000) or 1, _LONGEST)
+        self._numbers = _in_units(local.max_tokens), _in_units(local.retry_cost) or 1
+        if fallback == "local":
+            fallback = local
+        elif fallback is not None and not hasattr(fallback, "try_acquire"):
+            raise TypeError(f"fallback must be a RetryBudget, 'local' or None, not {fallback!r}")
+        if not isinstance(breaker, CircuitBreaker | None):
+            raise TypeError(f"breaker must be a CircuitBreaker or None, not {breaker!r}")
+        self.name: str = name
+        self.max_tokens: float = local.max_tokens
+        self.token_ratio: float = local.token_ratio
+        self.retry_cost: float = local.retry_cost
+        self.breaker: CircuitBreaker = _default_breaker() if breaker is None else breaker
+        self._fallback: BudgetLike | None = fallback
+        self._client = client
+        self._reported: dict[int, object] = {}  # not empty while a failure is reported
+        self._start()
+        _budgets.add(self)
+
+    def _start(self) -> None:
+        """Begin with nothing to tell and no connection; also in a forked child."""
+        held = max(_HELD_RETRIES * self.retry_cost, self.token_ratio)
+        self._successes = self._empty_bucket(min(held, self.max_tokens))
+        self._released = self._empty_bucket(self.max_tokens)
+        self._ask_redis = Script(self._client, _SCRIPT, f"backoff_ticker:budget:{self.name}")
+        self._pool = ThreadPoolExecutor(_WORKERS, f"RedisRetryBudget {self.name}")
+
+    def _empty_bucket(self, size: float) -> RetryBudget:
+        """Return what counts, without a lock, the tokens to be told to Redis."""
+        bucket = RetryBudget(size, self.token_ratio, self.retry_cost)
+        bucket.try_acquire(size)
+        return bucket
+
+    def __repr__(self) -> str:
+        where = "Redis" if self.breaker.state is CircuitState.CLOSED else "this process"
+        return (
+            f"<RedisRetryBudget {self.name!r} of {self.max_tokens!r} tokens in {where}, "
+            f"token_ratio={self.token_ratio!r}, retry_cost={self.retry_cost!r}>"
+        )
+
+    def success(self) -> None:
+        """Count a success, which puts ``token_ratio`` back."""
+        if self._fallback is None or self.breaker.state is CircuitState.CLOSED:
+            self._successes.success()
+        else:
+            self._fallback.success()
+
+    def release(self) -> None:
+        """Put back the tokens of a retry that was not made."""
+        if self._fallback is None or self.breaker.state is CircuitState.CLOSED:
+            self._released.release()
+        else:
+            self._fallback.release()
+
+    def try_acquire(self) -> bool:
+        """Take ``retry_cost`` tokens if there are enough; wait for the answer of Redis.
+
+        Returns:
+            True if they were taken; False if there were too few, which changes nothing.
+        """
+        try:
+            ticket = self.breaker.allow()
+        except CircuitOpen:
+            return self._acquire_locally()
+        try:
+            is_paid = bool(self._ask_redis(self._take_untold))
+        except Exception as error:  # noqa: BLE001 - a provider of passwords has errors of its own
+            self.breaker.record(ticket, error)
+            self._report(error)
+            return self._acquire_locally()
+        except BaseException:
+            self.breaker.release(ticket)
+            raise
+        self.breaker.record(ticket)
+        if self._reported and self._reported.pop(0, None) is not None:
+            _logger.info("Retry budget %s: shared again", self.name)
+        return is_paid
+
+    async def try_acquire_async(self) -> bool:
+        """Do what ``try_acquire()`` does in a thread, and await it; for asyncio.
+
+        If cancelled: the tokens that Redis takes nevertheless are given back.
+        """
+        may_wait = hasattr(self._fallback, "try_acquire_async")
+        if self.breaker.state is CircuitState.OPEN and not may_wait:
+            return self._acquire_locally()
+        try:
+            future = self._pool.submit(self.try_acquire)
+        except RuntimeError:  # the interpreter shuts down
+            return self._acquire_locally()
+        try:
+            return await asyncio.wrap_future(future)
+        except BaseException:  # cancelled, or closed
+            future.cancel()
+            future.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, future: Future[bool]) -> None:
+        if not future.cancelled() and future.exception() is None and future.result():
+            self.release()
+
+    def _acquire_locally(self) -> bool:
+        return self._fallback is not None and self._fallback.try_acquire()
+
+    def _take_untold(self) -> tuple[int, ...]:
+        """Return the arguments of the script; what they add is not counted here any more."""
+        added = _drained(self._successes) + _drained(self._released)
+        return (*self._numbers, added, self._keep_for)
+
+    def _report(self, error: Exception) -> None:
+        """Log a failure, unless one is reported already."""
+        mine = object()
+        if self._reported.setdefault(0, mine) is mine:
+            _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
+
+
+def _default_breaker() -> CircuitBreaker:
+    pace = ExponentialBackOff(1, multiplier=2, max_interval=30, max_elapsed_time=None)
+    return CircuitBreaker(pace, failures=1, clock=SystemClock())
+
+
+def _in_units(tokens: float) -> int:
+    return round(tokens * _UNITS)
+
+
+def _drained(bucket: RetryBudget) -> int:
+    """Empty a bucket; return how many units were in it, 0 if another thread has taken them."""
+    tokens = bucket.tokens
+    return _in_units(tokens) if bucket.try_acquire(tokens) else 0
+
+
+_budgets: weakref.WeakSet[RedisRetryBudget] = weakref.WeakSet()
+
+
+def _start_in_child() -> None:
+    for budget in list(_budgets):
+        budget._start()  # what the parent has to tell, it tells itself
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_in_child)

@@ -1,0 +1,315 @@
+"""The shared state of a circuit in Redis, and which process may probe."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from contextlib import contextmanager
+from math import ceil
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from ... import CircuitBreaker
+from ..._errors import CircuitState
+from .._shared import as_seconds
+from .client import channel_of, check_client
+from .link import CLOCK, Link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from redis import Redis
+
+    from .link import Execute
+
+LEASE = 5.0
+"""For how many seconds a process may begin with probes, once it has asked for that: at least."""
+
+PATIENCE = 2.0
+"""How many seconds an answer of Redis may take before calls probe without it."""
+
+GRACE = 0.5
+"""How much longer Redis gives the lease to nobody else: the time that messages may take."""
+
+KEPT_DUE = 60.0
+"""How many seconds after its end Redis forgets an opening. Later processes start closed."""
+
+KEPT = 86_400.0
+"""How many seconds Redis knows that the circuit was closed, or opened until a reset.
+
+A process that has not heard of it for hours must not undo it. Those that know it store it again.
+"""
+
+SCRIPT = """
+local time = redis.call("TIME")
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local stamp = time[1] * 1000000 + time[2]
+local me, base, change, open_for = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local forced, lease_for = ARGV[5] == "1", tonumber(ARGV[6])
+local found = redis.call("HMGET", KEYS[1], "version", "state", "until", "by", "prober", "lease")
+local version, state, open_until = tonumber(found[1] or 0), found[2] or "-", tonumber(found[3] or 0)
+local by, prober, lease_until = found[4] or "-", found[5] or "-", tonumber(found[6] or 0)
+local is_new = false
+local function number(value) return string.format("%.0f", value) end
+
+-- A process that did not know of the latest change makes none, unless a user has asked for it.
+if change ~= "-" and (forced or version <= base) then
+    version, state, by = math.max(stamp, version + 1, base + 1), change, me
+    open_until = open_for < 0 and -1 or now + open_for
+    prober, lease_until, is_new = "-", 0, true
+end
+if lease_for > 0 and version <= base and open_until ~= -1 and open_until <= now
+    and (prober == me or lease_until <= now) then
+    lease_until = math.max(now + lease_for, prober == me and lease_until or 0)
+    prober, is_new = me, true
+end
+local left = open_until == -1 and -1 or math.max(0, open_until - now)
+local lease = math.max(0, lease_until - now)
+local message = table.concat({number(version), state, number(left), by, prober, number(lease)}, " ")
+if is_new then
+    redis.call("HSET", KEYS[1], "version", number(version), "state", state, "until",
+        number(open_until), "by", by, "prober", prober, "lease", number(lease_until))
+    local kept = (state == "closed" or left == -1) and ARGV[8] or ARGV[7]
+    redis.call("PEXPIRE", KEYS[1], number(math.max(left, lease) + kept))
+    redis.call("PUBLISH", ARGV[9], message)
+end
+return message
+"""
+"""Make a change or take the lease, if it may be; return and publish what holds then.
+
+A version is the time of the change on the server's clock, in µs, but greater than all before: a
+Redis without data, or with old data, does not give one a second time.
+"""
+
+_CHANGE, _BY_HAND = "change", "by hand"
+
+_logger = logging.getLogger("backoff_ticker")
+
+
+class SharedCircuit:
+    """What a process knows of the shared circuit, and has to tell.
+
+    All that is told is how the circuit of this process is at that time: so a change that was undone
+    before it could be told is never heard of, nor is an opening whose time is over.
+
+    Attributes:
+        link: Calls ``exchange()`` and ``hear()`` in its threads.
+        version: That of the latest change which this process knows.
+        lease: Whether it is this process that may probe, and until when.
+        wish: When a call last wanted to probe since the latest change; None: none has.
+        asked: When the lease was asked for; None: Redis has answered.
+    """
+
+    link: Link
+
+    def __init__(self, breaker: CircuitBreaker, name: str) -> None:
+        self._breaker = weakref.ref(breaker)
+        self._key = f"backoff_ticker:circuit:{name}"
+        self._title = f"Circuit {name}"
+        self._process = 0
+        # What is not told yet, each with the breaker, which must not be collected before that.
+        # Calls add to it, and the thread of the link takes from it: each in one step.
+        self._untold: dict[str, CircuitBreaker] = {}
+        self._wanted_leases: list[float] = []  # in seconds; likewise
+        self.version = 0
+
+    def connect(self, client: Redis, probe_timeout: float | timedelta) -> None:
+        """Start the link."""
+        check_client(client)
+        self._channel = channel_of(client, self._key)
+        self._probe_timeout = as_seconds("probe_timeout", probe_timeout)
+        self.link = Link(
+            client,
+            self._channel,
+            title=self._title,
+            exchange=self.exchange,
+            on_message=self.hear,
+            on_connection=self._note_connection,
+        )
+
+    def _note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        if not connected:
+            self._forget_lease()
+        if self._process != os.getpid():  # at the start, and in a forked child
+            self._process = os.getpid()
+            self._me = uuid4().hex
+            by_hand = self._untold.pop(_BY_HAND, None)
+            if by_hand is not None:  # before a fork: the parent tells that it was by hand
+                self._untold[_CHANGE] = by_hand
+            self._lock = threading.Lock()  # no call takes it
+            self._telling: dict[str, CircuitBreaker] = {}  # what is being told
+            self._muted: set[int] = set()  # threads whose changes are told in another way, or not
+
+    def _forget_lease(self) -> None:
+        self.lease = (False, 0.0)
+        self.wish: float | None = None
+        self.asked: float | None = None
+
+    # In the threads of calls: nothing waits
+
+    def changed(self, _old: CircuitState, new: CircuitState, breaker: CircuitBreaker) -> None:
+        """Note a change of the circuit: a hook of the breaker."""
+        if new is not CircuitState.HALF_OPEN and threading.get_ident() not in self._muted:
+            self._forget_lease()
+            self._wanted_leases.clear()
+            self._untold[_CHANGE] = breaker
+            self.link.tell()
+
+    @contextmanager
+    def by_hand(self) -> Iterator[None]:
+        """Tell what a user does inside, whatever others have done."""
+        try:
+            with self._mute():
+                try:
+                    yield
+                finally:
+                    self._note(_BY_HAND)  # while it is muted: no message comes between
+        finally:
+            self.link.tell()
+
+    def _note(self, what: str) -> None:
+        breaker = self._breaker()
+        if breaker is not None:
+            self._untold[what] = breaker
+
+    @contextmanager
+    def _mute(self) -> Iterator[None]:
+        ident = threading.get_ident()
+        is_nested = ident in self._muted  # in a hook of the breaker, or in a signal handler
+        try:
+            self._muted.add(ident)
+            yield
+        finally:
+            if not is_nested:
+                self._muted.discard(ident)
+
+    def may_probe(self) -> bool:
+        """Whether a call may be a probe; if nobody holds the lease, ask for it."""
+        now = CLOCK.monotonic()
+        before, self.wish = self.wish, now
+        gap = 0.0 if before is None else now - before
+        is_mine, until = self.lease
+        asked = self.asked
+        if not self.link.connected:
+            return True
+        if now < until:
+            is_allowed = is_mine
+        elif asked is not None:
+            is_allowed = now - asked > PATIENCE
+        else:
+            # A lease lasts until the next call comes, unless that is too long to keep others off.
+            is_allowed = gap > self._probe_timeout
+            if not is_allowed:
+                self.asked = now
+                self._ask_for_lease(max(LEASE, min(2 * gap, self._probe_timeout)))
+        if is_allowed:
+            self._ask_for_lease(self._probe_timeout)
+        return is_allowed
+
+    def _ask_for_lease(self, seconds: float) -> None:
+        self._wanted_leases.append(seconds)
+        self.link.tell()
+
+    # In the threads of the link
+
+    def exchange(self, execute: Execute) -> None:
+        """Tell what is to be told, and learn what holds now."""
+        if not self._ask(execute):
+            self._note(_CHANGE)  # Redis does not know any more what this process does
+            self._ask(execute)
+
+    def _ask(self, execute: Execute) -> bool:
+        with self._lock:
+            # Calls add to these at any time, without the lock. They are emptied before the circuit
+            # is looked at: what changes from here on is told next time.
+            telling = self._telling = {}
+            while self._untold:
+                what, breaker = self._untold.popitem()
+                telling[what] = breaker
+            is_demanded = _BY_HAND in telling
+            lease = max(_taken_from(self._wanted_leases), default=0.0)
+            asked, base = self.asked, self.version
+            change, open_for = self._look() if telling else ("-", 0)
+        try:
+            answer = execute(
+                *("EVAL", SCRIPT, 1, self._key, self._me, base, change, open_for),
+                *(int(is_demanded), ceil((lease and lease + GRACE) * 1000)),
+                *(ceil(seconds * 1000) for seconds in (KEPT_DUE, KEPT)),
+                self._channel,
+            )
+            if asked == self.asked:
+                self.asked = None
+            return self.hear(answer) >= base
+        except BaseException:
+            for what, breaker in telling.items():
+                self._untold[what] = breaker
+            raise
+        finally:
+            self._telling = {}
+
+    def _look(self) -> tuple[str, int]:
+        """Return what to tell of the circuit, and for how many ms it is open; -1: until reset()."""
+        breaker = self._breaker()
+        state = None if breaker is None else breaker.state
+        if state is CircuitState.CLOSED:
+            return "closed", 0
+        if breaker is None or state is not CircuitState.OPEN:
+            return "-", 0
+        left = breaker.remaining()
+        return "open", -1 if left is None else ceil(left * 1000)
+
+    def hear(self, message: bytes) -> int:
+        """Take over what the script says, unless it is old; return its version."""
+        version, state, left, by, prober, lease = message.decode().split()
+        with self._lock:
+            if int(version) > self.version and by != self._me and self._has_last_word():
+                # Perhaps Redis has heard that word before this change, not after it: ask again.
+                self.link.tell()
+            elif int(version) > self.version:
+                self.version = int(version)
+                self._forget_lease()
+                if by != self._me:
+                    self._apply(state, int(left))
+            if int(version) == self.version:
+                is_mine = prober == self._me
+                seconds = int(lease) / 1000 - (GRACE if is_mine else 0.0)
+                self.lease = is_mine, CLOCK.monotonic() + seconds
+        return int(version)
+
+    def _has_last_word(self) -> bool:
+        """Whether a change by hand is under way, or not told yet."""
+        # Nothing else is muted here, as two messages are not applied at a time.
+        return bool(self._muted) or _BY_HAND in self._untold or _BY_HAND in self._telling
+
+    def _apply(self, state: str, left: int) -> None:
+        is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling
+        breaker = self._breaker()
+        if breaker is None:
+            return
+        try:
+            with self._mute():
+                if state == "closed":
+                    if breaker.state is not CircuitState.CLOSED:
+                        CircuitBreaker.reset(breaker)
+                elif left < 0:
+                    CircuitBreaker.open(breaker)
+                # Two that open it at the same time have opened it once: the policy moves on once.
+                elif not (
+                    is_changed and breaker.state is CircuitState.OPEN and breaker.remaining()
+                ):
+                    CircuitBreaker.open(breaker, max(1, left) / 1000)
+        except Exception:
+            _logger.exception("%s: the policy failed as another process had opened it", self._title)
+
+
+def _taken_from(numbers: list[float]) -> list[float]:
+    """Empty a list, to which other threads may add, or which they clear; return what it had."""
+    taken = []
+    try:
+        while True:
+            taken.append(numbers.pop())
+    except IndexError:
+        return taken

@@ -1,0 +1,261 @@
+"""``RedisCancellationToken``: a cancel in one process cancels tokens in others."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from ..._errors import DeadlineExceeded
+from ...cancellation import CancellationToken
+from .._shared import as_seconds, check_name, check_token
+from .client import channel_of, check_client
+from .link import CLOCK, FLUSH, Link, Linked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from types import TracebackType
+
+    from redis import Redis
+
+    from ...clock import TimerHandle
+    from ...policies import BackOff
+    from .link import Execute
+
+_LONGEST_CAUSE = 1000
+_LONGEST_MILLISECONDS = 10**15
+
+# KEYS: where the cause is stored. ARGV: the channel; if this process knows of a cancel, its cause,
+# and for how many milliseconds to keep it. Returns the cause that was stored before, and its time.
+_TELL_OR_LEARN = """
+local cause = redis.call("GET", KEYS[1])
+if cause then return {cause, redis.call("PTTL", KEYS[1])} end
+if ARGV[2] then
+    redis.call("PUBLISH", ARGV[1], ARGV[2])  -- first, since a Redis that is full stores nothing
+    redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[3])
+end
+return false
+"""
+
+
+class RedisCancellationToken(Linked):
+    """Cancels the tokens of one name on all machines, as soon as one of them is cancelled.
+
+    ``token`` is an ordinary token. Its cancel, in any thread, event loop or signal handler, cancels
+    its twins: the tokens of objects with the same name, in the same database of Redis. The cancel
+    takes no longer than any other: two threads publish and store its cause, and listen to others. A
+    process that starts later finds its token cancelled.
+
+    Use it in a ``with`` block, or ``async with``. The block begins as soon as Redis has said
+    whether the token is cancelled, or cannot be reached, and after at most 5 s. After the block
+    nothing is shared any more. If a cancel is not yet told, the end of the block waits for that, at
+    most 5 s; so does the end of the program, for objects that are still open.
+
+    Told is a cancel of ``token`` itself, with the first 1000 characters of its cause: a text, or
+    the ``repr`` of an exception. A cancel of ``parent`` is not told, nor is a deadline that has
+    passed: these concern the process alone. After two cancels at the same moment, processes may
+    have different causes.
+
+    While Redis is gone, the token is an ordinary one, and the threads connect again. A cancel is
+    told as soon as Redis is back, even without its data, by any process that knows of it and still
+    has its object open.
+
+    Thread safety: any thread. In a forked child the object goes on with threads and connections of
+    its own.
+
+    Args:
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops as well. Only its options are used: the connections are
+            separate, and nothing is retried by the client.
+        name: What the twins have in common, such as the number of a job. A name serves for one
+            cancel: a token that uses it again within ``keep_for`` is cancelled at once.
+        parent: A token whose cancel cancels ``token`` as well, such as a token for the shutdown.
+        keep_for: How long a cancel is stored, for processes that start later: seconds > 0 or a
+            timedelta.
+        cancel_if_gone_for: Cancel ``token``, in this process only, if Redis has been out of reach
+            for this time: seconds > 0 or a timedelta. None means never.
+        backoff: When to connect again. None means at random times up to 5 s apart. If it stops, or
+            fails, the connection is given up.
+
+    Raises:
+        TypeError, ValueError: An argument does not fit.
+
+    Attributes:
+        token: The token.
+
+    Example:
+        >>> from backoff_ticker.integrations.redis import RedisCancellationToken
+        >>> def run_import(client, number):  # on many machines
+        ...     with RedisCancellationToken(client, f"import-{number}") as token:
+        ...         for part in parts_of(number):
+        ...             token.raise_if_cancelled()
+        ...             load(part)
+        >>> def stop_import(client, number):  # on any machine
+        ...     with RedisCancellationToken(client, f"import-{number}") as token:
+        ...         token.cancel("stopped by the operator")
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        client: Redis,
+        name: str,
+        *,
+        parent: CancellationToken | None = None,
+        keep_for: float | timedelta = 86_400.0,
+        cancel_if_gone_for: float | timedelta | None = None,
+        backoff: BackOff | None = None,
+    ) -> None:
+        check_client(client)
+        check_name(name)
+        if parent is not None:
+            check_token(parent, "parent")
+        kept = as_seconds("keep_for", keep_for)
+        patience = None
+        if cancel_if_gone_for is not None:
+            patience = as_seconds("cancel_if_gone_for", cancel_if_gone_for)
+        self.token: CancellationToken = CancellationToken() if parent is None else parent.child()
+        self._twin = _Twin(self.token, parent, kept, patience)
+        self._link = self._twin.connect(client, name, backoff)
+        # The threads neither keep alive a token that nobody uses any more, nor outlive it.
+        weakref.finalize(self.token, self._link.end).atexit = False
+        self._handle = self.token.on_cancel(self._twin.on_cancel)
+
+    def _let_go(self) -> None:
+        self._handle.remove()
+        if self.token.cancelled:  # and whoever cancels it may not have come to the callback yet
+            self._twin.on_cancel()
+        self._twin.let_go()
+
+    def _require_open(self) -> None:
+        if self._link.closed:
+            raise RuntimeError("a RedisCancellationToken that was closed cannot be used again")
+
+    def __enter__(self) -> CancellationToken:
+        self._require_open()
+        try:
+            self._link.until_tried().wait(FLUSH)
+        except RuntimeError:
+            self.close()
+            raise RuntimeError(
+                "an event loop runs in this thread: use `async with RedisCancellationToken(...)`"
+            ) from None
+        return self.token
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> CancellationToken:
+        self._require_open()
+        await self._link.until_tried().wait_async(FLUSH)
+        return self.token
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close_async()
+
+
+class _Twin:
+    """What the threads of the link keep: what is known of the cancel, but not the token itself."""
+
+    def __init__(
+        self,
+        token: CancellationToken,
+        parent: CancellationToken | None,
+        keep_for: float,
+        patience: float | None,
+    ) -> None:
+        self._token: Callable[[], CancellationToken | None] = weakref.ref(token)
+        self._parent = _no_token if parent is None else weakref.ref(parent)
+        self._keep_for = keep_for
+        self._patience = patience
+        self._gone = f"Redis was out of reach for {patience or 0.0:g} s"
+        self._is_connected = False
+        self._timer: TimerHandle | None = None
+        self._known: tuple[bytes, float] | None = None  # a cause, and until when it is stored
+
+    def connect(self, client: Redis, name: str, backoff: BackOff | None) -> Link:
+        self._key = f"backoff_ticker:token:{name}"
+        self._channel = channel_of(client, self._key)
+        self._link = Link(
+            client,
+            self._channel,
+            title=f"Token {name}",
+            exchange=self._exchange,
+            on_message=lambda text: self._learn(text, self._keep_for),
+            on_connection=self._note_connection,
+            backoff=backoff,
+        )
+        return self._link
+
+    # In the thread of the cancel
+
+    def on_cancel(self) -> None:
+        token, parent = self._token(), self._parent()
+        if token is None or self._known is not None:
+            return  # others have told us
+        cause = token.cause
+        is_parents = parent is not None and parent.cancelled and parent.cause is cause
+        if is_parents or cause is self._gone or isinstance(cause, DeadlineExceeded):
+            return
+        self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
+        self._link.tell()
+
+    # In the threads of the link: the teller calls _exchange(), the listener _learn()
+
+    def _exchange(self, execute: Execute) -> None:
+        arguments: list[bytes | str | int] = [self._channel]
+        if self._known is not None:
+            text, until = self._known
+            milliseconds = round((until - CLOCK.monotonic()) * 1000)
+            if milliseconds > 0:
+                arguments += [text, min(milliseconds, _LONGEST_MILLISECONDS)]
+        stored = execute("EVAL", _TELL_OR_LEARN, 1, self._key, *arguments)
+        if stored:
+            text, milliseconds = stored
+            self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
+
+    def _learn(self, text: bytes, seconds: float) -> None:
+        self._known = (text, CLOCK.monotonic() + seconds)
+        token = self._token()
+        if token is not None:
+            token.cancel(text.decode("utf-8", "replace") or None)
+
+    def _note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        self._is_connected = connected
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._patience is not None and not connected:
+            self._timer = CLOCK.call_at(CLOCK.monotonic() + self._patience, self._give_up)
+
+    def _give_up(self) -> None:
+        token = self._token()
+        if token is not None and not self._is_connected:
+            token.cancel(self._gone)
+
+    def let_go(self) -> None:
+        """Leave the token alone from now on."""
+        self._token = _no_token
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _no_token() -> None:
+    return None
+
+
+def _encode(cause: BaseException | str | None) -> bytes:
+    """Return a cause as a text, an empty one for None."""
+    try:
+        text = cause if isinstance(cause, str) else "" if cause is None else repr(cause)
+    except Exception:  # noqa: BLE001 - a cancel must not be lost to a cause that cannot be shown
+        text = type(cause).__name__
+    return text[:_LONGEST_CAUSE].encode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Tokens of ASGI servers and their requests."""

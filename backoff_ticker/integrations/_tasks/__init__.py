@@ -1,0 +1,1 @@
+"""What the adapters of task queues share, and the tokens of their workers."""

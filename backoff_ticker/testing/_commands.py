@@ -1,0 +1,221 @@
+"""The thread of a virtual clock: it alone changes the clock's state, by commands that it is sent.
+
+CPython runs signal handlers in the main thread only, so none ever interrupts a command. To send one
+is a single operation in C, which a signal handler or a finalizer may call anywhere.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from _thread import start_new_thread
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from ..clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+LOOK_INTERVAL = 0.01
+"""Seconds between two looks at real time."""
+
+
+class _Owner(Protocol):
+    """Whose state the commands change."""
+
+    def after_commands(self) -> None:
+        """Act upon the new state."""
+
+    def look(self, real: float) -> None:
+        """Judge by real time, in seconds, what cannot be known otherwise. Called every 10 ms."""
+
+    closed: bool
+    """Whether time stands still for good."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more commands come."""
+
+
+class Callbacks:
+    """Makes calls one after the other, in a thread that ends when none has come for 10 ms.
+
+    So whoever joins all threads, as fixtures of tests do, does not wait for it until the clock is
+    closed.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._has_thread: bool = False
+        self._lock = threading.Lock()  # between a call that comes and the thread that ends
+
+    def make(self, call: Callable[[], object]) -> None:
+        """Have a call made; it raises nothing.
+
+        Raises:
+            RuntimeError: No thread can be started.
+        """
+        with self._lock:
+            if not self._has_thread:
+                name = "callbacks of a virtual clock"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
+                self._has_thread = True
+            self._calls.put(call)
+
+    def end(self) -> None:
+        """End the thread at once, after the calls that were asked for."""
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                call = self._calls.get(timeout=LOOK_INTERVAL)
+            except Empty:
+                call = None
+            if call is not None:
+                call()
+                del call  # it refers to the clock
+                continue
+            with self._lock:
+                if self._calls.empty():
+                    self._has_thread = False
+                    return
+
+
+class Commands:
+    """Commands on their way to the thread that runs them one after the other.
+
+    The thread refers to the owner weakly, and ends once the owner is collected.
+
+    Attributes:
+        callbacks: Calls the callbacks of timers.
+        errors: Errors of callbacks that no step could raise.
+        queue: The commands that have not run.
+    """
+
+    def __init__(self, owner: _Owner) -> None:
+        self.callbacks: Callbacks = Callbacks()
+        self.errors: list[BaseException] = []
+        self.queue: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
+        self.put: Callable[..., None] = self.queue.put
+        self._next: tuple[Callable[..., object], tuple[Any, ...]] | None = None
+        self._owner = weakref.ref(owner)
+        self._vacancy = [True]  # one of the threads that were started pops it, and stays
+        self._ident: int | None = None
+        self._ended = False
+        self._conditions: list[Callable[[], None]] = []
+
+    def post(self, command: Callable[..., object], *args: object) -> None:
+        """Have a command run. From any thread, signal handler or finalizer; waits for nothing."""
+        if self._ended:
+            command(*args)
+        else:
+            self.put((command, args))
+
+    def start(self) -> None:
+        """Start the thread, unless it runs."""
+        if self._vacancy and not self._ended:
+            start_new_thread(self._serve, ())
+
+    def end(self) -> None:
+        """Run no more commands in the thread, which does not exist: in a forked child."""
+        self._ended = True
+
+    def _serve(self) -> None:
+        try:
+            self._vacancy.pop()
+        except IndexError:
+            return
+        sys.settrace(threading.gettrace())  # as threading.Thread does, for debuggers
+        self._ident = threading.get_ident()
+        now, looked_at = SystemClock().monotonic, 0.0
+        owner: _Owner | None
+        while (owner := self._owner()) is not None:
+            try:
+                self._run_queued()
+                for condition in self._conditions:
+                    condition()
+                owner.after_commands()
+                real = now()
+                if real - looked_at >= LOOK_INTERVAL:
+                    looked_at = real
+                    owner.look(real)
+                    owner.after_commands()
+            except Exception as error:  # noqa: BLE001 - a wait must not last forever because of it
+                self.errors.append(error)
+            if owner.ended:
+                break
+            interval = None if owner.closed else LOOK_INTERVAL  # those who wait post when they end
+            del owner
+            self._wait(interval)
+        self._ended = True
+        self._run_queued()
+        self.callbacks.end()
+
+    def _wait(self, timeout: float | None) -> None:
+        try:
+            self._next = self.queue.get(timeout=timeout)
+        except Empty:
+            pass
+
+    def _run_queued(self) -> None:
+        while True:
+            if self._next is not None:
+                (command, args), self._next = self._next, None
+                command(*args)
+            if self.queue.empty():
+                return
+            self._next = self.queue.get()
+
+    # Questions
+
+    def query(self, function: Callable[[], T]) -> T:
+        """Return the result of ``function()``, called while nothing changes.
+
+        Raises:
+            Exception: Whatever the function raised.
+        """
+        if self._ended or threading.get_ident() == self._ident:
+            return function()
+        self.start()
+        results: list[T] = []
+        errors: list[Exception] = []
+        done = threading.Lock()
+        done.acquire()
+
+        def command() -> None:
+            try:
+                results.append(function())
+            except Exception as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+            done.release()
+
+        self.put((command, ()))
+        while not done.acquire(timeout=1.0):
+            if self._ended and done.locked():
+                return function()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
+        """Wait until ``condition()`` holds after a command; at most ``timeout`` real seconds."""
+        met = threading.Lock()
+        met.acquire()
+
+        def check() -> None:
+            if met.locked() and condition():
+                met.release()
+
+        try:
+            self.query(lambda: self._conditions.append(check))
+            return met.acquire(timeout=timeout)
+        finally:
+            self.query(lambda: self._forget(check))
+
+    def _forget(self, check: Callable[[], None]) -> None:
+        self._conditions = [one for one in self._conditions if one is not check]

@@ -1,0 +1,106 @@
+"""Ends a wait of the main thread that is not on the clock.
+
+With auto-advance, time stands still while the thread that entered the clock waits for an item or a
+lock. A signal can reach the main thread there: SIGURG, which is ignored unless it has a handler,
+and which interrupts no other wait.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .._unraisable import report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+_OWN_CODE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - a prefix of names
+_DEBUGGERS = {"bdb", "pdb", "pydevd", "_pydevd_bundle.pydevd"}
+
+
+class MainThreadInterrupt:
+    """Reaches the main thread, whatever it waits for."""
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+        self._actions: list[Callable[[], object]] = []
+        self._armed = False
+        self._reported = False
+
+    @contextmanager
+    def armed(self) -> Iterator[None]:
+        """Handle the signal inside the block, if this is the main thread and the signal is free."""
+        number = getattr(signal, "SIGURG", None)
+        if (
+            number is None
+            or threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(number) is not signal.SIG_DFL
+        ):
+            yield
+            return
+        signal.signal(number, self._handle)
+        self._armed = True
+        try:
+            yield
+        finally:
+            self._armed = False
+            self._error = None
+            self._act()
+            if signal.getsignal(number) == self._handle:
+                signal.signal(number, signal.SIG_DFL)
+
+    def _act(self) -> None:
+        while self._actions:
+            self._actions[0]()
+            del self._actions[:1]  # not before: a signal handler may raise
+
+    def after_signals(self, action: Callable[[], object]) -> None:
+        """Call ``action()`` once the main thread has run the signal handlers that are due.
+
+        It is called at once if the signal is not free.
+        """
+        if self._armed and signal.getsignal(signal.SIGURG) == self._handle:
+            self._actions.append(action)
+            self.remind()
+        else:
+            action()
+
+    def remind(self) -> None:
+        """Send the signal again: one that comes just before a wait begins does not end the wait."""
+        if self._actions and self._armed:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGURG)
+        elif self._actions:
+            self._act()
+
+    def _handle(self, _number: int, frame: FrameType | None) -> None:
+        self._act()
+        error, self._error = self._error, None
+        # A frame of this package means that the thread has returned to the clock by now.
+        if error is not None and not (frame and frame.f_code.co_filename.startswith(_OWN_CODE)):
+            raise error
+
+    def send(self, ident: int | None, error: BaseException) -> None:
+        """Raise an error in a thread; where that is impossible, report it once instead."""
+        if ident is None or _is_debugged(ident):
+            return
+        if self._armed and ident == threading.main_thread().ident:
+            self._error = error
+            signal.pthread_kill(ident, signal.SIGURG)
+        elif not self._reported:
+            self._reported = True
+            report(error, "A virtual clock stands still", self)
+
+
+def _is_debugged(ident: int) -> bool:
+    frame = sys._current_frames().get(ident)
+    while frame is not None:
+        if frame.f_globals.get("__name__") in _DEBUGGERS:
+            return True
+        frame = frame.f_back
+    return False

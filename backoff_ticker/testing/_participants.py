@@ -1,0 +1,394 @@
+"""Participants: what each of them does, whose turn it is, and how waits begin and end.
+
+A participant is a thread, or the event loop that runs in it. Only commands of the kernel change
+anything here, one at a time; the participant's own thread does nothing but block on ``turn``.
+
+The command that ends a wait also queues the participant. So no thread is ever about to run without
+being counted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..waiting import FREE, acquire, claim_of
+from ._errors import ParticipantAborted
+from ._timers import TimerHeap, VirtualTimer, in_nanoseconds, in_seconds
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+POLLS_PER_TURN = 128
+"""After this many waits in a row that end before they begin, the others get a turn."""
+_LAST_OF_ALL = 1 << 62
+"""Added to the order of the driver's own timers: they fire last at their time."""
+
+
+class State(Enum):
+    """What a participant is doing. The docstring of ``_kernel`` shows the transitions."""
+
+    QUEUED = "waits for its turn"
+    RUNNING = "runs"
+    PARKED = "waits on the clock"
+    HELD = "is held by a trap"
+    EXTERNAL = "waits for something else, as it said"
+    DRIVING = "waits for a step of the clock"
+    ENDED = "has ended"
+
+
+class ParkingPlace:
+    """Where a participant waits: the kernel's half of a parker.
+
+    Attributes:
+        what: The name of the wait in reports.
+        gives_up: Whether a driver's wait that nothing can end returns, instead of raising.
+        for_work: Whether another thread ends the wait, perhaps one that the clock does not know.
+            Then the wait is not part of a deadlock.
+        permit: Whether an early ``unpark()`` has already ended the next wait.
+        participant: The participant that waits here.
+    """
+
+    __slots__ = ("for_work", "gives_up", "participant", "permit", "what")
+
+    def __init__(self, what: str, *, gives_up: bool = False, for_work: bool = False) -> None:
+        self.what: str = what
+        self.gives_up: bool = gives_up
+        self.for_work: bool = for_work
+        self.permit: bool = False
+        self.participant: Participant | None = None
+
+
+class Participant:
+    """One thread of execution, from the clock's point of view.
+
+    Attributes:
+        ident, native: The identifiers of its thread, in Python and in the operating system.
+        home: The kernel that it belongs to, for code that knows only the thread.
+        counted: Whether time waits for it. False for the thread that drives a clock by hand.
+        daemon: Whether its thread is a daemon thread that the code under test has started.
+        turn: A locked lock; released when the participant may run.
+        place: Where it waits; None while it waits in its event loop.
+        error: The error that its wait raises.
+        polls: How many waits in a row were over before they began.
+        woken: Whether a call arrived for its event loop since the loop last looked.
+        break_select: Ends its loop's wait for file descriptors; None: it watches none.
+        has_news: Returns whether file descriptors of its loop are ready.
+        works_idle: Whether it computes inside an ``idle()`` block.
+        stalled_at, stalls: When it last got deadlock errors, and how many in a row at that time.
+    """
+
+    def __init__(
+        self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
+    ) -> None:
+        self.name: str = name
+        self.ident: int | None = ident
+        self.native: int | None = None
+        self.home: object = home
+        self.counted: bool = counted
+        self.daemon: bool = False
+        self.begun: bool = False
+        self.state: State = State.RUNNING
+        self.turn: threading.Lock = threading.Lock()
+        self.turn.acquire()
+        self.at_end: list[Callable[[], object]] = []
+        self.what: str = ""
+        self.place: ParkingPlace | None = None
+        self.timer: VirtualTimer | None = None
+        self.timed_out: bool = False
+        self.error: BaseException | None = None
+        self.polls: int = 0
+        self.woken: bool = False
+        self.break_select: Callable[[], object] | None = None
+        self.has_news: Callable[[], object] | None = None
+        self.loop_tasks: Callable[[], list[asyncio.Task[object]]] | None = None
+        self.works_idle: bool = False
+        self.stalled_at: int | None = None
+        self.stalls: int = 0
+
+    @property
+    def waits_for_work(self) -> bool:
+        """Whether it waits until another thread hands it something."""
+        return self.state is State.PARKED and self.place is not None and self.place.for_work
+
+    def __repr__(self) -> str:
+        return f"<Participant {self.name!r} {self.state.value}>"
+
+
+class Participants:
+    """The participants of one clock, the current time, and the timers.
+
+    Attributes:
+        now: The time in nanoseconds.
+        seconds: The time as it is read. At least the exact ``when`` of every timer that has fired,
+            which can be a fraction of a nanosecond later than ``now``.
+        members: All that are counted.
+        queue: Those that wait for their turn, first come first served.
+        external: Those that wait for something real: threads inside ``idle()`` or ``external()``,
+            parked event loops that watch file descriptors.
+        guests: Those that wait and are not counted.
+        closing: Whether waits are aborted.
+        progress: How many waits have begun, and participants ended.
+    """
+
+    def __init__(self, start: int, driver: Participant, *, one_at_a_time: bool) -> None:
+        self.one_at_a_time: bool = one_at_a_time
+        self.driver: Participant = driver
+        self.now: int = start
+        self.seconds: float = in_seconds(start)
+        self.timers: TimerHeap = TimerHeap()
+        self.members: dict[Participant, None] = {}
+        self.queue: deque[Participant] = deque()
+        self.running: dict[Participant, None] = {}
+        self.external: dict[Participant, None] = {}
+        self.guests: dict[Participant, None] = {}
+        self.closing: bool = False
+        self.turns_given: int = 0
+        self.progress: int = 0
+        self._orders_given = 0
+        self._claim = claim_of(self)
+
+    def clear(self) -> None:
+        """Forget all participants and timers."""
+        self.timers = TimerHeap()
+        for known in (self.members, self.queue, self.running, self.external, self.guests):
+            known.clear()
+
+    def move(self, now: int, seconds: float) -> None:
+        """Move the time forward; it never goes back."""
+        self.now = max(self.now, now)
+        self.seconds = max(self.seconds, seconds)
+
+    def next_order(self) -> int:
+        """Return the order of a new timer among those that are due with it. In any thread."""
+        claim = self._claim
+        acquire(claim)
+        try:
+            self._orders_given = order = self._orders_given + 1
+        finally:
+            claim[FREE] = True
+        return order
+
+    # Turns
+
+    def enter(self, participant: Participant) -> None:
+        """Count a participant from now on; it runs when its turn comes."""
+        self.members[participant] = None
+        participant.counted = True
+        self._append(participant)
+
+    def begin(self, participant: Participant) -> None:
+        """Note that its thread runs; count it again if its start was given up."""
+        participant.begun = True
+        if participant.state is State.ENDED:
+            self.enter(participant)
+
+    def leave(self, participant: Participant) -> None:
+        """Stop counting a participant that goes on running."""
+        self._remove(participant)
+        participant.counted = False
+        participant.state = State.RUNNING
+
+    def _remove(self, participant: Participant) -> None:
+        for known in (self.members, self.external, self.running):
+            known.pop(participant, None)
+        if participant in self.queue:
+            self.queue.remove(participant)
+
+    def _append(self, participant: Participant) -> None:
+        if participant.state is not State.QUEUED:
+            participant.state = State.QUEUED
+            self.queue.append(participant)
+
+    def let_go_on(self, participant: Participant) -> None:
+        """Let a participant run without a new turn: its wait was none, or it is not counted."""
+        participant.state = State.RUNNING
+        if participant.turn.locked():  # else an interrupt has ended its wait
+            participant.turn.release()
+        if participant.break_select is not None:
+            participant.break_select()
+
+    def pause(self, participant: Participant, state: State, what: str) -> None:
+        """End the turn of a participant that is about to do something time does not wait for."""
+        if participant.counted:
+            participant.state = state
+            participant.what = what
+            self.running.pop(participant, None)
+            if state is State.EXTERNAL:
+                participant.works_idle = False
+                self.external[participant] = None
+
+    def resume(self, participant: Participant) -> None:
+        """End such a pause; the participant runs when its turn comes."""
+        if participant.state in (State.HELD, State.EXTERNAL, State.DRIVING):
+            self.external.pop(participant, None)
+            self._append(participant)
+        elif participant.state is not State.QUEUED:
+            self.let_go_on(participant)
+
+    def yield_turn(self, participant: Participant) -> None:
+        """Let the queued participants run first, if there are any."""
+        if self.queue and participant.counted:
+            self.running.pop(participant, None)
+            self._append(participant)
+        else:
+            self.let_go_on(participant)
+
+    def give_turns(self) -> None:
+        """Let all run that may."""
+        # When the clock is closed, their order does not matter any more.
+        while self.queue and (self.closing or not (self.one_at_a_time and self.running)):
+            self.run_next()
+
+    def run_next(self) -> None:
+        """Give a turn to the participant that has been queued longest."""
+        participant = self.queue.popleft()
+        self.turns_given += 1
+        self.running[participant] = None
+        self.let_go_on(participant)
+
+    # Waits
+
+    def park(
+        self,
+        participant: Participant,
+        place: ParkingPlace | None,
+        when: float | None,
+        order: int | None = None,
+    ) -> None:
+        """Make a participant wait; its turn is granted once the wait is over.
+
+        Args:
+            participant: The participant.
+            place: Where it waits; None: in its event loop.
+            when: Until when, in seconds of the clock; None: no limit.
+            order: Its order among the timers due at the same time; None: after all others.
+        """
+        participant.timed_out = False
+        self.external.pop(participant, None)
+        if participant.counted:  # a wait on the clock counts inside idle(), too
+            self.running[participant] = None
+        if self.closing:
+            participant.error = ParticipantAborted()
+            self.let_go_on(participant)
+        elif participant.woken if place is None else place.permit:
+            if place is None:
+                participant.woken = False
+            else:
+                place.permit = False
+            self.let_go_on(participant)
+        elif when is not None and in_nanoseconds(when) <= self.now:
+            self.move(self.now, when)
+            participant.timed_out = True
+            participant.polls += 1
+            if participant.polls % POLLS_PER_TURN:
+                self.let_go_on(participant)
+            else:
+                self.yield_turn(participant)
+        else:
+            self._begin_wait(participant, place, when, order)
+
+    def _begin_wait(
+        self,
+        participant: Participant,
+        place: ParkingPlace | None,
+        when: float | None,
+        order: int | None,
+    ) -> None:
+        self.progress += 1
+        participant.polls = 0
+        participant.state = State.PARKED
+        participant.what = what = "event loop" if place is None else place.what
+        participant.place = place
+        if place is not None:
+            place.participant = participant
+        if not participant.counted:
+            self.guests[participant] = None
+        self.running.pop(participant, None)
+        if participant.has_news is not None:
+            self.external[participant] = None
+        if when is not None:
+            if participant is self.driver:
+                order = _LAST_OF_ALL + self.next_order()
+            elif order is None:
+                order = self.next_order()
+            participant.timer = VirtualTimer(when, order, what, self.timers, sleeper=participant)
+            self.timers.push(participant.timer)
+
+    def unpark(self, place: ParkingPlace) -> None:
+        """End the wait at a place, or the next one there."""
+        if place.participant is None:
+            place.permit = True
+        else:
+            self.end_wait(place.participant)
+
+    def wake_loop(self, participant: Participant) -> None:
+        """Make an event loop look for new calls."""
+        if participant.state is State.PARKED and participant.place is None:
+            self.end_wait(participant)
+        else:
+            participant.woken = True
+
+    def end_wait(
+        self,
+        participant: Participant,
+        *,
+        timed_out: bool = False,
+        error: BaseException | None = None,
+    ) -> None:
+        """End a participant's wait, and queue it."""
+        self._detach(participant)
+        participant.timed_out = timed_out
+        participant.error = error
+        if participant.counted:
+            self._append(participant)
+        else:
+            self.let_go_on(participant)
+
+    def _detach(self, participant: Participant) -> None:
+        """Take a participant off its place and its timer."""
+        self.external.pop(participant, None)
+        self.guests.pop(participant, None)
+        if participant.timer is not None:
+            participant.timer.cancel()
+            participant.timer = None
+        place = participant.place
+        if place is not None:
+            place.participant = participant.place = None
+
+    def run_out_of_turn(self, participant: Participant) -> None:
+        """Let a participant run: a signal handler has ended its wait."""
+        self._detach(participant)
+        if participant in self.queue:
+            self.queue.remove(participant)
+        participant.error = None
+        participant.state = State.RUNNING
+        if participant.counted:
+            self.running[participant] = None
+
+    # The end of a participant
+
+    def end(self, participant: Participant) -> None:
+        """Forget a participant that has ended, and call its end callbacks."""
+        self._remove(participant)
+        self._detach(participant)
+        self.progress += 1
+        participant.state = State.ENDED
+        callbacks, participant.at_end = participant.at_end, []
+        for callback in callbacks:
+            callback()
+
+    def give_up_start(self, participant: Participant) -> None:
+        """Forget a participant whose thread could not be started, unless the thread runs."""
+        if not participant.begun:
+            self.end(participant)
+
+    def add_end_callback(self, participant: Participant, callback: Callable[[], object]) -> None:
+        """Call ``callback()`` once ``participant`` has ended, or now if it has."""
+        if participant.state is State.ENDED:
+            callback()
+        else:
+            participant.at_end.append(callback)

@@ -1,0 +1,206 @@
+"""What only real time can show: who does something, who is stuck, what has taken too long.
+
+Whether a participant waits for something that only another one can do, cannot be known for certain.
+So real time decides: if look after look finds that no thread of the process computes or waits for a
+processor, the participants that have a turn must be waiting for a lock or an item. One that
+computes keeps its turn, however slow the machine is: otherwise the order of events would depend on
+that.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..clock import SystemClock
+from ._commands import LOOK_INTERVAL
+from ._participants import Participant, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+_THREADS = Path("/proc/self/task")
+
+# What the operating system knows about threads (Linux)
+
+
+def is_active(native: int | None) -> bool:
+    """Whether a thread runs, or waits for a processor, memory or a disk; False if unknown."""
+    try:
+        _, _, status = (_THREADS / str(native) / "stat").read_bytes().rpartition(b")")
+    except OSError:
+        return False
+    return status.split(None, 1)[0] in {b"R", b"D"}
+
+
+def others_are_active() -> bool:
+    """Whether any other thread is active; False where the system does not say."""
+    me = threading.get_native_id()
+    try:
+        others = [int(thread.name) for thread in _THREADS.iterdir()]
+    except OSError:
+        return False
+    return any(other != me and is_active(other) for other in others)
+
+
+class Activity:
+    """Whether a thread has done anything since the last look, where the system says so."""
+
+    def __init__(self) -> None:
+        self._switches: list[bytes] = []
+
+    def has_changed(self, native: int | None) -> bool:
+        """Whether the thread is active, or has been since the last call."""
+        try:
+            status = (_THREADS / str(native) / "status").read_bytes()
+        except OSError:
+            return False
+        switches = [line for line in status.splitlines() if b"ctxt_switches" in line]
+        changed, self._switches = switches != self._switches, switches
+        return changed or is_active(native)
+
+
+# Turns that nobody uses
+
+_STALLED_AFTER = 0.05
+"""Seconds without any thread computing after which another participant gets a turn, too."""
+_LATE = 2.0 * LOOK_INTERVAL
+"""If two looks are further apart than this, another thread has the interpreter or processor."""
+_WEIGHT_IF_UNKNOWN = 0.05
+"""The weight of a second in which nothing can be judged."""
+
+
+class StallDetector:
+    """For how long the participants that have a turn have kept it and done nothing."""
+
+    def __init__(self) -> None:
+        self._turns_given = 0
+        self._stalled_for = 0.0
+        self._looked_at = 0.0
+
+    def is_stalled(self, real: float, turns_given: int, running: Collection[Participant]) -> bool:
+        """Return whether another participant should get a turn.
+
+        Args:
+            real: The real time in seconds.
+            turns_given: How many turns were given so far.
+            running: The participants that have a turn.
+        """
+        elapsed, self._looked_at = real - self._looked_at, real
+        new = turns_given != self._turns_given or not running
+        if new or any(is_active(one.native) for one in running):
+            self._turns_given, self._stalled_for = turns_given, 0.0
+            return False
+        # This thread needs the interpreter as they do: if it is late, no judgement is possible.
+        begun = all(one.ident is not None for one in running)
+        known = begun and elapsed < _LATE and not others_are_active()
+        self._stalled_for += elapsed if known else elapsed * _WEIGHT_IF_UNKNOWN
+        return self._stalled_for >= _STALLED_AFTER
+
+
+# Steps and waits that take too long
+
+_ALL_TOGETHER = 12
+"""How many timeouts participants get in total if they act one after the other at one time."""
+_HELD = 60.0
+"""The timeout in seconds while time is held on purpose, unless the usual one is longer."""
+_AFTER_ERROR = 0.5
+"""The timeout in seconds once something has failed, unless it is shorter anyway."""
+
+
+class SettleTimer:
+    """Measures for how long time has stood still.
+
+    Attributes:
+        seconds: The timeout, in real seconds.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds: float = seconds
+        self._if_held = max(_HELD, seconds)
+        self._still: tuple[int, bool] | None = None
+        self._still_since = 0.0
+        self._progress = 0
+        self._progress_since = 0.0
+
+    def restart(self) -> None:
+        """Start measuring again at the next look."""
+        self._still = None
+
+    def has_expired(self, real: float, now: int, progress: int, *, held: bool) -> bool:
+        """Return whether time has stood still for too long; if so, start again.
+
+        Args:
+            real: The real time in seconds.
+            now: The time of the clock in nanoseconds.
+            progress: A number that changes whenever a participant begins a wait or ends.
+            held: Whether time is held on purpose.
+        """
+        if self._still != (now, held):
+            self._still = now, held
+            self._progress, self._progress_since, self._still_since = progress, real, real
+        elif progress != self._progress:
+            self._progress, self._progress_since = progress, real
+        limit = self.limit(held=held)
+        together = max(limit, _ALL_TOGETHER * self.seconds)
+        if real - self._progress_since < limit and real - self._still_since < together:
+            return False
+        self.restart()
+        return True
+
+    def limit(self, *, held: bool) -> float:
+        """Return the timeout in seconds."""
+        return self._if_held if held else self.seconds
+
+    def hurry(self) -> None:
+        """Give up soon: participants may wait for what an error has prevented."""
+        self.seconds = self._if_held = min(self.seconds, _AFTER_ERROR)
+
+
+# Threads inside idle(). An item that a participant has sent reaches them at the current virtual
+# time; but they need real time to notice it, and virtual time must not move before they have.
+
+_never = threading.Lock()
+_never.acquire()  # a wait for it sleeps, even if `time.sleep` was patched
+
+_PAUSE = 1e-4
+"""Seconds for which the interpreter is released, so that a woken thread can run."""
+_QUIET_LOOKS = 5
+"""How many looks in a row must find all of them asleep: one that waits for the interpreter seems
+to be asleep, too."""
+_LIMIT = 0.25
+"""Seconds after which a thread that never sleeps is not waited for: it computes inside idle()."""
+
+
+def works_inside_idle(participant: Participant) -> bool:
+    """Whether a thread inside ``idle()`` computes there, and has done so for a while."""
+    inside = participant.state is State.EXTERNAL and participant.works_idle
+    return inside and is_active(participant.native)
+
+
+def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:
+    """Give idle threads the real time to come back, in case something woke them.
+
+    Args:
+        idle: The participants inside ``idle()`` or ``external()``.
+        came_back: Returns whether any of them has posted a command.
+
+    Returns:
+        Whether any of them came back; False: all are asleep.
+    """
+    watched = [one for one in idle if not one.works_idle]
+    if not watched:
+        return False
+    monotonic = SystemClock().monotonic
+    quiet, end = 0, monotonic() + _LIMIT
+    while monotonic() < end:
+        _never.acquire(timeout=_PAUSE)
+        if came_back():
+            return True
+        quiet = 0 if any(is_active(one.native) for one in watched) else quiet + 1
+        if quiet == _QUIET_LOOKS:
+            return False
+    for one in watched:
+        one.works_idle = is_active(one.native)
+    return False

@@ -1,0 +1,203 @@
+"""The texts of failures: what waits, for what, and where."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .._validation import safe_repr
+from ._participants import Participant, State
+from ._real_time import works_inside_idle
+from ._timers import in_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from types import FrameType
+
+_TESTING = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - texts
+_PACKAGE = os.path.dirname(_TESTING)  # noqa: PTH120
+_STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
+_SITE_PACKAGES = os.path.join(_STANDARD_LIBRARY, "site-packages")  # noqa: PTH118
+_OF_THREADS = ("threading.py", os.path.join("futures", "thread.py"))  # noqa: PTH118
+_MAX_TASKS = 10
+"""How many tasks of a loop are named at most."""
+
+
+def _at(now: int) -> str:
+    return f"at t={in_seconds(now):.9g}"
+
+
+def stuck(
+    what: str, timeout: float, now: int, members: Collection[Participant], holds: Iterable[str]
+) -> str:
+    """Return the text for ``what``, which gave up on participants that do not wait on the clock.
+
+    Args:
+        what: The name of a step or a wait.
+        timeout: For how long time has stood still, in real seconds.
+        now: The time in nanoseconds.
+        members: The participants that time waits for.
+        holds: What else holds time.
+    """
+    busy = [
+        one
+        for one in members
+        if one.state in (State.RUNNING, State.QUEUED, State.HELD) or works_inside_idle(one)
+    ]
+    who = "; ".join([*(f"thread {one.name!r}{_place(one.ident)}" for one in busy), *holds])
+    return (
+        f"{what} gave up after {timeout:g} s of real time {_at(now)}: {len(busy)} "
+        f"of {len(members)} participants never waited on this clock: {who or 'none'}. "
+        "Use a wait of this library, or put clock.idle(...) around a wait for another participant, "
+        "clock.external(...) around a wait for something real. VirtualClock(patch_time=True) puts "
+        "time.sleep() and waits in threading and queue on the clock."
+    )
+
+
+def deadlock(now: int, members: Iterable[Participant]) -> str:
+    """Return the text for participants that all wait while no timer is set."""
+    return (
+        f"{_at(now)}: no timer is set and every participant waits: {_with_places(members)}. "
+        "One of them has to send, cancel, or set a timeout."
+    )
+
+
+def until_reached(now: int, members: Iterable[Participant]) -> str:
+    """Return the text for participants that still wait when auto-advance has gone far enough."""
+    return (
+        f"{_at(now)}, the time given as until=, these participants still wait: "
+        f"{_with_places(members)}. Cancel their tokens earlier, or give a later time."
+    )
+
+
+def driver_waits(now: int, driver: Participant) -> str:
+    """Return the text for a thread that waits for time that only it can move."""
+    return (
+        f"{_at(now)}: the thread that drives this clock waits on it "
+        f"({driver.what}), every participant does, and time stands still. Call advance() "
+        "first, await advance_async(), cancel what it waits for, or use auto-advance."
+    )
+
+
+def never_waits(now: int, participant: Participant) -> str:
+    """Return the text for an event loop that always has something to do."""
+    return f"{_at(now)}: an event loop never waits: {participant.name}"
+
+
+def on_another_clock(called: str, other: object, current: object) -> str:
+    """Return the text for an object on another clock than the thread that uses it."""
+    return (
+        f"{called} is on another clock, {other!r}: it was made before `with clock:`, or with "
+        f"clock=. Make it inside: thread {threading.current_thread().name!r} is on {current!r}."
+    )
+
+
+def called_object() -> str | None:
+    """Return the object of this package that the user's code has called; None: only a clock."""
+    frame: FrameType | None = sys._getframe(1)
+    called = None
+    while frame is not None and (path := frame.f_code.co_filename).startswith(_PACKAGE):
+        if not path.startswith(_TESTING):
+            called = frame
+        frame = frame.f_back
+    if called is None:
+        return None
+    variables, name = called.f_locals, called.f_code.co_name
+    if "self" in variables:
+        return safe_repr(variables["self"])
+    if name == "call":
+        return f"a retry of {variables.get('name')}"
+    return f"{name}({', '.join(map(safe_repr, variables.get('sources', ())))})"
+
+
+def leaks(participants: list[Participant]) -> str:
+    """Return the text for participants that waited when the clock was closed."""
+    number = len(participants)
+    return (
+        f"{number} participant{'s' * (number != 1)} still waited at close: "
+        f"{_with_places(participants)}. "
+        "Before the block ends, cancel the token and join the thread or task."
+    )
+
+
+def name_of(function: Any) -> object:  # noqa: ANN401
+    """Return a function's name; with ``asyncio.to_thread()``, that of the function it runs."""
+    while isinstance(function, partial):
+        called = function.func
+        in_context = isinstance(getattr(called, "__self__", None), Context) and function.args
+        function = function.args[0] if in_context else called
+    return getattr(function, "__qualname__", function)
+
+
+def _with_places(participants: Iterable[Participant]) -> str:
+    return "; ".join(map(_with_place, participants))
+
+
+def _with_place(participant: Participant) -> str:
+    tasks = [] if participant.loop_tasks is None else participant.loop_tasks()
+    named = [f"task {task.get_name()!r}{_place_of(_awaiting(task.get_coro()))}" for task in tasks]
+    more = f" and {len(named) - _MAX_TASKS} more" if len(named) > _MAX_TASKS else ""
+    of_loop = f" ({', '.join(named[:_MAX_TASKS])}{more})" if named else ""
+    waits = participant.state in (State.PARKED, State.HELD, State.EXTERNAL)
+    what = participant.what or "a wait" if waits else participant.state.value
+    return f"{participant.name}: {what}{_place(participant.ident)}{of_loop}"
+
+
+def _place(ident: int | None) -> str:
+    """Return where a thread is."""
+    return _place_of(_stack(None if ident is None else sys._current_frames().get(ident)))
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _awaiting(coroutine: Any) -> Iterable[FrameType]:  # noqa: ANN401
+    """Return the frames of a coroutine and of what it awaits, the innermost first."""
+    frames: list[FrameType] = []
+    while coroutine is not None:
+        for kind in ("cr", "gi", "ag"):
+            frame = getattr(coroutine, f"{kind}_frame", None)
+            if frame is not None:
+                frames.append(frame)
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+    return reversed(frames)
+
+
+def _place_of(frames: Iterable[FrameType]) -> str:
+    """Return the innermost frame of the user's code, and the function that it called.
+
+    Without a frame of the user's code: the outermost frame that only calls thread machinery.
+    """
+    called = outermost = innermost = ""
+    for frame in frames:
+        if _is_of_the_user(frame):
+            return f" in {called}{_location(frame)}"
+        called = f"{_location(frame)} <- "
+        path = frame.f_code.co_filename
+        if not path.startswith(_PACKAGE):
+            innermost = innermost or f" in {_location(frame)}"
+            if not path.endswith(_OF_THREADS):
+                outermost = f" in {_location(frame)}"
+    return outermost or innermost
+
+
+def _is_of_the_user(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    return path.startswith(_SITE_PACKAGES) or not path.startswith(
+        (_PACKAGE, _STANDARD_LIBRARY, "<")
+    )
+
+
+def _location(frame: FrameType) -> str:
+    code = frame.f_code
+    folder, file = os.path.split(code.co_filename)
+    if file == "__init__.py":
+        file = f"{os.path.basename(folder)}/{file}"  # noqa: PTH119
+    return f"{file}:{frame.f_lineno} {code.co_name}()"

@@ -1,0 +1,72 @@
+"""Replaces attributes of modules and classes for as long as somebody needs the replacements."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
+    """The owner, the attribute's name, and a function from original to replacement."""
+
+_INHERITED = object()
+"""The original of an attribute that the owner does not define itself."""
+
+
+class Patches:
+    """Patches that are in place while at least one user needs them. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._applied: list[tuple[Any, str, Any]] = []
+        self._originals: dict[Any, Any] = {}
+        self._users = 0
+
+    @contextmanager
+    def installed(self, patches: Callable[[], list[Patch]]) -> Iterator[None]:
+        """Apply patches inside the block, unless another user has done so."""
+        with self._lock:
+            if not self._users:
+                for patch in patches():
+                    self.apply(patch)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._users:  # 0 in a forked child
+                    self._users -= 1
+                if not self._users:
+                    self._restore()
+
+    def apply(self, patch: Patch) -> None:
+        """Apply one patch until the last user has gone."""
+        owner, name, replace = patch
+        replacement = original = vars(owner).get(name, _INHERITED)
+        # It is one of ours if somebody had replaced that before we could, and has put it back.
+        if original not in self._originals:
+            replacement = replace(getattr(owner, name))
+            setattr(owner, name, replacement)
+            self._originals[replacement] = original
+        self._applied.append((owner, name, replacement))
+
+    def _restore(self) -> None:
+        while self._applied:
+            owner, name, replacement = self._applied.pop()
+            if vars(owner).get(name) is not replacement:
+                continue  # somebody else has replaced ours, which does nothing from now on
+            original = self._originals.pop(replacement)
+            if original is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+
+    def forget_users(self) -> None:
+        """Undo all patches in a forked child."""
+        self._lock = threading.Lock()
+        self._users = 0
+        self._restore()

@@ -1,0 +1,45 @@
+"""Types to name in annotations: of what functions of the package return, and of what they take.
+
+Nobody calls these. What one calls or catches is in ``backoff_ticker`` itself, with its protocols
+``BackOff``, ``Clock``, ``TimerLike`` and ``BudgetLike``.
+
+Example:
+    >>> from backoff_ticker import retry_call
+    >>> from backoff_ticker.types import RetryOptions
+    >>> options: RetryOptions = {"max_attempts": 3, "timeout": 10}
+    >>> retry_call(lambda: "done", **options)
+    'done'
+"""
+
+from __future__ import annotations
+
+from ..cancellation import CallbackHandle, Scope, SignalBlock
+from ..circuits._circuit import CircuitTicket
+from ..clock._protocol import Parker, TimerHandle
+from ..policies._named import NamedPolicy
+from ..policies._protocol import MonotonicTime, WallTime
+from ..retries import CurrentAttempt
+from ..retries._attempts import Attempts
+from ..retries._option_types import AsyncRetryOptions, HedgeOptions, RetryOptions
+from ..tickers import Forwarding
+from ..tickers._protocol import SendSink, Sink
+
+__all__ = [
+    "AsyncRetryOptions",
+    "Attempts",
+    "CallbackHandle",
+    "CircuitTicket",
+    "CurrentAttempt",
+    "Forwarding",
+    "HedgeOptions",
+    "MonotonicTime",
+    "NamedPolicy",
+    "Parker",
+    "RetryOptions",
+    "Scope",
+    "SendSink",
+    "SignalBlock",
+    "Sink",
+    "TimerHandle",
+    "WallTime",
+]

@@ -1,0 +1,123 @@
+"""Two calls at one channel, the second one at each instruction of the first: as if in some order.
+
+What both return, who of those who wait is served, and what is left must be as if one call had come
+after the other. What single calls do, ``test_machine.py`` compares with a model.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import Channel, ChannelClosed, WouldBlock, select
+from tests.channels.ends import drained
+from tests.channels.turned_loop import TurnedClock, TurnedLoop
+from tests.interleaving import each_interleaving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+SLOW = pytest.mark.slow
+WAITS: dict[str, Callable[[Channel[str]], list[Any]]] = {
+    "none": lambda _: [],
+    "senders": lambda channel: [channel.send_async("a"), channel.send_async("b")],
+    "receivers": lambda channel: [channel.receive_async(), channel.receive_async()],
+}
+
+
+class Scene:
+    """A channel, and two who wait for it, or none, in a loop that stands still meanwhile."""
+
+    def __init__(self, capacity: float, waiting: str) -> None:
+        clock = TurnedClock()
+        self.loop = TurnedLoop(clock)
+        self.channel: Channel[str] = Channel(capacity, clock=clock)
+        self.silent: Channel[str] = Channel(clock=clock)
+        if waiting != "receivers":
+            for number in range(int(min(capacity, 1))):
+                self.channel.send_nowait(f"early {number}")
+        self.tasks = [self.loop.start(wait, None) for wait in WAITS[waiting](self.channel)]
+        self.loop.turn()
+
+    def result(self) -> tuple[Any, ...]:
+        """Return what has become of those who waited, be it one or the other, and what is left."""
+        self.loop.turn()
+        done = [str(task.outcome()) if task.task.done() else "waits" for task in self.tasks]
+        for task in self.tasks:
+            task.task.cancel()
+        left = drained(self.channel)
+        self.loop.turn()
+        self.loop.close()
+        return *sorted(done), left, self.channel.closed
+
+
+def send(scene: Scene, item: str) -> None:
+    scene.channel.send_nowait(item)
+
+
+def receive(scene: Scene, _: str) -> str:
+    return scene.channel.receive_nowait()
+
+
+def choose(scene: Scene, _: str) -> Any:
+    return select(scene.channel, scene.silent, timeout=0)[1]
+
+
+def close(scene: Scene, _: str) -> None:
+    scene.channel.close()
+
+
+def end(scene: Scene, _: str) -> list[str]:
+    """Close it, and see its end: nothing may be accepted any more."""
+    scene.channel.close()
+    return list(scene.channel)
+
+
+def outcome_of(call: Any, scene: Scene, item: str) -> Any:
+    try:
+        return call(scene, item)
+    except (ChannelClosed, TimeoutError, WouldBlock) as error:
+        return type(error)
+
+
+PAIRS = [*combinations_with_replacement([send, receive, choose, close], 2), (send, end)]
+QUICK_PAIRS = [(send, send), (send, end), (receive, close)]
+SCENES = [(capacity, waiting) for capacity in (0, 1, inf) for waiting in WAITS]
+SCENES.remove((inf, "senders"))
+QUICK_SCENES = [(0, "receivers"), (1, "senders"), (inf, "none")]
+CASES = [
+    pytest.param(
+        pair,
+        scene,
+        order,
+        id=f"{pair[0].__name__} {pair[1].__name__}-{scene[0]} {scene[1]}-{order}",
+        marks=[] if pair in QUICK_PAIRS and scene in QUICK_SCENES and order == 1 else [SLOW],
+    )
+    for pair in PAIRS
+    for scene in SCENES
+    for order in (1, -1)
+]
+
+
+@pytest.mark.parametrize(("pair", "scene", "order"), CASES)
+def test_two_calls_are_as_if_one_came_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[Any, Any], scene: tuple[float, str], order: int
+) -> None:
+    calls = [*zip(pair, "xy", strict=True)][::order]
+    allowed = []
+    for in_turn in (1, -1):
+        made = Scene(*scene)
+        outcomes = [outcome_of(call, made, item) for call, item in calls[::in_turn]]
+        allowed.append((*outcomes[::in_turn], *made.result()))
+    scenes: list[Scene] = []
+
+    def begin() -> Any:
+        scenes[:] = [made := Scene(*scene)]
+        return [lambda call=call, item=item: outcome_of(call, made, item) for call, item in calls]
+
+    for both in each_interleaving(begin, monkeypatch):
+        assert (*both, *scenes[0].result()) in allowed

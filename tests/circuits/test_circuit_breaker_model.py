@@ -1,0 +1,207 @@
+"""CircuitBreaker: it does what a model does, and counts what a list of all results says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given, strategies as st
+
+from backoff_ticker import CircuitBreaker, CircuitOpen, CircuitState, ConstantBackOff
+from tests.helpers import SetClock
+
+
+def record(breaker: CircuitBreaker, *, failed: bool) -> None:
+    breaker.record(breaker.allow(), OSError() if failed else None)
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 100),
+    st.integers(1, 40),
+    st.lists(st.booleans(), max_size=120),
+)
+def test_a_window_of_calls_is_the_end_of_the_list(
+    size: int, percent: int, minimum: int, results: list[bool]
+) -> None:
+    minimum = min(minimum, size)
+    breaker = CircuitBreaker(
+        failure_rate=percent / 100, window_calls=size, minimum_calls=minimum, clock=SetClock()
+    )
+    for number, failed in enumerate(results, 1):
+        record(breaker, failed=failed)
+        window = results[max(0, number - size) : number]
+        if failed and len(window) >= minimum and sum(window) * 100 >= percent * len(window):
+            assert breaker.state is CircuitState.OPEN
+            return
+        shown = f"closed, {sum(window)} of the last {len(window)} calls failed"
+        assert repr(breaker) == f"<CircuitBreaker {shown}>"
+
+
+@given(
+    st.floats(0.001, 1000),
+    st.lists(st.tuples(st.floats(0, 0.5), st.booleans()), max_size=120),
+)
+def test_a_window_of_seconds_covers_nine_to_ten_tenths(
+    seconds: float, calls: list[tuple[float, bool]]
+) -> None:
+    now = SetClock()
+    breaker = CircuitBreaker(failure_rate=1, window=seconds, minimum_calls=1000, clock=now)
+    ended: list[tuple[float, bool]] = []
+    for step, failed in calls:
+        now.advance(step * seconds)
+        ended.append((now.now, failed))
+        record(breaker, failed=failed)
+        _, _, failures, _, all_calls, *_ = repr(breaker).split()
+        for found, only_failures in (failures, True), (all_calls, False):
+            certain, possible = (
+                sum(
+                    failed or not only_failures
+                    for when, failed in ended
+                    if now.now - when <= share * seconds
+                )
+                for share in (0.9 - 1e-6, 1 + 1e-6)
+            )
+            assert certain <= int(found) <= possible
+
+
+def test_a_slower_thread_with_an_earlier_time_counts_where_the_others_are() -> None:
+    now = SetClock()
+    breaker = CircuitBreaker(failure_rate=0.5, window=10, clock=now)
+    now.now = 5.5
+    record(breaker, failed=True)
+    now.now = 4.5
+    record(breaker, failed=False)
+    now.now = 14.5
+    record(breaker, failed=False)
+    assert repr(breaker) == "<CircuitBreaker closed, 1 of 3 calls failed in 10.0 s>"
+    now.now = 15.0
+    record(breaker, failed=False)
+    assert repr(breaker) == "<CircuitBreaker closed, 0 of 2 calls failed in 10.0 s>"
+
+
+@pytest.mark.parametrize("time", [0.0, 1e-9, 1e15])
+def test_any_time_will_do(time: float) -> None:
+    now = SetClock()
+    now.now = time
+    breaker = CircuitBreaker(failure_rate=1.0, window=0.001, minimum_calls=2, clock=now)
+    record(breaker, failed=True)
+    assert breaker.state is CircuitState.CLOSED
+    record(breaker, failed=True)
+    assert breaker.state is CircuitState.OPEN
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9, exclude_min=True))
+@example(7.705, 25.132)
+def test_who_waits_as_long_as_it_says_finds_it_half_open(time: float, until: float) -> None:
+    now = SetClock()
+    now.now = 0.0
+    breaker = CircuitBreaker(clock=now)
+    breaker.open(until)
+    now.now = time
+    left = breaker.remaining()
+    assert left is not None
+    now.now += left
+    assert breaker.state is CircuitState.HALF_OPEN
+
+
+class Model:
+    """What a breaker has to do, said with sets and lists instead of states."""
+
+    def __init__(self, most: int, probes: int, successes: int, delay: float, patience: float):
+        self.most, self.probes, self.successes = most, probes, successes
+        self.delay, self.patience = delay, patience
+        self.close()
+
+    def close(self) -> None:
+        self.state, self.failures = CircuitState.CLOSED, 0
+        self.valid: dict[Any, float] = {}
+
+    def open(self, now: float) -> None:
+        self.state, self.until = CircuitState.OPEN, now + self.delay
+        self.valid = {}
+
+    def look(self, now: float) -> tuple[CircuitState, float | None]:
+        """Return the state that a call would meet, and the seconds until one is let through."""
+        if self.state is CircuitState.OPEN and now < self.until:
+            return self.state, self.until - now
+        if self.state is CircuitState.OPEN:
+            return CircuitState.HALF_OPEN, 0.0
+        is_full = sum(now < end for end in self.valid.values()) == self.probes
+        is_refused = self.state is CircuitState.HALF_OPEN and is_full
+        return self.state, None if is_refused else 0.0
+
+    def allow(self, call: int, now: float) -> bool:
+        state, left = self.look(now)
+        if left != 0.0:
+            return False
+        if state is CircuitState.HALF_OPEN:
+            if self.state is CircuitState.OPEN:
+                self.state, self.succeeded = state, 0
+            self.valid = {each: end for each, end in self.valid.items() if now < end}
+        self.valid[call] = now + self.patience
+        return True
+
+    def record(self, call: int, result: bool | None, now: float) -> None:
+        if self.valid.pop(call, None) is None or result is None:
+            return
+        if self.state is CircuitState.CLOSED:
+            self.failures = self.failures + 1 if result else 0
+            if self.failures == self.most:
+                self.open(now)
+        elif result:
+            self.open(now)
+        else:
+            self.succeeded += 1
+            if self.succeeded == self.successes:
+                self.close()
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.lists(
+        st.one_of(
+            st.just("allow"),
+            st.floats(0, 8),
+            st.tuples(st.integers(0, 5), st.sampled_from([True, True, False, None])),
+        ),
+        max_size=200,
+    ),
+)
+def test_it_does_what_the_model_does(
+    most: int, probes: int, successes: int, actions: list[Any]
+) -> None:
+    model = Model(most, probes, successes, delay=5.0, patience=7.0)
+    now = SetClock()
+    breaker = CircuitBreaker(
+        ConstantBackOff(model.delay),
+        failures=most,
+        probes=probes,
+        successes=successes,
+        probe_timeout=model.patience,
+        clock=now,
+    )
+    running: dict[int, Any] = {}
+    for number, action in enumerate(actions):
+        if action == "allow":
+            try:
+                running[number] = breaker.allow()
+            except CircuitOpen:
+                assert not model.allow(number, now.now)
+            else:
+                assert model.allow(number, now.now)
+        elif isinstance(action, float):
+            now.advance(action)
+        elif running:
+            index, result = action
+            call = list(running)[index % len(running)]
+            if result is None:
+                breaker.release(running.pop(call))
+            else:
+                breaker.record(running.pop(call), OSError() if result else None)
+            model.record(call, result, now.now)
+        state, left = model.look(now.now)
+        assert breaker.state is state
+        assert breaker.remaining() == pytest.approx(left)

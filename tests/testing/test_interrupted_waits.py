@@ -1,0 +1,152 @@
+"""An interrupt anywhere in a wait of the main thread ends that wait only.
+
+Everybody else is woken at the right time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+
+import pytest
+
+from backoff_ticker import CancellationToken
+from backoff_ticker.testing import VirtualClock
+from tests.stress.places import InterruptAt, each_place
+
+
+class Scene:
+    """A thread, two tasks of a loop, and callbacks, all due while the main thread waits."""
+
+    auto = True
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.noted: list[tuple[str, float]] = []
+        token = CancellationToken(timeout=3)
+        self.threads = [
+            threading.Thread(target=self.sleep_in_thread),
+            threading.Thread(target=lambda: token.wait() and self.note("token")),
+            threading.Thread(target=asyncio.run, args=(self.tasks(),)),
+        ]
+        for thread in self.threads:
+            thread.start()
+        for when in (0.75, 1.5, 2.0):
+            clock.call_at(when, lambda: self.note("callback"))
+        self.settle()
+
+    def note(self, name: str) -> None:
+        self.noted.append((name, self.clock.monotonic()))
+
+    def sleep_in_thread(self) -> None:
+        self.clock.sleep(1.5)
+        self.note("thread")
+
+    async def tasks(self) -> None:
+        await asyncio.gather(self.sleep_in_task(1.5), self.sleep_in_task(2))
+
+    async def sleep_in_task(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self.note("task")
+
+    def settle(self) -> None:
+        self.clock.sleep(0.5)
+
+    def act(self) -> None:
+        """Do what is interrupted."""
+        self.clock.sleep(3)
+
+    def go_on(self) -> None:
+        """Let time pass, after the interrupt."""
+        self.clock.sleep(5)
+
+    def check(self) -> None:
+        self.go_on()
+        for thread in self.threads:
+            thread.join()
+        assert sorted(self.noted) == [
+            ("callback", 0.75),
+            ("callback", 1.5),
+            ("callback", 2.0),
+            ("task", 1.5),
+            ("task", 2.0),
+            ("thread", 1.5),
+            ("token", 3.0),
+        ]
+
+
+class BesideALoopThatWatches(Scene):
+    """The loop sleeps in its selector, since it watches a descriptor."""
+
+    async def tasks(self) -> None:
+        one, other = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(one, lambda: None)
+        await super().tasks()
+        loop.remove_reader(one)
+        one.close()
+        other.close()
+
+
+class InAStep(Scene):
+    auto = False
+
+    def settle(self) -> None:
+        self.clock.settle()
+
+    def act(self) -> None:
+        self.clock.advance(3)
+
+    def go_on(self) -> None:
+        self.clock.advance_to(5)
+        self.clock.settle()
+
+
+class InALoop(Scene):
+    """The interrupted thread runs a loop of its own."""
+
+    def settle(self) -> None:
+        super().settle()
+        self.loop = asyncio.new_event_loop()
+        self.loop.call_later(3, self.loop.stop)
+
+    def act(self) -> None:
+        self.loop.run_forever()
+
+    def go_on(self) -> None:
+        super().go_on()
+        self.loop.close()
+
+
+class InIdle(Scene):
+    def act(self) -> None:
+        with self.clock.idle("nothing"):
+            self.clock.sleep(3)
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", [Scene, BesideALoopThatWatches, InAStep, InALoop, InIdle])
+def test_everybody_else_is_woken_at_the_right_time(kind: type[Scene]) -> None:
+    wrong: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        if wrong:
+            return
+        try:
+            with VirtualClock(auto=kind.auto, settle_timeout=20) as clock:
+                scene = kind(clock)
+                try:
+                    with interrupt:
+                        scene.act()
+                except KeyboardInterrupt:
+                    pass
+                scene.check()
+        except Exception as error:
+            wrong.append((interrupt.where, error))
+
+    assert each_place(run, interrupt) > 10
+    assert wrong == []
