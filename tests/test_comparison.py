@@ -198,14 +198,21 @@ def test_a_token_ends_the_wait_of_a_thread_and_of_a_coroutine():
 
 @about("a wait ended from another thread")
 def test_an_event_ends_the_wait_of_tenacity_in_a_thread_and_one_more_call_is_made():
-    event, operation = threading.Event(), endless()
+    class Announced(threading.Event):
+        waits = False
+
+        def wait(self, timeout=None):
+            self.waits = True
+            return super().wait(timeout)
+
+    event, operation = Announced(), endless()
     reliably = tenacity.retry(
         wait=tenacity.wait_fixed(3600),
         sleep=tenacity.sleep_using_event(event),
         stop=tenacity.stop_when_event_set(event),
     )
     end = in_thread(reliably(operation))
-    eventually(lambda: operation.calls)
+    eventually(lambda: event.waits)  # set before, it would end the retries after one call
     event.set()
     assert isinstance(end.exception(PATIENCE), tenacity.RetryError)
     assert len(operation.calls) == 2

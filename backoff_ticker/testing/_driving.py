@@ -71,6 +71,8 @@ def wait_for_step(kernel: Kernel, what: str, target: int | None) -> int:
         if participant is not None:
             wait_for_turn(kernel, participant)
     except BaseException:
+        if participant is not None:
+            participant.interrupted = True
         kernel.post(kernel.withdraw_step, step)
         if participant is not None:
             run_after_interrupt(kernel, participant)

@@ -189,7 +189,7 @@ class Kernel:
         self.commands: Commands = Commands(self)
         self.post: Callable[..., None] = self.commands.post
         self.query: Callable[[Callable[[], Any]], Any] = self.commands.query
-        self.interrupt: MainThreadInterrupt = MainThreadInterrupt()
+        self.interrupt: MainThreadInterrupt = MainThreadInterrupt(driver)
         self.settle_timer: SettleTimer = SettleTimer(settle_timeout)
         self._step: Step | None = None
         self._auto: dict[object, None] = {}

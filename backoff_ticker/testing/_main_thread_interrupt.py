@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
+    from ._participants import Participant
+
 _OWN_CODE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - a prefix of names
 _DEBUGGERS = {"bdb", "pdb", "pydevd", "_pydevd_bundle.pydevd"}
 
@@ -27,7 +29,8 @@ _DEBUGGERS = {"bdb", "pdb", "pydevd", "_pydevd_bundle.pydevd"}
 class MainThreadInterrupt:
     """Reaches the main thread, whatever it waits for."""
 
-    def __init__(self) -> None:
+    def __init__(self, driver: Participant) -> None:
+        self._driver = driver  # in the main thread, while the signal is handled
         self._error: BaseException | None = None
         self._actions: list[Callable[[], object]] = []
         self._armed = False
@@ -51,11 +54,12 @@ class MainThreadInterrupt:
         finally:
             self._armed = False
             self._error = None
-            self._act()
+            self.act()
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, signal.SIG_DFL)
 
-    def _act(self) -> None:
+    def act(self) -> None:
+        """Call the actions that are due."""
         while self._actions:
             self._actions[0]()
             del self._actions[:1]  # not before: a signal handler may raise
@@ -63,7 +67,8 @@ class MainThreadInterrupt:
     def after_signals(self, action: Callable[[], object]) -> None:
         """Call ``action()`` once the main thread has run the signal handlers that are due.
 
-        It is called at once if the signal is not free.
+        Of these, SIGINT's comes first. If it ends a wait, the kernel knows before the action runs.
+        The action runs at once if the signal is not free.
         """
         if self._armed and signal.getsignal(signal.SIGURG) == self._handle:
             self._actions.append(action)
@@ -76,10 +81,11 @@ class MainThreadInterrupt:
         if self._actions and self._armed:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGURG)
         elif self._actions:
-            self._act()
+            self.act()
 
     def _handle(self, _number: int, frame: FrameType | None) -> None:
-        self._act()
+        if not self._driver.interrupted:
+            self.act()
         error, self._error = self._error, None
         # A frame of this package means that the thread has returned to the clock by now.
         if error is not None and not (frame and frame.f_code.co_filename.startswith(_OWN_CODE)):

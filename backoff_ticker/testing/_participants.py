@@ -73,6 +73,7 @@ class Participant:
         turn: A locked lock; released when the participant may run.
         place: Where it waits; None while it waits in its event loop.
         error: The error that its wait raises.
+        interrupted: Whether a signal has ended its wait, and the kernel does not know yet.
         polls: How many waits in a row were over before they began.
         woken: Whether a call arrived for its event loop since the loop last looked.
         break_select: Ends its loop's wait for file descriptors; None: it watches none.
@@ -100,6 +101,7 @@ class Participant:
         self.timer: VirtualTimer | None = None
         self.timed_out: bool = False
         self.error: BaseException | None = None
+        self.interrupted: bool = False
         self.polls: int = 0
         self.woken: bool = False
         self.break_select: Callable[[], object] | None = None

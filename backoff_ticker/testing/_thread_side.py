@@ -84,6 +84,7 @@ def wait_for_turn(
             begin()
         participant.turn.acquire()  # at once if the wait was over before it began
     except BaseException:
+        participant.interrupted = True  # a store: no signal handler runs before it
         run_after_interrupt(kernel, participant)
         raise
     error, participant.error = participant.error, None
@@ -95,6 +96,9 @@ def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
     """Let a participant run after an interrupt has ended its wait."""
     kernel.query(lambda: kernel.participants.run_out_of_turn(participant))  # done when this returns
     participant.turn.acquire(blocking=False)  # the turn may have been granted before
+    participant.interrupted = False
+    if participant is kernel.driver:
+        kernel.interrupt.act()
 
 
 def wait_until(

@@ -9,10 +9,13 @@ from textwrap import dedent
 
 import pytest
 
+from backoff_ticker import SystemClock
 from backoff_ticker.testing import VirtualClock, VirtualTimeError
 from tests import effort
 from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import run_script
+
+REAL = SystemClock()
 
 
 def test_an_interrupt_ends_a_step_and_leaves_the_clock_usable(clock):
@@ -22,6 +25,30 @@ def test_an_interrupt_ends_a_step_and_leaves_the_clock_usable(clock):
         clock.advance(3)
     assert clock.advance_to(5) >= 1
     assert clock.monotonic() == 5.0
+
+
+def test_time_stands_still_until_the_interrupt_of_a_callback_has_ended_the_wait(auto):
+    """The main thread handles another signal before it can say that it waits no more."""
+    moved = []
+
+    def press():
+        signal.raise_signal(signal.SIGWINCH)  # handled last, by its number
+        signal.raise_signal(signal.SIGINT)
+
+    def linger(*_):
+        end = REAL.monotonic() + 0.1
+        while not moved and REAL.monotonic() < end:
+            pass
+
+    usual = signal.signal(signal.SIGWINCH, linger)
+    try:
+        auto.call_at(1.0, press)
+        auto.call_at(2.0, lambda: moved.append(2.0))
+        with pytest.raises(KeyboardInterrupt):
+            auto.sleep(50)
+        assert (moved, auto.monotonic()) == ([], 1.0)
+    finally:
+        signal.signal(signal.SIGWINCH, usual)
 
 
 def test_an_interrupt_anywhere_leaves_a_clock_that_can_be_closed():
