@@ -225,7 +225,7 @@ class Circuit:
 
     def state_at(self, now: float) -> CircuitState:
         """Return the state that a call would meet."""
-        is_over = self.until is not None and self.since is None and self.until <= now
+        is_over = self.until is not None and self.until <= now
         return HALF_OPEN if is_over else self.state
 
     def admitted(self, ticket: CircuitTicket, now: float) -> Circuit | None:

@@ -493,6 +493,20 @@ def test_it_may_be_opened_while_its_policy_is_asked(now: SetClock) -> None:
     succeed(breaker)
 
 
+def test_its_time_passes_while_the_policy_is_asked(now: SetClock) -> None:
+    def slow() -> float:
+        now.advance(7)
+        seen.append((breaker.state, breaker.remaining()))
+        succeed(breaker)
+        return 3.0
+
+    seen: list[Any] = []
+    breaker = CircuitBreaker(Scripted(slow), clock=now)
+    breaker.open(7)
+    assert seen == [(HALF_OPEN, 0.0)]
+    assert breaker.state is CLOSED
+
+
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "1", True])
 def test_it_is_opened_for_a_number_of_seconds(now: SetClock, wrong: Any) -> None:
     breaker = CircuitBreaker(clock=now)
