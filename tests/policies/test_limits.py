@@ -25,7 +25,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.policies import start_policy
 from tests.helpers import SetClock, readable_id
-from tests.policies.policy_doubles import Feedback, InDict, Passing, Recording, ask
+from tests.policies.policy_doubles import Feedback, InDict, Recording, ask
 
 # Retries
 
@@ -227,15 +227,6 @@ def test_a_wrapper_hands_on_the_token_inside(wrap, make):
     assert wrap(make(token)).token is token
     assert wrap(wrap(make(token))).token is token
     assert wrap(ZeroBackOff()).token is None
-
-
-def test_a_wrapper_that_does_not_hand_it_on_hides_it():
-    class Hiding(Passing):
-        def __init__(self, inner):
-            self.inner = inner
-
-    ticker = Ticker(Hiding(with_token(ConstantBackOff(300), CancellationToken())), clock=SetClock())
-    assert ticker._run.token is None
 
 
 def test_an_attribute_of_that_name_that_is_no_token_does_not_count():
