@@ -7,11 +7,16 @@ import subprocess
 import sys
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
 from click.testing import CliRunner
 
+from backoff_ticker.cli import _run
 from backoff_ticker.cli._app import app
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 50.0
@@ -56,6 +61,26 @@ def call(line: str, *more: str, **variables: str) -> Said:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def on_console(line: str, *more: str, width: int, color: bool = False) -> str:
+    """Return what the command prints on a terminal of so many columns."""
+    variables = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width), "LINES": "24"}
+    said = call(line, *more, **variables, NO_COLOR="")
+    assert (said.status, said.err) == (0, "")
+    return said.out if color else click.unstyle(said.out)
+
+
+def catch_runs(patch: pytest.MonkeyPatch, status: int) -> list[tuple[Any, ...]]:
+    """Have ``run`` return a status instead; return what it will be called with."""
+    calls: list[tuple[Any, ...]] = []
+
+    def run(command: Any, backoff: Any, limits: Any, **switches: Any) -> int:
+        calls.append((command, backoff, limits._asdict(), switches))
+        return status
+
+    patch.setattr(_run, "run", run)
+    return calls
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from inspect import signature
 
-import click
 import pytest
 
 from backoff_ticker import POLICIES
-from backoff_ticker.cli import _run
-from backoff_ticker.cli._param_types import Seconds
-from backoff_ticker.cli._policy_options import policy_options, sample_options
 
-from .calling import call
+from .calling import call, catch_runs
 
 
 def help_of(name):
@@ -54,23 +49,6 @@ def test_help_tells_what_the_policy_has_from_what_is_put_around_it():
     assert "Options of the policy" not in call("delays grpc --help").out
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_every_default_can_be_given_and_changes_nothing(name):
-    line = f"delays {name}{sample_options(POLICIES[name])} --seed 1 --json"
-    words = []
-    for option in policy_options(POLICIES[name]):
-        default = getattr(option, "default", None)
-        if "[required]" in option.help:
-            continue
-        if isinstance(default, bool):
-            words.append(option.opts[0] if default else option.secondary_opts[0])
-        elif option.is_wrapper:
-            words.append(f"{option.opts[0]}=none")
-        else:
-            words.append(f"{option.opts[0]}={default}")
-    assert call(line, *words) == (0, call(line).out, "")
-
-
 # What is wrong with them
 
 
@@ -78,16 +56,14 @@ def test_every_default_can_be_given_and_changes_nothing(name):
     ("line", "expected"),
     [
         ("full-jitter", "--base"),
-        ("constant --interval -1", "--interval must be a finite number of seconds >= 0, not -1.0"),
-        ("constant --interval 1e999", "must be a finite number of seconds >= 0, not inf"),
-        ("constant --interval x", "'x' is no duration: a number of seconds, or as in 500ms, 5s,"),
+        ("constant --interval -5s", "--interval must be a finite number of seconds >= 0, not -5.0"),
+        (f"constant {'9' * 400}s", "--interval must be a finite number of seconds >= 0, not inf"),
         ("exponential --multiplier none", "'none' is not a valid float"),
         ("constant-feedback --delay 1 --max-attempts none", "'none' is not a valid integer"),
         (
             "exponential --max-interval 0.1",
             "--max-interval must be >= --initial-interval (0.5), not 0.1",
         ),
-        ("full-jitter --base 2 --cap 1", "--cap must be >= --base (2.0), not 1.0"),
         ("zero --jitter half", "'half' is neither full nor equal nor a number"),
         ("zero --jitter 1", "--jitter must be >= 0 and < 1, not 1.0"),
         ("zero --max-jitter -1", "--max-jitter must be a finite number of seconds >= 0, not -1.0"),
@@ -96,7 +72,6 @@ def test_every_default_can_be_given_and_changes_nothing(name):
             "zero --max-interval nan",
             "--max-interval must be a number of seconds >= 0, or none or inf for no limit, not nan",
         ),
-        ("zero --max-elapsed-time -1", "--max-elapsed-time must be a finite number of seconds >="),
     ],
 )
 def test_what_is_bad_is_told_by_its_option(line, expected):
@@ -106,35 +81,26 @@ def test_what_is_bad_is_told_by_its_option(line, expected):
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("2", 2.0),
-        ("1e-3", 0.001),
-        ("500ms", 0.5),
-        ("7ms", 0.007),
-        ("5s", 5.0),
-        ("2m", 120.0),
-        ("1.5m", 90.0),
-        (".5s", 0.5),
-        ("1h", 3600.0),
-        ("1h30m", 5400.0),
-        ("1m1s1ms", 61.001),
-        ("1d", 86_400.0),
-        ("-5s", -5.0),
-        ("+5s", 5.0),
+        ("2", "2"),
+        ("1e-3", "0.001"),
+        ("500ms", "0.5"),
+        ("7ms", "0.007"),
+        ("1.5m", "90"),
+        (".5s", "0.5"),
+        ("1h30m", "5400"),
+        ("1m1s1ms", "61.001"),
+        ("1d", "86400"),
+        ("+5s", "5"),
     ],
 )
 def test_a_duration_may_have_units(text, seconds):
-    assert Seconds().convert(text, None, None) == seconds
+    assert call(f"delays constant {text} -n 1 --plain") == (0, f"{seconds}\n", "")
 
 
 @pytest.mark.parametrize("text", ["", "s", "5x", "5S", "5 s", "5s3", "1e3s", "--5s", "5s-3s", "ms"])
 def test_what_is_no_duration_is_told(text):
-    with pytest.raises(click.BadParameter, match="is no duration: a number of seconds, or as in"):
-        Seconds().convert(text, None, None)
-
-
-def test_a_duration_beyond_all_floats_is_told():
-    said = call(f"delays constant {'9' * 400}s")
-    assert said.complaint == "--interval must be a finite number of seconds >= 0, not inf"
+    expected = "is no duration: a number of seconds, or as in 500ms, 5s, 2m, 1h30m, 1d"
+    assert call("delays constant", f"--interval={text}").complaint.endswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -219,54 +185,6 @@ def test_what_was_given_is_not_respelled():
 
 # Policies of one's own
 
-OWN = """
-from datetime import timedelta
-
-class Stairs:
-    '''Waits longer with each step.
-
-    Args:
-        step: How much longer: seconds >= 0 or a timedelta.
-        most: The longest wait, at least ``step``. None means no limit.
-        loud: Whether to shout.
-        seen: Cannot be typed.
-
-    Example:
-        >>> Stairs(2)
-    '''
-
-    def __init__(self, step: float | timedelta, most: int = 10, loud=False, seen: set = ()):
-        self.step, self.most, self.number = step, most, 0
-
-    def next_backoff(self):
-        self.number += 1
-        return min(self.number * self.step, self.most)
-
-    def reset(self):
-        self.number = 0
-
-class Told(Stairs):
-    def failure(self, timestamp=None):
-        return self.next_backoff()
-
-    def success(self, timestamp=None):
-        return 0.0
-
-class Typed:
-    def __init__(self, seen: set): ...
-
-stairs = Stairs(3)
-"""
-
-
-@pytest.fixture
-def own(monkeypatch, tmp_path):
-    (tmp_path / "own_waits.py").write_text(OWN)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    yield "own_waits:Stairs"
-    sys.modules.pop("own_waits", None)
-
 
 def test_a_policy_of_ones_own_is_named_by_its_import_path(own, monkeypatch):
     assert drawn(f"{own} 500ms -n 3 --max-retries 2") == [0.5, 1.0]
@@ -274,11 +192,10 @@ def test_a_policy_of_ones_own_is_named_by_its_import_path(own, monkeypatch):
     assert drawn("own_waits:stairs -n 2") == [3, 6]
     assert call("feedback own_waits:Told --step 2 0 0 1") == (0, "2\n4\n0\n", "")
     assert call("simulate contention --trials 1 --clients 2", f"mine={own} 1ms").status == 0
-    made = []
-    monkeypatch.setattr(_run, "run", lambda _, backoff, *_more, **_options: made.append(backoff))
+    ran = catch_runs(monkeypatch, 0)
     for line in (f"--policy {own} --step 2s --", f"--step 2s --policy={own}"):
         assert call(f"run {line} true").status == 0
-    assert [backoff.step for backoff in made] == [2.0, 2.0]
+    assert [backoff.step for _, backoff, *_ in ran] == [2.0, 2.0]
 
 
 def test_its_help_comes_from_its_docstring(own):
