@@ -9,11 +9,9 @@ import os
 import pty
 import signal
 from math import sqrt
-from statistics import mean
 
 import pytest
 
-from backoff_ticker.cli._plot import figure_of_lines
 from tests.effort import rounds
 
 from .calling import call, environment, finish, on_console, start
@@ -291,37 +289,3 @@ def test_the_bar_is_removed_at_the_end(term):
     else:
         assert seen.startswith(b"\r[                                        ] 0 %")
         assert seen.endswith(b"\r\x1b[2K")
-
-
-# The diagram
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("line", ["contention --clients 3,5 --trials 2", SMALL])
-def test_plot_writes_a_file_beside_the_table(tmp_path, line):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "simulation.svg"
-    said = call(f"simulate {line} --seed 1 --plot", str(path))
-    assert (said.status, said.err) == (0, "")
-    assert said.out == call(f"simulate {line} --seed 1").out
-    assert path.read_bytes().startswith(b"<?xml")
-
-
-def test_a_diagram_has_a_line_for_each_policy_in_each_panel():
-    pytest.importorskip("matplotlib")
-    panels = {name: {"a": ([1, 2], [3, mean([4, 5])]), "b": ([1], [1])} for name in ("x", "y")}
-    figure = figure_of_lines("outage\nseed 1", "seconds", panels, (1.0, 2.0))
-    assert figure.get_suptitle() == "outage"
-    assert figure.axes[0].get_title() == "seed 1"
-    assert [axes.get_ylabel() for axes in figure.axes] == ["x", "y"]
-    for axes in figure.axes:
-        assert axes.get_xlabel() == "seconds"
-        assert [line.get_xydata().tolist() for line in axes.lines] == [
-            [[1, 3], [2, 4.5]],
-            [[1, 1]],
-        ]
-        (grey,) = axes.patches
-        corners = grey.get_patch_transform().transform(grey.get_path().vertices)
-        assert {x for x, _ in corners} == {1.0, 2.0}
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
