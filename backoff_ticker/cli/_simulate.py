@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from ._commands import Group, PolicyCommand, count_option, examples, form_options, plot_option
-from ._param_types import Numbers, Seconds, rounded
+from ._param_types import numbers, rounded, seconds_within
 from ._policy_names import PolicyText
 from ._policy_options import seed_option
 from ._table import as_table, print_rows
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_CLIENTS = 10_000
 _MOST_TRIALS = _MOST_TOKENS = 1_000_000
 _SHORTEST, _LONGEST = 0.001, 864_000.0
-_SPAN = Seconds(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
+_SPAN = seconds_within(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
 
 AWS = (
     "none=zero",
@@ -75,7 +75,7 @@ def _contention_command() -> click.Command:
             _policies(AWS),
             click.Option(
                 ["--clients"],
-                type=Numbers(
+                type=numbers(
                     "counts", _MOST_CLIENTS, f"numbers from 1 to {_MOST_CLIENTS}, as in 10,100"
                 ),
                 default="10,50,100,190",
