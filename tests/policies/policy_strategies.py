@@ -273,9 +273,6 @@ def samples():
     """Return each policy that has a name, one of each kind without a cap, and some others."""
     token = CancellationToken()
     return [
-        ConstantBackOff(2),
-        ZeroBackOff(),
-        StopBackOff(),
         ExponentialBackOff(max_elapsed_time=None),
         ExponentialBackOff(look_ahead=False, multiplier=1),
         ExponentialBackOff(multiplier=1.0000001, max_interval=None, max_elapsed_time=None),
@@ -290,11 +287,9 @@ def samples():
         ExponentialFeedbackBackOff(1, 0.5, max_delay=60, consider_actual_delay=True),
         FibonacciBackOff(1, 1),
         FibonacciBackOff(1, 1, consider_actual_delay=True),
-        LILDBackOff(1, 2, -1),
         LILDBackOff(1, -2, -1, min_delay=3, jitter_factor=0.1),
         LIMDBackOff(1, LARGEST, 0.5),
         LIMDBackOff(1, 2, 0.5, consider_actual_delay=True),
-        MILDBackOff(1, 1.5, -1),
         MILDBackOff(1, 0.5, -1, jitter_factor=0.5),
         MIMDBackOff(1, 1.5, 0.5, jitter_factor=0.5),
         MIMDBackOff(1, 1.0000001, 0.5, max_attempts=2 * MANY),

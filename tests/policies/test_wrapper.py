@@ -29,7 +29,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Feedback, Passing, Recording, steps
+from tests.policies.policy_doubles import Feedback, InDict, Passing, Recording, steps
 from tests.policies.policy_strategies import LARGEST
 
 
@@ -50,6 +50,10 @@ WRAPPERS = {
     "added_jitter": lambda inner: with_added_jitter(inner, 0),
     "chain": chain,
 }
+
+
+class Derived(BackOffWrapper):
+    """A wrapper of a user's own that changes nothing."""
 
 
 @pytest.fixture(params=WRAPPERS)
@@ -99,6 +103,25 @@ def test_feedback_costs_in_proportion_to_the_depth():
         )
 
     assert cost(40) < 3 * cost(20)
+
+
+class Guarded(Recording):
+    """A policy of a user with a token of its own."""
+
+    def __init__(self, token):
+        super().__init__()
+        self.token = token
+
+
+@pytest.mark.parametrize("make", [lambda token: with_token(ZeroBackOff(), token), Guarded])
+@pytest.mark.parametrize(
+    "hand_on", [*(make for name, make in WRAPPERS.items() if name != "token"), Derived, InDict]
+)
+def test_a_wrapper_hands_on_the_token_inside(hand_on, make):
+    token = CancellationToken()
+    assert hand_on(make(token)).token is token
+    assert hand_on(hand_on(make(token))).token is token
+    assert hand_on(ZeroBackOff()).token is None
 
 
 def test_a_user_class_inside_may_take_no_timestamp():
