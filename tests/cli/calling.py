@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from inspect import signature
@@ -55,8 +56,8 @@ class Said(NamedTuple):
 
 
 def call(line: str, *more: str, **variables: str) -> Said:
-    """Call the command in this process, with the words of a line and further arguments."""
-    words = [*line.split(), *more]
+    """Call the command in this process, with the words of a line as a shell reads it, and more."""
+    words = [*shlex.split(line), *more]
     result = RUNNER.invoke(APP, words, prog_name="backoff-ticker", env=variables)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

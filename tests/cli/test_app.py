@@ -92,27 +92,6 @@ def test_version():
     assert re.fullmatch(r"backoff-ticker \d\S*\n", call("--version").out)
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("delayz", "backoff-ticker has no 'delayz'. Did you mean 'delays'?"),
-        ("retry", "backoff-ticker has no 'retry'. Did you mean 'retry-after'?"),
-        ("delays expo", "delays has no 'expo'. Did you mean 'exponential' or 'exponential-feed"),
-        ("delays LIMD", "delays has no 'LIMD'. Did you mean 'limd'?"),
-        ("delays jitter", "Did you mean 'full-jitter', 'equal-jitter'"),
-        ("delays linear", "delays has no 'linear'. Did you mean 'lild', 'limd' or 'mild'?"),
-        ("delays google", "Did you mean 'truncated-exponential' or 'cloud-storage'?"),
-        ("run --policy linear true", "there is no policy 'linear'. Did you mean 'lild', 'limd' or"),
-        ("run --policy xyz true", "there is no policy 'xyz'. 'backoff-ticker delays --help' list"),
-        ("run --max-atempts 3 true", "--max-attempts"),
-        ("delays exponential --multiplyer 2", "--multiplier"),
-        ("delays zero --jitter ful", "'ful' is neither full nor equal nor a number"),
-    ],
-)
-def test_a_mistyped_name_is_told_with_what_may_be_meant(line, expected):
-    assert expected in call(line).complaint
-
-
 SESSION = re.compile(
     r"^```text\n\$ backoff-ticker (.*?[^\\])\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )

@@ -218,20 +218,3 @@ def test_piped_output_is_plain_and_whole():
 def test_a_number_for_people(number, text):
     row = call(f"delays constant {number!r} -n 1").out.splitlines()[1].split()
     assert row[:5] == ["1", text, f"[{text},", f"{text}]", text]
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("delays constant 2 3", "Got unexpected extra argument (3)"),
-        ("delays constant --interval 2 3", "Got unexpected extra argument (3)"),
-        ("delays full-jitter 1", "full-jitter needs --cap, as in: --base 1 --cap 20"),
-        ("delays full-jitter 2 1", "--cap must be >= --base (2.0), not 1.0"),
-        ("delays go 5", "Got unexpected extra argument (5)"),
-        ("delays go -n 0", "Invalid value for '-n': 0 is not in the range 1<=x<=1000000."),
-        ("delays go -n x", "'x' is not a valid integer"),
-        ("delays go --seed -1", "-1 is not in the range x>=0"),
-    ],
-)
-def test_bad_input_is_told_and_nothing_is_shown(line, expected):
-    assert expected in call(line).complaint

@@ -64,31 +64,3 @@ def test_the_same_seed_draws_the_same(options):
     assert once == again != other
     assert all(1 <= float(delay) <= 3 for delay in once.split())
     assert len({call(line).out for _ in range(5)}) == 5
-
-
-@pytest.mark.parametrize(
-    "item", ["2", "x", "01", "0:", "0:+", "0:-1", "0:x", "0:1e3", "0:nan", "0:+1:2", "\u0660"]
-)
-def test_what_is_no_item_of_a_log_is_told_with_its_place(item):
-    assert call(f"feedback {CONSTANT} 0 {item} 1").complaint == (
-        f"item 2 of the log must be 0 or 1, alone or with :TIMESTAMP or :+DURATION, not {item!r}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        (CONSTANT, "LOG"),
-        (
-            f"{CONSTANT} 0 0:5 1:4",
-            "item 3 of the log, '1:4': timestamp must not be less than the previous one (5.0), not",
-        ),
-        (f"{CONSTANT} 0:{'9' * 308} 0:+{'9' * 308}", "item 2 of the log is too late: '0:+999"),
-        (f"{CONSTANT} 0 -1", "-1"),
-        ("exponential 0 1", "--initial-delay"),
-        ("zero 0 1", "feedback has no 'zero'"),
-        ("limd-feedback 0 1", "feedback has no 'limd-feedback'"),
-    ],
-)
-def test_bad_input_is_told(line, expected):
-    assert expected in call(f"feedback {line}").complaint

@@ -110,35 +110,3 @@ def test_help_of_run_tells_the_options_of_its_policy():
         assert f"\n  {code} " in said.out
     for name in POLICIES:
         assert call(f"run --policy {name} --help").out.count("--max-attempts") == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("run", "COMMAND"),
-        ("run --", "COMMAND"),
-        ("run --policy xyz true", "there is no policy 'xyz'"),
-        ("run --base 1 true", "No such option"),
-        ("run --policy full-jiter --base 1 -- true", "Did you mean 'full-jitter'"),
-        (
-            "run --policy full-jitter --base 1 true",
-            "full-jitter needs --cap, as in: --base 1 --cap 20",
-        ),
-        ("run --multiplier 0.5 true", "--multiplier must be >= 1, not 0.5"),
-        ("run --timeout 0 true", "'0' is not a finite number of seconds > 0"),
-        ("run --timeout nan true", "'nan' is not a finite number of seconds > 0"),
-        ("run --attempt-timeout -1 true", "'-1' is not a finite number of seconds > 0"),
-        ("run --max-attempts 0 true", "0 is not in the range x>=1"),
-        ("run --until-output ( true", "'(' is not a regular expression: missing )"),
-        *(
-            (
-                f"run --on-exit-code {codes} true",
-                f"{codes!r} is not a list of exit codes, 1 to 255, as in 1,75",
-            )
-            for codes in ("x", "0", "256", "1,", ",", "-1", "1.0", "\u0661")
-        ),
-    ],
-)
-def test_bad_options_are_told_and_nothing_runs(ran, line, expected):
-    assert expected in call(line).complaint
-    assert ran == []

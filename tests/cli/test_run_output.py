@@ -65,7 +65,7 @@ def test_an_end_of_output_is_no_line_and_text_is_decoded_as_arguments_are():
 
 
 def test_a_line_without_end_is_searched_where_parts_of_it_meet():
-    for before in range(65_000, 66_000, 97):
+    for before in range(65_990, 66_010):
         line = b"x" * before + b"ready" + b"x" * 100_000
         assert matches("ready", *(line[at : at + 1000] for at in range(0, len(line), 1000)))
 

@@ -202,30 +202,6 @@ def test_a_policy_is_a_name_with_options_and_maybe_a_label(text, label):
     assert row == {**plain, "policy": label}
 
 
-@pytest.mark.parametrize(
-    ("line", "policies", "expected"),
-    [
-        ("contentoin", [], "simulate has no 'contentoin'. Did you mean 'contention'?"),
-        ("contention", ["expo"], "there is no policy 'expo'. Did you mean 'exponential' or"),
-        ("contention", ["zero '"], '"zero \'" is no policy with its options: No closing quotation'),
-        ("outage", ["full-jitter", "1", "2"], "Options stand in the same quotes: 'full-jitter ..."),
-        (
-            "outage",
-            ["full-jitter 2 1"],
-            "'full-jitter 2 1': --cap must be >= --base (2.0), not 1.0",
-        ),
-        ("outage", ["go --multiplyer 2"], "'go --multiplyer 2': No such option"),
-        ("outage", ["go --help"], "'go --help': No such option"),
-        ("contention --clients 5,0", [], "'5,0' is not a list of numbers from 1 to 10000, as in"),
-        ("contention --trials 0", [], "0 is not in the range 1<=x<=1000000"),
-        ("contention --latency 0", [], "'0' is not from 1ms to 10d"),
-        ("outage --outage 11d", [], "'11d' is not from 1ms to 10d"),
-    ],
-)
-def test_bad_input_is_told_and_nothing_is_simulated(line, policies, expected):
-    assert expected in call(f"simulate {line}", *policies).complaint
-
-
 # The table
 
 
