@@ -82,11 +82,6 @@ def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
     return delays
 
 
-def as_lines(delays: Sequence[Delay]) -> str:
-    """Return the drawn delays, one per line."""
-    return "".join(f"{exact(delay.drawn)}\n" for delay in delays)
-
-
 def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
@@ -211,7 +206,7 @@ def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
             title = title_of(name, {one: options[one] for one in declared if one in options})
             write_figure(lambda: figure_of(title, delays), plot)
         if form == "plain":
-            click.echo(as_lines(delays), nl=False)
+            click.echo("".join(f"{exact(delay.drawn)}\n" for delay in delays), nl=False)
         else:
             table = partial(as_table, delays, n)
             print_rows(form, "delays", Delay._fields, delays, {"policy": policy.name}, table)

@@ -26,19 +26,12 @@ APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters
 RUNNER = CliRunner(**APART)  # click before 8.2 has to be told to keep stderr apart
 
 GIVEN = {
-    "constant": "--interval 2",
-    "full-jitter": "--base 1 --cap 20",
-    "equal-jitter": "--base 1 --cap 20",
-    "decorrelated-jitter": "--base 1 --cap 20",
-    "constant-feedback": "--delay 2",
-    "exponential-feedback": "--initial-delay 2",
-    "fibonacci": "--initial-delay1 1 --initial-delay2 2",
     "lild": "--initial-delay 3 --delay-increment-on-failure 4 --delay-increment-on-success -5",
     "limd": "--initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0.2",
     "mild": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-increment-on-success -2",
     "mimd": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-multiple-on-success 0.5",
 }
-"""The options that a policy requires."""
+"""The options of some policies."""
 
 LIMD = f"limd {GIVEN['limd']} --min-delay 1"
 

@@ -9,8 +9,9 @@ import json
 import pytest
 
 from backoff_ticker import POLICIES
+from tests.policies.policy_strategies import needed
 
-from .calling import GIVEN, call, environment, finish, on_console, start
+from .calling import call, environment, finish, on_console, start
 
 SOURCE = "exponential --initial-interval 0.5 --multiplier 1.5 --randomization-factor 0.5 -n 10"
 
@@ -57,7 +58,8 @@ def test_the_same_seed_draws_the_same_and_none_draws_others():
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_draws_within_its_bounds(name):
-    found = as_data(f"{name} {GIVEN.get(name, '')} --seed 3")
+    options = "".join(f" --{key.replace('_', '-')} {value}" for key, value in needed(name).items())
+    found = as_data(f"{name}{options} --seed 3")
     assert len(found) == {"stop": 0, "aws": 2}.get(name, 12)
     total = 0.0
     for number, row in enumerate(found, 1):

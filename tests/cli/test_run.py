@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import SOON, Running, flaky, lines, shell, talks
-from tests.helpers import eventually
 
 NAME = "backoff-ticker"
 slow = pytest.mark.slow
@@ -165,26 +163,6 @@ def test_no_wait_is_begun_that_would_pass_the_time_for_everything():
     with shell("exit 3", timeout=100, delay=1000) as running:
         text = f"{NAME}: attempt 1 exited with 3; no time for another attempt\n"
         assert running.finish() == (124, "", text)
-
-
-@slow
-def test_a_delay_counts_from_the_end_of_an_attempt():
-    """The first attempt takes longer than the delay, so a delay from its start would be over."""
-    delay = 0.3
-    script = """
-tell("%f\\n" % time.monotonic())
-os.read(0, 1)
-tell("%f\\n" % time.monotonic())
-raise SystemExit(3)
-"""
-    how = {"stdin": subprocess.PIPE}
-    with Running(*talks(script), delay=delay, max_attempts=2, how=how) as running:
-        start = float(running.until(r"(.+)\n")[1])
-        eventually(lambda: time.monotonic() > start + delay, "the end of a delay from the start")
-        running.process.stdin.write(b"go")
-        assert running.wait() == 3
-        end, start, _ = map(float, running.told.rest().split())
-        assert start - end >= delay
 
 
 # What comes through
