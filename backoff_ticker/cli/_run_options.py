@@ -6,6 +6,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from .. import POLICIES
 from ._commands import PolicyCommand, examples
@@ -76,6 +77,12 @@ def _policy_in(words: Sequence[str]) -> NamedPolicy:
     return find_policy(name) or POLICIES[_DEFAULT]
 
 
+def _complete_file(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
 def _run(
     *,
     command: tuple[str, ...],
@@ -123,7 +130,7 @@ def run_command() -> click.Command:
                 nargs=-1,
                 required=True,
                 metavar="COMMAND [ARGUMENTS]...",
-                type=click.Path(readable=False),  # for completion: a name or a file
+                shell_complete=_complete_file,
             ),
             click.Option(
                 ["--policy"],
