@@ -50,12 +50,6 @@ def test_the_table_of_the_sources():
     assert rows[10:] == ["█ least  ┃ drawn  ░ greatest"]
 
 
-def test_the_same_seed_draws_the_same_and_none_draws_others():
-    once, again, other = (call(f"delays exponential --seed {seed}").out for seed in (1, 1, 2))
-    assert once == again != other
-    assert len({call("delays exponential --json").out for _ in range(5)}) == 5
-
-
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_draws_within_its_bounds(name):
     options = "".join(f" --{key.replace('_', '-')} {value}" for key, value in needed(name).items())

@@ -124,10 +124,19 @@ def test_a_limit_that_a_policy_has_itself_goes_around_a_jitter_too(jitter):
     assert len(drawn(f"{java} --max-elapsed-time 899")) == 90
 
 
-def test_a_seed_fixes_a_jitter_around_too():
-    line = "constant --interval 4 --jitter equal"
-    once, again, other = (drawn(f"{line} --seed {seed}") for seed in (1, 1, 2))
+@pytest.mark.parametrize(
+    "line",
+    [
+        "delays exponential",
+        "delays constant 4 --jitter equal",
+        "feedback constant --delay 2 --jitter-factor 0.5 0 0 0",
+        "feedback constant --delay 2 --jitter 0.5 0 0 0",
+    ],
+)
+def test_a_seed_fixes_what_is_drawn(line):
+    once, again, other = (call(f"{line} --seed {seed}").out for seed in (1, 1, 2))
     assert once == again != other
+    assert len({call(line).out for _ in range(5)}) == 5
 
 
 def test_any_policy_can_be_limited():
