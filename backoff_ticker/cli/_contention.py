@@ -50,13 +50,7 @@ class Contention(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """The clients that contend, and the number of trials.
-
-    Attributes:
-        clients: How many there are, one number after the other.
-        trials: How often all is repeated.
-        latency: The mean time of a message, in seconds.
-    """
+    """The options of the command: numbers of clients, how often each is repeated, the latency."""
 
     clients: Sequence[int]
     trials: int

@@ -14,6 +14,7 @@ from .._sentinels import STOP
 from ..policies import FrozenClock, draw_next, start_policy
 from ._commands import PolicyCommand, count_option, examples, form_options, plot_option
 from ._param_types import exact, rounded
+from ._plot import add_legend, panels, title_of, write_figure
 from ._policy_names import PolicyGroup, about, summary
 from ._policy_options import (
     build_policy,
@@ -82,11 +83,6 @@ def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
     return delays
 
 
-def as_lines(delays: Sequence[Delay]) -> str:
-    """Return the drawn delays, one per line."""
-    return "".join(f"{exact(delay.drawn)}\n" for delay in delays)
-
-
 def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
@@ -132,8 +128,8 @@ def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
     """Return the diagram: the delay before each retry, and below it when each retry comes."""
     from matplotlib.ticker import MaxNLocator
 
-    from ._plot import add_legend, panels
-
+    if any(delay.greatest > _GREATEST for delay in delays):
+        raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
     figure, (above, below) = panels(title, 2)
     retries = [delay.retry for delay in delays]
     sides = (0.0,) if len(delays) > 1 else (-_HALF_A_BAR, _HALF_A_BAR)  # a point has no area
@@ -201,17 +197,11 @@ def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
         clock = FrozenClock()
         options = with_arguments(policy, options, values)
         delays = delays_of(build_policy(policy, options, clock), n, clock)
-        if plot is not None:
-            from ._plot import title_of, write_figure
-
-            if any(delay.greatest > _GREATEST for delay in delays):
-                reason = f"delays of more than {_GREATEST:g} s cannot be drawn"
-                raise click.UsageError(f"--plot: {reason}")
-            declared = (param.name for param in click.get_current_context().command.params)
-            title = title_of(name, {one: options[one] for one in declared if one in options})
-            write_figure(lambda: figure_of(title, delays), plot)
+        declared = (param.name for param in click.get_current_context().command.params)
+        title = title_of(name, {one: options[one] for one in declared if one in options})
+        write_figure(lambda: figure_of(title, delays), plot)
         if form == "plain":
-            click.echo(as_lines(delays), nl=False)
+            click.echo("".join(f"{exact(delay.drawn)}\n" for delay in delays), nl=False)
         else:
             table = partial(as_table, delays, n)
             print_rows(form, "delays", Delay._fields, delays, {"policy": policy.name}, table)

@@ -33,17 +33,7 @@ retry forever at the moment at which a probe is on its way."""
 
 
 class Scene(NamedTuple):
-    """The clients, and when the service is up; all but ``clients`` and ``budget`` in seconds.
-
-    Attributes:
-        clients: How many call.
-        every: The mean time from the end of a client's request to its next one.
-        healthy: How long the service is up at first.
-        outage: How long it is down then.
-        recovery: How long clients make requests after that.
-        latency: How long a call takes.
-        budget: The tokens of the retry budget that all clients share.
-    """
+    """The options of the command; all but ``clients`` and ``budget`` in seconds."""
 
     clients: int
     every: float

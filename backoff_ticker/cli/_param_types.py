@@ -29,66 +29,30 @@ _LARGE = 1e7
 _SMALL = 0.01
 
 
-def parse_duration(text: str) -> float:
-    """Return the seconds that ``2.5``, ``500ms``, ``5s``, ``2m``, ``1h30m`` or ``1d`` stands for.
-
-    Raises:
-        ValueError: It is neither a number nor numbers with units.
-    """
-    found = _WITH_UNITS.fullmatch(text)
-    if found is None:
-        return float(text)
-    seconds = sum(
-        float(part["number"]) / 1000.0
-        if part["unit"] == "ms"
-        else float(part["number"]) * _SECONDS_IN[part["unit"]]
-        for part in re.finditer(_PART, found["parts"])
-    )
-    return -seconds if found["sign"] == "-" else seconds
-
-
-class Seconds(ParamType):
-    """A duration: a number of seconds, or numbers with units.
+class Value(ParamType):
+    """What a function reads from a word.
 
     Args:
-        accepts: Whether a number of seconds is in range; without it, the policy checks that.
-        expected: What is said to be expected of others.
+        name: What the help calls it.
+        read: Returns the value, or raises a ValueError that says what is wrong with the word.
     """
 
-    name = "duration"
+    def __init__(self, name: str, read: Callable[[str], object]) -> None:
+        self.name = name
+        self._read = read
 
-    def __init__(
-        self, accepts: Callable[[float], bool] = lambda _: True, expected: str = ""
-    ) -> None:
-        self._accepts = accepts
-        self._expected = expected
-
-    def convert(self, value: Any, param: Param, ctx: Context) -> float:  # noqa: ANN401 - click's
-        """Return the seconds."""
+    def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
+        """Return the value; a default is one already, unless it is a word."""
         try:
-            seconds = parse_duration(str(value))
-        except ValueError:
-            self.fail(
-                f"{value!r} is no duration: a number of seconds, or as in 500ms, 5s, 2m, 1h30m, 1d",
-                param,
-                ctx,
-            )
-        if not self._accepts(seconds):
-            self.fail(f"{value!r} is not {self._expected}", param, ctx)
-        return seconds
-
-
-LIMIT = Seconds(lambda seconds: 0.0 < seconds < inf, "a finite number of seconds > 0")
-"""A time limit."""
+            return self._read(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class OrNone(ParamType):
     """A value of another type, or the word ``none``.
 
     That word is returned as it is: to click, None is an option that was not given.
-
-    Args:
-        kind: The other type.
     """
 
     def __init__(self, kind: ParamType) -> None:
@@ -100,59 +64,81 @@ class OrNone(ParamType):
         return NONE if value == NONE else self.kind.convert(value, param, ctx)
 
 
-class Jitter(ParamType):
-    """``full``, ``equal``, or a fraction."""
+def parse_duration(text: str) -> float:
+    """Return the seconds that ``2.5``, ``500ms``, ``5s``, ``2m``, ``1h30m`` or ``1d`` stands for.
 
-    name = "kind"
-
-    def convert(self, value: Any, param: Param, ctx: Context) -> str | float:  # noqa: ANN401 - click's
-        """Return the word or the number."""
-        if value in ("full", "equal"):
-            return str(value)
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither full nor equal nor a number", param, ctx)
-
-
-class Numbers(ParamType):
-    """Whole numbers >= 1, separated by commas.
-
-    Args:
-        name: What the help calls them.
-        most: The largest that is accepted.
-        expected: What is said to be expected of others.
+    Raises:
+        ValueError: It is neither a number nor numbers with units.
     """
-
-    def __init__(self, name: str, most: int, expected: str) -> None:
-        self.name = name
-        self._most = most
-        self._expected = expected
-
-    def convert(self, value: Any, param: Param, ctx: Context) -> tuple[int, ...]:  # noqa: ANN401 - click's
-        """Return the numbers."""
-        if isinstance(value, tuple):
-            return value
-        words = [word.strip() for word in value.split(",")]
-        numbers = tuple(int(word) if re.fullmatch("[0-9]{1,9}", word) else 0 for word in words)
-        if not all(0 < number <= self._most for number in numbers):
-            self.fail(f"{value!r} is not a list of {self._expected}", param, ctx)
-        return numbers
-
-
-class Regex(ParamType):
-    """A Python regular expression."""
-
-    name = "regex"
-
-    def convert(self, value: Any, param: Param, ctx: Context) -> re.Pattern[str]:  # noqa: ANN401 - click's
-        """Return it compiled."""
+    found = _WITH_UNITS.fullmatch(text)
+    if found is None:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about syntax that a later Python may change
-                return re.compile(value)
-        except (re.error, OverflowError, RecursionError) as error:
-            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+            return float(text)
+        except ValueError:
+            expected = "a number of seconds, or as in 500ms, 5s, 2m, 1h30m, 1d"
+            raise ValueError(f"{text!r} is no duration: {expected}") from None
+    seconds = sum(
+        float(part["number"]) * _SECONDS_IN[part["unit"]]
+        if part["unit"] != "ms"
+        else float(part["number"]) / 1000.0
+        for part in re.finditer(_PART, found["parts"])
+    )
+    return -seconds if found["sign"] == "-" else seconds
+
+
+SECONDS = Value("duration", parse_duration)
+"""A duration: a number of seconds, or numbers with units; the policy checks its range."""
+
+
+def seconds_within(accepts: Callable[[float], bool], expected: str) -> Value:
+    """Return the type of durations that ``accepts`` takes; ``expected`` says which those are."""
+
+    def read(text: str) -> float:
+        seconds = parse_duration(text)
+        if not accepts(seconds):
+            raise ValueError(f"{text!r} is not {expected}")
+        return seconds
+
+    return Value("duration", read)
+
+
+LIMIT = seconds_within(lambda seconds: 0.0 < seconds < inf, "a finite number of seconds > 0")
+"""A time limit."""
+
+
+def numbers(name: str, most: int, expected: str) -> Value:
+    """Return the type of lists of whole numbers from 1 to ``most``, separated by commas."""
+
+    def read(text: str) -> tuple[int, ...]:
+        words = [word.strip() for word in text.split(",")]
+        found = tuple(int(word) if re.fullmatch("[0-9]{1,9}", word) else 0 for word in words)
+        if not all(0 < number <= most for number in found):
+            raise ValueError(f"{text!r} is not a list of {expected}")
+        return found
+
+    return Value(name, read)
+
+
+def _jitter(text: str) -> str | float:
+    try:
+        return text if text in ("full", "equal") else float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is neither full nor equal nor a number") from None
+
+
+JITTER = Value("kind", _jitter)
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about syntax that a later Python may change
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+
+
+REGEX = Value("regex", _compiled)
 
 
 def exact(number: float) -> str:

@@ -23,17 +23,19 @@ _LONGEST_LINE = 100
 """Letters in a line of the title."""
 
 
-def write_figure(make: Callable[[], Figure], path: str) -> None:
+def write_figure(make: Callable[[], Figure], path: str | None) -> None:
     """Write a diagram to a file; its suffix selects the format.
 
     Args:
         make: Makes the diagram.
-        path: The file.
+        path: The file; None: there is none.
 
     Raises:
         click.UsageError: matplotlib is missing, does not know the format or cannot draw, or the
             file cannot be written.
     """
+    if path is None:
+        return
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs about its caches
     try:
         image = _image(make, path)

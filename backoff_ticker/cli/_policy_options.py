@@ -23,7 +23,7 @@ from .. import (
 )
 from ..policies import require_policy
 from ._commands import PolicyOption
-from ._param_types import NONE, Jitter, OrNone, Seconds
+from ._param_types import JITTER, NONE, SECONDS, OrNone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,9 +39,9 @@ _KINDS: dict[str, ParamType] = {
     "int": click.INT,
     "float": click.FLOAT,
     "str": click.STRING,
-    "float | timedelta": Seconds(),
-    "float | timedelta | None": OrNone(Seconds()),
-    "JitterKind": Jitter(),
+    "float | timedelta": SECONDS,
+    "float | timedelta | None": OrNone(SECONDS),
+    "JitterKind": JITTER,
 }
 """The click type by the annotation of a parameter; a bool becomes a pair of flags."""
 

@@ -11,9 +11,6 @@ from ..clock import resolve_clock
 from ._commands import examples
 from ._param_types import exact
 
-_EXACT_BELOW = 1e12
-"""Seconds; not far above this a float no longer holds milliseconds exactly."""
-
 
 class _ValueCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -41,6 +38,5 @@ def _show(value: str) -> None:
     wait = parse_retry_after(value.rstrip("\r\n"), resolve_clock(None).time())
     if wait is None:
         raise click.ClickException(f"neither a number of seconds nor an HTTP date: {value!r}")
-    if wait < _EXACT_BELOW:
-        wait = ceil(wait * 1000.0) / 1000.0  # rounded up: never too early
-    click.echo(str(int(wait)) if wait.is_integer() else exact(wait))
+    # A date has a fraction of a second left: rounded up, so never too early.
+    click.echo(str(int(wait)) if wait.is_integer() else exact(ceil(wait * 1000.0) / 1000.0))

@@ -53,15 +53,10 @@ class NotFound(click.ClickException):
 
 
 class Limits(NamedTuple):
-    """When an attempt counts as a success, and when no other follows; None sets no limit.
+    """The options of the command that say when an attempt succeeds, and when no other follows.
 
-    Attributes:
-        max_attempts: How many attempts there may be.
-        timeout: Seconds for the whole run.
-        attempt_timeout: Seconds for each attempt.
-        on_exit_code: The exit codes after which another attempt follows; None: all but 0.
-        until_output: An attempt succeeds if a line of its stdout matches this, whatever its exit
-            code, unless the command was interrupted; None: if its exit code is 0.
+    None was not given. Times are in seconds. ``until_output`` makes no success of an attempt that
+    was interrupted.
     """
 
     max_attempts: int | None

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from .. import POLICIES
 from ._commands import PolicyCommand, examples
-from ._param_types import LIMIT, NONE, Numbers, OrNone, Regex
+from ._param_types import LIMIT, NONE, REGEX, OrNone, numbers
 from ._policy_names import PolicyName, find_policy
 from ._policy_options import build_policy, policy_options, seed_option
 
@@ -162,7 +162,7 @@ def run_command() -> click.Command:
             ),
             click.Option(
                 ["--on-exit-code"],
-                type=Numbers("codes", 255, "exit codes, 1 to 255, as in 1,75"),
+                type=numbers("codes", 255, "exit codes, 1 to 255, as in 1,75"),
                 multiple=True,
                 callback=_codes,
                 help="Retry after these exit codes only, as in 1,75; may be repeated. Without it, "
@@ -170,7 +170,7 @@ def run_command() -> click.Command:
             ),
             click.Option(
                 ["--until-output"],
-                type=Regex(),
+                type=REGEX,
                 help="An attempt succeeds if a line of its stdout matches, whatever its exit code, "
                 "and only then.",
             ),

@@ -9,7 +9,8 @@ import click
 from rich.text import Text
 
 from ._commands import Group, PolicyCommand, count_option, examples, form_options, plot_option
-from ._param_types import Numbers, Seconds, rounded
+from ._param_types import numbers, rounded, seconds_within
+from ._plot import figure_of_lines, title_of, write_figure
 from ._policy_names import PolicyText
 from ._policy_options import seed_option
 from ._table import as_table, print_rows
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _MOST_CLIENTS = 10_000
 _MOST_TRIALS = _MOST_TOKENS = 1_000_000
 _SHORTEST, _LONGEST = 0.001, 864_000.0
-_SPAN = Seconds(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
+_SPAN = seconds_within(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
 
 AWS = (
     "none=zero",
@@ -75,7 +76,7 @@ def _contention_command() -> click.Command:
             _policies(AWS),
             click.Option(
                 ["--clients"],
-                type=Numbers(
+                type=numbers(
                     "counts", _MOST_CLIENTS, f"numbers from 1 to {_MOST_CLIENTS}, as in 10,100"
                 ),
                 default="10,50,100,190",
@@ -174,10 +175,7 @@ def _show_contention(
     rows = simulate_contention(policies, crowd, seed, bar)
     bar.end()
     parameters = {"trials": crowd.trials, "latency": crowd.latency, "seed": seed}
-    if plot is not None:
-        from ._plot import write_figure
-
-        write_figure(lambda: _contention_figure(rows, parameters), plot)
+    write_figure(lambda: _contention_figure(rows, parameters), plot)
     columns = {
         "clients": [str(row.clients) for row in rows],
         "policy": [row.policy for row in rows],
@@ -210,17 +208,10 @@ def _show_outage(
     courses = [*simulate_outage(policies, scene, seed, bar)]
     bar.end()
     parameters = {**scene._asdict(), "seed": seed}
-    if plot is not None:
-        from ._plot import write_figure
-
-        write_figure(lambda: _outage_figure(courses, parameters), plot)
+    write_figure(lambda: _outage_figure(courses, parameters), plot)
     rows = [row for row, _ in courses]
     columns = {
-        "policy": [row.policy for row in rows],
-        "limit": [row.limit for row in rows],
-        "healthy": [str(row.healthy) for row in rows],
-        "outage": [str(row.outage) for row in rows],
-        "recovery": [str(row.recovery) for row in rows],
+        **{name: [str(getattr(row, name)) for row in rows] for name in rows[0]._fields[:5]},
         "load": [f"{row.load:.2f}x" for row in rows],
         "peak": [f"{row.peak:.2f}x" for row in rows],
         "recovered": [
@@ -244,8 +235,6 @@ def _bars(shares: Sequence[float], legend: str) -> Chart:
 
 
 def _contention_figure(rows: Sequence[Contention], parameters: dict[str, Any]) -> Figure:
-    from ._plot import figure_of_lines, title_of
-
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {
         "calls until all are done": {},
         "seconds until all are done": {},
@@ -261,8 +250,6 @@ def _contention_figure(rows: Sequence[Contention], parameters: dict[str, Any]) -
 def _outage_figure(
     courses: Sequence[tuple[Outage, list[int]]], parameters: dict[str, Any]
 ) -> Figure:
-    from ._plot import figure_of_lines, title_of
-
     start = parameters["healthy"]
     outage = (start, start + parameters["outage"])
     step = (outage[1] + parameters["recovery"]) / len(courses[0][1])

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-    from typing import ClassVar, TypedDict
+    from typing import TypedDict
 
     from .._sentinels import Stop
     from ._base import Bounds, Calls
@@ -111,15 +111,6 @@ class AlgorithmBackOff(Policy):
         "max_delay",
         "min_delay",
     )
-
-    _shown_unless: ClassVar[dict[str, object]] = {
-        "consider_actual_delay": False,
-        "max_actual_duration": 0.0,
-        "max_attempts": 0,
-        "jitter_factor": 0.0,
-        "min_delay": 0.0,
-        "max_delay": None,
-    }
 
     def __init__(  # noqa: PLR0913 - the options of the source
         self,

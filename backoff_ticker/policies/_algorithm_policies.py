@@ -9,7 +9,7 @@ from ._base import geometric
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import ClassVar, Unpack
+    from typing import Unpack
 
     from ._algorithm import AlgorithmOptions, Rule
 
@@ -38,8 +38,6 @@ class ConstantFeedbackBackOff(AlgorithmBackOff):
     """
 
     __slots__ = ("delay", "delay_on_success")
-
-    _shown: ClassVar[tuple[str, ...]] = ("delay", "delay_on_success")
 
     def __init__(
         self,
@@ -80,8 +78,6 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
     """
 
     __slots__ = ("delay_on_success", "exponent_base", "initial_delay")
-
-    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", "exponent_base", "delay_on_success")
 
     def __init__(
         self,
@@ -126,8 +122,6 @@ class FibonacciBackOff(AlgorithmBackOff):
     """
 
     __slots__ = ("delay_on_success", "initial_delay1", "initial_delay2")
-
-    _shown: ClassVar[tuple[str, ...]] = ("initial_delay1", "initial_delay2", "delay_on_success")
 
     def __init__(
         self,
@@ -195,12 +189,6 @@ class LILDBackOff(AlgorithmBackOff):
 
     __slots__ = ("delay_increment_on_failure", "delay_increment_on_success", "initial_delay")
 
-    _shown: ClassVar[tuple[str, ...]] = (
-        "initial_delay",
-        "delay_increment_on_failure",
-        "delay_increment_on_success",
-    )
-
     def __init__(
         self,
         initial_delay: float | timedelta,
@@ -248,12 +236,6 @@ class LIMDBackOff(AlgorithmBackOff):
     """
 
     __slots__ = ("delay_increment_on_failure", "delay_multiple_on_success", "initial_delay")
-
-    _shown: ClassVar[tuple[str, ...]] = (
-        "initial_delay",
-        "delay_increment_on_failure",
-        "delay_multiple_on_success",
-    )
 
     def __init__(
         self,
@@ -303,12 +285,6 @@ class MILDBackOff(AlgorithmBackOff):
 
     __slots__ = ("delay_increment_on_success", "delay_multiple_on_failure", "initial_delay")
 
-    _shown: ClassVar[tuple[str, ...]] = (
-        "initial_delay",
-        "delay_multiple_on_failure",
-        "delay_increment_on_success",
-    )
-
     def __init__(
         self,
         initial_delay: float | timedelta,
@@ -356,12 +332,6 @@ class MIMDBackOff(AlgorithmBackOff):
     """
 
     __slots__ = ("delay_multiple_on_failure", "delay_multiple_on_success", "initial_delay")
-
-    _shown: ClassVar[tuple[str, ...]] = (
-        "initial_delay",
-        "delay_multiple_on_failure",
-        "delay_multiple_on_success",
-    )
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-    from typing import ClassVar
 
     from ._base import Bounds
 
@@ -23,9 +22,6 @@ class _CappedGrowth(Policy):
     """What the three policies share: a limit that grows from a base to a cap."""
 
     __slots__ = ("_rng", "base", "cap", "multiplier", "retries")
-
-    _shown: ClassVar[tuple[str, ...]] = ("base", "cap")
-    _shown_unless: ClassVar[dict[str, object]] = {"multiplier": 2.0}
 
     def __init__(
         self,
@@ -168,8 +164,6 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
     """
 
     __slots__ = ("last_delay",)
-
-    _shown_unless: ClassVar[dict[str, object]] = {"multiplier": 3.0}
 
     def __init__(
         self,

@@ -10,8 +10,10 @@ from ._copying import clone, is_builtin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import timedelta
-    from typing import ClassVar
+    from inspect import Signature
+    from typing import Any
 
     from .._sentinels import Stop
     from ._protocol import BackOff, MonotonicTime, TimeSource
@@ -31,16 +33,11 @@ _MOST_STEPS = 10**300
 class Policy:
     """The base of the policies of this package.
 
-    A subclass defines ``next_backoff``, ``reset`` and ``_span``, and names in ``_shown`` the
-    parameters that ``repr`` shows.
+    A subclass defines ``next_backoff``, ``reset`` and ``_span``. It has an attribute for each
+    parameter of its constructor but ``rng`` and ``clock``.
     """
 
     __slots__ = ()
-
-    _shown: ClassVar[tuple[str, ...]] = ()
-    """The parameters that ``repr`` always shows, in the order of the constructor."""
-    _shown_unless: ClassVar[dict[str, object]] = {}
-    """Those that it shows only if they differ from this value."""
 
     def next_backoff(self) -> float | Stop:
         """Return the seconds to wait (finite, >= 0), or ``STOP``."""
@@ -96,10 +93,26 @@ class Policy:
     __copy__ = clone
 
     def __repr__(self) -> str:
-        unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)
-        names = (*self._shown, *unusual)
-        parameters = ", ".join(f"{name}={safe_repr(getattr(self, name))}" for name in names)
-        return f"{type(self).__name__}({parameters})"
+        cls = next(each for each in type(self).__mro__ if is_builtin(each))
+        texts = []
+        for name, parameter in signature_of(cls).parameters.items():
+            if name not in ("rng", "clock"):
+                value = getattr(self, name)
+                if parameter.kind is not parameter.KEYWORD_ONLY or value != parameter.default:
+                    texts.append(f"{name}={safe_repr(value)}")
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def signature_of(make: Callable[..., object]) -> Signature:
+    """Return the signature of what makes a policy, with the options of its base class in it."""
+    from inspect import signature
+
+    found = signature(make)
+    parameters = list(found.parameters.values())
+    classes: tuple[Any, ...] = getattr(make, "__mro__", ())
+    if Policy in classes and parameters and parameters[-1].kind is parameters[-1].VAR_KEYWORD:
+        parameters[-1:] = signature_of(classes[1]).parameters.values()
+    return found.replace(parameters=parameters)
 
 
 # Bounds

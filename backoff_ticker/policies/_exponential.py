@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-    from typing import ClassVar
 
     from .._sentinels import Stop
     from ._base import Bounds, Calls
@@ -82,15 +81,6 @@ class ExponentialBackOff(Policy):
         "max_interval",
         "multiplier",
         "randomization_factor",
-    )
-
-    _shown: ClassVar[tuple[str, ...]] = (
-        "initial_interval",
-        "randomization_factor",
-        "multiplier",
-        "max_interval",
-        "max_elapsed_time",
-        "look_ahead",
     )
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parameters of the source
@@ -223,9 +213,6 @@ class TruncatedExponentialBackOff(Policy):
         "multiplier",
         "retries",
     )
-
-    _shown: ClassVar[tuple[str, ...]] = ("maximum_backoff", "max_jitter")
-    _shown_unless: ClassVar[dict[str, object]] = {"initial_backoff": 1.0, "multiplier": 2.0}
 
     def __init__(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from .._validation import names_like, safe_repr, unknown_option
-from ._algorithm import AlgorithmBackOff
 from ._algorithm_policies import (
     ConstantFeedbackBackOff,
     ExponentialFeedbackBackOff,
@@ -16,6 +15,7 @@ from ._algorithm_policies import (
     MIMDBackOff,
 )
 from ._aws_jitter import DecorrelatedJitterBackOff, EqualJitterBackOff, FullJitterBackOff
+from ._base import signature_of
 from ._chain import chain
 from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
 from ._exponential import ExponentialBackOff, TruncatedExponentialBackOff
@@ -75,18 +75,12 @@ class NamedPolicy:
 
     @property
     def __signature__(self) -> Signature:
-        from inspect import Parameter, signature
-
-        found = signature(self.make)
-        parameters = list(found.parameters.values())
-        if self.feedback and parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
-            parameters[-1:] = signature(AlgorithmBackOff).parameters.values()
-        return found.replace(
-            parameters=[
-                parameter.replace(default=self._defaults.get(parameter.name, parameter.default))
-                for parameter in parameters
-            ]
-        )
+        found = signature_of(self.make)
+        parameters = found.parameters.items()
+        own = [
+            one.replace(default=self._defaults.get(name, one.default)) for name, one in parameters
+        ]
+        return found.replace(parameters=own)
 
     def __call__(self, **options: object) -> Policy:
         """Make the policy.

@@ -88,15 +88,7 @@ class FeedbackBackOff(BackOff, Protocol):
 
 
 class MonotonicTime(Protocol):
-    """The protocol of objects that measure elapsed time, such as the module ``time``.
-
-    Example:
-        >>> import time
-        >>> from backoff_ticker import ExponentialBackOff
-        >>> from backoff_ticker.types import MonotonicTime
-        >>> source: MonotonicTime = time
-        >>> policy = ExponentialBackOff(clock=source)
-    """
+    """The protocol of objects that measure elapsed time, such as the module ``time``."""
 
     def monotonic(self) -> float:
         """Return the seconds since some fixed moment; the number never decreases."""
@@ -104,15 +96,7 @@ class MonotonicTime(Protocol):
 
 
 class WallTime(Protocol):
-    """The protocol of objects that tell the wall-clock time, such as the module ``time``.
-
-    Example:
-        >>> import time
-        >>> from backoff_ticker import FibonacciBackOff
-        >>> from backoff_ticker.types import WallTime
-        >>> source: WallTime = time
-        >>> policy = FibonacciBackOff(1, 1, clock=source)
-    """
+    """The protocol of objects that tell the wall-clock time, such as the module ``time``."""
 
     def time(self) -> float:
         """Return the time in Unix seconds."""

@@ -233,7 +233,6 @@ class PolicyRun:
     Attributes:
         backoff: The policy.
         feedback: Whether it needs the outcome of the work before it returns a delay.
-        fast_path: Whether a reader may call ``backoff.next_backoff()`` itself.
         token: Cancels the ticker: one of ``tokens``, or the policy's own. None: there is none.
 
     Raises:
@@ -241,7 +240,7 @@ class PolicyRun:
         ValueError: A token has a deadline on another clock.
     """
 
-    __slots__ = ("backoff", "fast_path", "feedback", "token")
+    __slots__ = ("backoff", "feedback", "token")
 
     def __init__(
         self, backoff: BackOff, clock: Clock, tokens: tuple[CancellationToken, ...]
@@ -258,7 +257,6 @@ class PolicyRun:
         self.backoff: BackOff = backoff
         self.token: CancellationToken | None = combined(found)
         self.feedback: bool = is_feedback(backoff)
-        self.fast_path: bool = not self.feedback
 
     def ask(self) -> float | End:
         """Return the next delay, checked, or the end."""

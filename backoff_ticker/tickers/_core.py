@@ -250,7 +250,7 @@ class TickerCore(Source):
             else:
                 if token is not None and token.cancelled:
                     wait: Any = End(_CANCELLED)
-                elif run.fast_path:
+                elif not run.feedback:
                     try:
                         wait = run.backoff.next_backoff()
                     except Exception as error:  # noqa: BLE001 - raised to the next reader

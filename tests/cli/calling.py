@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
 from click.testing import CliRunner
 
+from backoff_ticker.cli import _run
 from backoff_ticker.cli._app import app
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 50.0
@@ -20,19 +26,12 @@ APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters
 RUNNER = CliRunner(**APART)  # click before 8.2 has to be told to keep stderr apart
 
 GIVEN = {
-    "constant": "--interval 2",
-    "full-jitter": "--base 1 --cap 20",
-    "equal-jitter": "--base 1 --cap 20",
-    "decorrelated-jitter": "--base 1 --cap 20",
-    "constant-feedback": "--delay 2",
-    "exponential-feedback": "--initial-delay 2",
-    "fibonacci": "--initial-delay1 1 --initial-delay2 2",
     "lild": "--initial-delay 3 --delay-increment-on-failure 4 --delay-increment-on-success -5",
     "limd": "--initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0.2",
     "mild": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-increment-on-success -2",
     "mimd": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-multiple-on-success 0.5",
 }
-"""The options that a policy requires."""
+"""The options of some policies."""
 
 LIMD = f"limd {GIVEN['limd']} --min-delay 1"
 
@@ -50,12 +49,32 @@ class Said(NamedTuple):
 
 
 def call(line: str, *more: str, **variables: str) -> Said:
-    """Call the command in this process, with the words of a line and further arguments."""
-    words = [*line.split(), *more]
+    """Call the command in this process, with the words of a line as a shell reads it, and more."""
+    words = [*shlex.split(line), *more]
     result = RUNNER.invoke(APP, words, prog_name="backoff-ticker", env=variables)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def on_console(line: str, *more: str, width: int, color: bool = False) -> str:
+    """Return what the command prints on a terminal of so many columns."""
+    variables = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width), "LINES": "24"}
+    said = call(line, *more, **variables, NO_COLOR="")
+    assert (said.status, said.err) == (0, "")
+    return said.out if color else click.unstyle(said.out)
+
+
+def catch_runs(patch: pytest.MonkeyPatch, status: int) -> list[tuple[Any, ...]]:
+    """Have ``run`` return a status instead; return what it will be called with."""
+    calls: list[tuple[Any, ...]] = []
+
+    def run(command: Any, backoff: Any, limits: Any, **switches: Any) -> int:
+        calls.append((command, backoff, limits._asdict(), switches))
+        return status
+
+    patch.setattr(_run, "run", run)
+    return calls
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -139,21 +139,15 @@ def is_stopped(process: int) -> bool:
     return state(process).startswith("T")
 
 
-def children_of(process: int) -> list[int]:
-    """Return the numbers of the processes that a process has started."""
-    return _processes_with("ppid", process)
-
-
-def _processes_with(column: str, value: int) -> list[int]:
-    command = ["ps", "-A", "-o", f"{column}=,pid=,stat="]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rows = (line.split() for line in listed.splitlines())
-    return [int(process) for found, process, _ in rows if int(found) == value]
-
-
 def end_session(session: int) -> None:
     """Kill all processes of a session that is not the test's own, also those that fork."""
-    while left := [one for one in _processes_with("sid", session) if state(one)[:1] != "Z"]:
+    command = ["ps", "-A", "-o", "sid=,pid=,stat="]
+    while True:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        rows = (line.split() for line in listed.splitlines())
+        left = [int(pid) for sid, pid, stat in rows if int(sid) == session and stat[0] != "Z"]
+        if not left:
+            return
         for process in left:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)

@@ -55,17 +55,6 @@ def test_names_and_options_are_completed(line, expected):
     assert completed(line) == expected
 
 
-def test_fish_and_zsh_are_told_what_policies_do():
-    variables = {
-        "_BACKOFF_TICKER_COMPLETE": "fish_complete",
-        "COMP_WORDS": "backoff-ticker run --policy",
-        "COMP_CWORD": "ze",
-    }
-    said = finish(start(env=environment(**variables)))
-    assert "zero" in said.out
-    assert "Tries again at once, without end." in said.out
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_line_of_the_page_sets_it_up(tmp_path, shell):

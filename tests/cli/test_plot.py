@@ -1,4 +1,4 @@
-"""``backoff-ticker delays --plot``: the diagram, and what stands in its way."""
+"""``--plot``: the diagrams of ``delays`` and ``simulate``, and what stands in their way."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import sys
 
 import pytest
 
-from backoff_ticker.cli import _plot
-from backoff_ticker.cli._delays import Delay, figure_of
-
 from .calling import call, environment, finish, start
 
+OUTAGE = "simulate outage --clients 5 --healthy 10s --outage 1m --recovery 30s"
 
-def test_plot_writes_a_file_beside_the_table(tmp_path):
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "delays exponential",
+        pytest.param("simulate contention --clients 3,5 --trials 2", marks=pytest.mark.slow),
+        pytest.param(OUTAGE, marks=pytest.mark.slow),
+    ],
+)
+def test_plot_writes_a_file_beside_the_table(tmp_path, line):
     pytest.importorskip("matplotlib")
-    path = tmp_path / "delays.svg"
-    said = call("delays exponential --seed 1 --plot", str(path))
-    assert (said.status, said.err) == (0, "")
-    assert said.out == call("delays exponential --seed 1").out
+    path = tmp_path / "diagram.svg"
+    said = call(f"{line} --seed 1 --plot", str(path))
+    assert said == call(f"{line} --seed 1")
     assert path.read_bytes().startswith(b"<?xml")
 
 
@@ -73,35 +79,49 @@ def test_plot_where_matplotlib_cannot_draw(monkeypatch, tmp_path, error, reason)
 
 
 @pytest.mark.slow
-def test_plot_where_matplotlib_cannot_be_imported(tmp_path):
+def test_plot_where_matplotlib_cannot_be_imported_or_cannot_keep_its_caches(tmp_path):
     pytest.importorskip("matplotlib")
     path = str(tmp_path / "x.png")
     said = finish(start("delays", "go", "--plot", path, env=environment(MPLBACKEND="nonsense")))
     assert said.complaint.startswith(f"--plot: cannot draw '{path}': Key backend: 'nonsense'")
-    without_numpy = "sys.modules['numpy'] = None"
-    said = finish(start("delays", "go", "--plot", path, before=without_numpy))
+    said = finish(start("delays", "go", "--plot", path, before="sys.modules['numpy'] = None"))
     assert "numpy" in said.complaint
-
-
-@pytest.mark.slow
-def test_plot_says_nothing_of_caches(tmp_path):
-    pytest.importorskip("matplotlib")
     nowhere = environment(MPLCONFIGDIR="/dev/null/nowhere")
-    said = finish(start("delays", "go", "--plot", str(tmp_path / "x.png"), env=nowhere))
+    said = finish(start("delays", "go", "--plot", path, env=nowhere))
     assert (said.status, said.err) == (0, "")
 
 
+# What is drawn
+
+
+@pytest.fixture
+def drawn(monkeypatch, tmp_path):
+    """A function that calls a line with ``--plot``, and returns the diagram."""
+    matplotlib = pytest.importorskip("matplotlib.figure")
+    figures = []
+    monkeypatch.setattr(matplotlib.Figure, "savefig", lambda self, *_, **__: figures.append(self))
+
+    def draw(line):
+        assert call(f"{line} --plot", str(tmp_path / "x.png")).status == 0
+        return figures.pop()
+
+    return draw
+
+
+def points(line):
+    return line.get_xydata().tolist()
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 12])
-def test_retries_on_a_diagram_are_whole_numbers_and_their_range_has_an_area(count):
-    pytest.importorskip("matplotlib")
-    delays = [Delay(retry, 1.0, 0.5, 1.5, 1.0, float(retry)) for retry in range(1, count + 1)]
-    above, below = figure_of("go", delays).axes
+def test_retries_on_a_diagram_are_whole_numbers_and_their_range_has_an_area(drawn, count):
+    line = "delays exponential --initial-interval 1 --multiplier 1"
+    above, below = drawn(f"{line} --max-retries {count}").axes
     for axis in (above.xaxis, below.yaxis):
         low, high = axis.get_view_interval()
         shown = [tick for tick in axis.get_ticklocs() if low <= tick <= high]
         assert shown
         assert all(tick.is_integer() for tick in shown)
-    if delays:
+    if count:
         box = above.collections[0].get_datalim(above.transData)
         assert box.width > 0.0
         assert box.height == 1.0
@@ -110,27 +130,41 @@ def test_retries_on_a_diagram_are_whole_numbers_and_their_range_has_an_area(coun
         assert box.height > 0.0
 
 
-DELAYS = [Delay(1, 1.0, 0.5, 1.5, 0.75, 0.75), Delay(2, 2.0, 1.0, 3.0, 2.5, 3.25)]
-
-
-def test_a_diagram_shows_each_delay_and_below_it_when_each_retry_comes():
-    pytest.importorskip("matplotlib")
-    above, below = figure_of("go", DELAYS).axes
+def test_a_diagram_shows_each_delay_and_below_it_when_each_retry_comes(drawn):
+    figure = drawn("delays exponential --randomization-factor 0 -n 2")
+    above, below = figure.axes
     (line,) = above.lines  # none that is no delay
-    assert line.get_xydata().tolist() == [[1, 0.75], [2, 2.5]]
+    assert points(line) == [[1, 0.5], [2, 0.75]]
     (line,) = below.lines
-    assert line.get_xydata().tolist() == [[0.75, 1], [3.25, 2]]
-
-
-def test_the_legend_of_a_diagram_covers_nothing():
-    pytest.importorskip("matplotlib")
-    figure = figure_of("go", DELAYS)
+    assert points(line) == [[0.5, 1], [1.25, 2]]
     figure.draw_without_rendering()
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["least to greatest", "drawn"]
-    for axes in figure.axes:
+    for axes in figure.axes:  # the legend covers nothing
         assert axes.get_legend() is None
         assert not legend.get_window_extent().overlaps(axes.get_tightbbox())
+
+
+def test_a_diagram_has_a_line_for_each_policy_in_each_panel(drawn):
+    calls, seconds = drawn("simulate contention --clients 1,2 --trials 1 a=stop b=stop").axes
+    assert (calls.get_xlabel(), calls.get_ylabel()) == ("clients", "calls until all are done")
+    assert seconds.get_ylabel() == "seconds until all are done"
+    assert [points(line) for line in calls.lines] == [[[1, 1], [2, 2]]] * 2
+    assert [line.get_label() for line in seconds.lines] == ["a", "b"]
+
+
+def test_a_diagram_of_an_outage_has_a_panel_for_each_policy_and_marks_the_outage(drawn):
+    figure = drawn(f"{OUTAGE} zero=stop stop")
+    assert figure.get_suptitle() == "outage"
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        *("calls per second\nzero", "calls per second\nstop")
+    ]
+    for axes in figure.axes:
+        labels = [line.get_label() for line in axes.lines]
+        assert labels == ["limit: none", "limit: budget", "limit: breaker"]
+        (grey,) = axes.patches
+        corners = grey.get_patch_transform().transform(grey.get_path().vertices)
+        assert {x for x, _ in corners} == {10.0, 70.0}
 
 
 JAVA = [
@@ -156,11 +190,7 @@ JAVA = [
         ("zero", ""),
     ],
 )
-def test_a_diagram_names_the_policy_and_its_parameters(monkeypatch, line, parameters):
-    pytest.importorskip("matplotlib")
-    figures = []
-    monkeypatch.setattr(_plot, "write_figure", lambda make, _path: figures.append(make()))
-    assert call(f"delays {line} --plot x.png").status == 0
-    (figure,) = figures
+def test_a_diagram_names_the_policy_and_its_parameters(drawn, line, parameters):
+    figure = drawn(f"delays {line}")
     assert figure.get_suptitle() == line.split()[0]
     assert " ".join(figure.axes[0].get_title().split()) == parameters

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
 
-from backoff_ticker.cli import _retry_after
+from backoff_ticker.testing import VirtualClock
 
 from .calling import call
 
@@ -32,31 +32,14 @@ def test_seconds_from_now(value, printed):
     assert call("retry-after", value) == (0, f"{printed}\n", "")
 
 
-def test_a_date_to_come_in_whole_milliseconds():
-    date = (datetime.now(UTC) + timedelta(hours=1)).replace(microsecond=0)
-    said = call("retry-after", format_datetime(date, usegmt=True))
-    assert (said.status, said.err) == (0, "")
-    assert 3500 < float(said.out) <= 3600
-    assert len(said.out.strip().partition(".")[2]) <= 3
-
-
 @pytest.mark.parametrize(
-    ("ahead", "printed"),
-    [
-        (0.0004, "0.001"),
-        (0.001, "0.001"),
-        (0.0011, "0.002"),
-        (1.0, "1"),
-        (999_999_999.9991, "1000000000"),
-        (1e12, "1000000000000"),
-        (1e12 + 0.0002, "1000000000000.0002"),
-    ],
+    ("ahead", "printed"), [(0.0004, "0.001"), (0.0011, "0.002"), (0.9999, "1"), (1.0, "1")]
 )
-def test_a_wait_is_rounded_up_to_milliseconds_where_floats_have_them(
-    capsys, monkeypatch, ahead, printed
-):
-    monkeypatch.setattr(_retry_after, "parse_retry_after", lambda value, now: ahead)
-    assert call("retry-after soon") == (0, f"{printed}\n", "")
+def test_a_wait_until_a_date_is_rounded_up_to_milliseconds(ahead, printed):
+    date = datetime(2030, 1, 1, tzinfo=UTC)
+    with VirtualClock(epoch=date.timestamp() - ahead):
+        said = call("retry-after", format_datetime(date, usegmt=True))
+    assert said == (0, f"{printed}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -70,11 +53,5 @@ def test_what_is_neither_fails_with_1(value):
 
 
 def test_what_stands_after_two_dashes_is_no_option():
-    assert call("retry-after -- --help").status == 1
     assert call("retry-after -- 5").out == "5\n"
-    assert call("retry-after -- -x").status == 1
-
-
-@pytest.mark.parametrize("line", ["", "1 2", "--foo", "-x"])
-def test_bad_input_fails_with_2(line):
-    assert call(f"retry-after {line}").complaint
+    assert call("retry-after -- --help").status == 1

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import finish, start
 from tests.cli.running import SOON, Running, flaky, lines, shell, talks
-from tests.helpers import eventually
 
 NAME = "backoff-ticker"
 slow = pytest.mark.slow
@@ -38,8 +35,14 @@ def test_a_flaky_command_is_repeated_until_it_succeeds(tmp_path):
 
 QUICK = [
     ("exit 7", {"max_attempts": 3}, 7, 3, "exited with 7; giving up"),
-    ("kill -KILL $$", {"max_attempts": 2}, 137, 2, "was killed by SIGKILL; giving up"),
     ("kill -INT $$", {}, 130, 1, "was killed by SIGINT; interrupted"),
+    (
+        "kill -KILL $$",
+        {"max_attempts": 2, "on_exit_code": 137},
+        137,
+        2,
+        "was killed by SIGKILL; giving up",
+    ),
     ("exit 2", {"on_exit_code": "1,75"}, 2, 1, "exited with 2; not to be retried"),
     ("echo ready; exit 3", {"until_output": "ready"}, 0, 1, "succeeded"),
     ("echo ready; kill -INT $$", {"until_output": "ready"}, 130, 1, "SIGINT; interrupted"),
@@ -50,22 +53,20 @@ SEARCHED = {**TWICE, "until_output": "ready"}
 LONG = [
     ("exit 7", {"max_retries": 2}, 7, 3, "exited with 7; giving up"),
     ("kill -TERM $$", TWICE, 143, 2, "was killed by SIGTERM; giving up"),
-    ("kill -PIPE $$", TWICE, 141, 2, "was killed by SIGPIPE; giving up"),
     ("exit 130", {}, 130, 1, "exited with 130; interrupted"),
-    ("kill -QUIT $$", {}, 131, 1, "was killed by SIGQUIT; interrupted"),
     ("kill -HUP $$", {}, 129, 1, "was killed by SIGHUP; interrupted"),
     ("exit 75", LISTED, 75, 2, "exited with 75; giving up"),
     ("exit 130", {**TWICE, "on_exit_code": 130}, 130, 2, "exited with 130; giving up"),
-    ("kill -KILL $$", {**TWICE, "on_exit_code": 137}, 137, 2, "killed by SIGKILL; giving up"),
     ("echo ready; kill -KILL $$", SEARCHED, 0, 1, "succeeded"),
     ("echo ready; exit 130", SEARCHED, 130, 1, "exited with 130; interrupted"),
     ("echo ready; exit 130", {**SEARCHED, "on_exit_code": 130}, 0, 1, "succeeded"),
     ("echo no", SEARCHED, 1, 2, "printed no match; giving up"),
-    ("echo no; exit 3", SEARCHED, 3, 2, "exited with 3; giving up"),
     ("echo ready >&2", SEARCHED, 1, 2, "printed no match; giving up"),
     (":", {**SEARCHED, **LISTED}, 1, 2, "printed no match; giving up"),
-    ("exit 75", {**SEARCHED, **LISTED}, 75, 2, "exited with 75; giving up"),
     ("exit 5", {**SEARCHED, **LISTED}, 5, 1, "exited with 5; not to be retried"),
+    # Such an attempt has failed whatever codes are listed, and even if it matched.
+    ("sleep 1000; :", {**LISTED, "attempt_timeout": 2}, 124, 2, "timed out; giving up"),
+    ("echo ready; sleep 9; :", {**SEARCHED, "attempt_timeout": 2}, 124, 2, "timed out; giving up"),
 ]
 
 
@@ -119,15 +120,6 @@ def test_a_line_for_a_shell_is_not_found_with_a_hint():
         assert running.finish() == (127, "", text)
 
 
-@slow
-def test_a_command_that_vanishes_between_two_attempts_ends_the_run(tmp_path):
-    command = tmp_path / "once"
-    command.write_text('#!/bin/sh\nrm -- "$0"\nexit 3\n')
-    command.chmod(0o755)
-    with Running(str(command)) as running:
-        assert running.wait() == 127
-
-
 # How long
 
 
@@ -143,13 +135,6 @@ def test_an_attempt_that_never_ends_is_ended_and_repeated():
             ),
         )
         assert running.nobody_left()
-
-
-@slow
-def test_an_attempt_that_took_too_long_is_repeated_whatever_codes_are_listed(tmp_path):
-    script = flaky(tmp_path / "runs", 1).replace("exit 3", "sleep 1000")
-    with shell(script, attempt_timeout=0.5, on_exit_code=75) as running:
-        assert running.wait() == 0
 
 
 @slow
@@ -178,26 +163,6 @@ def test_no_wait_is_begun_that_would_pass_the_time_for_everything():
     with shell("exit 3", timeout=100, delay=1000) as running:
         text = f"{NAME}: attempt 1 exited with 3; no time for another attempt\n"
         assert running.finish() == (124, "", text)
-
-
-@slow
-def test_a_delay_counts_from_the_end_of_an_attempt():
-    """The first attempt takes longer than the delay, so a delay from its start would be over."""
-    delay = 0.3
-    script = """
-tell("%f\\n" % time.monotonic())
-os.read(0, 1)
-tell("%f\\n" % time.monotonic())
-raise SystemExit(3)
-"""
-    how = {"stdin": subprocess.PIPE}
-    with Running(*talks(script), delay=delay, max_attempts=2, how=how) as running:
-        start = float(running.until(r"(.+)\n")[1])
-        eventually(lambda: time.monotonic() > start + delay, "the end of a delay from the start")
-        running.process.stdin.write(b"go")
-        assert running.wait() == 3
-        end, start, _ = map(float, running.told.rest().split())
-        assert start - end >= delay
 
 
 # What comes through
@@ -261,16 +226,6 @@ def test_a_pipe_on_stdin_is_used_up_once_unless_it_is_kept(given, script, option
         status, printed, err = running.finish()
     assert (status, printed) == (1, out)
     assert err.count(USED_UP) == said
-
-
-@slow
-def test_what_is_kept_of_stdin_may_be_long_and_come_late():
-    how = {"stdin": subprocess.PIPE}
-    with shell("wc -c; exit 1", how=how, max_attempts=2, keep_stdin=True) as running:
-        for _ in range(30):
-            running.process.stdin.write(bytes(100_000))
-        running.process.stdin.close()
-        assert running.finish()[1].split() == ["3000000"] * 2
 
 
 @slow
@@ -343,9 +298,6 @@ def test_progress_and_warnings_survive_a_reader_that_is_gone():
     os.close(read)
     with shell("exit 3", how={"stderr": write}, max_attempts=2) as running:
         assert running.wait() == 3
-    words = ["run", "--max-attempts=1", "sh", "-c", "exit 3", "--timeout"]
-    late = start(*words, stderr=write)
-    assert finish(late).status == 3
     os.close(write)
 
 

@@ -7,23 +7,14 @@ import io
 import json
 import os
 import pty
-import random
 import signal
 from math import sqrt
-from statistics import mean
 
 import pytest
-from rich.console import Console
 
-from backoff_ticker import FullJitterBackOff
-from backoff_ticker.cli._contention import Crowd, simulate_contention
-from backoff_ticker.cli._plot import figure_of_lines
-from backoff_ticker.cli._policy_names import PolicyText
-from backoff_ticker.cli._simulate import AWS
-from backoff_ticker.cli._table import as_table
 from tests.effort import rounds
 
-from .calling import call, environment, finish, start
+from .calling import call, environment, finish, on_console, start
 
 # By clients and policy: the mean and the standard deviation of the calls, and of the milliseconds,
 # in 200 trials of https://github.com/aws-samples/aws-arch-backoff-simulator, commit 66cb169, with
@@ -78,41 +69,12 @@ def test_contention_has_the_figures_of_the_original():
         assert row["gave_up"] == 0
 
 
-def test_a_single_client_is_never_in_conflict():
-    (row,) = as_data("contention --clients 1 --trials 1000 --seed 1", "zero")["results"]
+@pytest.mark.parametrize(("latency", "time"), [("10ms", 0.04), ("2s", 8.0)])
+def test_a_single_client_is_never_in_conflict_and_waits_for_four_messages(latency, time):
+    line = f"contention --clients 1 --latency {latency} --trials 1000 --seed 1"
+    (row,) = as_data(line, "zero")["results"]
     assert row["calls"] == 1
-    assert row["time"] == pytest.approx(0.04, rel=0.01)  # four messages
-
-
-def test_each_message_takes_its_latency():
-    (row,) = as_data("contention --clients 1 --latency 2s --trials 1000", "zero")["results"]
-    assert row["time"] == pytest.approx(8.0, rel=0.01)
-
-
-def test_each_client_has_a_policy_of_its_own_that_begins_anew_with_each_trial():
-    asked = []
-
-    class Policy:
-        retries = 0
-
-        def next_backoff(self):
-            self.retries += 1
-            asked.append((id(self), self.retries))
-            return 1.0
-
-        def reset(self):
-            self.retries = 0
-
-    class Argument:
-        label = "x"
-
-        def make(self, rng, clock):
-            return Policy()
-
-    (row,) = simulate_contention([Argument()], Crowd([3], 2, 0.01), 1, lambda share: None)
-    assert len({number for number, _ in asked}) == 3
-    assert [count for _, count in asked].count(1) == 4  # all but the first writer of each trial
-    assert row.calls == 3 + len(asked) / 2
+    assert row["time"] == pytest.approx(time, rel=0.01)
 
 
 def test_a_client_gives_up_with_its_policy():
@@ -182,16 +144,12 @@ def test_a_policy_without_delays_ends_beside_a_breaker():
     assert breaker["load"] < 0.2
 
 
-def test_a_recovery_that_takes_for_ever_is_shown_in_few_digits():
+def test_a_recovery_that_takes_for_ever_is_shown_in_few_digits_and_no_load_without_bars():
     shown = call(f"simulate {SMALL}", "constant 1.7e308").out.splitlines()
     assert shown[1].split()[8] == "1.7e+308"
-
-
-def test_an_outage_that_nobody_meets():
     line = "outage --clients 1 --every 1h --healthy 1s --outage 1s --recovery 1s --seed 1"
-    said = call(f"simulate {line} stop")
+    said = call(f"simulate {line} stop")  # nobody meets it
     assert said.status == 0
-    assert "load" in said.out.splitlines()[0]
     assert "\u2588" not in said.out
 
 
@@ -230,90 +188,34 @@ def test_csv_has_the_columns_of_json():
 @pytest.mark.parametrize(
     ("text", "label"),
     [
-        ("full-jitter 1s 20s", "full-jitter 1s 20s"),
         ("full-jitter --base=1s --cap=20s", "full-jitter --base=1s --cap=20s"),
         ("a-b=full-jitter 1s --cap 20s", "a-b"),
     ],
 )
 def test_a_policy_is_a_name_with_options_and_maybe_a_label(text, label):
-    policy = PolicyText().convert(text, None, None)
-    rng = random.Random(1)
-    assert policy.label == label
-    assert repr(policy.make(rng)) == repr(FullJitterBackOff(1, 20))
-    assert policy.make(rng)._rng is rng
-
-
-def test_the_default_policies_of_contention_are_those_of_aws():
-    made = {one.label: one for one in (PolicyText().convert(text, None, None) for text in AWS)}
-    # The source: min(2000, 5 * 2**n) ms, where n counts from 1; decorrelated from 5 to 3 * 5 ms.
-    expected = {
-        "none": [(0, 0), (0, 0), (0, 0)],
-        "exponential": [(0.01, 0.01), (0.02, 0.02), (2, 2)],
-        "equal": [(0.005, 0.01), (0.01, 0.02), (1, 2)],
-        "full": [(0, 0.01), (0, 0.02), (0, 2)],
-        "decorrelated": [(0.005, 0.015), (0.005, 0.045), (0.005, 2)],
-    }
-    for label, spans in expected.items():
-        for n, span in zip((1, 2, 1000), spans, strict=True):
-            assert made[label].make().bounds(n) == pytest.approx(span)
-    assert list(made) == list(expected)
-
-
-@pytest.mark.parametrize(
-    ("line", "policies", "expected"),
-    [
-        ("contentoin", [], "simulate has no 'contentoin'. Did you mean 'contention'?"),
-        ("contention", ["expo"], "there is no policy 'expo'. Did you mean 'exponential' or"),
-        ("contention", [""], "there is no policy ''."),
-        ("contention", ["zero '"], '"zero \'" is no policy with its options: No closing quotation'),
-        ("outage", ["full-jitter", "1", "2"], "Options stand in the same quotes: 'full-jitter ..."),
-        (
-            "outage",
-            ["full-jitter 2 1"],
-            "'full-jitter 2 1': --cap must be >= --base (2.0), not 1.0",
-        ),
-        ("outage", ["go --multiplyer 2"], "'go --multiplyer 2': No such option"),
-        ("outage", ["go --help"], "'go --help': No such option"),
-        ("outage --sed 1", [], "--seed"),
-        ("contention --clients 5,0", [], "'5,0' is not a list of numbers from 1 to 10000, as in"),
-        ("contention --clients ,", [], "',' is not a list of numbers"),
-        ("contention --trials 0", [], "0 is not in the range 1<=x<=1000000"),
-        ("contention --latency 0", [], "'0' is not from 1ms to 10d"),
-        ("outage --outage 11d", [], "'11d' is not from 1ms to 10d"),
-        ("outage --outage x", [], "'x' is no duration"),
-        ("outage --clients 0", [], "0 is not in the range 1<=x<=10000"),
-    ],
-)
-def test_bad_input_is_told_and_nothing_is_simulated(line, policies, expected):
-    assert expected in call(f"simulate {line}", *policies).complaint
+    line = "contention --clients 5 --trials 2 --seed 1"
+    (row,), (plain,) = (as_data(line, one)["results"] for one in (text, "full-jitter 1s 20s"))
+    assert row == {**plain, "policy": label}
 
 
 # The table
 
 
-def table(width, *, terminal=True, policy="full-jitter --base 1s --cap 20s"):
-    console = Console(
-        file=io.StringIO(), force_terminal=terminal, width=width, color_system=None, _environ={}
-    )
-    columns = {"policy": [policy], "calls": ["27.5"], "time": ["3.125"]}
-    return as_table(columns, console, dispensable=["time"], chart=None, words=["policy"])
-
-
 @pytest.mark.parametrize(
     ("width", "cells"),
     [
-        (45, ["full-jitter --base 1s --cap 20s", "27.5", "3.125"]),
-        (44, ["full-jitter --base 1s --cap ..", "27.5", "3.125"]),
-        (30, ["full-jitter --..", "27.5", "3.125"]),
-        (28, ["full-jitter --..", "27.5"]),
-        (1, ["full-jitter --..", "27.5"]),
+        (54, ["1", "full-jitter --base 1s --cap 20s", "1", "0.047"]),
+        (53, ["1", "full-jitter --base 1s --cap ..", "1", "0.047"]),
+        (39, ["1", "full-jitter --..", "1", "0.047"]),
+        (38, ["1", "full-jitter --..", "1"]),
+        (1, ["1", "full-jitter --..", "1"]),
     ],
 )
 def test_a_narrow_terminal_gets_words_shortened_then_fewer_columns(width, cells):
-    title, row = table(width).splitlines()
-    assert [cell.strip() for cell in row.split("  ") if cell] == cells
-    assert title.split() == ["policy", "calls", "time"][: len(cells)]
-    assert table(1, terminal=False) == table(200)
+    line = "simulate contention --clients 1 --trials 1 --seed 1"
+    shown = on_console(line, "full-jitter --base 1s --cap 20s", width=width).splitlines()
+    assert [cell.strip() for cell in shown[1].split("  ") if cell] == cells
+    assert shown[0].split() == ["clients", "policy", "calls", "time"][: len(cells)]
 
 
 def test_the_bars_compare_policies_with_the_same_number_of_clients():
@@ -359,37 +261,3 @@ def test_the_bar_is_removed_at_the_end(term):
     else:
         assert seen.startswith(b"\r[                                        ] 0 %")
         assert seen.endswith(b"\r\x1b[2K")
-
-
-# The diagram
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("line", ["contention --clients 3,5 --trials 2", SMALL])
-def test_plot_writes_a_file_beside_the_table(tmp_path, line):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "simulation.svg"
-    said = call(f"simulate {line} --seed 1 --plot", str(path))
-    assert (said.status, said.err) == (0, "")
-    assert said.out == call(f"simulate {line} --seed 1").out
-    assert path.read_bytes().startswith(b"<?xml")
-
-
-def test_a_diagram_has_a_line_for_each_policy_in_each_panel():
-    pytest.importorskip("matplotlib")
-    panels = {name: {"a": ([1, 2], [3, mean([4, 5])]), "b": ([1], [1])} for name in ("x", "y")}
-    figure = figure_of_lines("outage\nseed 1", "seconds", panels, (1.0, 2.0))
-    assert figure.get_suptitle() == "outage"
-    assert figure.axes[0].get_title() == "seed 1"
-    assert [axes.get_ylabel() for axes in figure.axes] == ["x", "y"]
-    for axes in figure.axes:
-        assert axes.get_xlabel() == "seconds"
-        assert [line.get_xydata().tolist() for line in axes.lines] == [
-            [[1, 3], [2, 4.5]],
-            [[1, 1]],
-        ]
-        (grey,) = axes.patches
-        corners = grey.get_patch_transform().transform(grey.get_path().vertices)
-        assert {x for x, _ in corners} == {1.0, 2.0}
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]

@@ -67,97 +67,89 @@ generators = st.sampled_from(
 ).map(lambda drawn: drawn[0](drawn[1]))
 
 
-def _recipes(make, *drawn):
-    """Return a strategy of recipes that call ``make`` with drawn values, generator and clock."""
-
-    def recipe(values):
-        return lambda generator, clock: make(*values, generator, clock)
-
-    return st.tuples(*drawn).map(recipe)
-
-
-_feedback_options = st.fixed_dictionaries(
-    {},
-    optional={
-        "consider_actual_delay": st.booleans(),
-        "max_actual_duration": st.one_of(st.just(0.0), st.floats(0, 100)),
-        "max_attempts": counts,
-        "jitter_factor": fractions,
-        "min_delay": seconds,
-        "max_delay": caps,
-    },
-)
+def _call(make, options, generator, clock, *arguments):
+    """Call ``make`` with options, and with the generator and the clock if it takes them."""
+    taken = signature(make).parameters
+    given = {"rng": generator, "clock": clock}
+    given = {name: one for name, one in given.items() if name in taken or "options" in taken}
+    return make(*arguments, **options, **given)
 
 
-def _feedback(cls, own):
-    def make(own_options, options, generator, clock):
-        return cls(**own_options, **options, rng=generator, clock=clock)
+def _of(cls, fit=lambda options: options, optional=None, /, **drawn):
+    """Return recipes of a class with drawn options, to which ``fit`` may do something."""
 
-    return _recipes(make, st.fixed_dictionaries(own), _feedback_options)
+    def recipe(options):
+        return lambda generator, clock: _call(cls, fit(options), generator, clock)
 
-
-def _exponential(initial, headroom, factor, multiplier, limit, look_ahead, generator, clock):
-    greatest = headroom if headroom in (None, inf) else min(initial * headroom, LARGEST)
-    return ExponentialBackOff(
-        initial, factor, multiplier, greatest, limit, look_ahead, generator, clock
-    )
+    return st.fixed_dictionaries(drawn, optional=optional or {}).map(recipe)
 
 
-def _jitter(cls):
-    def make(base, headroom, multiplier, generator, clock):
-        cap = headroom if headroom in (None, inf) else min(base * headroom, LARGEST)
-        return cls(base, cap, rng=generator, multiplier=multiplier)
+def _headroom(first, cap):
+    """Return what makes a cap, drawn as a multiple of another option, a number of seconds."""
 
-    return _recipes(
-        make, seconds, st.one_of(st.none(), st.just(inf), st.floats(1, 1000)), multipliers
-    )
+    def fit(options):
+        most = options[cap]
+        is_none = most is None or most == inf
+        return options | {cap: most if is_none else min(options[first] * most, LARGEST)}
 
-
-def _truncated(maximum_backoff, max_jitter, initial_backoff, multiplier, generator, clock):
-    return TruncatedExponentialBackOff(
-        maximum_backoff,
-        max_jitter,
-        generator,
-        initial_backoff=initial_backoff,
-        multiplier=multiplier,
-    )
+    return fit
 
 
-SIMPLE = {
-    ConstantBackOff: _recipes(lambda delay, generator, clock: ConstantBackOff(delay), seconds),
-    ZeroBackOff: _recipes(lambda generator, clock: ZeroBackOff()),
-    StopBackOff: _recipes(lambda generator, clock: StopBackOff()),
-    ExponentialBackOff: _recipes(
-        _exponential,
-        seconds.filter(bool),
-        st.one_of(st.none(), st.just(inf), st.floats(1, 1000), st.floats(1, LARGEST)),
-        fractions,
-        multipliers,
-        limits,
-        st.booleans(),
-    ),
-    TruncatedExponentialBackOff: _recipes(_truncated, caps, seconds, seconds, multipliers),
-    FullJitterBackOff: _jitter(FullJitterBackOff),
-    EqualJitterBackOff: _jitter(EqualJitterBackOff),
-    DecorrelatedJitterBackOff: _jitter(DecorrelatedJitterBackOff),
+_feedback_options = {
+    "consider_actual_delay": st.booleans(),
+    "max_actual_duration": st.one_of(st.just(0.0), st.floats(0, 100)),
+    "max_attempts": counts,
+    "jitter_factor": fractions,
+    "min_delay": seconds,
+    "max_delay": caps,
 }
+_multiples = st.one_of(st.none(), st.just(inf), st.floats(1, 1000))
+SIMPLE = {
+    ConstantBackOff: _of(ConstantBackOff, interval=seconds),
+    ZeroBackOff: _of(ZeroBackOff),
+    StopBackOff: _of(StopBackOff),
+    ExponentialBackOff: _of(
+        ExponentialBackOff,
+        _headroom("initial_interval", "max_interval"),
+        initial_interval=seconds.filter(bool),
+        max_interval=st.one_of(_multiples, st.floats(1, LARGEST)),
+        randomization_factor=fractions,
+        multiplier=multipliers,
+        max_elapsed_time=limits,
+        look_ahead=st.booleans(),
+    ),
+    TruncatedExponentialBackOff: _of(
+        TruncatedExponentialBackOff,
+        maximum_backoff=caps,
+        max_jitter=seconds,
+        initial_backoff=seconds,
+        multiplier=multipliers,
+    ),
+    **{
+        cls: _of(
+            cls, _headroom("base", "cap"), base=seconds, cap=_multiples, multiplier=multipliers
+        )
+        for cls in (FullJitterBackOff, EqualJitterBackOff, DecorrelatedJitterBackOff)
+    },
+}
+
+
+def _feedback(cls, **own):
+    return _of(cls, lambda options: options, _feedback_options, **own)
+
+
 FIXED = {
-    ConstantFeedbackBackOff: _feedback(
-        ConstantFeedbackBackOff, {"delay": seconds, "delay_on_success": seconds}
-    ),
-    ExponentialFeedbackBackOff: _feedback(
-        ExponentialFeedbackBackOff,
-        {"initial_delay": seconds, "exponent_base": factors, "delay_on_success": seconds},
-    ),
-    FibonacciBackOff: _feedback(
-        FibonacciBackOff,
-        {"initial_delay1": seconds, "initial_delay2": seconds, "delay_on_success": seconds},
-    ),
+    cls: _feedback(cls, delay_on_success=seconds, **own)
+    for cls, own in [
+        (ConstantFeedbackBackOff, {"delay": seconds}),
+        (ExponentialFeedbackBackOff, {"initial_delay": seconds, "exponent_base": factors}),
+        (FibonacciBackOff, {"initial_delay1": seconds, "initial_delay2": seconds}),
+    ]
 }
 _rises = {"delay_increment_on_failure": differences}, {"delay_multiple_on_failure": factors}
 _falls = {"delay_increment_on_success": differences}, {"delay_multiple_on_success": factors}
 ADAPTIVE = {
-    cls: _feedback(cls, {"initial_delay": seconds, **_rises[rises], **_falls[falls]})
+    cls: _feedback(cls, initial_delay=seconds, **_rises[rises], **_falls[falls])
     for cls, rises, falls in [
         (LILDBackOff, 0, 0),
         (LIMDBackOff, 0, 1),
@@ -169,31 +161,27 @@ FEEDBACK = FIXED | ADAPTIVE
 CLASSES = SIMPLE | FEEDBACK
 
 
-def _with_jitter(made, jitter, generator, clock):
-    return with_jitter(made(generator, clock), jitter, generator)
-
-
-def _with_added_jitter(made, most, generator, clock):
-    return with_added_jitter(made(generator, clock), most, generator)
-
-
-def _with_max_elapsed_time(made, limit, generator, clock):
-    return with_max_elapsed_time(made(generator, clock), limit, clock)
-
-
 def _wrapped(inner):
     """Return recipes of wrappers around what ``inner`` makes, with its generator and clock."""
+
+    def around(wrap, **drawn):
+        def recipe(drawn):
+            made, options = drawn
+            return lambda *given: _call(wrap, options, *given, made(*given))
+
+        return st.tuples(inner, st.fixed_dictionaries(drawn)).map(recipe)
+
+    def chained(parts):
+        return lambda *given: chain(*(made(*given) for made in parts))
+
     return st.one_of(
-        _recipes(lambda made, most, *given: with_max_retries(made(*given), most), inner, counts),
-        _recipes(lambda made, most, *given: with_max_interval(made(*given), most), inner, caps),
-        _recipes(_with_max_elapsed_time, inner, limits),
-        _recipes(_with_jitter, inner, st.one_of(st.sampled_from(["full", "equal"]), fractions)),
-        _recipes(_with_added_jitter, inner, seconds),
-        _recipes(lambda made, *given: with_token(made(*given), CancellationToken()), inner),
-        _recipes(
-            lambda parts, *given: chain(*(made(*given) for made in parts)),
-            st.lists(inner, min_size=1, max_size=3),
-        ),
+        around(with_max_retries, max_retries=counts),
+        around(with_max_interval, max_interval=caps),
+        around(with_max_elapsed_time, max_elapsed_time=limits),
+        around(with_jitter, jitter=st.one_of(st.sampled_from(["full", "equal"]), fractions)),
+        around(with_added_jitter, max_jitter=seconds),
+        around(with_token, token=st.builds(CancellationToken)),
+        st.lists(inner, min_size=1, max_size=3).map(chained),
     )
 
 
@@ -273,9 +261,6 @@ def samples():
     """Return each policy that has a name, one of each kind without a cap, and some others."""
     token = CancellationToken()
     return [
-        ConstantBackOff(2),
-        ZeroBackOff(),
-        StopBackOff(),
         ExponentialBackOff(max_elapsed_time=None),
         ExponentialBackOff(look_ahead=False, multiplier=1),
         ExponentialBackOff(multiplier=1.0000001, max_interval=None, max_elapsed_time=None),
@@ -290,11 +275,9 @@ def samples():
         ExponentialFeedbackBackOff(1, 0.5, max_delay=60, consider_actual_delay=True),
         FibonacciBackOff(1, 1),
         FibonacciBackOff(1, 1, consider_actual_delay=True),
-        LILDBackOff(1, 2, -1),
         LILDBackOff(1, -2, -1, min_delay=3, jitter_factor=0.1),
         LIMDBackOff(1, LARGEST, 0.5),
         LIMDBackOff(1, 2, 0.5, consider_actual_delay=True),
-        MILDBackOff(1, 1.5, -1),
         MILDBackOff(1, 0.5, -1, jitter_factor=0.5),
         MIMDBackOff(1, 1.5, 0.5, jitter_factor=0.5),
         MIMDBackOff(1, 1.0000001, 0.5, max_attempts=2 * MANY),

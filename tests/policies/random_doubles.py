@@ -29,21 +29,6 @@ class StubRandom(random.Random):
         return f"StubRandom({self.drawn!r})"
 
 
-class InTurn(random.Random):
-    """Draws the given numbers in turn, forever, and counts the ``draws``; ``next()`` draws too."""
-
-    def __init__(self, numbers):
-        super().__init__()
-        self.numbers = numbers
-        self.draws = 0
-
-    def random(self):
-        self.draws += 1
-        return self.numbers[(self.draws - 1) % len(self.numbers)]
-
-    __next__ = random
-
-
 class NoMore(random.Random):
     """Draws the given numbers in turn, and no more; ``left`` are those not drawn yet."""
 

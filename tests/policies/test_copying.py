@@ -24,7 +24,7 @@ from backoff_ticker import (
     with_max_interval,
     with_max_retries,
 )
-from backoff_ticker.policies import copy_policy, require_policy, start_policy
+from backoff_ticker.policies import copy_policy, start_policy
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting, Feedback, InDict, Passing, ask, steps
 
@@ -255,24 +255,6 @@ def test_every_copy_of_a_wrapper_around_feedback_takes_feedback(wrap, make_copy)
 
 
 # What is no policy, and what a run costs
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, 1.5, "x", object(), Counting, iter([1.0]), type("Half", (), {"reset": print})()],
-    ids=readable_id,
-)
-def test_what_is_no_policy_is_refused_by_name(clock, value):
-    for refuse in (
-        lambda: require_policy("the_policy", value),
-        lambda: copy_policy("the_policy", value),
-        lambda: start_policy("the_policy", value, clock),
-    ):
-        with pytest.raises(TypeError) as caught:
-            refuse()
-        assert str(caught.value).startswith("the_policy must be a BackOff")
-        assert str(caught.value).endswith(f"not {value!r}")
-        assert ("call what makes one" in str(caught.value)) is callable(value)
 
 
 def test_policies_that_hold_each_other_are_copied():

@@ -12,6 +12,7 @@ from backoff_ticker import (
     STOP,
     CancellationToken,
     ConstantBackOff,
+    ConstantFeedbackBackOff,
     DecorrelatedJitterBackOff,
     EqualJitterBackOff,
     ExponentialBackOff,
@@ -74,52 +75,42 @@ def test_it_is_the_nth_delay_of_a_run(kind, data, n, draws, has_clock):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("draws_before_matter", "make"),
     [
-        lambda rng: ExponentialBackOff(1, 0.5, 1.2, 60, None, rng=rng),
-        lambda rng: TruncatedExponentialBackOff(60, 2, rng),
-        lambda rng: FullJitterBackOff(1, 60, rng),
-        lambda rng: EqualJitterBackOff(1, None, rng),
-        lambda rng: with_jitter(ConstantBackOff(9), "equal", rng),
-        lambda rng: with_added_jitter(FullJitterBackOff(1, 60, rng), 5, rng),
-        lambda rng: with_max_retries(FullJitterBackOff(1, 60, rng), 30),
-        lambda rng: with_max_interval(EqualJitterBackOff(1, 60, rng), 40),
-        lambda rng: with_max_elapsed_time(EqualJitterBackOff(1, 60, rng), None),
-        lambda rng: with_token(FullJitterBackOff(1, 60, rng), CancellationToken()),
-        lambda rng: chain(with_max_retries(FullJitterBackOff(1, 9, rng), 20), ConstantBackOff(9)),
-    ],
-)
-def test_of_independent_draws_only_those_of_the_last_delay_are_made(make):
-    rng = Seeded(1)
-    policy = make(rng)
-    for n in FAILURES:
-        expected = replayed(policy, n, lambda: rng.seed(7))
-        rng.seed(7)
-        assert delay_after(policy, n) == expected, n
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda rng: DecorrelatedJitterBackOff(1, 60, rng),
-        lambda rng: with_max_retries(DecorrelatedJitterBackOff(1, None, rng), 30),
-        lambda rng: ExponentialBackOff(1, rng=rng),
-        lambda rng: ExponentialBackOff(1, look_ahead=False, rng=rng),
-        lambda rng: with_max_elapsed_time(FullJitterBackOff(1, 60, rng), 600),
-        lambda rng: with_jitter(with_max_elapsed_time(ConstantBackOff(9), 200), rng=rng),
-        lambda rng: LIMDBackOff(1, 2, 0.5, jitter_factor=0.5, rng=rng),
-        lambda rng: chain(
-            with_max_retries(DecorrelatedJitterBackOff(1, 9, rng), 20),
-            with_max_elapsed_time(FullJitterBackOff(1, 60, rng), 300),
+        (False, lambda rng: ExponentialBackOff(1, 0.5, 1.2, 60, None, rng=rng)),
+        (False, lambda rng: TruncatedExponentialBackOff(60, 2, rng)),
+        (False, lambda rng: EqualJitterBackOff(1, None, rng)),
+        (False, lambda rng: with_jitter(ConstantBackOff(9), "equal", rng)),
+        (False, lambda rng: with_added_jitter(FullJitterBackOff(1, 60, rng), 5, rng)),
+        (False, lambda rng: with_max_retries(FullJitterBackOff(1, 60, rng), 30)),
+        (False, lambda rng: with_max_interval(EqualJitterBackOff(1, 60, rng), 40)),
+        (False, lambda rng: with_max_elapsed_time(EqualJitterBackOff(1, 60, rng), None)),
+        (False, lambda rng: with_token(FullJitterBackOff(1, 60, rng), CancellationToken())),
+        (
+            False,
+            lambda r: chain(with_max_retries(FullJitterBackOff(1, 9, r), 20), ConstantBackOff(9)),
+        ),
+        (True, lambda rng: with_max_retries(DecorrelatedJitterBackOff(1, None, rng), 30)),
+        (True, lambda rng: ExponentialBackOff(1, rng=rng)),
+        (True, lambda rng: ExponentialBackOff(1, look_ahead=False, rng=rng)),
+        (True, lambda rng: with_jitter(with_max_elapsed_time(ConstantBackOff(9), 200), rng=rng)),
+        (True, lambda rng: LIMDBackOff(1, 2, 0.5, jitter_factor=0.5, rng=rng)),
+        (
+            True,
+            lambda rng: chain(
+                with_max_retries(DecorrelatedJitterBackOff(1, 9, rng), 20),
+                with_max_elapsed_time(FullJitterBackOff(1, 60, rng), 300),
+            ),
         ),
     ],
 )
-def test_where_draws_before_matter_they_are_made(make):
+def test_draws_before_the_last_delay_are_made_only_where_they_matter(make, draws_before_matter):
     rng = Seeded(1)
     policy = make(rng)
     for n in FAILURES:
         rng.seed(7)
-        expected = replayed(policy, n)
+        seed_again = (lambda: None) if draws_before_matter else (lambda: rng.seed(7))
+        expected = replayed(policy, n, seed_again)
         rng.seed(7)
         assert delay_after(policy, n) == expected, n
 
@@ -143,6 +134,7 @@ def test_it_changes_nothing(kind, data, before, n):
     ("policy", "expected"),
     [
         (with_max_elapsed_time(ConstantBackOff(2), 6), [2, 2, 2, STOP, STOP]),
+        (ConstantFeedbackBackOff(2, max_actual_duration=5), [2, 2, 2, STOP, STOP]),
         (ExponentialBackOff(1, 0, 2, 60, 7), [1, 2, 4, STOP, STOP]),
         (ExponentialBackOff(1, 0, 2, 60, 6, look_ahead=False), [1, 2, 4, STOP, STOP]),
         # What is waited counts, whichever wrapper says so.
@@ -162,6 +154,7 @@ def test_it_changes_nothing(kind, data, before, n):
 )
 def test_a_run_that_has_ended_does_not_go_on(policy, expected):
     assert [delay_after(policy, n) for n in range(1, 6)] == expected
+    assert list(delays(policy)) == expected[: expected.index(STOP)]
 
 
 def test_a_cancelled_token_ends_the_run_of_its_policy():
@@ -235,12 +228,14 @@ def test_a_feedback_policy_is_told_of_each_failure():
 
 
 @pytest.mark.parametrize(
+    "ask", [ConstantBackOff(1).bounds, lambda n: delay_after(ZeroBackOff(), n)]
+)
+@pytest.mark.parametrize(
     ("n", "error"), [(0, ValueError), (-1, ValueError), (True, TypeError), (1.0, TypeError)]
 )
-def test_what_is_no_number_of_a_failure_is_refused(n, error):
-    with pytest.raises(error) as caught:
-        delay_after(ZeroBackOff(), n)
-    assert str(caught.value).startswith("n must be an int >= 1, not ")
+def test_what_is_no_number_of_a_failure_is_refused(ask, n, error):
+    with pytest.raises(error, match=f"^n must be an int >= 1, not {n!r}"):
+        ask(n)
 
 
 @pytest.mark.parametrize(

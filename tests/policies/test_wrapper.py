@@ -29,7 +29,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Feedback, Passing, Recording, steps
+from tests.policies.policy_doubles import Feedback, InDict, Passing, Recording, steps
 from tests.policies.policy_strategies import LARGEST
 
 
@@ -52,6 +52,10 @@ WRAPPERS = {
 }
 
 
+class Derived(BackOffWrapper):
+    """A wrapper of a user's own that changes nothing."""
+
+
 @pytest.fixture(params=WRAPPERS)
 def wrap(request):
     """Each of the wrappers as a function of the policy inside; it leaves delays as they are."""
@@ -69,13 +73,19 @@ def test_a_wrapper_takes_feedback_exactly_if_the_policy_inside_does(wrap):
     assert "has no attribute 'failure'" in str(caught.value)
 
 
-@pytest.mark.parametrize("policy", [None, 1.0, "x", object(), ZeroBackOff, print], ids=readable_id)
-def test_what_is_no_policy_is_refused(wrap, policy):
+@pytest.mark.parametrize(
+    "policy",
+    [None, 1.0, "x", object(), ZeroBackOff, print, type("Half", (), {"reset": print})()],
+    ids=readable_id,
+)
+@pytest.mark.parametrize("use", [*WRAPPERS.values(), delays, Ticker])
+def test_what_is_no_policy_is_refused(use, policy):
     with pytest.raises(TypeError) as caught:
-        wrap(policy)
+        use(policy)
     message = str(caught.value)
     assert message.startswith(("backoff must be a BackOff", "argument 1 of chain() must be a B"))
     assert message.endswith(f"not {policy!r}")
+    assert ("call what makes one" in message) is callable(policy)
 
 
 def test_repr_does_not_fail_where_a_number_has_too_many_digits():
@@ -95,6 +105,25 @@ def test_feedback_costs_in_proportion_to_the_depth():
     assert cost(40) < 3 * cost(20)
 
 
+class Guarded(Recording):
+    """A policy of a user with a token of its own."""
+
+    def __init__(self, token):
+        super().__init__()
+        self.token = token
+
+
+@pytest.mark.parametrize("make", [lambda token: with_token(ZeroBackOff(), token), Guarded])
+@pytest.mark.parametrize(
+    "hand_on", [*(make for name, make in WRAPPERS.items() if name != "token"), Derived, InDict]
+)
+def test_a_wrapper_hands_on_the_token_inside(hand_on, make):
+    token = CancellationToken()
+    assert hand_on(make(token)).token is token
+    assert hand_on(hand_on(make(token))).token is token
+    assert hand_on(ZeroBackOff()).token is None
+
+
 def test_a_user_class_inside_may_take_no_timestamp():
     class Own(Recording):
         def failure(self):
@@ -107,22 +136,17 @@ def test_a_user_class_inside_may_take_no_timestamp():
     assert (policy.failure(), policy.failure(), policy.success()) == (5.0, STOP, 0.5)
 
 
+@pytest.mark.parametrize("ask", ["next_backoff", "failure", "success"])
 @pytest.mark.parametrize("bad", [math.nan, -1.0, "1", None, True], ids=readable_id)
-def test_a_bad_answer_inside_is_told_and_not_compared(wrap, bad):
-    with pytest.raises((TypeError, ValueError), match=r"what <.*Recording object.*> returns must"):
-        wrap(Recording([bad])).next_backoff()
+def test_a_bad_answer_inside_is_told_and_not_compared(wrap, ask, bad):
+    class Bad(Feedback):
+        def next_backoff(self, timestamp=None):
+            return bad
 
+        failure = success = next_backoff
 
-@pytest.mark.parametrize("outcome", ["failure", "success"])
-def test_a_bad_answer_to_feedback_is_told(wrap, outcome):
-    class Told(Recording):
-        def failure(self):
-            return math.inf
-
-        success = failure
-
-    with pytest.raises(ValueError, match=r"what <.*Told object.*> returns must .*, not inf"):
-        getattr(wrap(Told()), outcome)()
+    with pytest.raises((TypeError, ValueError), match=r"what <.*Bad object.*> returns must"):
+        getattr(wrap(Bad()), ask)()
 
 
 # A wrapper of a user's own
@@ -139,12 +163,8 @@ def test_a_wrapper_of_a_user_transforms_each_delay():
     assert list(delays(Doubled(GROWING))) == [2.0, 4.0, 8.0]
     policy = Doubled(LIMDBackOff(2, 4, 0.5))
     assert isinstance(policy, FeedbackBackOff)
-    assert [policy.failure(), policy.failure(), policy.success(), policy.failure()] == [
-        4,
-        12,
-        6,
-        14,
-    ]
+    asked = [policy.failure(), policy.failure(), policy.success(), policy.failure()]
+    assert asked == [4.0, 12.0, 6.0, 14.0]
     assert policy.failure() is STOP
     assert not isinstance(Doubled(GROWING), FeedbackBackOff)
 
