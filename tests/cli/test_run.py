@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import SOON, Running, flaky, lines, shell, talks
+from tests.helpers import eventually
 
 NAME = "backoff-ticker"
 slow = pytest.mark.slow
@@ -168,6 +170,26 @@ def test_no_wait_is_begun_that_would_pass_the_time_for_everything():
 # What comes through
 
 
+@slow
+def test_a_delay_counts_from_the_end_of_an_attempt():
+    """The first attempt takes longer than the delay, so a delay from its start would be over."""
+    delay = 0.3
+    script = """
+tell("%f\\n" % time.monotonic())
+os.read(0, 1)
+tell("%f\\n" % time.monotonic())
+raise SystemExit(3)
+"""
+    how = {"stdin": subprocess.PIPE}
+    with Running(*talks(script), delay=delay, max_attempts=2, how=how) as running:
+        start = float(running.until(r"(.+)\n")[1])
+        eventually(lambda: time.monotonic() > start + delay, "the end of a delay from the start")
+        running.process.stdin.write(b"go")
+        assert running.wait() == 3
+        end, start, _ = map(float, running.told.rest().split())
+        assert start - end >= delay
+
+
 def test_arguments_stdin_and_output_reach_and_leave_the_command_as_they_are():
     words = ["", "a b", "$HOME", "*", ";", "`id`", '"', "'", "\\", "ä\n", "-x", "--"]
     script = r"""
@@ -226,6 +248,16 @@ def test_a_pipe_on_stdin_is_used_up_once_unless_it_is_kept(given, script, option
         status, printed, err = running.finish()
     assert (status, printed) == (1, out)
     assert err.count(USED_UP) == said
+
+
+@slow
+def test_what_is_kept_of_stdin_may_be_long_and_come_late():
+    how = {"stdin": subprocess.PIPE}
+    with shell("wc -c; exit 1", how=how, max_attempts=2, keep_stdin=True) as running:
+        for _ in range(30):
+            running.process.stdin.write(bytes(100_000))
+        running.process.stdin.close()
+        assert running.finish()[1].split() == ["3000000"] * 2
 
 
 @slow

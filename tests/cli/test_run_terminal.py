@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -180,6 +181,22 @@ def test_ctrl_z_stops_both_and_the_shell_continues_them():
 
 
 # What it shows
+
+
+@slow
+def test_a_command_that_reads_in_the_background_waits_until_it_is_brought_to_the_front():
+    script = "tell('%d\\n' % os.getpid()); signal.sigwait([signal.SIGUSR1])"
+    block = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])"
+    with under_shell(*talks(f"{block}; {script}\n{ASKS}")) as (running, screen, shell):
+        child = int(running.until(r"(\d+)\n")[1])
+        screen.type(CTRL_Z)
+        assert shell.stopped() == signal.SIGTSTP
+        shell.resume("background")
+        os.kill(child, signal.SIGUSR1)
+        assert shell.stopped() == signal.SIGTTIN
+        shell.resume("foreground")
+        answer(running, screen)
+        assert running.wait() == 0
 
 
 def test_the_wait_is_counted_down():

@@ -386,3 +386,11 @@ def test_a_doubled_delay_saturates_before_its_jitter_in_bounds_too():
     delay = policy.next_backoff()
     assert delay == LARGEST / 2
     assert policy.bounds(1) == (delay, LARGEST)
+
+
+def test_bounds_follow_a_parameter_that_is_changed():
+    policy = LIMDBackOff(2, 4, 0.5)
+    assert policy.bounds(5) == (18.0, 18.0)
+    policy.max_delay = 9.0
+    assert policy.bounds(5) == (9.0, 9.0)
+    assert policy.bounds(2) == (6.0, 6.0)
