@@ -110,11 +110,13 @@ def make_budget(server):
 class Watched:
     """A budget in front of a server that fails, and the clock on which Redis is asked again."""
 
-    def __init__(self, server, *numbers, socket_timeout=PATIENCE, user=(), **options):
+    def __init__(
+        self, server, *numbers, socket_timeout=PATIENCE, credential_provider=None, **options
+    ):
         self.clock = VirtualClock()
         breaker = CircuitBreaker(ConstantBackOff(DELAY), failures=1, clock=self.clock)
         self.budget = RedisRetryBudget(
-            server.client(socket_timeout=socket_timeout, **dict(user)),
+            server.client(socket_timeout=socket_timeout, credential_provider=credential_provider),
             "shared",
             *numbers,
             **{"breaker": breaker, **options},
@@ -184,30 +186,20 @@ def test_budgets_of_one_name_share_a_bucket_and_others_do_not(server):
     assert other.try_acquire()
 
 
-def test_after_a_long_time_without_failures_ten_retries_are_kept_at_most(make_budget):
-    budget = make_budget(100, 0.5)
+@pytest.mark.parametrize(
+    "ratio, give, times, retries",
+    [
+        (0.5, Counted.success, 1000, 10),  # a process keeps what ten retries cost
+        (25, Counted.success, 1, 25),  # or one success
+        (0.1, Counted.release, 60, 60),
+    ],
+)
+def test_what_a_process_keeps_until_its_next_retry(make_budget, ratio, give, times, retries):
+    budget = make_budget(100, ratio)
     assert budget.try_acquire(100)
-    for _ in range(1000):
-        budget.success()
-    assert budget.untold == 10
-    assert [budget.try_acquire() for _ in range(11)] == [True] * 10 + [False]
-
-
-def test_a_success_that_pays_for_many_retries_is_kept(make_budget):
-    budget = make_budget(100, 25)
-    assert budget.try_acquire(100)
-    budget.success()
-    assert [budget.try_acquire() for _ in range(26)] == [True] * 25 + [False]
-
-
-def test_more_retries_than_ten_are_given_back(make_budget):
-    budget = make_budget(100)
-    assert budget.try_acquire(60)
-    for _ in range(60):
-        budget.release()
-    assert budget.untold == 60
-    assert budget.try_acquire()
-    assert (budget.untold, budget.tokens) == (0, 99)
+    for _ in range(times):
+        give(budget)
+    assert [budget.try_acquire() for _ in range(retries + 1)] == [True] * retries + [False]
 
 
 def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
@@ -237,26 +229,6 @@ def test_its_repr_says_who_decides(redis_server):
     redis_server.kill()
     watched.take()
     assert repr(watched.budget) == text.format("this process")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "kind", "message"),
-    [
-        (("n", 0), {}, ValueError, "max_tokens must be"),
-        (("n", "1"), {}, TypeError, "max_tokens must be"),
-        (("n", 2e6), {}, ValueError, "max_tokens must be <= 1,000,000, not 2000000.0"),
-        (("n", 10, -1), {}, ValueError, "token_ratio must be"),
-        (("n", 10, 0.1, 11), {}, ValueError, "retry_cost must be"),
-        (("n",), {"keep_for": 0}, ValueError, "keep_for must be .*not 0"),
-        (("n",), {"keep_for": "1"}, TypeError, "keep_for must be .*not '1'"),
-        (("n",), {"fallback": "none"}, TypeError, "fallback must be .*not 'none'"),
-        (("n",), {"fallback": 5}, TypeError, "fallback must be .*not 5"),
-        (("n",), {"breaker": 5}, TypeError, "breaker must be a CircuitBreaker or None, not 5"),
-    ],
-)
-def test_a_mistake_is_refused_at_once(arguments, options, kind, message):
-    with pytest.raises(kind, match=message):
-        RedisRetryBudget(Redis(socket_timeout=1), *arguments, **options)
 
 
 # Retries and hedged calls
@@ -341,16 +313,16 @@ def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_serv
     assert watched.shares
 
 
-def test_a_redis_that_takes_no_connection_costs_nobody_a_retry(redis_server):
-    redis_server.kill()
-    watched = Watched(redis_server, 5)
-    for _ in range(10):
+def test_what_was_counted_is_not_lost_to_a_redis_that_takes_no_connection(redis_server):
+    watched = Watched(redis_server, 5, 1)
+    for _ in range(2):
         watched.budget.success()
-    assert watched.take(6) == [True] * 5 + [False]
+    redis_server.kill()
+    assert watched.take(6) == [True] * 5 + [False]  # of the fallback
     redis_server.start()
+    redis_server.client().set(KEY.format("shared"), 0)
     watched.ask_again()
-    assert watched.take() == [True]
-    assert units(redis_server) == 4 * TOKEN
+    assert watched.take(3) == [True, True, False]
 
 
 def test_the_retries_of_the_client_are_not_used(redis_server):
@@ -376,11 +348,14 @@ def test_a_decision_whose_answer_is_lost_may_lose_tokens_but_never_makes_any(red
 
 
 def test_without_a_fallback_there_are_no_retries_meanwhile(redis_server):
-    watched = Watched(redis_server, 5, fallback=None)
+    watched = Watched(redis_server, 5, 1, fallback=None)
     redis_server.kill()
     assert watched.take(3) == [False] * 3
     watched.budget.success()
-    assert watched.budget._successes.tokens == pytest.approx(0.1)
+    redis_server.start()
+    redis_server.client().set(KEY.format("shared"), 0)
+    watched.ask_again()
+    assert watched.take(2) == [True, False]
 
 
 def test_a_success_counts_once_here_or_there(redis_server):
@@ -472,65 +447,44 @@ def test_what_redis_refuses_is_logged_once(redis_server, caplog):
     assert "shared again" in caplog.text
 
 
-def test_a_user_without_rights_is_told_so(redis_server, caplog):
-    client = redis_server.client()
-    client.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read")
-    watched = Watched(redis_server, 2, user={"username": "reader", "password": "secret"})
-    assert watched.take(3) == [True, True, False]
-    assert "no permissions" in caplog.text
+class Vault(CredentialProvider):
+    """Fails to give the password, then gives it."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    def get_credentials(self):
+        if self.errors:
+            raise self.errors.pop(0)
+        return "default", "any"
 
 
-def test_a_password_that_cannot_be_had_is_a_failure_of_redis(redis_server, caplog):
-    class NoPassword(CredentialProvider):
-        def get_credentials(self):
-            raise LookupError("the vault is locked")
-
-    client = redis_server.client(credential_provider=NoPassword())
-    budget = RedisRetryBudget(client, "a", 2)
-    assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_server, caplog):
+    vault = Vault(LookupError("the vault is locked"), KeyboardInterrupt())
+    watched = Watched(redis_server, 5, credential_provider=vault)
+    assert watched.take() == [True]  # of the fallback
     assert "the vault is locked" in caplog.text
+    watched.ask_again()
+    with pytest.raises(KeyboardInterrupt):
+        watched.take()
+    assert watched.take(5) == [True] * 5
+    assert watched.shares
 
 
-def test_it_needs_few_rights(redis_server, caplog):
-    redis_server.client().execute_command(
-        *["ACL", "SETUSER", "worker", "on", ">secret", "~backoff_ticker:budget:*"],
-        *["+evalsha", "+eval", "+get", "+set"],
-    )
-    watched = Watched(redis_server, 2, user={"username": "worker", "password": "secret"})
-    assert watched.take(3) == [True, True, False]
-    assert not caplog.records
-
-
-def test_of_threads_that_fail_at_once_one_says_so(server):
+def test_of_threads_that_fail_at_once_one_says_so(caplog):
     class Handler(logging.Handler):
         def emit(self, record):
-            messages.append(record.getMessage())
-            if len(messages) < 5:
-                budget._report(OSError("theirs"))  # as another thread would meanwhile
+            budget.try_acquire()  # as another thread would meanwhile
 
-    messages = []
-    budget = RedisRetryBudget(client(server), next(NAMES))
+    breaker = CircuitBreaker(ConstantBackOff(60), failures=5)
+    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "gone", breaker=breaker)
     logger, handler = logging.getLogger("backoff_ticker"), Handler()
     logger.addHandler(handler)
     try:
-        budget._report(OSError("ours"))
+        budget.try_acquire()
     finally:
         logger.removeHandler(handler)
-    assert len(messages) == 1
-
-
-def test_an_interrupt_in_a_decision_leaves_the_budget_usable(redis_server, monkeypatch):
-    watched = Watched(redis_server, 5)
-
-    def interrupted():
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(watched.budget, "_take_untold", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            watched.take()
-    assert watched.shares
-    assert watched.take(5) == [True] * 5
+    assert len(caplog.records) == 1
 
 
 # Coroutines
@@ -761,8 +715,3 @@ def test_the_load_on_a_service_that_is_down(redis_server, kind):
     least = {"none": 5 * 320, "local": 5 * 40, "shared": 40}[kind]
     earned = 0.1 * 300 if kind == "shared" else 0
     assert least <= calls[RETRY] <= least + earned
-
-
-def test_no_redis_at_all():
-    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "n", 2)
-    assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
