@@ -918,7 +918,7 @@ def test_a_forked_child_does_not_repeat_what_a_user_did_before(by_hand):
     if child == 0:
         try:
             os.read(reader, 1)
-            one._shared._note_connection(False)  # as the link does in a child
+            one._shared.note_connection(False)  # as the link does in a child
             exchange(one)
             os._exit(0)
         finally:

@@ -29,21 +29,15 @@ if TYPE_CHECKING:
     from ...retries import BudgetLike
     from .client import Connection
 
-_UNITS = 10**9
-"""How many units make one token, as in ``RetryBudget``."""
+_UNITS = 10**9  # in a token, as in RetryBudget
 
+# Lua counts in doubles, which hold three times this number of units exactly: a full bucket, and
+# twice what a process may add to it at once.
 _MOST_TOKENS = 10**6
-"""Lua counts in doubles, which hold three times this number of units exactly: a full bucket, and
-twice what a process may add to it at once."""
 
-_HELD_RETRIES = 10
-"""The successes of a process that Redis has not heard of yet pay for this many retries at most."""
-
-_LONGEST = 10**14
-"""In milliseconds: more than 3,000 years."""
-
-_WORKERS = 4
-"""The threads that ask Redis for coroutines."""
+_HELD_RETRIES = 10  # for which the successes of a process pay that Redis has not heard of yet
+_LONGEST = 10**14  # milliseconds: more than 3,000 years
+_WORKERS = 4  # threads that ask Redis for coroutines
 
 # One decision. KEYS: the bucket. ARGV: the size of the bucket, the cost of the retry, and what this
 # process has to add, all in units; milliseconds until an unused bucket is forgotten.
@@ -272,7 +266,6 @@ class _Script:
         self._client = client
         self._key = key
         self._idle: list[Connection] = []
-        weakref.finalize(self, _close, self._idle)
 
     def __call__(self, make_arguments: Callable[[], tuple[int, ...]]) -> Any:  # noqa: ANN401
         """Run the script and return its answer.
@@ -302,11 +295,6 @@ class _Script:
             raise
         self._idle.append(connection)
         return answer
-
-
-def _close(connections: list[Connection]) -> None:
-    while connections:
-        connections.pop().disconnect()
 
 
 def _is_closed(connection: Connection) -> bool:

@@ -50,23 +50,14 @@ if TYPE_CHECKING:
         on_change: Hook | list[Hook] | tuple[Hook, ...] | None
 
 
-LEASE = 5.0
-"""For how many seconds a process may begin with probes, once it has asked for that: at least."""
-
-PATIENCE = 2.0
-"""How many seconds an answer of Redis may take before calls probe without it."""
-
-GRACE = 0.5
-"""How much longer Redis gives the lease to nobody else: the time that messages may take."""
-
-KEPT_DUE = 60.0
-"""How many seconds after its end Redis forgets an opening. Later processes start closed."""
-
+# All in seconds.
+LEASE = 5.0  # in which a process may begin with probes, once it has asked for that: at least
+PATIENCE = 2.0  # that an answer of Redis may take before calls probe without it
+GRACE = 0.5  # for which Redis keeps the lease from others afterwards, as messages take time
+KEPT_DUE = 60.0  # after its end, for which an opening is stored; later processes start closed
+# For which Redis knows that the circuit was closed, or opened until a reset: a process that has not
+# heard of it for hours must not undo it. Those that know it store it again.
 KEPT = 86_400.0
-"""How many seconds Redis knows that the circuit was closed, or opened until a reset.
-
-A process that has not heard of it for hours must not undo it. Those that know it store it again.
-"""
 
 SCRIPT = """
 local time = redis.call("TIME")
@@ -184,7 +175,15 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
             hooks = () if hooks is None else (hooks,)
         options["on_change"] = (shared.changed, *hooks)
         super().__init__(backoff, may_probe=shared.may_probe, clock=CLOCK, **options)
-        self._link = shared.connect(client, name)
+        self._link = shared.link = Link(
+            client,
+            f"backoff_ticker:circuit:{name}",
+            SCRIPT,
+            title=shared.title,
+            exchange=shared.exchange,
+            on_message=shared.hear,
+            on_connection=shared.note_connection,
+        )
         weakref.finalize(self, self._link.end).atexit = False  # the link sees to that
 
     def open(self, seconds: float | timedelta | None = None) -> None:
@@ -224,7 +223,7 @@ class SharedCircuit:
 
     def __init__(self, breaker: CircuitBreaker, name: str, probe_timeout: float) -> None:
         self._breaker = weakref.ref(breaker)
-        self._title = f"Circuit {name}"
+        self.title = f"Circuit {name}"
         self._probe_timeout = probe_timeout
         self._process = 0
         # What is not told yet, each with the breaker, which must not be collected before that.
@@ -233,20 +232,8 @@ class SharedCircuit:
         self._wanted_leases: list[float] = []  # in seconds; likewise
         self.version = 0
 
-    def connect(self, client: Redis, name: str) -> Link:
-        """Start the link."""
-        self.link = Link(
-            client,
-            f"backoff_ticker:circuit:{name}",
-            SCRIPT,
-            title=self._title,
-            exchange=self.exchange,
-            on_message=self.hear,
-            on_connection=self._note_connection,
-        )
-        return self.link
-
-    def _note_connection(self, connected: bool) -> None:  # noqa: FBT001
+    def note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        """Forget the lease of a connection that is lost; in a forked child, be another process."""
         if not connected:
             self._forget_lease()
         if self._process != os.getpid():  # at the start, and in a forked child
@@ -417,7 +404,7 @@ class SharedCircuit:
                 ):
                     CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
-            _logger.exception("%s: the policy failed as another process had opened it", self._title)
+            _logger.exception("%s: the policy failed as another process had opened it", self.title)
 
 
 def _taken_from(numbers: list[float]) -> list[float]:

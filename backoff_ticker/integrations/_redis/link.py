@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 
 CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program has set
-FLUSH = 5.0
-"""The longest time, in seconds, for which a link that is closed goes on telling."""
-
+FLUSH = 5.0  # seconds for which a link that is closed goes on telling, unless told otherwise
 _TIDY = 0.1  # seconds in which threads end that can be woken; one that is connecting cannot
 _logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
