@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import signal
 import socket
@@ -28,6 +27,7 @@ from tests import effort
 from tests.circuits.circuits import WAYS, fail, refused, succeed
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 from tests.integrations.processes import Process, write_files
+from tests.integrations.redis_server import RedisServer, forked
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(45)
@@ -711,8 +711,6 @@ def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_t
 
 
 def test_after_a_failover_they_agree(make, redis_server, tmp_path):
-    from tests.integrations.redis_server import RedisServer
-
     with RedisServer(tmp_path / "replica", follows=redis_server) as replica:
         one = make()
         fail(one)
@@ -890,44 +888,29 @@ def test_it_is_closed_in_a_loop_and_tells_what_it_has_to(make):
     each_is(OPEN, other)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.posix
 def test_a_forked_child_shares_it_as_another_process(make):
     one = make()
     make_half_open(one)
     ticket = probe(one)
-    child = os.fork()
-    if child == 0:
-        try:
-            connected = one.wait_until_connected(PATIENCE)
-            os._exit(0 if connected and not is_let_through(one) else 1)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with forked(lambda: one.wait_until_connected(PATIENCE) and not is_let_through(one)):
+        pass
     one.record(ticket)
     assert one.state is CLOSED
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_does_not_repeat_what_a_user_did_before(by_hand):
+@pytest.mark.posix
+def test_a_forked_child_does_not_repeat_what_a_user_did_before(by_hand, redis_server):
+    def check():
+        eventually(lambda: stored(redis_server))
+        one._shared.note_connection(False)  # as the link does in a child
+        exchange(one)
+        return True
+
     one, other = by_hand(), by_hand()
     one.open()
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.read(reader, 1)
-            one._shared.note_connection(False)  # as the link does in a child
-            exchange(one)
-            os._exit(0)
-        finally:
-            os._exit(2)
-    one.reset()
-    exchange(one)
-    os.write(writer, b".")
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with forked(check):
+        one.reset()
+        exchange(one)
     exchange(one, other)
     assert (one.state, other.state) == (CLOSED, CLOSED)
-    os.close(reader)
-    os.close(writer)

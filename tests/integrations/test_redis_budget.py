@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import os
 import threading
 import time
 import weakref
-from contextlib import ExitStack, closing
 from datetime import timedelta
 
 import pytest
@@ -17,8 +15,6 @@ from hypothesis import given, strategies as st
 from redis import CredentialProvider, Redis, Sentinel
 
 from backoff_ticker import (
-    CancellationToken,
-    Cancelled,
     CircuitBreaker,
     CircuitState,
     ConstantBackOff,
@@ -34,19 +30,7 @@ from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
 from tests.integrations.processes import Process
-from tests.integrations.redis_server import RedisServer, failover, needs_redis
-from tests.retries.conftest import clock, face  # noqa: F401 - fixtures
-from tests.retries.test_budget import (  # noqa: F401 - with the fixture make_budget below
-    test_a_cancel_right_before_the_call_costs_nothing,
-    test_a_loop_that_is_left_before_the_retry_costs_nothing,
-    test_a_retry_that_a_hook_prevents_costs_nothing,
-    test_a_retry_that_is_interrupted_costs_what_it_costs,
-    test_a_success_at_once_pays_too,
-    test_each_retry_costs_and_each_success_pays,
-    test_runs_one_after_the_other_share_it,
-    test_threads_and_tasks_share_it,
-    test_where_it_refuses_the_error_itself_is_raised,
-)
+from tests.integrations.redis_server import RedisServer, failover, forked, needs_redis
 
 pytestmark = [needs_redis, pytest.mark.timeout(40)]
 
@@ -68,43 +52,19 @@ def client(server):
     return server.client(socket_timeout=PATIENCE)
 
 
-class Counted(RedisRetryBudget):
-    """A budget that knows how many tokens are left, here and in Redis."""
-
-    def __init__(self, clients, *numbers, **options):
-        self._redis, own = clients
-        super().__init__(own, next(NAMES), *numbers, **options)
-
-    def try_acquire(self, cost=None):
-        """Take so many tokens, one at a time."""
-        taken = 1
-        while taken < (cost or 0) / self.retry_cost:
-            assert super().try_acquire()
-            taken += 1
-        return super().try_acquire()
-
-    @property
-    def tokens(self):
-        """What Redis would know if this process told it everything."""
-        stored = self._redis.get(KEY.format(self.name))
-        tokens = self.max_tokens if stored is None else int(stored) / TOKEN
-        return min(tokens + self.untold, self.max_tokens)
-
-    @property
-    def untold(self):
-        return self._successes.tokens + self._released.tokens
-
-
 @pytest.fixture
 def make_budget(server):
-    """Return what makes budgets with a name of their own; their clients are closed at the end."""
-    with ExitStack() as stack:
+    """Return what makes budgets with a name of their own."""
 
-        def make(*numbers, **options):
-            clients = [stack.enter_context(closing(client(server))) for _ in range(2)]
-            return Counted(clients, *numbers, **options)
+    def make(*numbers, **options):
+        return RedisRetryBudget(client(server), next(NAMES), *numbers, **options)
 
-        yield make
+    return make
+
+
+def take(budget, times):
+    """Return the answers to so many retries."""
+    return [budget.try_acquire() for _ in range(times)]
 
 
 class Watched:
@@ -127,8 +87,7 @@ class Watched:
         self.clock.advance(DELAY)
 
     def take(self, times=1):
-        """Return the answers to so many retries."""
-        return [self.budget.try_acquire() for _ in range(times)]
+        return take(self.budget, times)
 
     @property
     def shares(self):
@@ -143,24 +102,25 @@ def units(server, name="shared"):
 # The bucket
 
 
-rates = st.integers(0, 8).map(lambda number: number / 8)
-steps = st.lists(st.tuples(st.integers(0, 10), st.sampled_from(["keep", "release"])), max_size=40)
+EIGHTHS = st.integers(0, 40).map(lambda number: number / 8)
 
 
-@given(st.integers(8, 40).map(lambda number: number / 8), rates, steps)
+@given(
+    EIGHTHS.filter(lambda size: size >= 1),
+    EIGHTHS.filter(lambda ratio: ratio <= 1),
+    st.lists(st.tuples(st.integers(0, 10), st.booleans()), max_size=40),
+)
 def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ratio, actions):
     numbers = (size, ratio, 1)
-    here, there = RetryBudget(*numbers), Counted((client(server), client(server)), *numbers)
-    for successes, then in actions:
-        for _ in range(successes):
-            here.success()
-            there.success()
-        granted = here.try_acquire()
-        assert there.try_acquire() is granted
-        if granted and then == "release":
-            here.release()
-            there.release()
-        assert there.tokens == here.tokens
+    budgets = [RetryBudget(*numbers), RedisRetryBudget(client(server), next(NAMES), *numbers)]
+    for successes, is_released in [*actions, (0, False), (0, False), (0, False)]:
+        for budget in budgets * successes:
+            budget.success()
+        here, there = (budget.try_acquire() for budget in budgets)
+        assert there is here
+        if here and is_released:
+            for budget in budgets:
+                budget.release()
 
 
 @pytest.mark.parametrize("size", [1, 1.1, 500, 123_456.789, 1_000_000])
@@ -173,7 +133,7 @@ def test_units_are_exact(make_budget, server, size):
     assert budget.try_acquire()
     assert units(server, budget.name) == round(size * TOKEN) - TOKEN
     budget = make_budget(size, 0.1, size)
-    assert [budget.try_acquire() for _ in range(2)] == [True, False]
+    assert take(budget, 2) == [True, False]
     assert units(server, budget.name) == 0
 
 
@@ -189,23 +149,23 @@ def test_budgets_of_one_name_share_a_bucket_and_others_do_not(server):
 @pytest.mark.parametrize(
     "ratio, give, times, retries",
     [
-        (0.5, Counted.success, 1000, 10),  # a process keeps what ten retries cost
-        (25, Counted.success, 1, 25),  # or one success
-        (0.1, Counted.release, 60, 60),
+        (0.5, RedisRetryBudget.success, 1000, 10),  # what ten retries cost
+        (25, RedisRetryBudget.success, 1, 25),  # or one success
+        (0.1, RedisRetryBudget.release, 60, 60),
     ],
 )
 def test_what_a_process_keeps_until_its_next_retry(make_budget, ratio, give, times, retries):
     budget = make_budget(100, ratio)
-    assert budget.try_acquire(100)
+    assert all(take(budget, 100))
     for _ in range(times):
         give(budget)
-    assert [budget.try_acquire() for _ in range(retries + 1)] == [True] * retries + [False]
+    assert take(budget, retries + 1) == [True] * retries + [False]
 
 
 def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
     for keep_for in (20, timedelta(seconds=20)):
         budget = RedisRetryBudget(client(server), "forgotten", 1, keep_for=keep_for)
-        assert [budget.try_acquire() for _ in range(2)] == [True, False]
+        assert take(budget, 2) == [True, False]
         assert 15_000 < server.client().pttl(KEY.format("forgotten")) <= 20_000
         server.client().delete(KEY.format("forgotten"))
     budget = RedisRetryBudget(client(server), "forever", keep_for=1e300)
@@ -265,21 +225,20 @@ def test_threads_get_what_there_is(make_budget):
     budget = make_budget(300, 0.5)
     start = threading.Barrier(4)
 
-    def take():
+    def take_often():
         start.wait(PATIENCE)
-        return sum(budget.try_acquire() for _ in range(150))
+        return sum(take(budget, 150))
 
     def give():
         start.wait(PATIENCE)
         for _ in range(40):
             budget.success()
 
-    takers = [in_thread(take) for _ in range(3)]
+    takers = [in_thread(take_often) for _ in range(3)]
     in_thread(give).result(PATIENCE)
-    taken = sum(taker.result(PATIENCE) for taker in takers)
-    taken += sum(budget.try_acquire() for _ in range(30))
+    taken = sum(taker.result(PATIENCE) for taker in takers) + sum(take(budget, 30))
     assert 300 <= taken <= 320
-    assert taken + budget.tokens <= 320
+    assert not budget.try_acquire()
 
 
 def test_many_coroutines_at_once(make_budget):
@@ -422,12 +381,12 @@ def test_a_failover_by_sentinel(tmp_path):
         budget = RedisRetryBudget(
             sentinel.master_for("jobs"), "shared", 5, breaker=breaker, fallback=None
         )
-        assert [budget.try_acquire() for _ in range(2)] == [True] * 2
+        assert take(budget, 2) == [True] * 2
         first.wait_for_replicas()
         first.kill()
         assert not budget.try_acquire()
         eventually(budget.try_acquire)
-        assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+        assert take(budget, 3) == [True, True, False]
         assert units(second) == 0
 
 
@@ -512,13 +471,6 @@ def asked(redis_server):
     return budget, Asking(budget)
 
 
-def nothing_is_lost(server, budget):
-    budget._pool.shutdown()  # once the answers have come, and what nobody wanted is given back
-    # A thread of a hedged call that is over gives back later than its call returns.
-    eventually(lambda: units(server) + budget._released.tokens * TOKEN == 4 * TOKEN)
-    assert [budget.try_acquire() for _ in range(5)] == [True] * 4 + [False]
-
-
 def test_a_slow_redis_does_not_block_the_loop(asked, redis_server):
     budget, asking = asked
 
@@ -549,43 +501,8 @@ def test_what_a_cancelled_coroutine_takes_is_given_back(asked, redis_server):
 
     asyncio.run(main())
     redis_server.resume()
-    nothing_is_lost(redis_server, budget)
-
-
-def test_a_cancel_of_the_token_does_not_wait_for_redis(asked, redis_server):
-    budget, asking = asked
-    token = CancellationToken()
-
-    def cancel():
-        asking.begun.wait(PATIENCE)
-        token.cancel("enough")
-
-    cancelling = in_thread(cancel)
-    with pytest.raises(Cancelled, match="enough"):
-        asyncio.run(retry_call_async(fails_in_loop, ZeroBackOff(), budget=budget, token=token))
-    cancelling.result(PATIENCE)
-    redis_server.resume()  # not before
-    nothing_is_lost(redis_server, budget)
-
-
-def test_a_good_result_does_not_wait_for_redis(asked, redis_server):
-    budget, asking = asked
-
-    def operation():
-        assert asking.begun.wait(PATIENCE)
-        return 7
-
-    async def in_loop():
-        while not asking.begun.is_set():
-            await asyncio.sleep(0.001)
-        return 7
-
-    hedged = hedge_call_async(in_loop, ConstantBackOff(0.001), max_attempts=2, budget=budget)
-    assert asyncio.run(hedged) == 7
-    asking.begun.clear()
-    assert hedge_call(operation, ConstantBackOff(0.001), max_attempts=2, budget=budget) == 7
-    redis_server.resume()  # not before
-    nothing_is_lost(redis_server, budget)
+    budget._pool.shutdown()  # once the answers have come, and what nobody wanted is given back
+    assert take(budget, 5) == [True] * 4 + [False]
 
 
 def test_while_redis_is_gone_coroutines_need_no_thread(redis_server):
@@ -641,23 +558,20 @@ def test_an_abandoned_budget_leaves_no_thread(make_budget):
 # Processes
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.posix
 def test_a_forked_child_tells_only_what_it_has_counted(make_budget):
+    def check():
+        budget.success()
+        answers = [*take(budget, 2), asyncio.run(budget.try_acquire_async())]
+        return answers == [True, False, False]
+
     budget = make_budget(10, 1)
-    assert budget.try_acquire(10)
+    assert all(take(budget, 10))
     for _ in range(3):
         budget.success()
-    child = os.fork()
-    if not child:
-        try:
-            budget.success()
-            answers = [budget.try_acquire() for _ in range(2)]
-            answers.append(asyncio.run(budget.try_acquire_async()))
-            os._exit(0 if answers == [True, False, False] else 1)
-        except BaseException:
-            os._exit(2)
-    assert os.waitpid(child, 0)[1] == 0
-    assert [budget.try_acquire() for _ in range(4)] == [True] * 3 + [False]
+    with forked(check):
+        pass
+    assert take(budget, 4) == [True] * 3 + [False]
 
 
 WORKER = """

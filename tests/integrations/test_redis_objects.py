@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import threading
 import weakref
 from pathlib import Path
@@ -21,6 +20,7 @@ from backoff_ticker.integrations.redis import (
 )
 from tests.helpers import PATIENCE, eventually, wait_until_collected
 from tests.integrations.processes import Process, write_files
+from tests.integrations.redis_server import forked
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(40)
@@ -261,7 +261,6 @@ def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
 
 @pytest.mark.posix
 @pytest.mark.skipif(not FILES.exists(), reason="there is no /proc")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_keeps_no_connection_of_its_parent(make):
     def connections():
         found = set()
@@ -275,12 +274,6 @@ def test_a_forked_child_keeps_no_connection_of_its_parent(make):
     assert shared.wait_until_connected(PATIENCE)
     ours = connections() - before
     assert len(ours) == 2
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = len(ours & connections())
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
+    with forked(lambda: not ours & connections()):
+        pass
     assert shared.connected
