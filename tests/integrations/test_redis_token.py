@@ -13,7 +13,7 @@ from redis import Redis, Sentinel
 
 from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
 from backoff_ticker.integrations.redis import RedisCancellationToken
-from tests.helpers import PATIENCE, eventually
+from tests.helpers import PATIENCE, eventually, in_thread
 from tests.integrations.processes import Process, write_files
 from tests.integrations.redis_server import RedisServer, failover, forked
 
@@ -193,16 +193,19 @@ def test_a_cancel_is_kept_for_a_time(connected, redis_server):
 # A Redis that fails
 
 
-def test_without_redis_the_block_begins_and_the_token_works(make, redis_server):
+def test_without_redis_the_block_begins_and_a_cancel_is_told_when_it_is_back(make, redis_server):
     redis_server.kill()
-    twin, watcher = make(), make()
+    twin, ending, watcher = make(), make("other"), make()
     with twin as token:
         assert not twin.connected
         token.cancel("stopped")
-        assert token.cancelled
-        redis_server.start()
+        ending.token.cancel("at its end")
+        starting = in_thread(redis_server.start)
+        ending.close(PATIENCE)
+        starting.result(PATIENCE)
         assert watcher.token.wait(PATIENCE)
         assert watcher.token.cause == "stopped"
+    assert redis_server.client().get("backoff_ticker:token:other") == b"at its end"
 
 
 def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(make, redis_server):

@@ -73,7 +73,7 @@ class RedisRetryBudget:
     the process leaves Redis alone for a while. A warning is logged; no error is raised. A decision
     takes at most ``socket_timeout`` if Redis does not answer, and ``socket_connect_timeout`` for
     each address of its name if it cannot be reached. A slow Redis may take nearly
-    ``socket_timeout`` for each answer: one to the script, and on a new connection a few more.
+    ``socket_timeout`` for each answer; on a new connection it has to give a few.
 
     Example:
         >>> from redis import Redis
@@ -99,8 +99,7 @@ class RedisRetryBudget:
 
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops as well. Only its options are used: the connections are
-            separate, and nothing is retried by the client.
+            returns; it serves event loops, too. Only its options are used, without its retries.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
         max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
@@ -194,10 +193,10 @@ class RedisRetryBudget:
         return self._fallback
 
     def try_acquire(self) -> bool:
-        """Take ``retry_cost`` tokens if there are enough; wait for the answer of Redis.
+        """Take ``retry_cost`` tokens, if there are enough; wait for the answer of Redis.
 
         Returns:
-            True if they were taken; False if there were too few, which changes nothing.
+            Whether they were taken.
         """
         try:
             ticket = self.breaker.allow()

@@ -144,8 +144,7 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
 
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops as well. Only its options are used: the connections are
-            separate, and nothing is retried by the client.
+            returns; it serves event loops, too. Only its options are used, without its retries.
         name: What the processes call the circuit, such as the name of the service.
         backoff: As for ``CircuitBreaker``.
         **options: Those of ``CircuitBreaker`` other than ``clock`` and ``may_probe``. ``failures``
@@ -210,13 +209,6 @@ class SharedCircuit:
 
     All that is told is how the circuit of this process is at that time: so a change that was undone
     before it could be told is never heard of, nor is an opening whose time is over.
-
-    Attributes:
-        link: Calls ``exchange()`` and ``hear()`` in its threads.
-        version: That of the latest change which this process knows.
-        lease: Whether it is this process that may probe, and until when.
-        wish: When a call last wanted to probe since the latest change; None: none has.
-        asked: When the lease was asked for; None: Redis has answered.
     """
 
     link: Link
@@ -230,7 +222,7 @@ class SharedCircuit:
         # Calls add to it, and the thread of the link takes from it: each in one step.
         self._untold: dict[str, CircuitBreaker] = {}
         self._wanted_leases: list[float] = []  # in seconds; likewise
-        self.version = 0
+        self.version = 0  # of the latest change that this process knows
 
     def note_connection(self, connected: bool) -> None:  # noqa: FBT001
         """Forget the lease of a connection that is lost; in a forked child, be another process."""
@@ -247,9 +239,9 @@ class SharedCircuit:
             self._muted: set[int] = set()  # threads whose changes are told in another way, or not
 
     def _forget_lease(self) -> None:
-        self.lease = (False, 0.0)
-        self.wish: float | None = None
-        self.asked: float | None = None
+        self.lease = (False, 0.0)  # whether it is this process that may probe, and until when
+        self.wish: float | None = None  # when a call last wanted to probe
+        self.asked: float | None = None  # when the lease was asked for; None: Redis has answered
 
     # In the threads of calls: nothing waits
 

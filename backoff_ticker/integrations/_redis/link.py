@@ -56,7 +56,7 @@ class Link:
     In a forked child the link starts again with threads and connections of its own.
 
     Args:
-        client: A ``redis.Redis``, whose options the connections get, apart from its retries.
+        client: Says how to connect; the client's own retries are not used.
         key: The key of the script. The channel is named after it and the client's database:
             channels, unlike keys, know no databases.
         script: Finds the channel in ``ARGV[1]``.
@@ -64,12 +64,9 @@ class Link:
         exchange: Called in the teller with a function that runs the script with more arguments.
             Any error means that the link is down.
         on_message: Called in the listener with the bytes of a message.
-        on_connection: Called, with a lock held, when the link is up (True) or down (False); at the
-            start it is down.
+        on_connection: Called, with a lock held, when the link is up (True) or down (False, also at
+            the start).
         backoff: When to connect again; a link whose policy stops is closed.
-
-    Raises:
-        TypeError, ValueError: ``client`` or ``backoff`` does not fit.
     """
 
     def __init__(  # noqa: PLR0913
@@ -97,7 +94,7 @@ class Link:
         self._start()
 
     def _start(self) -> None:
-        self._stop = CancellationToken(clock=CLOCK)
+        self._stop = CancellationToken(clock=CLOCK)  # of a link that was closed
         self._pace = Ticker(self._backoff, token=self._stop, pace=Pace.RETURN, clock=CLOCK)
         self._news: Channel[None] = Channel(1, clock=CLOCK)
         self._listening, self._telling = (make_connection(self._client) for _ in range(2))
@@ -112,11 +109,10 @@ class Link:
         self._listener_ended, self._ended = (CancellationToken(clock=CLOCK) for _ in range(2))
         self._on_connection(False)  # noqa: FBT003
         _links.add(self)
+        name = f"backoff_ticker {self._channel}"
         try:
             for run in (self._run_listener, self._run_teller):
-                threading.Thread(
-                    target=run, name=f"backoff_ticker {self._channel}", daemon=True
-                ).start()
+                threading.Thread(target=run, name=name, daemon=True).start()
         except BaseException:
             _links.discard(self)
             self.end()
@@ -137,7 +133,7 @@ class Link:
         return any_of(self._up, self._stop)
 
     def until_tried(self) -> CancellationToken:
-        """Return one that is cancelled once the first try to connect has ended."""
+        """Return a token that is cancelled once the first try has ended, or the link is closed."""
         return any_of(self._tried, self._stop)
 
     def tell(self) -> None:
@@ -165,8 +161,8 @@ class Link:
     def close(self, timeout: float = FLUSH) -> None:
         """Close the link, and wait until all is told and both threads have ended.
 
-        It waits for at most ``timeout`` seconds, of which the first call decides; if nothing is
-        untold, for a moment; in the thread of an event loop, not at all.
+        It waits for ``timeout`` seconds at most, as the first call has said; if nothing is untold,
+        for a moment; in the thread of an event loop, not at all.
         """
         try:
             has_ended = self._ended.wait(self._end_within(timeout))

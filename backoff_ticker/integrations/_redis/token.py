@@ -62,8 +62,7 @@ class RedisCancellationToken(Linked):
 
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops as well. Only its options are used: the connections are
-            separate, and nothing is retried by the client.
+            returns; it serves event loops, too. Only its options are used, without its retries.
         name: What the twins have in common, such as the number of a job. A name serves for one
             cancel: a token that uses it again within ``keep_for`` is cancelled at once.
         parent: A token whose cancel cancels ``token`` as well, such as a token for the shutdown.
