@@ -96,7 +96,8 @@ class Watched:
 
 def units(server, name="shared"):
     """Return what is in Redis."""
-    return int(server.client().get(KEY.format(name)))
+    with server.client() as client:
+        return int(client.get(KEY.format(name)))
 
 
 # The bucket

@@ -265,6 +265,7 @@ class _Script:
         self._client = client
         self._key = key
         self._idle: list[Connection] = []
+        weakref.finalize(self, _close, self._idle)
 
     def __call__(self, make_arguments: Callable[[], tuple[int, ...]]) -> Any:  # noqa: ANN401
         """Run the script and return its answer.
@@ -294,6 +295,11 @@ class _Script:
             raise
         self._idle.append(connection)
         return answer
+
+
+def _close(connections: list[Connection]) -> None:
+    while connections:
+        connections.pop().disconnect()
 
 
 def _is_closed(connection: Connection) -> bool:
