@@ -44,15 +44,11 @@ def make(redis_server, monkeypatch):
     at_once = partial(redis_circuit.Link, backoff=ConstantBackOff(0.01))
     monkeypatch.setattr(redis_circuit, "Link", at_once)
 
-    def make(backoff=A_MINUTE, *, socket_timeout=1.0, connected=True, **options):
-        breaker = RedisCircuitBreaker(
-            redis_server.client(socket_timeout=socket_timeout),
-            "payments",
-            backoff,
-            **{"failures": 1, **options},
-        )
+    def make(backoff=A_MINUTE, *, socket_timeout=1.0, **options):
+        client = redis_server.client(socket_timeout=socket_timeout)
+        breaker = RedisCircuitBreaker(client, "payments", backoff, **{"failures": 1, **options})
         made.append(breaker)
-        assert not connected or breaker.wait_until_connected(PATIENCE)
+        assert breaker.wait_until_connected(PATIENCE)
         return breaker
 
     yield make
@@ -136,17 +132,8 @@ def is_let_through(breaker):
 
 def probe(breaker):
     """Return the ticket of a probe, once it may be made."""
-    tickets = []
-
-    def ask():
-        try:
-            tickets.append(breaker.allow())
-        except CircuitOpen:
-            return False
-        return True
-
-    eventually(ask)
-    return tickets[0]
+    eventually(lambda: is_let_through(breaker))
+    return breaker.allow()
 
 
 # Changes

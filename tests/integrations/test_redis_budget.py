@@ -408,14 +408,18 @@ def test_what_redis_refuses_is_logged_once(redis_server, caplog):
 
 
 class Vault(CredentialProvider):
-    """Fails to give the password, then gives it."""
+    """Raises errors in turn; then gives the password, once it is open."""
 
     def __init__(self, *errors):
         self.errors = list(errors)
+        self.asked = []
+        self.is_open = threading.Event()
 
     def get_credentials(self):
+        self.asked.append(None)
         if self.errors:
             raise self.errors.pop(0)
+        assert self.is_open.wait(PATIENCE)
         return "default", "any"
 
 
@@ -427,6 +431,7 @@ def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_serv
     watched.ask_again()
     with pytest.raises(KeyboardInterrupt):
         watched.take()
+    vault.is_open.set()
     assert watched.take(5) == [True] * 5
     assert watched.shares
 
@@ -450,58 +455,23 @@ def test_of_threads_that_fail_at_once_one_says_so(caplog):
 # Coroutines
 
 
-class Asking:
-    """Says when a decision has begun."""
-
-    def __init__(self, budget):
-        self.begun = threading.Event()
-        self._ask = budget._ask_redis
-        budget._ask_redis = self
-
-    def __call__(self, make_arguments):
-        self.begun.set()
-        return self._ask(make_arguments)
-
-
-@pytest.fixture
-def asked(redis_server):
-    """Return a budget of a paused server, and what says that a decision has begun."""
-    budget = RedisRetryBudget(redis_server.client(socket_timeout=PATIENCE), "shared", 5, 0)
-    assert budget.try_acquire()
-    redis_server.pause()
-    return budget, Asking(budget)
-
-
-def test_a_slow_redis_does_not_block_the_loop(asked, redis_server):
-    budget, asking = asked
+def test_coroutines_wait_in_threads_and_give_back_what_they_do_not_want(server):
+    vault = Vault()
+    budget = RedisRetryBudget(server.client(credential_provider=vault), next(NAMES), 5, 0)
 
     async def main():
-        deciding = asyncio.create_task(budget.try_acquire_async())
-        while not asking.begun.is_set():
-            await asyncio.sleep(0.001)
-        for _ in range(10):  # the loop goes on
-            await asyncio.sleep(0.001)
-        assert not deciding.done()
-        redis_server.resume()
-        assert await deciding
-
-    asyncio.run(main())
-
-
-def test_what_a_cancelled_coroutine_takes_is_given_back(asked, redis_server):
-    budget, asking = asked
-
-    async def main():
-        deciding = [asyncio.create_task(budget.try_acquire_async()) for _ in range(9)]
-        while not asking.begun.is_set():
-            await asyncio.sleep(0.001)
-        for task in deciding:
+        first, *others = [asyncio.create_task(budget.try_acquire_async()) for _ in range(9)]
+        while len(vault.asked) < 4:
+            await asyncio.sleep(0.001)  # the loop goes on
+        for task in others:
             task.cancel()
-        await asyncio.gather(*deciding, return_exceptions=True)
-        assert all(task.cancelled() for task in deciding)
+        await asyncio.wait(others)
+        assert all(task.cancelled() for task in others)
+        assert not first.done()
+        vault.is_open.set()
+        assert await first
 
     asyncio.run(main())
-    redis_server.resume()
     budget._pool.shutdown()  # once the answers have come, and what nobody wanted is given back
     assert take(budget, 5) == [True] * 4 + [False]
 
