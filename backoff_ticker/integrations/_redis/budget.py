@@ -94,7 +94,10 @@ class RedisRetryBudget:
     ``try_acquire()`` waits for Redis; retries of coroutines await ``try_acquire_async()`` instead.
 
     Attributes:
-        name, max_tokens, token_ratio, retry_cost: As given.
+        name: As given.
+        max_tokens: As given.
+        token_ratio: As given.
+        retry_cost: As given.
         breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
 
     Args:
