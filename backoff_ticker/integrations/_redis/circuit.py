@@ -188,12 +188,7 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
     def open(self, seconds: float | timedelta | None = None) -> None:
         """Open the circuit in all processes: for some seconds, or until ``reset()``.
 
-        Args:
-            seconds: How long, from now: seconds > 0 or a timedelta. None: until ``reset()``.
-
-        Raises:
-            TypeError, ValueError: ``seconds`` is invalid.
-            Exception: The policy failed when it was asked; the circuit is open all the same.
+        Arguments and errors are those of ``CircuitBreaker.open()``.
         """
         with self._shared.by_hand():
             super().open(seconds)

@@ -13,7 +13,6 @@ from .link import CLOCK, FLUSH, Link, Linked
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from types import TracebackType
 
     from redis import Redis
 
@@ -145,12 +144,7 @@ class RedisCancellationToken(Linked):
             ) from None
         return self.token
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> CancellationToken:
@@ -158,12 +152,7 @@ class RedisCancellationToken(Linked):
         await self._link.until_tried().wait_async(FLUSH)
         return self.token
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close_async()
 
 
