@@ -356,15 +356,6 @@ def test_a_redis_that_was_restarted_is_asked_at_once(tmp_path, durable, caplog):
         assert not caplog.records
 
 
-def test_a_connection_that_the_server_closes_costs_nothing(redis_server, caplog):
-    watched = Watched(redis_server, 5, fallback=None)
-    assert watched.take() == [True]
-    client = redis_server.client()
-    client.client_kill_filter(skipme=True, _type="normal")
-    assert watched.take() == [True]
-    assert not caplog.records
-
-
 def test_a_replica_is_asked_again_once_it_has_taken_over(tmp_path):
     with (
         RedisServer(tmp_path / "first") as first,
