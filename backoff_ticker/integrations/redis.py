@@ -10,8 +10,8 @@ from ._shared import imports_of_extra
 with imports_of_extra("redis"):
     import redis as _redis  # noqa: F401 - before what needs it
 
-from ._redis.breaker import RedisCircuitBreaker
 from ._redis.budget import RedisRetryBudget
+from ._redis.circuit import RedisCircuitBreaker
 from ._redis.token import RedisCancellationToken
 
 __all__ = ["RedisCancellationToken", "RedisCircuitBreaker", "RedisRetryBudget"]

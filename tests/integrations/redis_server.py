@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -151,3 +153,18 @@ def _answered(ask: Callable[[], object]) -> object:
         return ask()
     except redis.RedisError:
         return None
+
+
+@contextmanager
+def forked(check: Callable[[], object]) -> Iterator[None]:
+    """Fork a child, which is to find ``check()`` true; the end of the block waits for it."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if check() else 1
+        finally:
+            os._exit(status)
+    yield
+    assert os.waitpid(child, 0)[1] == 0

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import os
 import threading
 import time
 import weakref
-from contextlib import ExitStack, closing
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, strategies as st
-from redis import CredentialProvider, Redis, Sentinel
+from redis import CredentialProvider, Redis, RedisError, Sentinel
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from backoff_ticker import (
-    CancellationToken,
-    Cancelled,
     CircuitBreaker,
     CircuitState,
     ConstantBackOff,
@@ -34,19 +32,7 @@ from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
 from tests.integrations.processes import Process
-from tests.integrations.redis_server import RedisServer, failover, needs_redis
-from tests.retries.conftest import clock, face  # noqa: F401 - fixtures
-from tests.retries.test_budget import (  # noqa: F401 - with the fixture make_budget below
-    test_a_cancel_right_before_the_call_costs_nothing,
-    test_a_loop_that_is_left_before_the_retry_costs_nothing,
-    test_a_retry_that_a_hook_prevents_costs_nothing,
-    test_a_retry_that_is_interrupted_costs_what_it_costs,
-    test_a_success_at_once_pays_too,
-    test_each_retry_costs_and_each_success_pays,
-    test_runs_one_after_the_other_share_it,
-    test_threads_and_tasks_share_it,
-    test_where_it_refuses_the_error_itself_is_raised,
-)
+from tests.integrations.redis_server import RedisServer, failover, forked, needs_redis
 
 pytestmark = [needs_redis, pytest.mark.timeout(40)]
 
@@ -68,53 +54,31 @@ def client(server):
     return server.client(socket_timeout=PATIENCE)
 
 
-class Counted(RedisRetryBudget):
-    """A budget that knows how many tokens are left, here and in Redis."""
-
-    def __init__(self, clients, *numbers, **options):
-        self._redis, own = clients
-        super().__init__(own, next(NAMES), *numbers, **options)
-
-    def try_acquire(self, cost=None):
-        """Take so many tokens, one at a time."""
-        taken = 1
-        while taken < (cost or 0) / self.retry_cost:
-            assert super().try_acquire()
-            taken += 1
-        return super().try_acquire()
-
-    @property
-    def tokens(self):
-        """What Redis would know if this process told it everything."""
-        stored = self._redis.get(KEY.format(self.name))
-        tokens = self.max_tokens if stored is None else int(stored) / TOKEN
-        return min(tokens + self.untold, self.max_tokens)
-
-    @property
-    def untold(self):
-        return self._successes.tokens + self._released.tokens
-
-
 @pytest.fixture
 def make_budget(server):
-    """Return what makes budgets with a name of their own; their clients are closed at the end."""
-    with ExitStack() as stack:
+    """Return what makes budgets with a name of their own."""
 
-        def make(*numbers, **options):
-            clients = [stack.enter_context(closing(client(server))) for _ in range(2)]
-            return Counted(clients, *numbers, **options)
+    def make(*numbers, **options):
+        return RedisRetryBudget(client(server), next(NAMES), *numbers, **options)
 
-        yield make
+    return make
+
+
+def take(budget, times):
+    """Return the answers to so many retries."""
+    return [budget.try_acquire() for _ in range(times)]
 
 
 class Watched:
     """A budget in front of a server that fails, and the clock on which Redis is asked again."""
 
-    def __init__(self, server, *numbers, socket_timeout=PATIENCE, user=(), **options):
+    def __init__(
+        self, server, *numbers, socket_timeout=PATIENCE, credential_provider=None, **options
+    ):
         self.clock = VirtualClock()
         breaker = CircuitBreaker(ConstantBackOff(DELAY), failures=1, clock=self.clock)
         self.budget = RedisRetryBudget(
-            server.client(socket_timeout=socket_timeout, **dict(user)),
+            server.client(socket_timeout=socket_timeout, credential_provider=credential_provider),
             "shared",
             *numbers,
             **{"breaker": breaker, **options},
@@ -125,8 +89,7 @@ class Watched:
         self.clock.advance(DELAY)
 
     def take(self, times=1):
-        """Return the answers to so many retries."""
-        return [self.budget.try_acquire() for _ in range(times)]
+        return take(self.budget, times)
 
     @property
     def shares(self):
@@ -135,30 +98,32 @@ class Watched:
 
 def units(server, name="shared"):
     """Return what is in Redis."""
-    return int(server.client().get(KEY.format(name)))
+    with server.client() as client:
+        return int(client.get(KEY.format(name)))
 
 
 # The bucket
 
 
-rates = st.integers(0, 8).map(lambda number: number / 8)
-steps = st.lists(st.tuples(st.integers(0, 10), st.sampled_from(["keep", "release"])), max_size=40)
+EIGHTHS = st.integers(0, 40).map(lambda number: number / 8)
 
 
-@given(st.integers(8, 40).map(lambda number: number / 8), rates, steps)
+@given(
+    EIGHTHS.filter(lambda size: size >= 1),
+    EIGHTHS.filter(lambda ratio: ratio <= 1),
+    st.lists(st.tuples(st.integers(0, 10), st.booleans()), max_size=40),
+)
 def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ratio, actions):
     numbers = (size, ratio, 1)
-    here, there = RetryBudget(*numbers), Counted((client(server), client(server)), *numbers)
-    for successes, then in actions:
-        for _ in range(successes):
-            here.success()
-            there.success()
-        granted = here.try_acquire()
-        assert there.try_acquire() is granted
-        if granted and then == "release":
-            here.release()
-            there.release()
-        assert there.tokens == here.tokens
+    budgets = [RetryBudget(*numbers), RedisRetryBudget(client(server), next(NAMES), *numbers)]
+    for successes, is_released in [*actions, (0, False), (0, False), (0, False)]:
+        for budget in budgets * successes:
+            budget.success()
+        here, there = (budget.try_acquire() for budget in budgets)
+        assert there is here
+        if here and is_released:
+            for budget in budgets:
+                budget.release()
 
 
 @pytest.mark.parametrize("size", [1, 1.1, 500, 123_456.789, 1_000_000])
@@ -171,7 +136,7 @@ def test_units_are_exact(make_budget, server, size):
     assert budget.try_acquire()
     assert units(server, budget.name) == round(size * TOKEN) - TOKEN
     budget = make_budget(size, 0.1, size)
-    assert [budget.try_acquire() for _ in range(2)] == [True, False]
+    assert take(budget, 2) == [True, False]
     assert units(server, budget.name) == 0
 
 
@@ -184,36 +149,26 @@ def test_budgets_of_one_name_share_a_bucket_and_others_do_not(server):
     assert other.try_acquire()
 
 
-def test_after_a_long_time_without_failures_ten_retries_are_kept_at_most(make_budget):
-    budget = make_budget(100, 0.5)
-    assert budget.try_acquire(100)
-    for _ in range(1000):
-        budget.success()
-    assert budget.untold == 10
-    assert [budget.try_acquire() for _ in range(11)] == [True] * 10 + [False]
-
-
-def test_a_success_that_pays_for_many_retries_is_kept(make_budget):
-    budget = make_budget(100, 25)
-    assert budget.try_acquire(100)
-    budget.success()
-    assert [budget.try_acquire() for _ in range(26)] == [True] * 25 + [False]
-
-
-def test_more_retries_than_ten_are_given_back(make_budget):
-    budget = make_budget(100)
-    assert budget.try_acquire(60)
-    for _ in range(60):
-        budget.release()
-    assert budget.untold == 60
-    assert budget.try_acquire()
-    assert (budget.untold, budget.tokens) == (0, 99)
+@pytest.mark.parametrize(
+    "ratio, give, times, retries",
+    [
+        (0.5, RedisRetryBudget.success, 1000, 10),  # what ten retries cost
+        (25, RedisRetryBudget.success, 1, 25),  # or one success
+        (0.1, RedisRetryBudget.release, 60, 60),
+    ],
+)
+def test_what_a_process_keeps_until_its_next_retry(make_budget, ratio, give, times, retries):
+    budget = make_budget(100, ratio)
+    assert all(take(budget, 100))
+    for _ in range(times):
+        give(budget)
+    assert take(budget, retries + 1) == [True] * retries + [False]
 
 
 def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
     for keep_for in (20, timedelta(seconds=20)):
         budget = RedisRetryBudget(client(server), "forgotten", 1, keep_for=keep_for)
-        assert [budget.try_acquire() for _ in range(2)] == [True, False]
+        assert take(budget, 2) == [True, False]
         assert 15_000 < server.client().pttl(KEY.format("forgotten")) <= 20_000
         server.client().delete(KEY.format("forgotten"))
     budget = RedisRetryBudget(client(server), "forever", keep_for=1e300)
@@ -237,26 +192,6 @@ def test_its_repr_says_who_decides(redis_server):
     redis_server.kill()
     watched.take()
     assert repr(watched.budget) == text.format("this process")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "kind", "message"),
-    [
-        (("n", 0), {}, ValueError, "max_tokens must be"),
-        (("n", "1"), {}, TypeError, "max_tokens must be"),
-        (("n", 2e6), {}, ValueError, "max_tokens must be <= 1,000,000, not 2000000.0"),
-        (("n", 10, -1), {}, ValueError, "token_ratio must be"),
-        (("n", 10, 0.1, 11), {}, ValueError, "retry_cost must be"),
-        (("n",), {"keep_for": 0}, ValueError, "keep_for must be .*not 0"),
-        (("n",), {"keep_for": "1"}, TypeError, "keep_for must be .*not '1'"),
-        (("n",), {"fallback": "none"}, TypeError, "fallback must be .*not 'none'"),
-        (("n",), {"fallback": 5}, TypeError, "fallback must be .*not 5"),
-        (("n",), {"breaker": 5}, TypeError, "breaker must be a CircuitBreaker or None, not 5"),
-    ],
-)
-def test_a_mistake_is_refused_at_once(arguments, options, kind, message):
-    with pytest.raises(kind, match=message):
-        RedisRetryBudget(Redis(socket_timeout=1), *arguments, **options)
 
 
 # Retries and hedged calls
@@ -293,21 +228,20 @@ def test_threads_get_what_there_is(make_budget):
     budget = make_budget(300, 0.5)
     start = threading.Barrier(4)
 
-    def take():
+    def take_often():
         start.wait(PATIENCE)
-        return sum(budget.try_acquire() for _ in range(150))
+        return sum(take(budget, 150))
 
     def give():
         start.wait(PATIENCE)
         for _ in range(40):
             budget.success()
 
-    takers = [in_thread(take) for _ in range(3)]
+    takers = [in_thread(take_often) for _ in range(3)]
     in_thread(give).result(PATIENCE)
-    taken = sum(taker.result(PATIENCE) for taker in takers)
-    taken += sum(budget.try_acquire() for _ in range(30))
+    taken = sum(taker.result(PATIENCE) for taker in takers) + sum(take(budget, 30))
     assert 300 <= taken <= 320
-    assert taken + budget.tokens <= 320
+    assert not budget.try_acquire()
 
 
 def test_many_coroutines_at_once(make_budget):
@@ -341,26 +275,31 @@ def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_serv
     assert watched.shares
 
 
-def test_a_redis_that_takes_no_connection_costs_nobody_a_retry(redis_server):
-    redis_server.kill()
-    watched = Watched(redis_server, 5)
-    for _ in range(10):
+def test_what_was_counted_is_not_lost_to_a_redis_that_takes_no_connection(redis_server):
+    watched = Watched(redis_server, 5, 1)
+    for _ in range(2):
         watched.budget.success()
-    assert watched.take(6) == [True] * 5 + [False]
+    redis_server.kill()
+    assert watched.take(6) == [True] * 5 + [False]  # of the fallback
     redis_server.start()
+    redis_server.client().set(KEY.format("shared"), 0)
     watched.ask_again()
-    assert watched.take() == [True]
-    assert units(redis_server) == 4 * TOKEN
+    assert watched.take(3) == [True, True, False]
 
 
-def test_the_retries_of_the_client_are_not_used(redis_server):
-    redis_server.pause()
-    watched = Watched(redis_server, 5, socket_timeout=0.5)
-    began = time.monotonic()
-    assert watched.take() == [True]
-    assert time.monotonic() - began < 3  # with them it would be 5 s at least
-    redis_server.resume()
-    assert not redis_server.client().exists(KEY.format("shared"))
+@pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
+def test_the_retries_of_the_client_are_not_used(redis_server, fail):
+    class Asked(NoBackoff):
+        def compute(self, failures):
+            asked.append(failures)
+            return 0
+
+    asked = []
+    retry = Retry(Asked(), 5, (RedisError, OSError))
+    budget = RedisRetryBudget(redis_server.client(socket_timeout=0.5, retry=retry), "shared", 5)
+    fail(redis_server)
+    assert budget.try_acquire()  # by the fallback
+    assert asked == []
 
 
 def test_a_decision_whose_answer_is_lost_may_lose_tokens_but_never_makes_any(redis_server):
@@ -376,11 +315,14 @@ def test_a_decision_whose_answer_is_lost_may_lose_tokens_but_never_makes_any(red
 
 
 def test_without_a_fallback_there_are_no_retries_meanwhile(redis_server):
-    watched = Watched(redis_server, 5, fallback=None)
+    watched = Watched(redis_server, 5, 1, fallback=None)
     redis_server.kill()
     assert watched.take(3) == [False] * 3
     watched.budget.success()
-    assert watched.budget._successes.tokens == pytest.approx(0.1)
+    redis_server.start()
+    redis_server.client().set(KEY.format("shared"), 0)
+    watched.ask_again()
+    assert watched.take(2) == [True, False]
 
 
 def test_a_success_counts_once_here_or_there(redis_server):
@@ -414,15 +356,6 @@ def test_a_redis_that_was_restarted_is_asked_at_once(tmp_path, durable, caplog):
         assert not caplog.records
 
 
-def test_a_connection_that_the_server_closes_costs_nothing(redis_server, caplog):
-    watched = Watched(redis_server, 5, fallback=None)
-    assert watched.take() == [True]
-    client = redis_server.client()
-    client.client_kill_filter(skipme=True, _type="normal")
-    assert watched.take() == [True]
-    assert not caplog.records
-
-
 def test_a_replica_is_asked_again_once_it_has_taken_over(tmp_path):
     with (
         RedisServer(tmp_path / "first") as first,
@@ -447,12 +380,12 @@ def test_a_failover_by_sentinel(tmp_path):
         budget = RedisRetryBudget(
             sentinel.master_for("jobs"), "shared", 5, breaker=breaker, fallback=None
         )
-        assert [budget.try_acquire() for _ in range(2)] == [True] * 2
+        assert take(budget, 2) == [True] * 2
         first.wait_for_replicas()
         first.kill()
         assert not budget.try_acquire()
         eventually(budget.try_acquire)
-        assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+        assert take(budget, 3) == [True, True, False]
         assert units(second) == 0
 
 
@@ -472,166 +405,73 @@ def test_what_redis_refuses_is_logged_once(redis_server, caplog):
     assert "shared again" in caplog.text
 
 
-def test_a_user_without_rights_is_told_so(redis_server, caplog):
-    client = redis_server.client()
-    client.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read")
-    watched = Watched(redis_server, 2, user={"username": "reader", "password": "secret"})
-    assert watched.take(3) == [True, True, False]
-    assert "no permissions" in caplog.text
+class Vault(CredentialProvider):
+    """Raises errors in turn; then gives the password, once it is open."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+        self.asked = []
+        self.is_open = threading.Event()
+
+    def get_credentials(self):
+        self.asked.append(None)
+        if self.errors:
+            raise self.errors.pop(0)
+        assert self.is_open.wait(PATIENCE)
+        return "default", "any"
 
 
-def test_a_password_that_cannot_be_had_is_a_failure_of_redis(redis_server, caplog):
-    class NoPassword(CredentialProvider):
-        def get_credentials(self):
-            raise LookupError("the vault is locked")
-
-    client = redis_server.client(credential_provider=NoPassword())
-    budget = RedisRetryBudget(client, "a", 2)
-    assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_server, caplog):
+    vault = Vault(LookupError("the vault is locked"), KeyboardInterrupt())
+    watched = Watched(redis_server, 5, credential_provider=vault)
+    assert watched.take() == [True]  # of the fallback
     assert "the vault is locked" in caplog.text
+    watched.ask_again()
+    with pytest.raises(KeyboardInterrupt):
+        watched.take()
+    vault.is_open.set()
+    assert watched.take(5) == [True] * 5
+    assert watched.shares
 
 
-def test_it_needs_few_rights(redis_server, caplog):
-    redis_server.client().execute_command(
-        *["ACL", "SETUSER", "worker", "on", ">secret", "~backoff_ticker:budget:*"],
-        *["+evalsha", "+eval", "+get", "+set"],
-    )
-    watched = Watched(redis_server, 2, user={"username": "worker", "password": "secret"})
-    assert watched.take(3) == [True, True, False]
-    assert not caplog.records
-
-
-def test_of_threads_that_fail_at_once_one_says_so(server):
+def test_of_threads_that_fail_at_once_one_says_so(caplog):
     class Handler(logging.Handler):
         def emit(self, record):
-            messages.append(record.getMessage())
-            if len(messages) < 5:
-                budget._report(OSError("theirs"))  # as another thread would meanwhile
+            budget.try_acquire()  # as another thread would meanwhile
 
-    messages = []
-    budget = RedisRetryBudget(client(server), next(NAMES))
+    breaker = CircuitBreaker(ConstantBackOff(60), failures=5)
+    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "gone", breaker=breaker)
     logger, handler = logging.getLogger("backoff_ticker"), Handler()
     logger.addHandler(handler)
     try:
-        budget._report(OSError("ours"))
+        budget.try_acquire()
     finally:
         logger.removeHandler(handler)
-    assert len(messages) == 1
-
-
-def test_an_interrupt_in_a_decision_leaves_the_budget_usable(redis_server, monkeypatch):
-    watched = Watched(redis_server, 5)
-
-    def interrupted():
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(watched.budget, "_take_untold", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            watched.take()
-    assert watched.shares
-    assert watched.take(5) == [True] * 5
+    assert len(caplog.records) == 1
 
 
 # Coroutines
 
 
-class Asking:
-    """Says when a decision has begun."""
-
-    def __init__(self, budget):
-        self.begun = threading.Event()
-        self._ask = budget._ask_redis
-        budget._ask_redis = self
-
-    def __call__(self, make_arguments):
-        self.begun.set()
-        return self._ask(make_arguments)
-
-
-@pytest.fixture
-def asked(redis_server):
-    """Return a budget of a paused server, and what says that a decision has begun."""
-    budget = RedisRetryBudget(redis_server.client(socket_timeout=PATIENCE), "shared", 5, 0)
-    assert budget.try_acquire()
-    redis_server.pause()
-    return budget, Asking(budget)
-
-
-def nothing_is_lost(server, budget):
-    budget._pool.shutdown()  # once the answers have come, and what nobody wanted is given back
-    # A thread of a hedged call that is over gives back later than its call returns.
-    eventually(lambda: units(server) + budget._released.tokens * TOKEN == 4 * TOKEN)
-    assert [budget.try_acquire() for _ in range(5)] == [True] * 4 + [False]
-
-
-def test_a_slow_redis_does_not_block_the_loop(asked, redis_server):
-    budget, asking = asked
+def test_coroutines_wait_in_threads_and_give_back_what_they_do_not_want(server):
+    vault = Vault()
+    budget = RedisRetryBudget(server.client(credential_provider=vault), next(NAMES), 5, 0)
 
     async def main():
-        deciding = asyncio.create_task(budget.try_acquire_async())
-        while not asking.begun.is_set():
-            await asyncio.sleep(0.001)
-        for _ in range(10):  # the loop goes on
-            await asyncio.sleep(0.001)
-        assert not deciding.done()
-        redis_server.resume()
-        assert await deciding
-
-    asyncio.run(main())
-
-
-def test_what_a_cancelled_coroutine_takes_is_given_back(asked, redis_server):
-    budget, asking = asked
-
-    async def main():
-        deciding = [asyncio.create_task(budget.try_acquire_async()) for _ in range(9)]
-        while not asking.begun.is_set():
-            await asyncio.sleep(0.001)
-        for task in deciding:
+        first, *others = [asyncio.create_task(budget.try_acquire_async()) for _ in range(9)]
+        while len(vault.asked) < 4:
+            await asyncio.sleep(0.001)  # the loop goes on
+        for task in others:
             task.cancel()
-        await asyncio.gather(*deciding, return_exceptions=True)
-        assert all(task.cancelled() for task in deciding)
+        await asyncio.wait(others)
+        assert all(task.cancelled() for task in others)
+        assert not first.done()
+        vault.is_open.set()
+        assert await first
 
     asyncio.run(main())
-    redis_server.resume()
-    nothing_is_lost(redis_server, budget)
-
-
-def test_a_cancel_of_the_token_does_not_wait_for_redis(asked, redis_server):
-    budget, asking = asked
-    token = CancellationToken()
-
-    def cancel():
-        asking.begun.wait(PATIENCE)
-        token.cancel("enough")
-
-    cancelling = in_thread(cancel)
-    with pytest.raises(Cancelled, match="enough"):
-        asyncio.run(retry_call_async(fails_in_loop, ZeroBackOff(), budget=budget, token=token))
-    cancelling.result(PATIENCE)
-    redis_server.resume()  # not before
-    nothing_is_lost(redis_server, budget)
-
-
-def test_a_good_result_does_not_wait_for_redis(asked, redis_server):
-    budget, asking = asked
-
-    def operation():
-        assert asking.begun.wait(PATIENCE)
-        return 7
-
-    async def in_loop():
-        while not asking.begun.is_set():
-            await asyncio.sleep(0.001)
-        return 7
-
-    hedged = hedge_call_async(in_loop, ConstantBackOff(0.001), max_attempts=2, budget=budget)
-    assert asyncio.run(hedged) == 7
-    asking.begun.clear()
-    assert hedge_call(operation, ConstantBackOff(0.001), max_attempts=2, budget=budget) == 7
-    redis_server.resume()  # not before
-    nothing_is_lost(redis_server, budget)
+    budget._pool.shutdown()  # once the answers have come, and what nobody wanted is given back
+    assert take(budget, 5) == [True] * 4 + [False]
 
 
 def test_while_redis_is_gone_coroutines_need_no_thread(redis_server):
@@ -687,23 +527,20 @@ def test_an_abandoned_budget_leaves_no_thread(make_budget):
 # Processes
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.posix
 def test_a_forked_child_tells_only_what_it_has_counted(make_budget):
+    def check():
+        budget.success()
+        answers = [*take(budget, 2), asyncio.run(budget.try_acquire_async())]
+        return answers == [True, False, False]
+
     budget = make_budget(10, 1)
-    assert budget.try_acquire(10)
+    assert all(take(budget, 10))
     for _ in range(3):
         budget.success()
-    child = os.fork()
-    if not child:
-        try:
-            budget.success()
-            answers = [budget.try_acquire() for _ in range(2)]
-            answers.append(asyncio.run(budget.try_acquire_async()))
-            os._exit(0 if answers == [True, False, False] else 1)
-        except BaseException:
-            os._exit(2)
-    assert os.waitpid(child, 0)[1] == 0
-    assert [budget.try_acquire() for _ in range(4)] == [True] * 3 + [False]
+    with forked(check):
+        pass
+    assert take(budget, 4) == [True] * 3 + [False]
 
 
 WORKER = """
@@ -761,8 +598,3 @@ def test_the_load_on_a_service_that_is_down(redis_server, kind):
     least = {"none": 5 * 320, "local": 5 * 40, "shared": 40}[kind]
     earned = 0.1 * 300 if kind == "shared" else 0
     assert least <= calls[RETRY] <= least + earned
-
-
-def test_no_redis_at_all():
-    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "n", 2)
-    assert [budget.try_acquire() for _ in range(3)] == [True, True, False]

@@ -7,39 +7,37 @@ import logging
 import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha1
 from typing import TYPE_CHECKING
+
+from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
 from ...clock import SystemClock
 from .._shared import as_seconds, check_name
-from .client import check_client
-from .script import Script
+from .client import check_client, make_connection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
     from datetime import timedelta
-    from typing import Literal
+    from typing import Any, Literal
 
     from redis import Redis
 
     from ...retries import BudgetLike
+    from .client import Connection
 
-_UNITS = 10**9
-"""How many units make one token, as in ``RetryBudget``."""
+_UNITS = 10**9  # in a token, as in RetryBudget
 
+# Lua counts in doubles, which hold three times this number of units exactly: a full bucket, and
+# twice what a process may add to it at once.
 _MOST_TOKENS = 10**6
-"""Lua counts in doubles, which hold three times this number of units exactly: a full bucket, and
-twice what a process may add to it at once."""
 
-_HELD_RETRIES = 10
-"""The successes of a process that Redis has not heard of yet pay for this many retries at most."""
-
-_LONGEST = 10**14
-"""In milliseconds: more than 3,000 years."""
-
-_WORKERS = 4
-"""The threads that ask Redis for coroutines."""
+_HELD_RETRIES = 10  # for which the successes of a process pay that Redis has not heard of yet
+_LONGEST = 10**14  # milliseconds: more than 3,000 years
+_WORKERS = 4  # threads that ask Redis for coroutines
 
 # One decision. KEYS: the bucket. ARGV: the size of the bucket, the cost of the retry, and what this
 # process has to add, all in units; milliseconds until an unused bucket is forgotten.
@@ -52,6 +50,7 @@ if is_paid then units = units - cost end
 redis.call('SET', KEYS[1], string.format('%.0f', units), 'PX', ARGV[4])
 return is_paid and 1 or 0
 """
+_SHA = sha1(_SCRIPT, usedforsecurity=False).hexdigest()
 
 _logger = logging.getLogger("backoff_ticker")
 
@@ -64,23 +63,17 @@ class RedisRetryBudget:
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
-    Pass it to retries as ``budget=``. Threads, event loops and forked children may share one.
-
-    Only a retry asks Redis, by one script. Successes are counted in the process, and its next retry
-    tells Redis. A process holds at most what ten retries cost; more successes do not count until
-    then. So after a long time without failures, at most ``max_tokens`` and ten retries for each
-    process are possible. What a killed process holds is lost: there are fewer retries, never more.
+    Only a retry asks Redis, by one script. Successes are counted in the process, up to what ten
+    retries cost, and its next retry tells Redis of them. What a killed process has counted is lost:
+    there are fewer retries, never more. The bucket is full again after ``keep_for`` without a
+    retry, or if Redis loses its data. Processes should give the same numbers: each cuts the bucket
+    to its own ``max_tokens``.
 
     **If Redis fails**, or does not answer within the client's timeouts, ``fallback`` decides, and
     the process leaves Redis alone for a while. A warning is logged; no error is raised. A decision
     takes at most ``socket_timeout`` if Redis does not answer, and ``socket_connect_timeout`` for
     each address of its name if it cannot be reached. A slow Redis may take nearly
-    ``socket_timeout`` for each answer: one to the script, and on a new connection a few more, such
-    as to the password. The clients of Sentinels have timeouts and retries of their own.
-
-    The bucket is full again after ``keep_for`` without a retry, or if Redis loses its data; what a
-    fallback allows comes on top. All processes should give the same numbers; if they do not, each
-    cuts the bucket to its own ``max_tokens``.
+    ``socket_timeout`` for each answer; on a new connection it has to give a few.
 
     Example:
         >>> from redis import Redis
@@ -96,10 +89,9 @@ class RedisRetryBudget:
         >>> [budget.try_acquire() for _ in range(3)]  # the fallback decides
         [True, True, False]
 
-    Thread safety: every method may be called in any thread. ``success()`` and ``release()`` never
-    wait, and may be called in signal handlers and finalizers as well. ``try_acquire()`` waits for
-    Redis; retries of coroutines await ``try_acquire_async()`` instead.
-    If cancelled: the tokens that Redis takes nevertheless are given back.
+    Thread safety: every method may be called in any thread, and in a forked child. ``success()``
+    and ``release()`` never wait, and may be called in signal handlers and finalizers as well.
+    ``try_acquire()`` waits for Redis; retries of coroutines await ``try_acquire_async()`` instead.
 
     Attributes:
         name: As given.
@@ -110,8 +102,7 @@ class RedisRetryBudget:
 
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops as well. Only its options are used: the connections are
-            separate, and nothing is retried by the client.
+            returns; it serves event loops, too. Only its options are used, without its retries.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
         max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
@@ -158,7 +149,11 @@ class RedisRetryBudget:
         self.max_tokens: float = local.max_tokens
         self.token_ratio: float = local.token_ratio
         self.retry_cost: float = local.retry_cost
-        self.breaker: CircuitBreaker = _default_breaker() if breaker is None else breaker
+        self.breaker: CircuitBreaker = breaker or CircuitBreaker(
+            ExponentialBackOff(1, multiplier=2, max_interval=30, max_elapsed_time=None),
+            failures=1,
+            clock=SystemClock(),
+        )
         self._fallback: BudgetLike | None = fallback
         self._client = client
         self._reported: dict[int, object] = {}  # not empty while a failure is reported
@@ -170,7 +165,7 @@ class RedisRetryBudget:
         held = max(_HELD_RETRIES * self.retry_cost, self.token_ratio)
         self._successes = self._empty_bucket(min(held, self.max_tokens))
         self._released = self._empty_bucket(self.max_tokens)
-        self._ask_redis = Script(self._client, _SCRIPT, f"backoff_ticker:budget:{self.name}")
+        self._ask_redis = _Script(self._client, f"backoff_ticker:budget:{self.name}")
         self._pool = ThreadPoolExecutor(_WORKERS, f"RedisRetryBudget {self.name}")
 
     def _empty_bucket(self, size: float) -> RetryBudget:
@@ -188,23 +183,23 @@ class RedisRetryBudget:
 
     def success(self) -> None:
         """Count a success, which puts ``token_ratio`` back."""
-        if self._fallback is None or self.breaker.state is CircuitState.CLOSED:
-            self._successes.success()
-        else:
-            self._fallback.success()
+        self._fallback_or(self._successes).success()
 
     def release(self) -> None:
         """Put back the tokens of a retry that was not made."""
+        self._fallback_or(self._released).release()
+
+    def _fallback_or(self, bucket: RetryBudget) -> BudgetLike:
+        """Return the fallback while it decides, else ``bucket``."""
         if self._fallback is None or self.breaker.state is CircuitState.CLOSED:
-            self._released.release()
-        else:
-            self._fallback.release()
+            return bucket
+        return self._fallback
 
     def try_acquire(self) -> bool:
-        """Take ``retry_cost`` tokens if there are enough; wait for the answer of Redis.
+        """Take ``retry_cost`` tokens, if there are enough; wait for the answer of Redis.
 
         Returns:
-            True if they were taken; False if there were too few, which changes nothing.
+            Whether they were taken.
         """
         try:
             ticket = self.breaker.allow()
@@ -262,9 +257,65 @@ class RedisRetryBudget:
             _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
 
 
-def _default_breaker() -> CircuitBreaker:
-    pace = ExponentialBackOff(1, multiplier=2, max_interval=30, max_elapsed_time=None)
-    return CircuitBreaker(pace, failures=1, clock=SystemClock())
+class _Script:
+    """Runs the script at most once for each call; no two threads use a connection at once.
+
+    The client's pool is not used: its connections send a command again if the answer does not come,
+    although Redis may have executed it.
+    """
+
+    def __init__(self, client: Redis, key: str) -> None:
+        self._client = client
+        self._key = key
+        self._idle: list[Connection] = []
+        weakref.finalize(self, _close, self._idle)
+
+    def __call__(self, make_arguments: Callable[[], tuple[int, ...]]) -> Any:  # noqa: ANN401
+        """Run the script and return its answer.
+
+        Args:
+            make_arguments: Returns the arguments. Called once Redis is connected: what it takes
+                away somewhere is not lost if Redis cannot be reached.
+
+        Raises:
+            RedisError, OSError: Redis cannot be reached, does not answer, or refuses.
+        """
+        try:
+            connection, is_new = self._idle.pop(), False
+        except IndexError:
+            connection, is_new = make_connection(self._client), True
+        try:
+            if is_new or _is_closed(connection):
+                connection.disconnect()
+                connection.connect()
+            arguments = make_arguments()
+            try:
+                answer = _execute(connection, "EVALSHA", _SHA, 1, self._key, *arguments)
+            except NoScriptError:  # Redis was started again, or another one has taken over
+                answer = _execute(connection, "EVAL", _SCRIPT, 1, self._key, *arguments)
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._idle.append(connection)
+        return answer
+
+
+def _close(connections: list[Connection]) -> None:
+    while connections:
+        connections.pop().disconnect()
+
+
+def _is_closed(connection: Connection) -> bool:
+    """Whether the server has closed it since its last use."""
+    try:
+        return bool(connection.can_read(0))
+    except (RedisError, OSError):
+        return True
+
+
+def _execute(connection: Connection, *command: bytes | str | float) -> Any:  # noqa: ANN401
+    connection.send_command(*command)
+    return connection.read_response()
 
 
 def _in_units(tokens: float) -> int:

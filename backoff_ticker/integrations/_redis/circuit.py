@@ -1,4 +1,4 @@
-"""The shared state of a circuit in Redis, and which process may probe."""
+"""``RedisCircuitBreaker``: processes tell each other when their circuits open and close."""
 
 from __future__ import annotations
 
@@ -13,42 +13,58 @@ from uuid import uuid4
 
 from ... import CircuitBreaker
 from ..._errors import CircuitState
-from .._shared import as_seconds
-from .client import channel_of, check_client
-from .link import CLOCK, Link
+from .._shared import as_seconds, check_name
+from .link import CLOCK, Link, Linked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import timedelta
+    from types import UnionType
+    from typing import TypedDict, Unpack
 
     from redis import Redis
 
-    from .link import Execute
+    from ...policies import BackOff
+    from .link import Ask
 
-LEASE = 5.0
-"""For how many seconds a process may begin with probes, once it has asked for that: at least."""
+    Hook = Callable[[CircuitState, CircuitState, CircuitBreaker], object]
 
-PATIENCE = 2.0
-"""How many seconds an answer of Redis may take before calls probe without it."""
+    class CircuitOptions(TypedDict, total=False):
+        """Those of ``CircuitBreaker``."""
 
-GRACE = 0.5
-"""How much longer Redis gives the lease to nobody else: the time that messages may take."""
+        on: (
+            type[Exception]
+            | tuple[type[Exception], ...]
+            | UnionType
+            | Mapping[type[Exception], bool]
+            | Callable[[Exception], bool]
+        )
+        failures: int | None
+        failure_rate: float | None
+        window_calls: int | None
+        window: float | timedelta | None
+        minimum_calls: int | None
+        probes: int
+        successes: int
+        probe_timeout: float | timedelta
+        on_change: Hook | list[Hook] | tuple[Hook, ...] | None
 
-KEPT_DUE = 60.0
-"""How many seconds after its end Redis forgets an opening. Later processes start closed."""
 
+# All in seconds.
+LEASE = 5.0  # in which a process may begin with probes, once it has asked for that: at least
+PATIENCE = 2.0  # that an answer of Redis may take before calls probe without it
+GRACE = 0.5  # for which Redis keeps the lease from others afterwards, as messages take time
+KEPT_DUE = 60.0  # after its end, for which an opening is stored; later processes start closed
+# For which Redis knows that the circuit was closed, or opened until a reset: a process that has not
+# heard of it for hours must not undo it. Those that know it store it again.
 KEPT = 86_400.0
-"""How many seconds Redis knows that the circuit was closed, or opened until a reset.
-
-A process that has not heard of it for hours must not undo it. Those that know it store it again.
-"""
 
 SCRIPT = """
 local time = redis.call("TIME")
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local stamp = time[1] * 1000000 + time[2]
-local me, base, change, open_for = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-local forced, lease_for = ARGV[5] == "1", tonumber(ARGV[6])
+local me, base, change, open_for = ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local forced, lease_for = ARGV[6] == "1", tonumber(ARGV[7])
 local found = redis.call("HMGET", KEYS[1], "version", "state", "until", "by", "prober", "lease")
 local version, state, open_until = tonumber(found[1] or 0), found[2] or "-", tonumber(found[3] or 0)
 local by, prober, lease_until = found[4] or "-", found[5] or "-", tonumber(found[6] or 0)
@@ -72,9 +88,9 @@ local message = table.concat({number(version), state, number(left), by, prober, 
 if is_new then
     redis.call("HSET", KEYS[1], "version", number(version), "state", state, "until",
         number(open_until), "by", by, "prober", prober, "lease", number(lease_until))
-    local kept = (state == "closed" or left == -1) and ARGV[8] or ARGV[7]
+    local kept = (state == "closed" or left == -1) and ARGV[9] or ARGV[8]
     redis.call("PEXPIRE", KEYS[1], number(math.max(left, lease) + kept))
-    redis.call("PUBLISH", ARGV[9], message)
+    redis.call("PUBLISH", ARGV[1], message)
 end
 return message
 """
@@ -89,48 +105,122 @@ _CHANGE, _BY_HAND = "change", "by hand"
 _logger = logging.getLogger("backoff_ticker")
 
 
+class RedisCircuitBreaker(Linked, CircuitBreaker):
+    """A ``CircuitBreaker`` that is shared by all processes that give it the same name.
+
+    A process that opens or closes the circuit tells the others through Redis; they hear it within
+    about one round trip. Calls and failures are not shared: each process counts its own, and no
+    call waits for Redis. Use it as any breaker.
+
+    Example:
+        >>> import redis
+        >>> from backoff_ticker.integrations.redis import RedisCircuitBreaker
+        >>> client = redis.Redis(socket_timeout=1)
+        >>> breaker = RedisCircuitBreaker(client, "payments", failures=3)
+        >>> with breaker:
+        ...     print("paid")
+        paid
+        >>> breaker.close()
+
+    The first process whose failures reach the threshold opens it in all processes, for the delay of
+    its policy. The policies of the others move on with it, as if there was one.
+
+    One process at a time makes the probes. The first call that wants to probe is refused while the
+    breaker asks Redis; if Redis agrees, the next calls of its process are the probes. If none comes
+    within 5 s, or twice the time between its calls, another process may probe. A process that ends
+    while it probes keeps the others from it for ``probe_timeout``, and at least 5 s. Calls that are
+    rarer than ``probe_timeout`` are not coordinated.
+
+    Of two changes at the same time, the first that Redis hears of wins, but ``open()`` and
+    ``reset()`` always do. A circuit that is open until ``reset()`` is open for programs that start
+    later, too, unless no process has used it for a day.
+
+    Without Redis, each process goes on with its own circuit; once Redis is back, with its data or
+    without, they agree again. A program that starts while the circuit is open may make calls until
+    it has connected: ``wait_until_connected()`` prevents that.
+
+    Thread safety: any thread. ``on_change`` is also called for changes of other processes, in a
+    thread of the breaker. A forked child connects by itself.
+
+    Args:
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops, too. Only its options are used, without its retries.
+        name: What the processes call the circuit, such as the name of the service.
+        backoff: As for ``CircuitBreaker``.
+        **options: Those of ``CircuitBreaker`` other than ``clock`` and ``may_probe``. ``failures``
+            and ``failure_rate`` count the calls of one process, and ``successes`` its probes;
+            ``probes`` is for all processes together.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid, or the client has no ``socket_timeout``.
+    """
+
+    __slots__ = ("_link", "_shared")
+
+    _kind = "a RedisCircuitBreaker"
+
+    def __init__(
+        self,
+        client: Redis,
+        name: str,
+        backoff: BackOff | None = None,
+        **options: Unpack[CircuitOptions],
+    ) -> None:
+        check_name(name)
+        probe_timeout = as_seconds("probe_timeout", options.get("probe_timeout", 60.0))
+        self._shared = shared = SharedCircuit(self, name, probe_timeout)
+        hooks = options.get("on_change")
+        if not isinstance(hooks, (list, tuple)):
+            hooks = () if hooks is None else (hooks,)
+        options["on_change"] = (shared.changed, *hooks)
+        super().__init__(backoff, may_probe=shared.may_probe, clock=CLOCK, **options)
+        self._link = shared.link = Link(
+            client,
+            f"backoff_ticker:circuit:{name}",
+            SCRIPT,
+            title=shared.title,
+            exchange=shared.exchange,
+            on_message=shared.hear,
+            on_connection=shared.note_connection,
+        )
+        weakref.finalize(self, self._link.end).atexit = False  # the link sees to that
+
+    def open(self, seconds: float | timedelta | None = None) -> None:
+        """Open the circuit in all processes: for some seconds, or until ``reset()``.
+
+        Arguments and errors are those of ``CircuitBreaker.open()``.
+        """
+        with self._shared.by_hand():
+            super().open(seconds)
+
+    def reset(self) -> None:
+        """Close the circuit in all processes, whatever its state."""
+        with self._shared.by_hand():
+            super().reset()
+
+
 class SharedCircuit:
     """What a process knows of the shared circuit, and has to tell.
 
     All that is told is how the circuit of this process is at that time: so a change that was undone
     before it could be told is never heard of, nor is an opening whose time is over.
-
-    Attributes:
-        link: Calls ``exchange()`` and ``hear()`` in its threads.
-        version: That of the latest change which this process knows.
-        lease: Whether it is this process that may probe, and until when.
-        wish: When a call last wanted to probe since the latest change; None: none has.
-        asked: When the lease was asked for; None: Redis has answered.
     """
 
     link: Link
 
-    def __init__(self, breaker: CircuitBreaker, name: str) -> None:
+    def __init__(self, breaker: CircuitBreaker, name: str, probe_timeout: float) -> None:
         self._breaker = weakref.ref(breaker)
-        self._key = f"backoff_ticker:circuit:{name}"
-        self._title = f"Circuit {name}"
+        self.title = f"Circuit {name}"
+        self._probe_timeout = probe_timeout
         self._process = 0
         # What is not told yet, each with the breaker, which must not be collected before that.
         # Calls add to it, and the thread of the link takes from it: each in one step.
         self._untold: dict[str, CircuitBreaker] = {}
         self._wanted_leases: list[float] = []  # in seconds; likewise
-        self.version = 0
+        self.version = 0  # of the latest change that this process knows
 
-    def connect(self, client: Redis, probe_timeout: float | timedelta) -> None:
-        """Start the link."""
-        check_client(client)
-        self._channel = channel_of(client, self._key)
-        self._probe_timeout = as_seconds("probe_timeout", probe_timeout)
-        self.link = Link(
-            client,
-            self._channel,
-            title=self._title,
-            exchange=self.exchange,
-            on_message=self.hear,
-            on_connection=self._note_connection,
-        )
-
-    def _note_connection(self, connected: bool) -> None:  # noqa: FBT001
+    def note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        """Forget the lease of a connection that is lost; in a forked child, be another process."""
         if not connected:
             self._forget_lease()
         if self._process != os.getpid():  # at the start, and in a forked child
@@ -144,9 +234,9 @@ class SharedCircuit:
             self._muted: set[int] = set()  # threads whose changes are told in another way, or not
 
     def _forget_lease(self) -> None:
-        self.lease = (False, 0.0)
-        self.wish: float | None = None
-        self.asked: float | None = None
+        self.lease = (False, 0.0)  # whether it is this process that may probe, and until when
+        self.wish: float | None = None  # when a call last wanted to probe
+        self.asked: float | None = None  # when the lease was asked for; None: Redis has answered
 
     # In the threads of calls: nothing waits
 
@@ -215,13 +305,14 @@ class SharedCircuit:
 
     # In the threads of the link
 
-    def exchange(self, execute: Execute) -> None:
+    def exchange(self, ask: Ask) -> None:
         """Tell what is to be told, and learn what holds now."""
-        if not self._ask(execute):
+        if not self._tell_and_learn(ask):
             self._note(_CHANGE)  # Redis does not know any more what this process does
-            self._ask(execute)
+            self._tell_and_learn(ask)
 
-    def _ask(self, execute: Execute) -> bool:
+    def _tell_and_learn(self, ask: Ask) -> bool:
+        """Do so once; return whether Redis knows all that this process knew before."""
         with self._lock:
             # Calls add to these at any time, without the lock. They are emptied before the circuit
             # is looked at: what changes from here on is told next time.
@@ -234,11 +325,9 @@ class SharedCircuit:
             asked, base = self.asked, self.version
             change, open_for = self._look() if telling else ("-", 0)
         try:
-            answer = execute(
-                *("EVAL", SCRIPT, 1, self._key, self._me, base, change, open_for),
-                *(int(is_demanded), ceil((lease and lease + GRACE) * 1000)),
-                *(ceil(seconds * 1000) for seconds in (KEPT_DUE, KEPT)),
-                self._channel,
+            answer = ask(
+                *(self._me, base, change, open_for, int(is_demanded)),
+                *(ceil(seconds * 1000) for seconds in (lease and lease + GRACE, KEPT_DUE, KEPT)),
             )
             if asked == self.asked:
                 self.asked = None
@@ -302,7 +391,7 @@ class SharedCircuit:
                 ):
                     CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
-            _logger.exception("%s: the policy failed as another process had opened it", self._title)
+            _logger.exception("%s: the policy failed as another process had opened it", self.title)
 
 
 def _taken_from(numbers: list[float]) -> list[float]:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-if TYPE_CHECKING:
-    from typing import Any, Protocol
-
-    class Connection(Protocol):
-        """What is used of a connection of redis-py, most of whose methods have no types."""
-
-        @property
-        def socket_timeout(self) -> float | None: ...
-        def connect(self) -> None: ...
-        def disconnect(self) -> None: ...
-        def send_command(self, *command: bytes | str | float) -> None: ...
-        def can_read(self, timeout: float) -> bool: ...
-        def read_response(self) -> Any: ...  # noqa: ANN401
+Connection: TypeAlias = Any
+"""A connection of redis-py, most of whose methods have no types."""
 
 
 def check_client(client: object) -> float:
@@ -40,18 +29,13 @@ def check_client(client: object) -> float:
     if not timeout:
         raise ValueError(f"client must have a socket_timeout > 0, such as 5 s, not {timeout!r}")
     manager = getattr(client.connection_pool, "sentinel_manager", None)
-    for sentinel in () if manager is None else manager.sentinels:
+    for sentinel in manager.sentinels if manager else ():
         limit = sentinel.connection_pool.connection_kwargs.get("socket_timeout")
         if not limit:
             raise ValueError(
                 f"client must be that of a Sentinel with a socket_timeout > 0, not {limit!r}"
             )
     return float(timeout)
-
-
-def channel_of(client: Redis, name: str) -> str:
-    """Return a channel for the client's database: unlike keys, channels know no databases."""
-    return f"{name}@{client.connection_pool.connection_kwargs.get('db') or 0}"
 
 
 def make_connection(client: Redis) -> Connection:
@@ -62,7 +46,7 @@ def make_connection(client: Redis) -> Connection:
     """
     pool = client.connection_pool
     options = {name: value for name, value in pool.connection_kwargs.items() if "maint" not in name}
-    connection: Connection = pool.connection_class(
+    return pool.connection_class(
         **options
         | {
             "decode_responses": False,
@@ -74,4 +58,3 @@ def make_connection(client: Redis) -> Connection:
             "retry_on_timeout": False,
         }
     )
-    return connection

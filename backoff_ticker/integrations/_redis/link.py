@@ -21,23 +21,19 @@ from .client import check_client, make_connection
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Any, Protocol
+    from typing import Any
 
     from redis import Redis
 
     from ...policies import BackOff
     from .client import Connection
 
-    class Execute(Protocol):
-        """Sends a command to Redis and returns the answer, whose texts are bytes."""
-
-        def __call__(self, *command: bytes | str | float) -> Any: ...  # noqa: ANN401
+    Ask = Callable[..., Any]
+    """Takes what a script finds in ``ARGV``; returns the answer, whose texts are bytes."""
 
 
 CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program has set
-FLUSH = 5.0
-"""The longest time, in seconds, for which a link that is closed goes on telling."""
-
+FLUSH = 5.0  # seconds for which a link that is closed goes on telling, unless told otherwise
 _TIDY = 0.1  # seconds in which threads end that can be woken; one that is connecting cannot
 _logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
@@ -47,8 +43,8 @@ class Link:
     """Hears the messages of one channel, and tells Redis what this process knows.
 
     It has two daemon threads, each with a connection of its own. The *listener* subscribes, reads,
-    and reconnects at the pace of a ticker. The *teller* calls ``exchange``, which tells Redis what
-    this process knows and reads what is stored there, in one script. It is called
+    and reconnects at the pace of a ticker. The *teller* calls ``exchange``, which runs one script:
+    it tells Redis what this process knows and returns what is stored there. It is called
 
     - after each (re)connect, once the listener has subscribed, so that no change is missed between;
     - after each ``tell()``, until it has succeeded or the next one comes;
@@ -60,52 +56,52 @@ class Link:
     In a forked child the link starts again with threads and connections of its own.
 
     Args:
-        client: A ``redis.Redis``, whose options the connections get, apart from its retries.
-        channel: The name of the channel.
+        client: Says how to connect; the client's own retries are not used.
+        key: The key of the script. The channel is named after it and the client's database:
+            channels, unlike keys, know no databases.
+        script: Finds the channel in ``ARGV[1]``.
         title: What log messages call that which is shared.
-        exchange: Called in the teller with a function that executes a command. Any error means
-            that the link is down.
+        exchange: Called in the teller with a function that runs the script with more arguments.
+            Any error means that the link is down.
         on_message: Called in the listener with the bytes of a message.
-        on_connection: Called, with a lock held, when the link is up (True) or down (False); at the
-            start it is down.
+        on_connection: Called, with a lock held, when the link is up (True) or down (False, also at
+            the start).
         backoff: When to connect again; a link whose policy stops is closed.
-
-    Raises:
-        TypeError, ValueError: ``client`` or ``backoff`` does not fit.
     """
 
     def __init__(  # noqa: PLR0913
         self,
         client: Redis,
-        channel: str,
+        key: str,
+        script: str,
         *,
         title: str,
-        exchange: Callable[[Execute], None],
+        exchange: Callable[[Ask], None],
         on_message: Callable[[bytes], object],
-        on_connection: Callable[[bool], None] | None = None,
+        on_connection: Callable[[bool], None],
         backoff: BackOff | None = None,
     ) -> None:
         self._timeout = check_client(client)
         self._client = client
-        self._channel = channel
+        self._channel = f"{key}@{client.connection_pool.connection_kwargs.get('db') or 0}"
+        self._command = "EVAL", script, 1, key, self._channel
         self._title = title
         self._exchange = exchange
         self._on_message = on_message
-        self._on_connection = on_connection or (lambda _connected: None)
+        self._on_connection = on_connection
         self._backoff = FullJitterBackOff(0.1, 5.0) if backoff is None else backoff
         self._untold = self._told = object()  # marks of what was to be told, and has been told
         self._start()
 
     def _start(self) -> None:
-        self._stop = CancellationToken(clock=CLOCK)
+        self._stop = CancellationToken(clock=CLOCK)  # of a link that was closed
         self._pace = Ticker(self._backoff, token=self._stop, pace=Pace.RETURN, clock=CLOCK)
         self._news: Channel[None] = Channel(1, clock=CLOCK)
         self._listening, self._telling = (make_connection(self._client) for _ in range(2))
         self._subscription: object = None  # another one for each time that the listener subscribes
         self._lock = threading.RLock()  # of what the two threads say about the connections
         self._is_reported = False
-        # Under 0, what the first of several threads has said: when it was closed, and until when to
-        # go on telling.
+        # Under 0, what the first thread that closes it has said: when, and until when to tell.
         self._closed: dict[int, tuple[float, float]] = {}
         self._may_report = threading.Lock()  # taken by the first who reports what is untold
         self._up = CancellationToken(clock=CLOCK)
@@ -113,11 +109,10 @@ class Link:
         self._listener_ended, self._ended = (CancellationToken(clock=CLOCK) for _ in range(2))
         self._on_connection(False)  # noqa: FBT003
         _links.add(self)
+        name = f"backoff_ticker {self._channel}"
         try:
             for run in (self._run_listener, self._run_teller):
-                threading.Thread(
-                    target=run, name=f"backoff_ticker {self._channel}", daemon=True
-                ).start()
+                threading.Thread(target=run, name=name, daemon=True).start()
         except BaseException:
             _links.discard(self)
             self.end()
@@ -138,7 +133,7 @@ class Link:
         return any_of(self._up, self._stop)
 
     def until_tried(self) -> CancellationToken:
-        """Return a token that is cancelled once the first try to connect has ended."""
+        """Return a token that is cancelled once the first try has ended, or the link is closed."""
         return any_of(self._tried, self._stop)
 
     def tell(self) -> None:
@@ -166,9 +161,8 @@ class Link:
     def close(self, timeout: float = FLUSH) -> None:
         """Close the link, and wait until all is told and both threads have ended.
 
-        It waits for at most ``timeout`` seconds, of which the first call decides; if nothing is
-        untold, for no time to speak of. In the thread of an event loop it does not wait:
-        ``close_async()`` does.
+        It waits for ``timeout`` seconds at most, as the first call has said; if nothing is untold,
+        for a moment; in the thread of an event loop, not at all.
         """
         try:
             has_ended = self._ended.wait(self._end_within(timeout))
@@ -268,7 +262,7 @@ class Link:
         """Tell what is untold; return the error if that fails, and disconnect."""
         untold = self._untold
         try:
-            self._exchange(self._execute)
+            self._exchange(self._ask)
         except BaseException as error:  # noqa: BLE001 - connecting again may help
             self._telling.disconnect()
             return error
@@ -279,10 +273,10 @@ class Link:
         if self._told is not self._untold and self._may_report.acquire(blocking=False):
             _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
 
-    def _execute(self, *command: bytes | str | float) -> Any:  # noqa: ANN401
+    def _ask(self, *arguments: bytes | str | float) -> Any:  # noqa: ANN401
         connection = self._telling
         connection.connect()
-        connection.send_command(*command)
+        connection.send_command(*self._command, *arguments)
         return connection.read_response()
 
     def _mark_up(self, subscription: object) -> None:

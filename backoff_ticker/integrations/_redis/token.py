@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 from ..._errors import DeadlineExceeded
 from ...cancellation import CancellationToken
 from .._shared import as_seconds, check_name, check_token
-from .client import channel_of, check_client
 from .link import CLOCK, FLUSH, Link, Linked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from types import TracebackType
 
     from redis import Redis
 
     from ...clock import TimerHandle
     from ...policies import BackOff
-    from .link import Execute
+    from .link import Ask
 
 _LONGEST_CAUSE = 1000
 _LONGEST_MILLISECONDS = 10**15
@@ -43,8 +41,8 @@ class RedisCancellationToken(Linked):
 
     ``token`` is an ordinary token. Its cancel, in any thread, event loop or signal handler, cancels
     its twins: the tokens of objects with the same name, in the same database of Redis. The cancel
-    takes no longer than any other: two threads publish and store its cause, and listen to others. A
-    process that starts later finds its token cancelled.
+    waits for nothing: two threads publish and store its cause, and listen to others. A process that
+    starts later finds its token cancelled.
 
     Use it in a ``with`` block, or ``async with``. The block begins as soon as Redis has said
     whether the token is cancelled, or cannot be reached, and after at most 5 s. After the block
@@ -52,21 +50,18 @@ class RedisCancellationToken(Linked):
     most 5 s; so does the end of the program, for objects that are still open.
 
     Told is a cancel of ``token`` itself, with the first 1000 characters of its cause: a text, or
-    the ``repr`` of an exception. A cancel of ``parent`` is not told, nor is a deadline that has
-    passed: these concern the process alone. After two cancels at the same moment, processes may
-    have different causes.
+    the ``repr`` of an exception. A cancel of ``parent`` and a deadline that passes are not told.
+    After two cancels at the same moment, processes may have different causes.
 
     While Redis is gone, the token is an ordinary one, and the threads connect again. A cancel is
     told as soon as Redis is back, even without its data, by any process that knows of it and still
     has its object open.
 
-    Thread safety: any thread. In a forked child the object goes on with threads and connections of
-    its own.
+    Thread safety: any thread, and forked children.
 
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops as well. Only its options are used: the connections are
-            separate, and nothing is retried by the client.
+            returns; it serves event loops, too. Only its options are used, without its retries.
         name: What the twins have in common, such as the number of a job. A name serves for one
             cancel: a token that uses it again within ``keep_for`` is cancelled at once.
         parent: A token whose cancel cancels ``token`` as well, such as a token for the shutdown.
@@ -105,7 +100,6 @@ class RedisCancellationToken(Linked):
         cancel_if_gone_for: float | timedelta | None = None,
         backoff: BackOff | None = None,
     ) -> None:
-        check_client(client)
         check_name(name)
         if parent is not None:
             check_token(parent, "parent")
@@ -114,8 +108,17 @@ class RedisCancellationToken(Linked):
         if cancel_if_gone_for is not None:
             patience = as_seconds("cancel_if_gone_for", cancel_if_gone_for)
         self.token: CancellationToken = CancellationToken() if parent is None else parent.child()
-        self._twin = _Twin(self.token, parent, kept, patience)
-        self._link = self._twin.connect(client, name, backoff)
+        self._twin = twin = _Twin(self.token, parent, kept, patience)
+        self._link = twin.link = Link(
+            client,
+            f"backoff_ticker:token:{name}",
+            _TELL_OR_LEARN,
+            title=f"Token {name}",
+            exchange=twin.exchange,
+            on_message=twin.hear,
+            on_connection=twin.note_connection,
+            backoff=backoff,
+        )
         # The threads neither keep alive a token that nobody uses any more, nor outlive it.
         weakref.finalize(self.token, self._link.end).atexit = False
         self._handle = self.token.on_cancel(self._twin.on_cancel)
@@ -141,12 +144,7 @@ class RedisCancellationToken(Linked):
             ) from None
         return self.token
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> CancellationToken:
@@ -154,17 +152,14 @@ class RedisCancellationToken(Linked):
         await self._link.until_tried().wait_async(FLUSH)
         return self.token
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close_async()
 
 
 class _Twin:
     """What the threads of the link keep: what is known of the cancel, but not the token itself."""
+
+    link: Link
 
     def __init__(
         self,
@@ -182,23 +177,10 @@ class _Twin:
         self._timer: TimerHandle | None = None
         self._known: tuple[bytes, float] | None = None  # a cause, and until when it is stored
 
-    def connect(self, client: Redis, name: str, backoff: BackOff | None) -> Link:
-        self._key = f"backoff_ticker:token:{name}"
-        self._channel = channel_of(client, self._key)
-        self._link = Link(
-            client,
-            self._channel,
-            title=f"Token {name}",
-            exchange=self._exchange,
-            on_message=lambda text: self._learn(text, self._keep_for),
-            on_connection=self._note_connection,
-            backoff=backoff,
-        )
-        return self._link
-
     # In the thread of the cancel
 
     def on_cancel(self) -> None:
+        """Tell a cancel of the token itself, unless the twins have told of it."""
         token, parent = self._token(), self._parent()
         if token is None or self._known is not None:
             return  # others have told us
@@ -207,21 +189,25 @@ class _Twin:
         if is_parents or cause is self._gone or isinstance(cause, DeadlineExceeded):
             return
         self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
-        self._link.tell()
+        self.link.tell()
 
-    # In the threads of the link: the teller calls _exchange(), the listener _learn()
+    # In the threads of the link
 
-    def _exchange(self, execute: Execute) -> None:
-        arguments: list[bytes | str | int] = [self._channel]
+    def exchange(self, ask: Ask) -> None:
+        """Tell what is known, or learn what is stored."""
+        arguments: list[bytes | int] = []
         if self._known is not None:
             text, until = self._known
             milliseconds = round((until - CLOCK.monotonic()) * 1000)
             if milliseconds > 0:
                 arguments += [text, min(milliseconds, _LONGEST_MILLISECONDS)]
-        stored = execute("EVAL", _TELL_OR_LEARN, 1, self._key, *arguments)
-        if stored:
+        if stored := ask(*arguments):
             text, milliseconds = stored
             self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
+
+    def hear(self, text: bytes) -> None:
+        """Learn of the cancel of a twin."""
+        self._learn(text, self._keep_for)
 
     def _learn(self, text: bytes, seconds: float) -> None:
         self._known = (text, CLOCK.monotonic() + seconds)
@@ -229,7 +215,8 @@ class _Twin:
         if token is not None:
             token.cancel(text.decode("utf-8", "replace") or None)
 
-    def _note_connection(self, connected: bool) -> None:  # noqa: FBT001
+    def note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        """Let the time begin, or end, for which Redis is out of reach."""
         self._is_connected = connected
         if self._timer is not None:
             self._timer.cancel()
