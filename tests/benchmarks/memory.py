@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import threading
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from backoff_ticker import (
     ExponentialBackOff,
     Ticker,
 )
-from tests.benchmarks._table import interleaved, options, say, show
+from tests.benchmarks._table import compare, options, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,13 +37,11 @@ Ticking = Ticker | AsyncTicker
 
 
 def ticked(ticker: Ticking) -> Ticking:
-    """Take the first tick."""
     ticker.receive_nowait()
     return ticker
 
 
 async def read(ticker: AsyncTicker) -> None:
-    """Take the first tick and wait for the next."""
     await ticker.receive()
     await ticker.receive()
 
@@ -110,20 +109,9 @@ def main() -> None:
     chosen = options(__doc__, rounds=3, huge="100,000 of each instead of 10,000")
     count = 200 if chosen.quick else 100_000 if chosen.huge else 10_000
     say(f"{count:,} of each")
-    goals = {
-        (subject, figure): "<= 500; 300"
-        for subject in ALONE
-        if "Ticker" in subject and "shared" in subject
-        for figure in ("allocated B", "resident B")
-    }
-    goals["task in AsyncTicker.receive", "allocated B"] = "<= 1.8x"
-    goals["task in AsyncTicker.receive", "resident B"] = "<= 1.8x"
     for title, subjects in (("nobody waits", ALONE), ("with a reader that waits", WAITING)):
-        runs = {
-            subject: lambda subject=subject: in_its_own_process(subject, count)
-            for subject in subjects
-        }
-        show(title, interleaved(runs, chosen.rounds), goals)
+        runs = {name: partial(in_its_own_process, name, count) for name in subjects}
+        compare(title, runs, chosen.rounds)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ Run as ``python -m tests.benchmarks.without_the_lock`` from the project's root.
 from __future__ import annotations
 
 import math
-import queue
 import sys
 import threading
 import time
@@ -22,15 +21,20 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from backoff_ticker import CancellationToken, Channel, Ticker, ZeroBackOff, retry
-from tests.benchmarks._table import interleaved, options, say, show
+from backoff_ticker import CancellationToken, Ticker, ZeroBackOff, retry
+from tests.benchmarks._queues import MAKERS, installed
+from tests.benchmarks._table import compare, options, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tests.benchmarks._queues import Ends
+
     Work = Callable[[int], object]
     Pair = tuple[Work, Work]
-    Ends = tuple[Callable[[object], object], Callable[[], object]]
+
+SIMPLE = ("queue.SimpleQueue", "Channel")
+"""Those that are fast where there is always room."""
 
 
 def seconds(count: int, *makes: Callable[[], Work]) -> float:
@@ -98,11 +102,12 @@ def queue_subject(make: Callable[[], Ends], room: int) -> Subject:
     """Return a queue filled and drained by its thread, or used by a sender and a receiver."""
 
     def alone() -> Work:
-        return partial(fill_and_drain, *make(), room)
+        made = make()
+        return partial(fill_and_drain, made.send, made.receive, room)
 
     def shared() -> Pair:
-        send, receive = make()
-        return partial(send_all, send), partial(receive_all, receive)
+        made = make()
+        return partial(send_all, made.send), partial(receive_all, made.receive)
 
     return Subject(alone, shared)
 
@@ -119,49 +124,13 @@ def fill_and_drain(
 
 
 def send_all(send: Callable[[object], object], count: int) -> None:
-    """Send."""
     for item in range(count):
         send(item)
 
 
 def receive_all(receive: Callable[[], object], count: int) -> None:
-    """Receive."""
     for _ in range(count):
         receive()
-
-
-def channel(capacity: float) -> Ends:
-    """``Channel``."""
-    made: Channel[object] = Channel(capacity)
-    return made.send, made.receive
-
-
-def thread_queue(maxsize: int) -> Ends:
-    """``queue.Queue``."""
-    made: queue.Queue[object] = queue.Queue(maxsize)
-    return made.put, made.get
-
-
-def simple_queue() -> Ends:
-    """``queue.SimpleQueue``."""
-    made: queue.SimpleQueue[object] = queue.SimpleQueue()
-    return made.put, made.get
-
-
-def culsans_queue(maxsize: int) -> Ends:
-    """``culsans.Queue``."""
-    import culsans
-
-    made = culsans.Queue(maxsize).sync_q
-    return made.put, made.get
-
-
-def aiologic_queue(maxsize: int) -> Ends:
-    """``aiologic.Queue``, or the simple one without a limit."""
-    import aiologic
-
-    made = aiologic.Queue(maxsize) if maxsize else aiologic.SimpleQueue()
-    return made.green_put, made.green_get
 
 
 def ticks() -> Work:
@@ -215,24 +184,14 @@ def subjects(fast: int, slow: int) -> Iterable[tuple[str, tuple[Subject, int]]]:
     """Yield by name what is measured, with how many operations."""
     for step in ("pass", "x += y[0]"):
         yield f"bare loop: {step}", (Subject(partial(bare_loop, step)), fast * 10)
-    queues: dict[str, tuple[Callable[[], Ends], int, int]] = {
-        "queue.SimpleQueue": (simple_queue, fast, 100),
-        "queue.Queue()": (partial(thread_queue, 0), slow, 100),
-        "culsans.Queue()": (partial(culsans_queue, 0), slow, 100),
-        "aiologic.SimpleQueue": (partial(aiologic_queue, 0), slow, 100),
-        "Channel(inf)": (partial(channel, math.inf), fast, 100),
-        "queue.Queue(3)": (partial(thread_queue, 3), slow, 3),
-        "culsans.Queue(3)": (partial(culsans_queue, 3), slow, 3),
-        "aiologic.Queue(3)": (partial(aiologic_queue, 3), slow, 3),
-        "Channel(3)": (partial(channel, 3), slow, 3),
-    }
-    for name, (make, count, room) in queues.items():
-        try:
-            make()
-        except ImportError:
-            say(f"{name} is left out: not installed")
-            continue
-        yield name, (queue_subject(make, room), count - count % room)
+    for capacity, room, names in (
+        (math.inf, 100, (*SIMPLE, "queue.Queue", "culsans.Queue", "aiologic.SimpleQueue")),
+        (3, 3, ("queue.Queue", "culsans.Queue", "aiologic.Queue", "Channel")),
+    ):
+        for name in installed(names):
+            count = fast if capacity == math.inf and name in SIMPLE else slow
+            make = partial(MAKERS[name], capacity)
+            yield f"{name}({capacity:g})", (queue_subject(make, room), count - count % room)
     yield "Ticker(ZeroBackOff())", (Subject(ticks), slow)
     yield "token.cancelled", (Subject(looks), fast * 10)
     yield "token.child()", (Subject(children), slow)
@@ -246,7 +205,7 @@ def main() -> None:
     lock = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"
     say(f"{lock} the global lock; thousand operations a second")
     measured = {name: partial(subject, count) for name, (subject, count) in subjects(fast, slow)}
-    show("one thread, and two", interleaved(measured, chosen.rounds, warm_up=not chosen.quick))
+    compare("one thread, and two", measured, chosen.rounds, warm_up=not chosen.quick)
 
 
 if __name__ == "__main__":

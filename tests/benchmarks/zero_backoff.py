@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.benchmarks._table import interleaved, options, show
+from tests.benchmarks._table import compare, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,6 @@ def thread_and_queue(count: int) -> dict[str, float]:
 
 
 def thread_ticker(policy: BackOff, count: int, **kwargs: object) -> dict[str, float]:
-    """A reader of a ``Ticker``."""
     ticker = Ticker(policy, **kwargs)
 
     def read() -> None:
@@ -85,8 +85,6 @@ def thread_ticker(policy: BackOff, count: int, **kwargs: object) -> dict[str, fl
 
 
 def loop_ticker(policy: BackOff, count: int) -> dict[str, float]:
-    """A reader of an ``AsyncTicker``."""
-
     async def read() -> None:
         async with AsyncTicker(policy) as ticker:
             async for tick in ticker:
@@ -97,8 +95,6 @@ def loop_ticker(policy: BackOff, count: int) -> dict[str, float]:
 
 
 def loop_sleep(count: int) -> dict[str, float]:
-    """A loop over ``asyncio.sleep(0)``."""
-
     async def read() -> None:
         for _ in range(count):
             await asyncio.sleep(0)
@@ -119,22 +115,18 @@ def main() -> None:
         "with_max_retries(ZeroBackOff())": with_max_retries(ZeroBackOff(), ENOUGH),
         "with_token(ZeroBackOff())": with_token(ZeroBackOff(), CancellationToken()),
     }
-    goal = ">= 20x"
-    subjects = {"thread + queue.Queue(1)": lambda: thread_and_queue(few)}
+    subjects = {"thread + queue.Queue(1)": partial(thread_and_queue, few)}
     for name, policy in policies.items():
-        subjects[f"Ticker({name})"] = lambda policy=policy: thread_ticker(policy, many)
-    subjects["Ticker(ZeroBackOff(), token=)"] = lambda: thread_ticker(
-        ZeroBackOff(), many, token=CancellationToken()
+        subjects[f"Ticker({name})"] = partial(thread_ticker, policy, many)
+    subjects["Ticker(ZeroBackOff(), token=)"] = partial(
+        thread_ticker, ZeroBackOff(), many, token=CancellationToken()
     )
-    goals = {(name, "ticks/s"): goal for name in list(subjects)[1:]}
-    goals["Ticker(ZeroBackOff())", "us CPU a tick"] = "<= 1.5"
-    show("threads", interleaved(subjects, chosen.rounds), goals)
+    compare("threads", subjects, chosen.rounds)
 
-    subjects = {"asyncio.sleep(0)": lambda: loop_sleep(some)}
+    subjects = {"asyncio.sleep(0)": partial(loop_sleep, some)}
     for name, policy in policies.items():
-        subjects[f"AsyncTicker({name})"] = lambda policy=policy: loop_ticker(policy, some)
-    goals = {(name, "ticks/s"): ">= 1x; 5x" for name in list(subjects)[1:]}
-    show("event loop", interleaved(subjects, chosen.rounds), goals)
+        subjects[f"AsyncTicker({name})"] = partial(loop_ticker, policy, some)
+    compare("event loop", subjects, chosen.rounds)
 
 
 if __name__ == "__main__":
