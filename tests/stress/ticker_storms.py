@@ -18,19 +18,17 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
+from tests.stress.crew import RACES, cast, lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
     from backoff_ticker import Tick
-    from tests.stress.crew import Crew
+    from tests.stress.crew import Crew, Face
 
 READERS = 4
 TICKS = 60
-
-OBJECTS = 60
-"""Made anew for each race of a few steps."""
 
 
 class Watched:
@@ -74,6 +72,12 @@ class WatchedFeedback(Watched):
         return self.delay
 
 
+def readers(read: Callable[[Face], Any], ticker: Any) -> list[Callable[[], Any]]:
+    """Return acts that read, where this ticker is read."""
+    in_loop = isinstance(ticker, AsyncTicker)
+    return cast(read, 0 if in_loop else READERS, READERS if in_loop else 0)
+
+
 class Reading:
     """A ticker with its readers, and what they have got.
 
@@ -93,22 +97,13 @@ class Reading:
         self.reasons: list[str] = []
         self.enough = threading.Event()
         self._until = until
-        self.readers = [self._read_async if isinstance(ticker, AsyncTicker) else self._read]
-        self.readers *= READERS
+        self.readers = readers(self._read, ticker)
 
-    def _read(self) -> None:
+    async def _read(self, face: Face) -> None:
         try:
             while True:
                 before = self._begin()
-                self._take(self.ticker.receive(), *before)
-        except TickerClosed as error:
-            self._end(error)
-
-    async def _read_async(self) -> None:
-        try:
-            while True:
-                before = self._begin()
-                self._take(await self.ticker.receive(), *before)
+                self._take(await face.wait(self.ticker.receive, self.ticker.receive), *before)
         except TickerClosed as error:
             self._end(error)
 
@@ -131,6 +126,11 @@ class Reading:
             self.enough.set()
             return
         raise AssertionError("a tick after the end")
+
+    def stop(self) -> None:
+        self.enough.wait()
+        self.ticker.stop()
+        self.stopped.append(None)
 
     def check(self, dropped: float) -> int:
         """Return the number of ticks: each came once, all but so many that were dropped."""
@@ -165,9 +165,7 @@ def end_it(crew: Crew, draw: Random) -> int:
             time.sleep(0)
 
     def stop() -> None:
-        reading.enough.wait()
-        ticker.stop()
-        reading.stopped.append(None)
+        reading.stop()
         seen.append(ticker.close_reason)
 
     def cancel() -> None:
@@ -200,14 +198,9 @@ def tell_it(crew: Crew, draw: Random) -> int:
                 reading.floors.append(began)
             time.sleep(0)
 
-    def stop() -> None:
-        reading.enough.wait()
-        ticker.stop()
-        reading.stopped.append(None)
-
     # One reset() at a time: of two, the one that looked at the clock first may come last.
     others = draw.choice([[tell, reset], [tell, tell], [reset]])
-    crew.play(*reading.readers, *others, stop)
+    crew.play(*reading.readers, *others, reading.stop)
     return reading.check(math.inf)  # a reset() drops the tick that is due
 
 
@@ -216,29 +209,18 @@ def fail_it(crew: Crew, draw: Random) -> int:
     ticker = _maker(draw)(Watched(0, fails_at=draw.randrange(1, 5)))
     errors: list[None] = []
 
-    def read() -> int:
+    async def read(face: Face) -> int:
         ticks = 0
         with suppress(TickerClosed):
             while True:
                 try:
-                    ticker.receive()
+                    await face.wait(ticker.receive, ticker.receive)
                     ticks += 1
                 except ZeroDivisionError:
                     errors.append(None)
         return ticks
 
-    async def read_async() -> int:
-        ticks = 0
-        with suppress(TickerClosed):
-            while True:
-                try:
-                    await ticker.receive()
-                    ticks += 1
-                except ZeroDivisionError:
-                    errors.append(None)
-        return ticks
-
-    ticks = crew.play(*[read_async if isinstance(ticker, AsyncTicker) else read] * READERS)
+    ticks = crew.play(*readers(read, ticker))
     assert len(errors) == 1, "the error was raised again, or not at all"
     assert ticker.close_reason == "failed"
     assert sum(ticks) == ticker.backoff.asked
@@ -247,8 +229,8 @@ def fail_it(crew: Crew, draw: Random) -> int:
 
 def fail_new_ones(crew: Crew, draw: Random) -> int:
     """As above, for one ticker after the other, with readers in step."""
-    tickers = [Ticker(Watched(0, fails_at=1)) for _ in range(OBJECTS)]
-    found: list[list[object]] = [[] for _ in tickers]
+    tickers = [Ticker(Watched(0, fails_at=1)) for _ in range(RACES)]
+    found = lists()
 
     def read(number: int) -> None:
         while True:
@@ -259,21 +241,21 @@ def fail_new_ones(crew: Crew, draw: Random) -> int:
             except TickerClosed:
                 return
 
-    crew.in_step(OBJECTS, read, read, read)
+    crew.in_step(read, read, read)
     wrong = [each for each in found if sorted(each, key=str) != [1, "failed"]]
     assert wrong == [], "not one tick and one error"
-    return OBJECTS
+    return RACES
 
 
 def stop_new_ones(crew: Crew, draw: Random) -> int:
     """Stop and read one ticker after the other, in step: the first end stays, and ends it."""
     makers: list[Callable[[], Any]] = [lambda: ZeroBackOff(), lambda: ConstantBackOff(60)]
-    policies = [draw.choice(makers)() for _ in range(OBJECTS)]
-    tokens = [CancellationToken() for _ in range(OBJECTS)]
+    policies = [draw.choice(makers)() for _ in range(RACES)]
+    tokens = [CancellationToken() for _ in range(RACES)]
     tickers = [Ticker(each, token=token) for each, token in zip(policies, tokens, strict=True)]
-    reasons: list[list[str | None]] = [[] for _ in tickers]
-    stopped: list[list[None]] = [[] for _ in tickers]
-    numbers: list[list[int]] = [[] for _ in tickers]
+    reasons = lists()
+    stopped = lists()
+    numbers = lists()
 
     def read(number: int) -> None:
         try:
@@ -294,7 +276,7 @@ def stop_new_ones(crew: Crew, draw: Random) -> int:
         if tickers[number].close_reason is not None:  # the first tick comes all the same
             reasons[number].append(tickers[number].close_reason)
 
-    crew.in_step(OBJECTS, read, stop, cancel, read)
+    crew.in_step(read, stop, cancel, read)
     for found, ticker in zip(reasons, tickers, strict=True):
         assert set(found) == {ticker.close_reason}, f"the reason has changed: {found}"
     for each in numbers:
@@ -304,34 +286,27 @@ def stop_new_ones(crew: Crew, draw: Random) -> int:
 
 def tell_new_ones(crew: Crew, draw: Random) -> int:
     """Tell one ticker after the other of two successes at once: its policy hears of both."""
-    policies = [Watched(60) for _ in range(OBJECTS)]
+    policies = [Watched(60) for _ in range(RACES)]
     tickers = [Ticker(each) for each in policies]
     for ticker, policy in zip(tickers, policies, strict=True):
         ticker.receive()
         policy.resets = 0
 
-    def tell(number: int) -> None:
-        tickers[number].success()
-
-    crew.in_step(OBJECTS, tell, tell)
-    assert [each.resets for each in policies] == [2] * OBJECTS, "a success was lost"
-    return OBJECTS
+    crew.in_step(*[lambda number: tickers[number].success()] * 2)
+    assert [each.resets for each in policies] == [2] * RACES, "a success was lost"
+    return RACES
 
 
 def wait_for_new_ones(crew: Crew, draw: Random) -> int:
     """Begin to wait for one ticker after the other in step, and end it: all readers wake."""
-    tickers = [Ticker(ConstantBackOff(60)) for _ in range(OBJECTS)]
+    tickers = [Ticker(ConstantBackOff(60)) for _ in range(RACES)]
     for ticker in tickers:
         ticker.receive()
 
-    def read(number: int) -> None:
-        assert [*tickers[number]] == []
-
-    def stop(number: int) -> None:
-        tickers[number].stop()
-
-    crew.in_step(OBJECTS, *draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
-    return OBJECTS
+    read = lambda number: [*tickers[number]]
+    stop = lambda number: tickers[number].stop()
+    crew.in_step(*draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
+    return RACES
 
 
 STORMS = {
