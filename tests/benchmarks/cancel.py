@@ -21,6 +21,20 @@ if TYPE_CHECKING:
     Pair = tuple[Callable, Callable]
 
 
+def woken(wake: Callable, crowd: list[threading.Thread], times: list[float]) -> dict[str, float]:
+    """Wake those who note the time when they run, and join their threads."""
+    start = time.perf_counter()
+    wake()
+    returned = time.perf_counter()
+    for thread in crowd:
+        thread.join()
+    return {
+        "call us": (returned - start) * 1e6,
+        "first us": (min(times) - start) * 1e6,
+        "last us": (max(times) - start) * 1e6,
+    }
+
+
 def threads(count: int, make: Callable[[], Pair]) -> dict[str, float]:
     """Let ``count`` threads wait, and wake them."""
     waiting: list[None] = []
@@ -38,12 +52,7 @@ def threads(count: int, make: Callable[[], Pair]) -> dict[str, float]:
     while len(waiting) < count:
         time.sleep(0.01)
     time.sleep(0.05 + count / 20_000)
-    start = time.perf_counter()
-    wake()
-    returned = time.perf_counter()
-    for thread in started:
-        thread.join()
-    return figures(start, returned, times)
+    return woken(wake, started, times)
 
 
 def coroutines(count: int, make: Callable[[], Pair]) -> dict[str, float]:
@@ -69,19 +78,7 @@ def coroutines(count: int, make: Callable[[], Pair]) -> dict[str, float]:
     thread.start()
     ready.wait()
     time.sleep(0.05 + count / 50_000)
-    start = time.perf_counter()
-    wakes[0]()
-    returned = time.perf_counter()
-    thread.join()
-    return figures(start, returned, times)
-
-
-def figures(start: float, returned: float, times: list[float]) -> dict[str, float]:
-    return {
-        "call us": (returned - start) * 1e6,
-        "first us": (min(times) - start) * 1e6,
-        "last us": (max(times) - start) * 1e6,
-    }
+    return woken(wakes[0], [thread], times)
 
 
 def event_of_threads() -> Pair:

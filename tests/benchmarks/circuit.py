@@ -1,9 +1,9 @@
 """What a circuit breaker adds to a call, beside one written by hand and other libraries.
 
-The call returns at once. By hand: a lock (none where one event loop is the only caller), a count of
-failures in a row, and a time; no half-open state. pybreaker, aiobreaker and circuitbreaker are left
-out where they are not installed; all count failures in a row. ``closed``: the call is let through
-and succeeds. ``open``: it is refused, and the error caught.
+The call returns at once. By hand: a lock, a count of failures in a row, and a time; no half-open
+state. pybreaker, aiobreaker and circuitbreaker are left out where they are not installed; all count
+failures in a row. ``closed``: the call is let through and succeeds. ``open``: it is refused, and
+the error caught.
 
 Run as ``python -m tests.benchmarks.circuit`` from the project's root.
 """
@@ -60,21 +60,6 @@ class ByHand:
 
         return call
 
-    def of_coroutine(self, function: Call) -> Call:
-        async def call() -> Any:
-            if self._failures >= 5 and time.monotonic() < self._open_until:
-                raise RefusedError
-            try:
-                result = await function()
-            except Exception:
-                self._failures += 1
-                self._open_until = time.monotonic() + HOUR
-                raise
-            self._failures = 0
-            return result
-
-        return call
-
 
 class Service:
     """What is called: it answers until it is down."""
@@ -86,14 +71,6 @@ def with_block(breaker: CircuitBreaker, function: Call) -> Call:
     def call() -> Any:
         with breaker:
             return function()
-
-    return call
-
-
-def async_with_block(breaker: CircuitBreaker, function: Call) -> Call:
-    async def call() -> Any:
-        async with breaker:
-            return await function()
 
     return call
 
@@ -149,19 +126,12 @@ def guarded_async(service: Service) -> dict[str, Call]:
         if service.is_down:
             raise OSError
 
-    calls: dict[str, Call] = {
-        "by hand, no lock": ByHand().of_coroutine(call),
-        "@breaker": ours()(call),
-        "async with breaker": async_with_block(ours(), call),
-    }
+    calls: dict[str, Call] = {}
     if find_spec("aiobreaker"):
         import aiobreaker
 
         calls["aiobreaker"] = aiobreaker.CircuitBreaker(5, timedelta(hours=1))(call)
-    if find_spec("circuitbreaker"):
-        from circuitbreaker import circuit
-
-        calls["circuitbreaker"] = circuit(recovery_timeout=HOUR)(call)
+    calls["@breaker"] = ours()(call)
     return calls
 
 

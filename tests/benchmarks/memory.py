@@ -1,4 +1,4 @@
-"""Bytes a ticker, a child of a token, and what else waits: allocated and resident.
+"""Bytes a ticker, alone and with a task that reads it: allocated and resident.
 
 Each subject is measured in a process of its own, by ``tracemalloc`` and by resident memory.
 Run as ``python -m tests.benchmarks.memory`` from the project's root.
@@ -16,13 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backoff_ticker import (
-    AsyncTicker,
-    CancellationToken,
-    ConstantBackOff,
-    ExponentialBackOff,
-    Ticker,
-)
+from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker
 from tests.benchmarks._table import compare, options, say
 
 if TYPE_CHECKING:
@@ -30,8 +24,6 @@ if TYPE_CHECKING:
 
 FAR = 3600.0
 CONSTANT = ConstantBackOff(FAR)
-EXPONENTIAL = ExponentialBackOff(FAR, max_interval=FAR, max_elapsed_time=None)
-PARENT = CancellationToken()
 
 Ticking = Ticker | AsyncTicker
 
@@ -49,11 +41,7 @@ async def read(ticker: AsyncTicker) -> None:
 ALONE: dict[str, Callable[[], object]] = {
     "threading.Event": threading.Event,
     "Ticker, ConstantBackOff shared": lambda: ticked(Ticker(CONSTANT)),
-    "Ticker, own ExponentialBackOff": lambda: ticked(Ticker(EXPONENTIAL)),
     "AsyncTicker, ConstantBackOff shared": lambda: ticked(AsyncTicker(CONSTANT)),
-    "AsyncTicker, own ExponentialBackOff": lambda: ticked(AsyncTicker(EXPONENTIAL)),
-    "CancellationToken()": CancellationToken,
-    "token.child()": PARENT.child,
 }
 WAITING: dict[str, Callable[[], object]] = {
     "task in asyncio.sleep": lambda: asyncio.create_task(asyncio.sleep(FAR)),
