@@ -18,6 +18,10 @@ def raised(error):
         return caught
 
 
+CLOSED = io.StringIO()
+CLOSED.close()
+
+
 class Unprintable:
     def __repr__(self):
         raise ZeroDivisionError
@@ -62,21 +66,15 @@ def test_causes_and_notes_are_shown(written):
     assert text.endswith("ValueError: outer\na note\n")
 
 
-def test_without_stderr_nothing_is_written_and_nothing_raised(monkeypatch, written):
-    monkeypatch.setattr(sys, "stderr", None)
+@pytest.mark.parametrize("stderr", [None, CLOSED])
+def test_without_a_stderr_nothing_is_written_and_nothing_raised(monkeypatch, written, stderr):
+    monkeypatch.setattr(sys, "stderr", stderr)
     report(raised(ValueError()), "Exception in a test", None)
     assert written() == ""
 
 
 def test_a_source_that_cannot_be_printed_raises_nothing(written):
     report(raised(ValueError()), "Exception in a test", Unprintable())
-
-
-def test_a_stderr_that_fails_raises_nothing(monkeypatch, written):
-    closed = io.StringIO()
-    closed.close()
-    monkeypatch.setattr(sys, "stderr", closed)
-    report(raised(ValueError()), "Exception in a test", None)
 
 
 def test_a_hook_that_fails_raises_nothing_here(monkeypatch):

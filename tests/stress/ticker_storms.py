@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from backoff_ticker import (
     AsyncTicker,
     CancellationToken,
@@ -100,32 +102,22 @@ class Reading:
         self.readers = readers(self._read, ticker)
 
     async def _read(self, face: Face) -> None:
+        receive = self.ticker.receive
         try:
             while True:
-                before = self._begin()
-                self._take(await face.wait(self.ticker.receive, self.ticker.receive), *before)
+                was_stopped, floor = bool(self.stopped), max(self.floors.copy(), default=0.0)
+                tick = await face.wait(receive, receive)
+                assert not was_stopped, "a tick, asked for after stop() had returned"
+                assert tick.due >= floor, "a tick from before a reset() that had returned"
+                self.ticks.append(tick)
+                if len(self.ticks) >= self._until:
+                    self.enough.set()
         except TickerClosed as error:
-            self._end(error)
-
-    def _begin(self) -> tuple[bool, float]:
-        return bool(self.stopped), max(self.floors.copy(), default=0.0)
-
-    def _take(self, tick: Tick, was_stopped: bool, floor: float) -> None:
-        assert not was_stopped, "a tick, asked for after stop() had returned"
-        assert tick.due >= floor, "a tick from before a reset() that had returned"
-        self.ticks.append(tick)
-        if len(self.ticks) >= self._until:
-            self.enough.set()
-
-    def _end(self, error: TickerClosed) -> None:
-        assert self.ticker.close_reason == error.reason
-        self.reasons.append(error.reason)
-        try:
+            assert self.ticker.close_reason == error.reason
+            self.reasons.append(error.reason)
+        with pytest.raises(TickerClosed):
             self.ticker.receive_nowait()
-        except TickerClosed:
-            self.enough.set()
-            return
-        raise AssertionError("a tick after the end")
+        self.enough.set()
 
     def stop(self) -> None:
         self.enough.wait()
@@ -142,16 +134,15 @@ class Reading:
         return len(numbers)
 
 
-def _maker(draw: Random) -> Callable[..., Any]:
-    kind, pace = draw.choice([Ticker, AsyncTicker]), draw.choice(list(Pace))
-    return lambda policy, **options: kind(policy, pace=pace, **options)
+def draw_ticker(draw: Random, policy: Any, **options: Any) -> Any:
+    return draw.choice([Ticker, AsyncTicker])(policy, pace=draw.choice(list(Pace)), **options)
 
 
 def end_it(crew: Crew, draw: Random) -> int:
     """Stop it, cancel it and let it run out at the same moment: it ends once, for one reason."""
     token = CancellationToken()
     policy = with_max_retries(Watched(draw.choice([0, 0, 2e-5])), draw.choice([TICKS, 10**9]))
-    ticker = _maker(draw)(policy, token=token)
+    ticker = draw_ticker(draw, policy, token=token)
     reading = Reading(ticker, TICKS)
     seen: list[str | None] = []
 
@@ -181,7 +172,7 @@ def end_it(crew: Crew, draw: Random) -> int:
 def tell_it(crew: Crew, draw: Random) -> int:
     """``success()``, ``failure()`` and ``reset()`` in threads, while others read."""
     policy = draw.choice([Watched, WatchedFeedback])(draw.choice([0, 0, 2e-5]))
-    ticker = _maker(draw)(policy)
+    ticker = draw_ticker(draw, policy)
     reading = Reading(ticker, 2 * TICKS)
 
     def tell() -> None:
@@ -206,7 +197,7 @@ def tell_it(crew: Crew, draw: Random) -> int:
 
 def fail_it(crew: Crew, draw: Random) -> int:
     """The policy fails: one reader is told."""
-    ticker = _maker(draw)(Watched(0, fails_at=draw.randrange(1, 5)))
+    ticker = draw_ticker(draw, Watched(0, fails_at=draw.randrange(1, 5)))
     errors: list[None] = []
 
     async def read(face: Face) -> int:
@@ -249,10 +240,9 @@ def fail_new_ones(crew: Crew, draw: Random) -> int:
 
 def stop_new_ones(crew: Crew, draw: Random) -> int:
     """Stop and read one ticker after the other, in step: the first end stays, and ends it."""
-    makers: list[Callable[[], Any]] = [lambda: ZeroBackOff(), lambda: ConstantBackOff(60)]
-    policies = [draw.choice(makers)() for _ in range(RACES)]
+    policies = [ZeroBackOff(), ConstantBackOff(60)]
     tokens = [CancellationToken() for _ in range(RACES)]
-    tickers = [Ticker(each, token=token) for each, token in zip(policies, tokens, strict=True)]
+    tickers = [Ticker(draw.choice(policies), token=token) for token in tokens]
     reasons = lists()
     stopped = lists()
     numbers = lists()
