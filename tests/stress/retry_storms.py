@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -15,7 +14,6 @@ from backoff_ticker import (
     Cancelled,
     CircuitBreaker,
     CircuitOpen,
-    CircuitState,
     ConstantBackOff,
     ExponentialBackOff,
     RetryBudget,
@@ -184,37 +182,6 @@ def count_failures(crew: Crew, draw: Random) -> int:
     return workers * CALLS
 
 
-def trip_a_circuit(crew: Crew, draw: Random) -> int:
-    """Calls that fail and succeed: every change begins where another has ended."""
-    changes: list[tuple[CircuitState, CircuitState]] = []
-    breaker = CircuitBreaker(
-        ConstantBackOff(draw.choice([1e-6, 1e-4])),
-        failures=2,
-        probes=2,
-        on_change=lambda old, new, _: changes.append((old, new)),
-    )
-
-    def call(draw: Random) -> None:
-        for _ in range(CALLS):
-            with suppress(ConnectionError, CircuitOpen), breaker:
-                if draw.random() < 0.6:
-                    raise ConnectionError
-            if draw.random() < 0.1:
-                with suppress(CircuitOpen):
-                    breaker.release(breaker.allow())
-
-    crew.play(*(partial(call, Random(draw.random())) for _ in range(draw.choice([2, WORKERS]))))
-    entered = Counter({CircuitState.CLOSED: 1})
-    entered.update(new for _, new in changes)
-    entered.subtract(old for old, _ in changes)
-    assert [count for count in sorted(entered.values()) if count] == [1], entered
-    time.sleep(1e-3)
-    assert breaker.state in ("closed", "half-open")
-    with breaker:  # all probes that have ended have given their places back
-        pass
-    return len(changes)
-
-
 def hedge(crew: Crew, draw: Random) -> int:
     """Hedged calls in threads and loops: one good result each, and no more attempts than allowed.
 
@@ -256,6 +223,5 @@ STORMS = {
     "cancelled retries": cancel_retries,
     "probes in step": probe_in_step,
     "counted failures": count_failures,
-    "a circuit": trip_a_circuit,
     "hedged calls": hedge,
 }

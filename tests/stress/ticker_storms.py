@@ -39,7 +39,6 @@ class Watched:
     def __init__(self, delay: float, fails_at: int = 0) -> None:
         self.delay = delay
         self.asked = 0
-        self.resets = 0
         self._fails_at = fails_at
         self._inside: list[None] = []
 
@@ -57,7 +56,6 @@ class Watched:
 
     def reset(self) -> None:
         self._run()
-        self.resets += 1
 
     def __copy__(self) -> Watched:
         return self
@@ -218,26 +216,6 @@ def fail_it(crew: Crew, draw: Random) -> int:
     return sum(ticks)
 
 
-def fail_new_ones(crew: Crew, draw: Random) -> int:
-    """As above, for one ticker after the other, with readers in step."""
-    tickers = [Ticker(Watched(0, fails_at=1)) for _ in range(RACES)]
-    found = lists()
-
-    def read(number: int) -> None:
-        while True:
-            try:
-                found[number].append(tickers[number].receive().number)
-            except ZeroDivisionError:
-                found[number].append("failed")
-            except TickerClosed:
-                return
-
-    crew.in_step(read, read, read)
-    wrong = [each for each in found if sorted(each, key=str) != [1, "failed"]]
-    assert wrong == [], "not one tick and one error"
-    return RACES
-
-
 def stop_new_ones(crew: Crew, draw: Random) -> int:
     """Stop and read one ticker after the other, in step: the first end stays, and ends it."""
     policies = [ZeroBackOff(), ConstantBackOff(60)]
@@ -274,19 +252,6 @@ def stop_new_ones(crew: Crew, draw: Random) -> int:
     return sum(map(len, numbers))
 
 
-def tell_new_ones(crew: Crew, draw: Random) -> int:
-    """Tell one ticker after the other of two successes at once: its policy hears of both."""
-    policies = [Watched(60) for _ in range(RACES)]
-    tickers = [Ticker(each) for each in policies]
-    for ticker, policy in zip(tickers, policies, strict=True):
-        ticker.receive()
-        policy.resets = 0
-
-    crew.in_step(*[lambda number: tickers[number].success()] * 2)
-    assert [each.resets for each in policies] == [2] * RACES, "a success was lost"
-    return RACES
-
-
 def wait_for_new_ones(crew: Crew, draw: Random) -> int:
     """Begin to wait for one ticker after the other in step, and end it: all readers wake."""
     tickers = [Ticker(ConstantBackOff(60)) for _ in range(RACES)]
@@ -303,8 +268,6 @@ STORMS = {
     "end tickers": end_it,
     "tell tickers": tell_it,
     "failing policies": fail_it,
-    "failing policies in step": fail_new_ones,
     "stop tickers in step": stop_new_ones,
-    "tell tickers in step": tell_new_ones,
     "wait for tickers in step": wait_for_new_ones,
 }
