@@ -28,8 +28,6 @@ from tests.benchmarks._table import compare, options, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tests.benchmarks._queues import Ends
-
     Work = Callable[[int], object]
     Pair = tuple[Work, Work]
 
@@ -59,35 +57,26 @@ def seconds(count: int, *makes: Callable[[], Work]) -> float:
     return time.perf_counter() - start
 
 
-class Subject:
-    """Something to be used by one thread and by two.
+def measure(
+    count: int, make: Callable[[], Work], share: Callable[[], Pair] | None = None
+) -> dict[str, float]:
+    """Measure the three ways, in thousand operations a second.
 
     Args:
+        count: The operations of each thread.
         make: Makes an object and returns what a thread does with it.
         share: Makes one and returns what each of two threads does with it. None: the same.
     """
-
-    def __init__(self, make: Callable[[], Work], share: Callable[[], Pair] | None = None) -> None:
-        self._make = make
-        self._share = share or self._twice
-        self._operations_of_two = 1 if share else 2
-
-    def _twice(self) -> Pair:
-        work = self._make()
-        return work, work
-
-    def __call__(self, count: int) -> dict[str, float]:
-        """Measure the three ways, in thousand operations a second."""
-        alone = count / seconds(count, self._make)
-        apart = 2 * count / seconds(count, self._make, self._make)
-        one, other = self._share()
-        shared = self._operations_of_two * count / seconds(count, lambda: one, lambda: other)
-        return {
-            "one thread": alone / 1_000,
-            "two threads, two objects": apart / 1_000,
-            "gain": apart / alone,
-            "two threads, one object": shared / 1_000,
-        }
+    alone = count / seconds(count, make)
+    apart = 2 * count / seconds(count, make, make)
+    one, other = share() if share else [make()] * 2
+    shared = (1 if share else 2) * count / seconds(count, lambda: one, lambda: other)
+    return {
+        "one thread": alone / 1_000,
+        "two threads, two objects": apart / 1_000,
+        "gain": apart / alone,
+        "two threads, one object": shared / 1_000,
+    }
 
 
 def bare_loop(step: str) -> Work:
@@ -96,20 +85,6 @@ def bare_loop(step: str) -> Work:
     code = f"def work(count):\n    x, y = 0, [0]\n    for _ in range(count):\n        {step}"
     exec(code, found)
     return found["work"]
-
-
-def queue_subject(make: Callable[[], Ends], room: int) -> Subject:
-    """Return a queue filled and drained by its thread, or used by a sender and a receiver."""
-
-    def alone() -> Work:
-        made = make()
-        return partial(fill_and_drain, made.send, made.receive, room)
-
-    def shared() -> Pair:
-        made = make()
-        return partial(send_all, made.send), partial(receive_all, made.receive)
-
-    return Subject(alone, shared)
 
 
 def fill_and_drain(
@@ -121,16 +96,6 @@ def fill_and_drain(
             send(item)
         for _ in range(room):
             receive()
-
-
-def send_all(send: Callable[[object], object], count: int) -> None:
-    for item in range(count):
-        send(item)
-
-
-def receive_all(receive: Callable[[], object], count: int) -> None:
-    for _ in range(count):
-        receive()
 
 
 def ticks() -> Work:
@@ -155,17 +120,6 @@ def looks() -> Work:
     return look
 
 
-def children() -> Work:
-    """Return what makes a child of a token and drops it."""
-    token = CancellationToken()
-
-    def make(count: int) -> None:
-        for _ in range(count):
-            token.child()
-
-    return make
-
-
 def calls() -> Work:
     """Return what calls a function that is decorated with ``retry``, and does not fail."""
 
@@ -173,29 +127,51 @@ def calls() -> Work:
     def call() -> None:
         pass
 
-    def call_all(count: int) -> None:
+    return again(call)
+
+
+def again(operation: Callable[[], object]) -> Work:
+    def work(count: int) -> None:
         for _ in range(count):
-            call()
+            operation()
 
-    return call_all
+    return work
 
 
-def subjects(fast: int, slow: int) -> Iterable[tuple[str, tuple[Subject, int]]]:
-    """Yield by name what is measured, with how many operations."""
+def alone(name: str, capacity: float, room: int) -> Work:
+    """Return what fills a queue and drains it."""
+    made = MAKERS[name](capacity)
+    return partial(fill_and_drain, made.send, made.receive, room)
+
+
+def shared(name: str, capacity: float) -> Pair:
+    """Return what sends to a queue, and what receives from it."""
+    made = MAKERS[name](capacity)
+    send = made.send
+
+    def send_all(count: int) -> None:
+        for item in range(count):
+            send(item)
+
+    return send_all, again(made.receive)
+
+
+def subjects(fast: int, slow: int) -> Iterable[tuple[str, Callable]]:
+    """Yield what is measured by name."""
     for step in ("pass", "x += y[0]"):
-        yield f"bare loop: {step}", (Subject(partial(bare_loop, step)), fast * 10)
+        yield f"bare loop: {step}", partial(measure, fast * 10, partial(bare_loop, step))
     for capacity, room, names in (
         (math.inf, 100, (*SIMPLE, "queue.Queue", "culsans.Queue", "aiologic.SimpleQueue")),
         (3, 3, ("queue.Queue", "culsans.Queue", "aiologic.Queue", "Channel")),
     ):
         for name in installed(names):
             count = fast if capacity == math.inf and name in SIMPLE else slow
-            make = partial(MAKERS[name], capacity)
-            yield f"{name}({capacity:g})", (queue_subject(make, room), count - count % room)
-    yield "Ticker(ZeroBackOff())", (Subject(ticks), slow)
-    yield "token.cancelled", (Subject(looks), fast * 10)
-    yield "token.child()", (Subject(children), slow)
-    yield "retry, nothing fails", (Subject(calls), fast)
+            ways = partial(alone, name, capacity, room), partial(shared, name, capacity)
+            yield f"{name}({capacity:g})", partial(measure, count - count % room, *ways)
+    yield "Ticker(ZeroBackOff())", partial(measure, slow, ticks)
+    yield "token.cancelled", partial(measure, fast * 10, looks)
+    yield "token.child()", partial(measure, slow, lambda: again(CancellationToken().child))
+    yield "retry, nothing fails", partial(measure, fast, calls)
 
 
 def main() -> None:
@@ -204,8 +180,9 @@ def main() -> None:
     fast, slow = (600, 300) if chosen.quick else (60_000, 12_000)
     lock = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"
     say(f"{lock} the global lock; thousand operations a second")
-    measured = {name: partial(subject, count) for name, (subject, count) in subjects(fast, slow)}
-    compare("one thread, and two", measured, chosen.rounds, warm_up=not chosen.quick)
+    compare(
+        "one thread, and two", dict(subjects(fast, slow)), chosen.rounds, warm_up=not chosen.quick
+    )
 
 
 if __name__ == "__main__":
