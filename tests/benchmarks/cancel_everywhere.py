@@ -1,7 +1,7 @@
 """When the other processes hear of a cancel over Redis, beside processes that poll for it.
 
 Times are from the start of the cancel to when a thread that waits in the first and in the last of
-the processes runs again; It starts a ``redis-server``, and needs redis-py.
+the processes runs again. It starts a ``redis-server``, and needs redis-py.
 
 Run as ``python -m tests.benchmarks.cancel_everywhere`` from the project's root.
 """
@@ -13,10 +13,9 @@ import sys
 import tempfile
 import time
 from functools import partial
-from itertools import count
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from tests.benchmarks._table import compare, options, say
 
@@ -27,6 +26,7 @@ except ModuleNotFoundError:
     sys.exit()
 
 from backoff_ticker.integrations.redis import RedisCancellationToken
+from tests.integrations.fleet import fleet
 from tests.integrations.redis_server import PROGRAM, RedisServer
 
 if TYPE_CHECKING:
@@ -42,41 +42,58 @@ KINDS = {
 
 
 def work(url: str, orders: Connection) -> None:
-    """Do what a process does."""
-    with Redis.from_url(url, socket_timeout=5) as client:
-        wait_for_cancels(client, orders)
-
-
-def wait_for_cancels(client: Redis, orders: Connection) -> None:
     """Wait for one cancel after another, each as it is ordered; answer when it was heard."""
-    while (order := orders.recv()) is not None:
-        kind, name = order
-        if kind == "token":
-            with RedisCancellationToken(client, name) as token:
+    with Redis.from_url(url, socket_timeout=5) as client:
+        orders.send("ready")
+        while (order := orders.recv()) is not None:
+            kind, name = order
+            if kind == "token":
+                with RedisCancellationToken(client, name) as token:
+                    orders.send("ready")
+                    token.wait()
+                    answer(orders)
+            elif kind == "bare":
+                pubsub = client.pubsub(ignore_subscribe_messages=True)
+                pubsub.subscribe(name)
+                pubsub.get_message(timeout=1)
                 orders.send("ready")
-                token.wait()
+                while pubsub.get_message(timeout=60) is None:
+                    pass
                 answer(orders)
-        elif kind == "bare":
-            pubsub = client.pubsub(ignore_subscribe_messages=True)
-            pubsub.subscribe(name)
-            pubsub.get_message(timeout=1)
-            orders.send("ready")
-            while pubsub.get_message(timeout=60) is None:
-                pass
-            answer(orders)
-            pubsub.close()
-        else:
-            orders.send("ready")
-            time.sleep(random.random() * kind)
-            while not client.exists(name):
-                time.sleep(kind)
-            answer(orders)
+                pubsub.close()
+            else:
+                orders.send("ready")
+                time.sleep(random.random() * kind)
+                while not client.exists(name):
+                    time.sleep(kind)
+                answer(orders)
 
 
 def answer(orders: Connection) -> None:
     """Say when it was heard; close nothing, which takes processor time, until all have heard it."""
     orders.send(time.monotonic())
     orders.recv()
+
+
+def measure(client: Redis, pipes: list[Connection], kind: str | float) -> dict[str, float]:
+    name = f"benchmark-{uuid4()}"
+    for pipe in pipes:
+        pipe.send((kind, name))
+    for pipe in pipes:
+        pipe.recv()
+    with RedisCancellationToken(client, name) as token:
+        time.sleep(IDLE)  # all wait by now
+        started = time.monotonic()
+        if kind == "token":
+            token.cancel("stop")
+        elif kind == "bare":
+            client.publish(name, "stop")
+        else:
+            client.set(name, "stop")
+        heard = [pipe.recv() - started for pipe in pipes]
+        for pipe in pipes:
+            pipe.send("all have heard it")
+    return {"first ms": min(heard) * 1e3, "last ms": max(heard) * 1e3}
 
 
 def main() -> None:
@@ -87,46 +104,9 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder, RedisServer(Path(folder)) as server:
         for processes in [2] if chosen.quick else [2, 20]:
-            with server.client() as client:
-                among(server.url, client, processes, chosen.rounds)
-
-
-def among(url: str, client: Redis, processes: int, rounds: int) -> None:
-    """Measure with so many processes."""
-    context = get_context("spawn")
-    pipes = [context.Pipe() for _ in range(processes)]
-    workers = [context.Process(target=work, args=(url, theirs), daemon=True) for _, theirs in pipes]
-    for worker in workers:
-        worker.start()
-    ours = [each for each, _ in pipes]
-    numbers = count()
-
-    def measure(kind: str | float) -> dict[str, float]:
-        name = f"benchmark-{processes}-{next(numbers)}"
-        for each in ours:
-            each.send((kind, name))
-        for each in ours:
-            each.recv()
-        with RedisCancellationToken(client, name) as token:
-            time.sleep(IDLE)  # all wait by now
-            started = time.monotonic()
-            if kind == "token":
-                token.cancel("stop")
-            elif kind == "bare":
-                client.publish(name, "stop")
-            else:
-                client.set(name, "stop")
-            heard = [each.recv() - started for each in ours]
-            for each in ours:
-                each.send("all have heard it")
-        return {"first ms": min(heard) * 1e3, "last ms": max(heard) * 1e3}
-
-    subjects = {label: partial(measure, kind) for label, kind in KINDS.items()}
-    compare(f"{processes} processes", subjects, rounds, warm_up=True)
-    for each in ours:
-        each.send(None)
-    for worker in workers:
-        worker.join()
+            with server.client() as client, fleet(processes, work, server.url) as pipes:
+                subjects = {name: partial(measure, client, pipes, KINDS[name]) for name in KINDS}
+                compare(f"{processes} processes", subjects, chosen.rounds, warm_up=True)
 
 
 if __name__ == "__main__":
