@@ -258,8 +258,12 @@ def wait_for_new_ones(crew: Crew, draw: Random) -> int:
     for ticker in tickers:
         ticker.receive()
 
-    read = lambda number: [*tickers[number]]
-    stop = lambda number: tickers[number].stop()
+    def read(number: int) -> None:
+        assert [*tickers[number]] == []
+
+    def stop(number: int) -> None:
+        tickers[number].stop()
+
     crew.in_step(*draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
     return RACES
 

@@ -156,13 +156,18 @@ def wait_in_step(crew: Crew, draw: Random) -> int:
     tokens = [CancellationToken() for _ in range(RACES)]
     children = [token.child() for token in tokens]
 
-    wait = lambda number: tokens[number].wait()
-    wait_child = lambda number: children[number].wait()
-    cancel = lambda number: tokens[number].cancel()
+    def wait(number: int) -> None:
+        assert tokens[number].wait()
+
+    def wait_child(number: int) -> None:
+        assert children[number].wait()
 
     def wait_shortly(number: int) -> None:
         while not tokens[number].wait(1e-5):
             pass
+
+    def cancel(number: int) -> None:
+        tokens[number].cancel()
 
     crew.in_step(wait, wait, wait_child, draw.choice([wait_shortly, wait]), cancel)
     return RACES
