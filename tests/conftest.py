@@ -83,7 +83,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call() -> Generator[None, object, object]:
-    """Skip a test in whose body a package is missing."""
+    """Skip a test in whose body, or for whose fixtures, a package is missing."""
     try:
         return (yield)
     except ModuleNotFoundError as error:
@@ -91,14 +91,7 @@ def pytest_pyfunc_call() -> Generator[None, object, object]:
         raise
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup() -> Generator[None, object, object]:
-    """Skip a test for whose fixtures a package is missing."""
-    try:
-        return (yield)
-    except ModuleNotFoundError as error:
-        skip_without_package(error)
-        raise
+pytest_fixture_setup = pytest_pyfunc_call
 
 
 def skip_without_package(error: BaseException | None) -> None:

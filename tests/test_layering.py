@@ -164,27 +164,21 @@ def crosses(found):
 
 
 @pytest.mark.parametrize("folder", [each for each in LAYERS if each != "facade"])
-def test_a_folder_imports_from_lower_ones_only(folder):
+def test_a_folder_imports_from_lower_ones_only_what_their_init_names(folder):
     lower = {*LAYERS[: LAYERS.index(folder) + 1]}
     mine = [found for found in OWN if layer(found.module) == folder]
     assert told(found for found in mine if layer(found.source) not in lower) == []
-
-
-@pytest.mark.parametrize("folder", [each for each in LAYERS if each != "facade"])
-def test_a_folder_imports_from_another_only_what_its_init_names(folder):
-    crossing = [found for found in OWN if layer(found.module) == folder and crosses(found)]
+    crossing = [found for found in mine if crosses(found)]
     past = [found for found in crossing if found.source != layer(found.source)]
     assert told(past) == [], "imported past the folder's __init__"
     offered = {(each.module, each.name) for each in OWN if is_folder(each.module)}
     assert told(each for each in crossing if (each.source, each.name) not in offered) == []
 
 
-@pytest.mark.parametrize("folder", [each for each in LAYERS if each not in ("leaf", "facade")])
+@pytest.mark.parametrize("folder", CORE[1:])
 def test_what_a_folder_offers_somebody_imports(folder):
     """The ``__init__`` names what other folders, the facade or the tests of the package use."""
     inits = [each for each in OWN if each.module == folder and not each.typing_only]
-    if folder in ("testing", "cli", "integrations"):
-        return  # their names are for users
     used = {each.name for each in OWN if each.source == folder}
     assert sorted({each.name for each in inits} - used - set(backoff_ticker.__all__)) == []
 
@@ -236,18 +230,18 @@ async def f():
         from queue import Queue
 """
     found = imports_in(ast.parse(source), "tickers._x", ["tickers"])
-    assert found == [
-        Import("tickers._x", "asyncio.tasks", "", False, False, False),
-        Import("tickers._x", "clock", "Clock", True, False, False),
-        Import("tickers._x", "_errors", "", True, False, False),
-        Import("tickers._x", "tickers", "_shared", True, False, False),
-        Import("tickers._x", "policies", "BackOff", True, False, False),
-        Import("tickers._x", "typing", "Any", False, True, False),
-        Import("tickers._x", "tickers._types", "T", True, True, False),
-        Import("tickers._x", "time", "", False, False, False),
-        Import("tickers._x", "janus", "", False, False, True),
-        Import("tickers._x", "waiting", "park", True, False, True),
-        Import("tickers._x", "queue", "Queue", False, False, True),
+    assert [(each.source, each.name, each.own, each.typing_only, each.lazy) for each in found] == [
+        ("asyncio.tasks", "", False, False, False),
+        ("clock", "Clock", True, False, False),
+        ("_errors", "", True, False, False),
+        ("tickers", "_shared", True, False, False),
+        ("policies", "BackOff", True, False, False),
+        ("typing", "Any", False, True, False),
+        ("tickers._types", "T", True, True, False),
+        ("time", "", False, False, False),
+        ("janus", "", False, False, True),
+        ("waiting", "park", True, False, True),
+        ("queue", "Queue", False, False, True),
     ]
 
 
@@ -294,27 +288,30 @@ def uses(names):
     }
 
 
+LOCKS = {"RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier"}
+
+
+@pytest.mark.parametrize(
+    ("names", "folders"),
+    [
+        ({"call_later"}, {"clock"}),
+        ({"Thread"}, {"clock"}),
+        ({"Lock"}, {"clock"}),
+        ({"sleep"}, {"clock"}),
+        (LOCKS, set()),
+        ({"Queue"}, {"tickers"}),
+        ({"eval", "exec", "pickle", "marshal"}, set()),
+    ],
+    ids=lambda names: "-".join(sorted(names)),
+)
+def test_only_its_folder_uses(names, folders):
+    assert uses(names) == folders
+
+
 def test_nobody_sleeps():
     """Who waits for another thread's change gives way to it, which takes no time of its own."""
-    assert uses({"sleep"}) == {"clock"}
     source = ast.unparse(TREES["clock._time"])
     assert re.findall(r"sleep\(.*?\)", source) == ["sleep(0)"]
-
-
-def test_only_clocks_arm_timers_of_a_loop_start_a_thread_and_have_raw_locks():
-    assert uses({"call_later"}) == {"clock"}
-    assert uses({"Thread"}) == {"clock"}
-    assert uses({"Lock"}) == {"clock"}
-
-
-def test_nothing_is_built_on_locks():
-    built_on_locks = {"RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier"}
-    assert uses(built_on_locks) == set()
-    assert uses({"Queue"}) == {"tickers"}
-
-
-def test_nothing_is_evaluated_or_unpickled():
-    assert uses({"eval", "exec", "pickle", "marshal"}) == set()
 
 
 # The documents

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
+import queue
+import threading
+from itertools import islice
 
 import pytest
 
+from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker
 from tests.effort import rounds
-from tests.stress.tools import FORKS, run_script, run_silently
+from tests.helpers import PATIENCE
+from tests.stress.tools import run_silently
 
 CHURN = """
 sys.setswitchinterval(1e-6)
@@ -171,16 +177,28 @@ assert called.wait(20)
     )
 
 
+def tick_and_report(reports) -> None:
+    async def in_loop() -> list[int]:
+        ticker = AsyncTicker(ConstantBackOff(0.001))
+        return [(await ticker.receive(PATIENCE)).number for _ in range(3)]
+
+    in_thread = [tick.number for tick in islice(Ticker(ConstantBackOff(0.001)), 3)]
+    sink = queue.SimpleQueue()
+    push = Ticker(ConstantBackOff(0.001)).send_to(sink)
+    pushed = [sink.get(timeout=PATIENCE).number for _ in range(3)]
+    push.stop()
+    called = threading.Event()
+    CancellationToken(timeout=0.001).on_cancel(called.set)
+    reports.put([in_thread, asyncio.run(in_loop()), pushed, called.wait(PATIENCE)])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_children_of_multiprocessing_tick(method: str) -> None:
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.fail(f"{method} is missing")
-    done = run_script(
-        FORKS
-        + f"""
+    run_silently(
+        f"""
 import multiprocessing
-from tests.spawned import tick_and_report
+from tests.test_process import tick_and_report
 if __name__ == "__main__":
     token = CancellationToken()
     threads(3, lambda: list(Ticker(ConstantBackOff(0.001), token=token)))
@@ -195,10 +213,8 @@ if __name__ == "__main__":
         child.join(30)
         assert child.exitcode == 0
     token.cancel()
-""",
-        timeout=50,
+"""
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 PATIENT = """

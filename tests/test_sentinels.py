@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 import pickle
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from operator import index, neg
 
 import pytest
 
@@ -28,37 +29,17 @@ def test_there_is_one_whatever_copies_it(kind, only):
 
 
 @pytest.mark.parametrize(
-    "number",
-    [-1, 0, 1, -1.0, 0.0, math.inf, -math.inf, math.nan, True, False, 1j, Decimal(-1), Fraction(0)],
+    "other",
+    [-1, 0, 1.0, math.inf, math.nan, True, 1j, Decimal(-1), Fraction(0), None, "STOP", Stop],
 )
-def test_it_is_never_equal_to_a_number(number):
-    assert STOP.__eq__(number) is NotImplemented
-    assert (number == STOP) is False
-    assert (number != STOP) is True
-
-
-@pytest.mark.parametrize("other", [None, "STOP", "", Stop, object(), ...])
-def test_it_is_equal_to_nothing_else(other):
+def test_it_is_equal_to_itself_alone_and_can_be_a_key(other):
+    assert STOP.__eq__(other) is NotImplemented
     assert (other == STOP) is False
-
-
-def test_it_is_equal_to_itself_and_can_be_a_key():
-    assert STOP == STOP
-    assert {STOP: 1}[Stop()] == 1
+    assert {STOP: 1, other: 2}[Stop()] == 1
 
 
 @pytest.mark.parametrize(
-    "compute",
-    [
-        float,
-        int,
-        operator.index,
-        operator.neg,
-        lambda stop: stop + 1,
-        lambda stop: 1.0 * stop,
-        lambda stop: stop < 1,
-        lambda stop: max(1.0, stop),
-    ],
+    "compute", [float, int, index, neg, lambda stop: stop + 1, partial(max, 1)]
 )
 def test_nothing_can_be_computed_with_it(compute):
     with pytest.raises(TypeError):

@@ -7,20 +7,27 @@ import sys
 
 import pytest
 
-from backoff_ticker._unraisable import report
+from backoff_ticker import CircuitBreaker
+
+CLOSED = io.StringIO()
+CLOSED.close()
 
 
-def raised(error):
-    """Return the error with a traceback."""
-    try:
-        raise error
-    except BaseException as caught:
-        return caught
+class Hook:
+    """A hook of a circuit breaker that fails; nobody can receive its error."""
 
+    def __init__(self, error, shown="Hook()"):
+        self.error = error
+        self.shown = shown
 
-class Unprintable:
+    def fail(self):
+        CircuitBreaker(on_change=self).open()
+
+    def __call__(self, *_):
+        raise self.error
+
     def __repr__(self):
-        raise ZeroDivisionError
+        return self.shown  # a TypeError, if it is none
 
 
 @pytest.fixture
@@ -33,50 +40,41 @@ def written(monkeypatch, capsys):
 def test_a_hook_of_the_program_gets_what_the_interpreter_would_give_it(monkeypatch):
     given = []
     monkeypatch.setattr(sys, "unraisablehook", given.append)
-    error, source = raised(ValueError("x")), object()
-    report(error, "Exception in a test", source)
+    error = ValueError("x")
+    source = Hook(error)
+    source.fail()
     (args,) = given
     assert args.exc_type is ValueError
     assert args.exc_value is error
     assert args.exc_traceback is error.__traceback__
     assert args.exc_traceback is not None
-    assert args.err_msg == "Exception in a test"
+    assert args.err_msg == "Exception in on_change of a circuit breaker"
     assert args.object is source
 
 
 def test_the_default_hook_is_replaced_by_text_on_stderr(written):
-    report(raised(ValueError("the text")), "Exception in a test", ["source"])
-    text = written()
-    assert text.startswith("Exception in a test: ['source']\nTraceback (most recent call last):\n")
-    assert text.endswith("ValueError: the text\n")
-    assert "in raised\n    raise error\n" in text
-
-
-def test_causes_and_notes_are_shown(written):
-    error = raised(ValueError("outer"))
-    error.__cause__ = raised(KeyError("inner"))
+    error = ValueError("outer")
+    error.__cause__ = KeyError("inner")
     error.add_note("a note")
-    report(error, "Exception in a test", None)
+    Hook(error).fail()
     text = written()
-    assert "KeyError: 'inner'" in text
+    assert text.startswith("Exception in on_change of a circuit breaker: Hook()\n")
+    assert "KeyError: 'inner'\n" in text
+    assert "\nTraceback (most recent call last):\n" in text
+    assert "in __call__\n    raise self.error\n" in text
     assert text.endswith("ValueError: outer\na note\n")
 
 
-def test_without_stderr_nothing_is_written_and_nothing_raised(monkeypatch, written):
-    monkeypatch.setattr(sys, "stderr", None)
-    report(raised(ValueError()), "Exception in a test", None)
+@pytest.mark.parametrize("stderr", [None, CLOSED])
+def test_without_a_stderr_nothing_is_written_and_nothing_raised(monkeypatch, written, stderr):
+    monkeypatch.setattr(sys, "stderr", stderr)
+    Hook(ValueError()).fail()
     assert written() == ""
 
 
 def test_a_source_that_cannot_be_printed_raises_nothing(written):
-    report(raised(ValueError()), "Exception in a test", Unprintable())
-
-
-def test_a_stderr_that_fails_raises_nothing(monkeypatch, written):
-    closed = io.StringIO()
-    closed.close()
-    monkeypatch.setattr(sys, "stderr", closed)
-    report(raised(ValueError()), "Exception in a test", None)
+    Hook(ValueError(), shown=None).fail()
+    assert "Exception in on_change of a circuit breaker: one of type Hook\n" in written()
 
 
 def test_a_hook_that_fails_raises_nothing_here(monkeypatch):
@@ -87,5 +85,5 @@ def test_a_hook_that_fails_raises_nothing_here(monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(sys, "unraisablehook", hook)
-    report(raised(ValueError()), "Exception in a test", None)
+    Hook(ValueError()).fail()
     assert len(called) == 1

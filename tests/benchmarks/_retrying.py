@@ -7,7 +7,7 @@ import gc
 import inspect
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import cycle, islice
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -19,72 +19,63 @@ MOST = 5
 """The attempts a call may make where a subject has such a limit."""
 
 TIMED = """
-{start} run(count):
-    begun = cpu()
-    for _ in range(count):
+{start} run(count, enough):
+    used = made = 0
+    while made == 0 or used < enough:
+        begun = cpu()
+        for _ in range(count):
 {statement}
-    return cpu() - begun
+        used += cpu() - begun
+        made += count
+    return used / made
 """
 
 
-@dataclass
 class Subject:
     """A statement that makes one call with its retries.
 
-    Attributes:
+    Args:
         statement: What is timed, as a user writes it.
         names: What stands for the names in it.
         plan: Whether each coming call of the operation fails.
         around: Made and entered around each measurement, untimed.
     """
 
-    statement: str
-    names: dict[str, object]
-    plan: Iterator[bool]
-    around: Callable[[], AbstractContextManager]
-    _run: Callable = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Put the statement into a loop that takes the time."""
-        start = "async def" if "await" in self.statement or "async" in self.statement else "def"
-        source = TIMED.format(start=start, statement=indent(self.statement, " " * 8))
-        names = {**self.names, "cpu": time.process_time}
+    def __init__(
+        self,
+        statement: str,
+        names: dict[str, object],
+        plan: Iterator[bool],
+        around: Callable[[], AbstractContextManager],
+    ) -> None:
+        self._statement, self._plan, self._around = statement, plan, around
+        start = "async def" if "await " in statement else "def"
+        source = TIMED.format(start=start, statement=indent(statement, " " * 12))
+        names["cpu"] = time.process_time
         exec(source, names)
         self._run = names["run"]
 
     def measure(self, calls: int, enough: float) -> dict[str, float]:
-        """Return the nanoseconds of CPU that a call takes.
+        """Return the nanoseconds of CPU that a call takes, of those made in ``enough`` seconds.
 
         The collector is on, as for users; what was there before is kept from it.
         """
         gc.collect()
         gc.freeze()
         try:
-            with self.around():
-                used, made = self._repeated(calls, enough)
+            with self._around():
+                seconds = self._run(calls, enough)
+                if inspect.iscoroutine(seconds):
+                    seconds = asyncio.run(seconds)
         finally:
             gc.unfreeze()
-        return {"ns CPU": used / made * 1e9}
+        return {"ns CPU": seconds * 1e9}
 
     def check(self, fails: int) -> None:
         """Make one call, and see to it that it took so many failures and one success."""
         self.measure(1, 0.0)
-        if list(islice(self.plan, fails + 1)) != [True] * fails + [False]:
-            raise AssertionError(f"not {fails} failures, then a success: {self.statement}")
-
-    def _repeated(self, calls: int, enough: float) -> tuple[float, int]:
-        async def awaited() -> tuple[float, int]:
-            used, made = await self._run(calls), calls
-            while used < enough:
-                used, made = used + await self._run(calls), made + calls
-            return used, made
-
-        if inspect.iscoroutinefunction(self._run):
-            return asyncio.run(awaited())
-        used, made = self._run(calls), calls
-        while used < enough:
-            used, made = used + self._run(calls), made + calls
-        return used, made
+        if list(islice(self._plan, fails + 1)) != [True] * fails + [False]:
+            raise AssertionError(f"not {fails} failures, then a success: {self._statement}")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
-"""What the benchmark scripts share: options, interleaved rounds, medians, tables."""
+"""What the benchmark scripts share: options, interleaved rounds, medians side by side."""
 
 from __future__ import annotations
 
 import argparse
-import operator
 import platform
-import sys
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -13,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Figures = dict[str, float]
-
-_OPERATORS = {"<=": operator.le, ">=": operator.ge}
+    Round = Mapping[str, Figures]
 
 
 def options(doc: str, *, rounds: int, **flags: str) -> argparse.Namespace:
@@ -36,10 +33,8 @@ def options(doc: str, *, rounds: int, **flags: str) -> argparse.Namespace:
     return chosen
 
 
-def say(text: str) -> None:
-    """Print a line."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+def say(text: str = "") -> None:
+    print(text, flush=True)
 
 
 def interleaved(
@@ -59,64 +54,46 @@ def interleaved(
     measured = []
     for number in range(rounds):
         shift = number % len(names)
-        order = names[shift:] + names[:shift]
-        this = {name: subjects[name]() for name in order}
+        this = {name: subjects[name]() for name in names[shift:] + names[:shift]}
         measured.append({name: this[name] for name in names})
     return measured
 
 
-def show(
+def compare(
     title: str,
-    measured: Sequence[Mapping[str, Figures]],
-    goals: Mapping[tuple[str, str], str] | None = None,
+    subjects: Mapping[str, Callable[[], Figures]],
+    rounds: int,
     *,
-    only: Sequence[str] = (),
+    warm_up: bool = False,
 ) -> None:
-    """Print the medians of some rounds.
+    """Measure as above and print the medians, beside those of the first subject."""
+    show(title, interleaved(subjects, rounds, warm_up=warm_up))
+
+
+def show(title: str, measured: Sequence[Round], only: Sequence[str] = ()) -> None:
+    """Print the medians of some rounds, and their ratios to those of the first subject.
 
     Args:
         title: Stands above the table.
         measured: For each round the figures of each subject.
-        goals: By subject and figure: ``"<= 1.2x; 1.1x"`` is the goal and, after the semicolon,
-            the stretch. With an ``x`` the ratio to the baseline is judged, else the figure.
-        only: The subjects to show; the first is the baseline. Empty: all.
+        only: The subjects to show. Empty: all.
     """
-    result = {
-        subject: {
-            figure: median(each[subject][figure] for each in measured)
-            for figure in measured[0][subject]
-        }
-        for subject in only or measured[0]
-    }
-    _print(title, result, goals or {})
-
-
-def _print(title: str, result: dict[str, Figures], goals: Mapping[tuple[str, str], str]) -> None:
-    baseline = next(iter(result.values()))
-    lines = [(title, "figure", "", "ratio", "goal; stretch")]
-    for subject, figures in result.items():
-        label = subject
-        for name, value in figures.items():
-            base = baseline.get(name)
-            ratio = value / base if base else None
-            shown = f"{ratio:.2f}x" if ratio is not None else "-"
-            goal = goals.get((subject, name))
-            judged = f"{goal}: {_judge(goal, value, ratio)}" if goal else ""
-            lines.append((label, name, _number(value), shown, judged))
+    names = list(only or measured[0])
+    lines = [(title, "figure", "", "ratio")]
+    for name in names:
+        label = name
+        for figure in measured[0][name]:
+            value, base = (
+                median(each[subject].get(figure, 0.0) for each in measured)
+                for subject in (name, names[0])
+            )
+            lines.append((label, figure, _number(value), f"{value / base:.2f}x" if base else "-"))
             label = ""
-    widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    say("")
-    for index, (label, name, value, ratio, goal) in enumerate(lines):
-        cells = (
-            label.ljust(widths[0]),
-            name.ljust(widths[1]),
-            value.rjust(widths[2]),
-            ratio.rjust(widths[3]),
-            goal,
-        )
-        say("  ".join(cells).rstrip())
-        if index == 0:
-            say("-" * (sum(widths) + 8))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    say()
+    for label, figure, value, ratio in lines:
+        left = f"{label:{widths[0]}}  {figure:{widths[1]}}"
+        say(f"{left}  {value:>{widths[2]}}  {ratio:>{widths[3]}}")
 
 
 def _number(value: float) -> str:
@@ -125,17 +102,7 @@ def _number(value: float) -> str:
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.3f}"
 
 
-def _judge(goal: str, value: float, ratio: float | None) -> str:
-    least, _, stretch = goal.partition(";")
-    sign, _, bound = least.partition(" ")
-    met = [
-        _OPERATORS[sign](
-            (ratio if ratio is not None else float("nan")) if text.endswith("x") else value,
-            float(text.rstrip("x").replace(",", "")),
-        )
-        for text in (bound.strip(), stretch.strip())
-        if text
-    ]
-    if not met[0]:
-        return "MISSED"
-    return "stretch met" if len(met) > 1 and met[1] else "met"
+def percentiles(late: list[float]) -> Figures:
+    """Return the median and the 99th percentile of seconds, in microseconds."""
+    late = sorted(late)
+    return {"p50 us": late[len(late) // 2] * 1e6, "p99 us": late[len(late) * 99 // 100] * 1e6}

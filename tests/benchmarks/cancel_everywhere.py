@@ -1,9 +1,7 @@
 """When the other processes hear of a cancel over Redis, beside processes that poll for it.
 
 Times are from the start of the cancel to when a thread that waits in the first and in the last of
-the processes runs again; "trips" are these times as multiples of a round trip: of a PING, sent when
-all have been idle for a while, as they are before a cancel.
-It starts a ``redis-server``, and needs redis-py.
+the processes runs again. It starts a ``redis-server``, and needs redis-py.
 
 Run as ``python -m tests.benchmarks.cancel_everywhere`` from the project's root.
 """
@@ -11,17 +9,15 @@ Run as ``python -m tests.benchmarks.cancel_everywhere`` from the project's root.
 from __future__ import annotations
 
 import random
-import shutil
 import sys
 import tempfile
 import time
-from itertools import count
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from tests.benchmarks._table import interleaved, options, say, show
+from tests.benchmarks._table import compare, options, say
 
 try:
     from redis import Redis
@@ -30,6 +26,7 @@ except ModuleNotFoundError:
     sys.exit()
 
 from backoff_ticker.integrations.redis import RedisCancellationToken
+from tests.integrations.fleet import fleet
 from tests.integrations.redis_server import PROGRAM, RedisServer
 
 if TYPE_CHECKING:
@@ -45,35 +42,31 @@ KINDS = {
 
 
 def work(url: str, orders: Connection) -> None:
-    """Do what a process does."""
-    with Redis.from_url(url, socket_timeout=5) as client:
-        wait_for_cancels(client, orders)
-
-
-def wait_for_cancels(client: Redis, orders: Connection) -> None:
     """Wait for one cancel after another, each as it is ordered; answer when it was heard."""
-    while (order := orders.recv()) is not None:
-        kind, name = order
-        if kind == "token":
-            with RedisCancellationToken(client, name) as token:
+    with Redis.from_url(url, socket_timeout=5) as client:
+        orders.send("ready")
+        while (order := orders.recv()) is not None:
+            kind, name = order
+            if kind == "token":
+                with RedisCancellationToken(client, name) as token:
+                    orders.send("ready")
+                    token.wait()
+                    answer(orders)
+            elif kind == "bare":
+                pubsub = client.pubsub(ignore_subscribe_messages=True)
+                pubsub.subscribe(name)
+                pubsub.get_message(timeout=1)
                 orders.send("ready")
-                token.wait()
+                while pubsub.get_message(timeout=60) is None:
+                    pass
                 answer(orders)
-        elif kind == "bare":
-            pubsub = client.pubsub(ignore_subscribe_messages=True)
-            pubsub.subscribe(name)
-            pubsub.get_message(timeout=1)
-            orders.send("ready")
-            while pubsub.get_message(timeout=60) is None:
-                pass
-            answer(orders)
-            pubsub.close()
-        else:
-            orders.send("ready")
-            time.sleep(random.random() * kind)
-            while not client.exists(name):
-                time.sleep(kind)
-            answer(orders)
+                pubsub.close()
+            else:
+                orders.send("ready")
+                time.sleep(random.random() * kind)
+                while not client.exists(name):
+                    time.sleep(kind)
+                answer(orders)
 
 
 def answer(orders: Connection) -> None:
@@ -82,76 +75,38 @@ def answer(orders: Connection) -> None:
     orders.recv()
 
 
+def measure(client: Redis, pipes: list[Connection], kind: str | float) -> dict[str, float]:
+    name = f"benchmark-{uuid4()}"
+    for pipe in pipes:
+        pipe.send((kind, name))
+    for pipe in pipes:
+        pipe.recv()
+    with RedisCancellationToken(client, name) as token:
+        time.sleep(IDLE)  # all wait by now
+        started = time.monotonic()
+        if kind == "token":
+            token.cancel("stop")
+        elif kind == "bare":
+            client.publish(name, "stop")
+        else:
+            client.set(name, "stop")
+        heard = [pipe.recv() - started for pipe in pipes]
+        for pipe in pipes:
+            pipe.send("all have heard it")
+    return {"first ms": min(heard) * 1e3, "last ms": max(heard) * 1e3}
+
+
 def main() -> None:
     """Print a table for a few processes, and one for 20."""
     chosen = options(__doc__, rounds=21)
     if PROGRAM is None:
         say("redis-server is not installed: nothing to measure")
         return
-    folder = Path(tempfile.mkdtemp())
-    try:
-        with RedisServer(folder) as server:
-            for processes in [2] if chosen.quick else [2, 20]:
-                with server.client() as client:
-                    compare(server.url, client, processes, chosen.rounds)
-    finally:
-        shutil.rmtree(folder)
-
-
-def compare(url: str, client: Redis, processes: int, rounds: int) -> None:
-    """Measure with so many processes."""
-    context = get_context("spawn")
-    pipes = [context.Pipe() for _ in range(processes)]
-    workers = [context.Process(target=work, args=(url, theirs), daemon=True) for _, theirs in pipes]
-    for worker in workers:
-        worker.start()
-    ours = [each for each, _ in pipes]
-    numbers = count()
-
-    def measure(kind: str | float) -> dict[str, float]:
-        name = f"benchmark-{processes}-{next(numbers)}"
-        for each in ours:
-            each.send((kind, name))
-        for each in ours:
-            each.recv()
-        with RedisCancellationToken(client, name) as token:
-            time.sleep(IDLE)  # all wait by now
-            started = time.monotonic()
-            if kind == "token":
-                token.cancel("stop")
-            elif kind == "bare":
-                client.publish(name, "stop")
-            else:
-                client.set(name, "stop")
-            heard = [each.recv() - started for each in ours]
-            for each in ours:
-                each.send("all have heard it")
-        ping = ping_time(client)
-        return {
-            "first ms": min(heard) * 1e3,
-            "last ms": max(heard) * 1e3,
-            "first trips": min(heard) / ping,
-            "last trips": max(heard) / ping,
-        }
-
-    subjects = {label: lambda kind=kind: measure(kind) for label, kind in KINDS.items()}
-    goals = {("RedisCancellationToken", "last ms"): "<= 3x; 2x"}
-    show(f"{processes} processes", interleaved(subjects, rounds, warm_up=True), goals)
-    for each in ours:
-        each.send(None)
-    for worker in workers:
-        worker.join()
-
-
-def ping_time(client: Redis) -> float:
-    """Return what a round trip takes, in seconds."""
-    times = []
-    for _ in range(5):
-        time.sleep(IDLE)
-        started = time.monotonic()
-        client.ping()
-        times.append(time.monotonic() - started)
-    return median(times)
+    with tempfile.TemporaryDirectory() as folder, RedisServer(Path(folder)) as server:
+        for processes in [2] if chosen.quick else [2, 20]:
+            with server.client() as client, fleet(processes, work, server.url) as pipes:
+                subjects = {name: partial(measure, client, pipes, KINDS[name]) for name in KINDS}
+                compare(f"{processes} processes", subjects, chosen.rounds, warm_up=True)
 
 
 if __name__ == "__main__":

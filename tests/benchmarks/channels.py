@@ -1,140 +1,217 @@
-"""Channels beside the queues of others, between threads and event loops; and what a select costs.
+"""Channels beside the queues of others, between threads and event loops; and an idle select.
 
 A burst: one sender and one reader at work at once; a sender in a loop gives way each 100 items.
-Filled, then drained: one thread or one task alone puts as much as there is room for and takes it
-again. A wake-up: from just before the send until the reader, asleep before, runs; over all rounds.
+A wake-up: from just before the send until the reader, asleep before, runs.
 
 On a busy machine trust the CPU: what takes a millisecond slips in between other jobs, what takes
-long shares with them, although bursts are repeated until they took 40 ms. A thread keeps the
-interpreter for 5 ms, so a burst between threads costs a fast queue little more than filled, then
-drained.
+long shares with them, although bursts are repeated until they took 40 ms.
 Run as ``python -m tests.benchmarks.channels`` from the project's root.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import math
+import time
+from contextlib import suppress
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
-from tests.benchmarks import _selects
-from tests.benchmarks._queues import CHANNEL, installed
-from tests.benchmarks._table import interleaved, options, show
-from tests.benchmarks._traffic import alone, burst, wake_ups
+from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, select, select_async
+from tests.benchmarks._queues import MAKERS, installed
+from tests.benchmarks._table import compare, interleaved, options, percentiles, show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Coroutine
 
-    from tests.benchmarks._queues import Subject
+    from tests.benchmarks._queues import Ends
 
-    Rounds = Sequence[Mapping[str, dict[str, float]]]
+    Moment = tuple[float, float]
+    Way = tuple[str, str]
 
-ENOUGH = 0.04
-SIZES = {(math.inf,): 20_000, (128,): 2_560, (0, 1): 500}
+TOGETHER = 100
+PAUSE = 0.001
+SETTLED = 0.002
 
-FAST, ASYNCIO, AIOLOGIC = (
-    f"{name}(inf)" for name in ("queue.SimpleQueue", "asyncio.Queue", "aiologic.SimpleQueue")
-)
 WAYS = {
     "thread -> thread": ("send", "receive"),
     "thread -> loop": ("send", "receive_async"),
     "loop -> thread": ("send_async", "receive"),
-    "loop -> thread, sent without await": ("send_nowait", "receive"),
     "loop -> loop": ("send_async", "receive_async"),
-    "loop -> loop, sent without await": ("send_nowait", "receive_async"),
 }
-ALONE = {
-    "by a thread": ("send", "receive"),
-    "by a task": ("send_async", "receive_async"),
+UNBOUNDED = {
+    "thread -> thread": ("queue.SimpleQueue", "aiologic.SimpleQueue"),
+    "thread -> loop": ("asyncio.Queue", "aiologic.SimpleQueue"),
+    "loop -> thread": ("queue.SimpleQueue", "aiologic.SimpleQueue"),
+    "loop -> loop": ("asyncio.Queue", "aiologic.SimpleQueue"),
 }
-BESIDE = {
-    "thread -> thread": {FAST: "<= 3x; 1.6x", AIOLOGIC: "<= 1x"},
-    "thread -> loop": {ASYNCIO: "<= 0.8x; 0.5x", AIOLOGIC: "<= 0.8x; 0.5x"},
-    "loop -> thread": {AIOLOGIC: "<= 0.8x; 0.5x"},
-    "loop -> loop": {ASYNCIO: "<= 0.8x; 0.5x", AIOLOGIC: "<= 0.8x; 0.5x"},
-}
-WOKEN_BESIDE = {
-    "thread -> thread": {FAST: "<= 1.2x; 1x"},
-    "thread -> loop": {ASYNCIO: "<= 1.2x; 1x"},
-    "loop -> thread": {FAST: "<= 1.2x; 1x"},
-    "loop -> loop": {ASYNCIO: "<= 1.2x; 1x"},
+BOUNDED = {
+    "thread -> thread": ("queue.Queue",),
+    "thread -> loop": ("janus.Queue",),
+    "loop -> thread": ("janus.Queue",),
+    "loop -> loop": ("asyncio.Queue",),
 }
 
 
-def able(subjects: Mapping[str, Subject], ends: tuple[str, str]) -> dict[str, Subject]:
-    """Return those that have both ends; only what is unbounded always has room for a nowait."""
-    return {
-        name: subject
-        for name, subject in subjects.items()
-        if all(getattr(subject.ends, end) is not None for end in ends)
-        and ("send_nowait" not in ends or subject.capacity == math.inf)
-    }
+def moment() -> Moment:
+    """Return what the clock shows, and the CPU time used."""
+    return perf_counter(), process_time()
 
 
-def compare(title: str, measured: Rounds, beside: Mapping[str, str]) -> None:
-    """Print all beside the first that is named, and our own beside each of the others."""
-    names = list(measured[0])
-    own = [name for name in names if name.startswith(CHANNEL)]
-    bases = [name for name in beside if name in names] or names[:1]
-    for base in bases:
-        others = own if base is not bases[0] else [name for name in names if name != base]
-        goals = {
-            (name, figure): beside[base]
-            for name in own
-            for figure in measured[0][name]
-            if base in beside and "p99" not in figure and not name.endswith("(0)")
-        }
-        if others:
-            show(title, measured, goals, only=(base, *others))
+def send_all(send: Callable, count: int) -> Moment:
+    began = moment()
+    for item in range(count):
+        send(item)
+    return began
 
 
-def throughput(subjects: Mapping[str, Subject], count: int, enough: float, rounds: int) -> None:
-    """Print what an item costs, for each way and alone."""
-    for title, ways, run in (("burst, ", WAYS, burst), ("filled, then drained ", ALONE, alone)):
-        for way, ends in ways.items():
-            runs = {
-                name: lambda each=each, run=run, ends=ends: run(each, ends, count, enough)
-                for name, each in able(subjects, ends).items()
-                if run is burst or each.capacity
-            }
-            if runs:
-                compare(title + way, interleaved(runs, rounds), BESIDE.get(way, {}))
+async def send_all_async(send: Callable, count: int) -> Moment:
+    began = moment()
+    for first in range(0, count, TOGETHER):
+        for item in range(first, min(first + TOGETHER, count)):
+            await send(item)
+        await asyncio.sleep(0)
+    return began
 
 
-def latency(subjects: Mapping[str, Subject], count: int, rounds: int) -> None:
-    """Print when a sleeping reader runs, for each way."""
-    for way, beside in WOKEN_BESIDE.items():
-        sender, reader = WAYS[way]
-        late: dict[str, list[float]] = {}
-        runs = {}
-        for ends in ((sender, reader), (sender.replace("async", "nowait"), reader)):
-            for name, each in able(subjects, ends).items():
-                if name not in late:
-                    late[name] = []
-                    runs[name] = lambda each=each, ends=ends, all_of_it=late[name]: wake_ups(
-                        each, ends, count, all_of_it
-                    )
-        interleaved(runs, rounds)
-        figures = {}
-        for name, times in late.items():
-            times.sort()
-            figures[name] = {
-                "p50 us": times[len(times) // 2] * 1e6,
-                "p99 us": times[len(times) * 99 // 100] * 1e6,
-            }
-        compare(f"wake-up, {way}", [figures], beside)
+def receive_all(receive: Callable, count: int) -> Moment:
+    for _ in range(count):
+        receive()
+    return moment()
+
+
+async def receive_all_async(receive: Callable, count: int) -> Moment:
+    for _ in range(count):
+        await receive()
+    return moment()
+
+
+def send_times(send: Callable, count: int) -> None:
+    """Send what time it is, now and then."""
+    for _ in range(count):
+        time.sleep(PAUSE)
+        send(perf_counter())
+
+
+async def send_times_async(send: Callable, count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(PAUSE)
+        await send(perf_counter())
+
+
+def receive_times(receive: Callable, count: int) -> list[float]:
+    """Return how long ago it was sent when each time came."""
+    return [-receive() + perf_counter() for _ in range(count)]
+
+
+async def receive_times_async(receive: Callable, count: int) -> list[float]:
+    return [-(await receive()) + perf_counter() for _ in range(count)]
+
+
+BURST = {
+    "send": send_all,
+    "send_async": send_all_async,
+    "receive": receive_all,
+    "receive_async": receive_all_async,
+}
+WAKE_UPS = {
+    "send": send_times,
+    "send_async": send_times_async,
+    "receive": receive_times,
+    "receive_async": receive_times_async,
+}
+
+
+async def at_once(made: Ends, way: Way, works: dict[str, Callable], count: int) -> list:
+    """Run a sender and a reader at once; return what they return."""
+
+    def begin(end: str) -> Coroutine:
+        work, method = works[end], getattr(made, end)
+        if inspect.iscoroutinefunction(work):
+            return work(method, count)
+        return asyncio.to_thread(work, method, count)
+
+    send, receive = way
+    reading = asyncio.create_task(begin(receive))
+    await asyncio.sleep(SETTLED)
+    sending = asyncio.create_task(begin(send))
+    return [await sending, await reading]
+
+
+async def burst(name: str, capacity: float, way: Way, count: int, enough: float) -> dict:
+    """Return what an item costs, of bursts that take ``enough`` seconds together."""
+    made = MAKERS[name](capacity)
+    items, wall, cpu = 0, 0.0, 0.0
+    while not items or wall < enough:
+        (began, cpu_before), (ended, cpu_after) = await at_once(made, way, BURST, count)
+        items, wall, cpu = items + count, wall + ended - began, cpu + cpu_after - cpu_before
+    await made.close()
+    return {"ns an item": wall / items * 1e9, "CPU ns an item": cpu / items * 1e9}
+
+
+async def wake_ups(name: str, capacity: float, way: Way, count: int) -> dict[str, float]:
+    """Return how long a sleeping reader takes to run."""
+    made = MAKERS[name](capacity)
+    late = (await at_once(made, way, WAKE_UPS, count))[1]
+    await made.close()
+    return percentiles(late)
+
+
+async def idle_select(kind: type, count: int, seconds: float) -> dict[str, float]:
+    """Wait for tickers that do not tick."""
+    tickers = [kind(ConstantBackOff(3600)) for _ in range(count)]
+    for ticker in tickers:
+        ticker.receive_nowait()
+    cpu = process_time()
+    with suppress(TimeoutError):
+        if kind is Ticker:
+            await asyncio.to_thread(select, *tickers, timeout=seconds)
+        else:
+            await select_async(*tickers, timeout=seconds)
+    return {"CPU ms": (process_time() - cpu) * 1e3}
+
+
+def in_loop(measure: Callable, *arguments: object) -> Callable:
+    """Return what measures in a loop of its own."""
+    return lambda: asyncio.run(measure(*arguments))
+
+
+def beside(
+    title: str,
+    peers: tuple[str, ...],
+    capacity: float,
+    measure: Callable,
+    sizes: tuple,
+    rounds: int,
+) -> None:
+    """Print a channel beside each of its peers; a rendezvous as well, where there is room for 1."""
+    own = {f"Channel({each:g})": each for each in ([1, 0] if capacity == 1 else [capacity])}
+    others = {name: in_loop(measure, name, capacity, *sizes) for name in installed(peers)}
+    runs = others | {name: in_loop(measure, "Channel", each, *sizes) for name, each in own.items()}
+    measured = interleaved(runs, rounds)
+    for peer in others:
+        show(f"{title}, room for {capacity:g}", measured, [peer, *own])
 
 
 def main() -> None:
-    """Print a table for each way and each kind of capacity, and those of ``select``."""
+    """Print a table for each way, each capacity and each peer, and one of ``select``."""
     chosen = options(__doc__, rounds=5)
-    everything = installed()
-    for capacities, count in SIZES.items():
-        subjects = {name: each for name, each in everything.items() if each.capacity in capacities}
-        size = (count // 50, 0.0) if chosen.quick else (count, ENOUGH)
-        throughput(subjects, *size, chosen.rounds)
-    subjects = {name: each for name, each in everything.items() if each.capacity in (0, math.inf)}
-    latency(subjects, 5 if chosen.quick else 50, chosen.rounds)
-    _selects.main(chosen.rounds, quick=chosen.quick)
+    quick, rounds = chosen.quick, chosen.rounds
+    for capacity, count in ((math.inf, 20_000), (128, 2_560), (1, 500)):
+        sizes = (count // 50, 0.0) if quick else (count, 0.04)
+        for title, peers in (UNBOUNDED if capacity == math.inf else BOUNDED).items():
+            beside(f"burst, {title}", peers, capacity, burst, (WAYS[title], *sizes), rounds)
+    for title, peers in UNBOUNDED.items():
+        sizes = WAYS[title], 5 if quick else 50
+        beside(f"wake-up, {title}", peers, math.inf, wake_ups, sizes, rounds)
+    subjects = {
+        f"{kind.__name__}, {count:,}, {seconds:g} s": in_loop(idle_select, kind, count, seconds)
+        for kind in (Ticker, AsyncTicker)
+        for count in (1, 10 if quick else 1_000)
+        for seconds in (0.001, 0.02 if quick else 0.5)
+    }
+    compare("select over idle tickers", subjects, min(rounds, 3))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """What a circuit breaker adds to a call, beside one written by hand and other libraries.
 
-The call returns at once. By hand: a lock (none where one event loop is the only caller), a count of
-failures in a row, and a time; no half-open state. pybreaker, aiobreaker and circuitbreaker are left
-out where they are not installed; all count failures in a row. ``closed``: the call is let through
-and succeeds. ``open``: it is refused, and the error caught.
+The call returns at once. By hand: a lock, a count of failures in a row, and a time; no half-open
+state. pybreaker, aiobreaker and circuitbreaker are left out where they are not installed; all count
+failures in a row. ``closed``: the call is let through and succeeds. ``open``: it is refused, and
+the error caught.
 
 Run as ``python -m tests.benchmarks.circuit`` from the project's root.
 """
@@ -15,11 +15,12 @@ import threading
 import time
 import warnings
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import CircuitBreaker, ConstantBackOff
-from tests.benchmarks._table import interleaved, options, show
+from tests.benchmarks._table import compare, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     Call = Callable[[], Any]
 
 HOUR = 3600
-GOALS = {
-    ("@breaker", "closed ns"): "<= 1x",
-    ("@breaker", "open ns"): "<= 4x; 2x",
-    ("with breaker", "closed ns"): "<= 1.5x",
-}
 
 
 class RefusedError(Exception):
@@ -64,21 +60,6 @@ class ByHand:
 
         return call
 
-    def of_coroutine(self, function: Call) -> Call:
-        async def call() -> Any:
-            if self._failures >= 5 and time.monotonic() < self._open_until:
-                raise RefusedError
-            try:
-                result = await function()
-            except Exception:
-                self._failures += 1
-                self._open_until = time.monotonic() + HOUR
-                raise
-            self._failures = 0
-            return result
-
-        return call
-
 
 class Service:
     """What is called: it answers until it is down."""
@@ -90,14 +71,6 @@ def with_block(breaker: CircuitBreaker, function: Call) -> Call:
     def call() -> Any:
         with breaker:
             return function()
-
-    return call
-
-
-def async_with_block(breaker: CircuitBreaker, function: Call) -> Call:
-    async def call() -> Any:
-        async with breaker:
-            return await function()
 
     return call
 
@@ -153,57 +126,49 @@ def guarded_async(service: Service) -> dict[str, Call]:
         if service.is_down:
             raise OSError
 
-    calls: dict[str, Call] = {
-        "by hand, no lock": ByHand().of_coroutine(call),
-        "@breaker": ours()(call),
-        "async with breaker": async_with_block(ours(), call),
-    }
+    calls: dict[str, Call] = {}
     if find_spec("aiobreaker"):
         import aiobreaker
 
         calls["aiobreaker"] = aiobreaker.CircuitBreaker(5, timedelta(hours=1))(call)
-    if find_spec("circuitbreaker"):
-        from circuitbreaker import circuit
-
-        calls["circuitbreaker"] = circuit(recovery_timeout=HOUR)(call)
+    calls["@breaker"] = ours()(call)
     return calls
 
 
-def measured(call: Call, *, awaited: bool, count: int) -> float:
+def run(call: Call, count: int) -> float:
     """Return the nanoseconds of CPU that a call takes; errors are caught."""
-
-    def run() -> float:
-        begun = time.process_time()
-        for _ in range(count):
-            try:
-                call()
-            except Exception:
-                pass
-        return time.process_time() - begun
-
-    async def run_async() -> float:
-        begun = time.process_time()
-        for _ in range(count):
-            try:
-                await call()
-            except Exception:
-                pass
-        return time.process_time() - begun
-
-    return (asyncio.run(run_async()) if awaited else run()) / count * 1e9
+    begun = time.process_time()
+    for _ in range(count):
+        try:
+            call()
+        except Exception:
+            pass
+    return (time.process_time() - begun) / count * 1e9
 
 
-def figures(
-    make: Callable[[Service], dict[str, Call]], name: str, count: int, *, awaited: bool
-) -> dict[str, float]:
+async def run_async(call: Call, count: int) -> float:
+    begun = time.process_time()
+    for _ in range(count):
+        try:
+            await call()
+        except Exception:
+            pass
+    return (time.process_time() - begun) / count * 1e9
+
+
+def figures(make: Callable[[Service], dict[str, Call]], name: str, count: int) -> dict[str, float]:
     """Measure one subject while it is closed, then while it is open."""
     service = Service()
     call = make(service)[name]
-    closed = measured(call, awaited=awaited, count=count)
+
+    def measured(count: int) -> float:
+        return asyncio.run(run_async(call, count)) if make is guarded_async else run(call, count)
+
+    closed = measured(count)
     service.is_down = True
-    measured(call, awaited=awaited, count=100)
+    measured(100)
     service.is_down = False  # each is open now
-    return {"closed ns": closed, "open ns": measured(call, awaited=awaited, count=count)}
+    return {"closed ns": closed, "open ns": measured(count)}
 
 
 def main() -> None:
@@ -212,15 +177,8 @@ def main() -> None:
     count = 200 if chosen.quick else 10_000
     warnings.simplefilter("ignore", DeprecationWarning)  # aiobreaker uses what 3.12 deprecates
     for make, title in [(guarded, "calls"), (guarded_async, "awaited calls")]:
-        awaited = make is guarded_async
-        subjects = {
-            name: lambda make=make, name=name, awaited=awaited: figures(
-                make, name, count, awaited=awaited
-            )
-            for name in make(Service())
-        }
-        goals = {} if awaited else GOALS
-        show(title, interleaved(subjects, chosen.rounds, warm_up=True), goals)
+        subjects = {name: partial(figures, make, name, count) for name in make(Service())}
+        compare(title, subjects, chosen.rounds, warm_up=True)
 
 
 if __name__ == "__main__":

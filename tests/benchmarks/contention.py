@@ -1,4 +1,4 @@
-"""The simulation of contention, beside AWS's simulator, of which it is to need a third of the time.
+"""The simulation of contention, beside AWS's simulator.
 
 ``backoff-ticker simulate contention`` has one event for each write, and the policies of the
 package. The yardstick is the model of https://github.com/aws-samples/aws-arch-backoff-simulator, as
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from backoff_ticker.cli._contention import Crowd, simulate_contention
 from backoff_ticker.cli._policy_names import PolicyText
 from backoff_ticker.cli._simulate import AWS
-from tests.benchmarks._table import interleaved, options, show
+from tests.benchmarks._table import compare, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,9 +134,7 @@ def main() -> None:
         "AWS's simulator": partial(yardstick, sizes, trials),
         "simulate contention": partial(ours, sizes, trials),
     }
-    measured = interleaved(subjects, chosen.rounds)
-    goals = {("simulate contention", "seconds of CPU"): "<= 0.333x"}
-    show(f"{trials} trials", measured, goals)
+    compare(f"{trials} trials", subjects, chosen.rounds)
 
 
 if __name__ == "__main__":

@@ -5,38 +5,27 @@ Run as ``python -m tests.benchmarks.imports`` from the project's root.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
+from importlib.util import find_spec
 
 import backoff_ticker
 from tests.benchmarks._table import interleaved, options, say, show
 
 NAMES = [name for name in backoff_ticker.__all__ if not name.startswith("Async")]
-EVERY = backoff_ticker.__all__
-PROTOCOLS = {"BackOff", "Clock"}
-
-PARTS = "stdlib parts"
-CORE = "import backoff_ticker"
-README = "what the README begins with"
-PLAIN = "all names but async ones, protocols"
-SYNC = "all names but async ones"
-SUBJECTS = {
-    PARTS: "import heapq, threading, collections, time, random",
-    CORE: "import backoff_ticker",
-    PLAIN: f"from backoff_ticker import {', '.join(n for n in NAMES if n not in PROTOCOLS)}",
-    SYNC: f"from backoff_ticker import {', '.join(NAMES)}",
-    "AsyncTicker": "from backoff_ticker import AsyncTicker",
-    README: (
+OURS = {
+    "import backoff_ticker": "import backoff_ticker",
+    "all names but async ones": f"from backoff_ticker import {', '.join(NAMES)}",
+    "what the README begins with": (
         "from backoff_ticker import AsyncTicker, ConstantBackOff, ExponentialBackOff, Ticker, "
         "cancel_on_signals, retry"
     ),
-    "asyncio": "import asyncio",
-    "asyncio and all names": f"import asyncio; from backoff_ticker import {', '.join(EVERY)}",
-    "tenacity": "import tenacity",
 }
+PARTS = {"stdlib parts": "import heapq, threading, collections, time, random"}
+TENACITY = {"tenacity": "import tenacity"}
 PROGRAM = """
 import sys
 from time import perf_counter
@@ -58,23 +47,19 @@ def measure(statement: str, cache: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print what is measured beside each of the baselines."""
+    """Print what is measured beside tenacity, and beside the parts of the standard library."""
     chosen = options(__doc__, rounds=15)
-    names = list(SUBJECTS)
-    if importlib.util.find_spec("tenacity") is None:
-        names.remove("tenacity")
+    baselines = [PARTS]
+    if find_spec("tenacity"):
+        baselines.insert(0, TENACITY)
+    else:
         say("tenacity is not installed: no comparison with it")
+    statements = {name: each for baseline in (*baselines, OURS) for name, each in baseline.items()}
     with tempfile.TemporaryDirectory() as cache:
-        subjects = {name: lambda name=name: measure(SUBJECTS[name], cache) for name in names}
+        subjects = {name: partial(measure, each, cache) for name, each in statements.items()}
         measured = interleaved(subjects, chosen.rounds, warm_up=True)
-    own = (CORE, PLAIN, SYNC)
-    if "tenacity" in names:
-        goals = {(name, "ms"): "<= 0.3x" for name in own} | {(README, "ms"): "<= 0.5x"}
-        show("beside tenacity", measured, goals, only=("tenacity", *own, README))
-    goals = {(name, "ms"): "<= 1.3x" for name in own}
-    show("beside the bare parts (stretch)", measured, goals, only=(PARTS, *own, "AsyncTicker"))
-    goals = {("asyncio and all names", "ms"): "<= 1.15x; 1.05x"}
-    show("beside asyncio", measured, goals, only=("asyncio", "asyncio and all names"))
+    for baseline in baselines:
+        show("an import", measured, [*baseline, *OURS])
 
 
 if __name__ == "__main__":

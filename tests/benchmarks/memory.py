@@ -1,4 +1,4 @@
-"""Bytes a ticker, a child of a token, and what else waits: allocated and resident.
+"""Bytes a ticker, alone and with a task that reads it: allocated and resident.
 
 Each subject is measured in a process of its own, by ``tracemalloc`` and by resident memory.
 Run as ``python -m tests.benchmarks.memory`` from the project's root.
@@ -12,37 +12,28 @@ import multiprocessing
 import os
 import threading
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backoff_ticker import (
-    AsyncTicker,
-    CancellationToken,
-    ConstantBackOff,
-    ExponentialBackOff,
-    Ticker,
-)
-from tests.benchmarks._table import interleaved, options, say, show
+from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker
+from tests.benchmarks._table import compare, options, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FAR = 3600.0
 CONSTANT = ConstantBackOff(FAR)
-EXPONENTIAL = ExponentialBackOff(FAR, max_interval=FAR, max_elapsed_time=None)
-PARENT = CancellationToken()
 
 Ticking = Ticker | AsyncTicker
 
 
 def ticked(ticker: Ticking) -> Ticking:
-    """Take the first tick."""
     ticker.receive_nowait()
     return ticker
 
 
 async def read(ticker: AsyncTicker) -> None:
-    """Take the first tick and wait for the next."""
     await ticker.receive()
     await ticker.receive()
 
@@ -50,11 +41,7 @@ async def read(ticker: AsyncTicker) -> None:
 ALONE: dict[str, Callable[[], object]] = {
     "threading.Event": threading.Event,
     "Ticker, ConstantBackOff shared": lambda: ticked(Ticker(CONSTANT)),
-    "Ticker, own ExponentialBackOff": lambda: ticked(Ticker(EXPONENTIAL)),
     "AsyncTicker, ConstantBackOff shared": lambda: ticked(AsyncTicker(CONSTANT)),
-    "AsyncTicker, own ExponentialBackOff": lambda: ticked(AsyncTicker(EXPONENTIAL)),
-    "CancellationToken()": CancellationToken,
-    "token.child()": PARENT.child,
 }
 WAITING: dict[str, Callable[[], object]] = {
     "task in asyncio.sleep": lambda: asyncio.create_task(asyncio.sleep(FAR)),
@@ -110,20 +97,9 @@ def main() -> None:
     chosen = options(__doc__, rounds=3, huge="100,000 of each instead of 10,000")
     count = 200 if chosen.quick else 100_000 if chosen.huge else 10_000
     say(f"{count:,} of each")
-    goals = {
-        (subject, figure): "<= 500; 300"
-        for subject in ALONE
-        if "Ticker" in subject and "shared" in subject
-        for figure in ("allocated B", "resident B")
-    }
-    goals["task in AsyncTicker.receive", "allocated B"] = "<= 1.8x"
-    goals["task in AsyncTicker.receive", "resident B"] = "<= 1.8x"
     for title, subjects in (("nobody waits", ALONE), ("with a reader that waits", WAITING)):
-        runs = {
-            subject: lambda subject=subject: in_its_own_process(subject, count)
-            for subject in subjects
-        }
-        show(title, interleaved(runs, chosen.rounds), goals)
+        runs = {name: partial(in_its_own_process, name, count) for name in subjects}
+        compare(title, runs, chosen.rounds)
 
 
 if __name__ == "__main__":

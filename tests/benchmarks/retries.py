@@ -12,10 +12,9 @@ How each is set; where no limit is named, there is none:
   hooks do nothing, and each success refills its budget. What is set for the process, default hooks
   and the like, is set for its own rows only.
 - tenacity: ``stop_after_attempt(5)``, ``wait_none()``, ``reraise=True``, and a ``sleep`` that does
-  nothing. The loop's ``Retrying`` is made once.
+  nothing.
 - backoff: ``constant`` with ``interval=0``, ``max_tries=5``, no jitter, no logger.
-- stamina: ``attempts=5``, ``timeout=None``, all parts of the wait 0. With no hooks, and as it
-  comes: each retry is logged, here to nobody.
+- stamina: ``attempts=5``, ``timeout=None``, all parts of the wait 0, no hooks.
 - google-api-core: ``initial=0, maximum=0, timeout=None``.
 
 The last three sleep for 0 seconds: ``time.sleep`` and ``asyncio.sleep`` do nothing meanwhile.
@@ -26,45 +25,31 @@ have other work. Run as ``python -m tests.benchmarks.retries`` from the project'
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.benchmarks._retriers import CUT_BY_HAND, CUTTING, by_hand, package, peers
 from tests.benchmarks._retrying import Case
 from tests.benchmarks._table import interleaved, options, show
-
-ENOUGH = 0.005
-GOALS = {0: "<= 1.5x; 1.1x", 3: "<= 2.5x; 2x"}
-"""By the number of failures."""
-
-
-def free(name: str) -> bool:
-    """Whether a subject has no goal: it does what the loop does not."""
-    return any(what in name for what in ("hook", "no_wait", "default token", "in use"))
 
 
 def main() -> None:
     """Print a table for functions and one for coroutine functions, for each number of failures."""
     chosen = options(__doc__, rounds=25)
     installed = peers()
-    calls, enough = (2, 0.0) if chosen.quick else (100, ENOUGH)
-    for fails, goal in GOALS.items():
-        for awaits in (False, True):
-            case = Case(fails, awaits)
-            ours = package(case)
-            subjects = {**by_hand(case), **ours}
-            for build in installed.values():
-                subjects.update(build(case))
-            for subject in subjects.values():
-                subject.check(fails)
-            runs = {
-                name: lambda subject=subject: subject.measure(calls, enough)
-                for name, subject in subjects.items()
-            }
-            measured = interleaved(runs, chosen.rounds, warm_up=True)
-            title = f"{'async' if awaits else 'sync'}, {fails or 'no'} failures"
-            goals = {(name, "ns CPU"): goal for name in ours if not free(name)}
-            cut = CUTTING if awaits else ()
-            show(title, measured, goals, only=[n for n in runs if n not in (*cut, CUT_BY_HAND)])
-            if awaits:
-                show(f"{title}, attempts can be cut", measured, goals, only=(CUT_BY_HAND, *cut))
+    calls, enough = (2, 0.0) if chosen.quick else (100, 0.005)
+    for case in (Case(fails, awaits) for fails in (0, 3) for awaits in (False, True)):
+        subjects = {}
+        for build in (by_hand, package, *installed):
+            subjects.update(build(case))
+        for subject in subjects.values():
+            subject.check(case.fails)
+        runs = {name: partial(each.measure, calls, enough) for name, each in subjects.items()}
+        measured = interleaved(runs, chosen.rounds, warm_up=True)
+        title = f"{'async' if case.awaits else 'sync'}, {case.fails or 'no'} failures"
+        cut = (CUT_BY_HAND, *CUTTING) if case.awaits else ()
+        show(title, measured, [name for name in runs if name not in cut])
+        if cut:
+            show(f"{title}, attempts can be cut", measured, cut)
 
 
 if __name__ == "__main__":

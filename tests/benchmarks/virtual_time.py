@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import looptime
-
 from backoff_ticker.testing import VirtualClock
-from tests.benchmarks._table import interleaved, options, show
+from tests.benchmarks._table import compare, options
 from tests.testing.half_an_hour import WORKERS, half_an_hour
 
 if TYPE_CHECKING:
@@ -53,14 +53,12 @@ async def _sleepers(tasks: int, each: int) -> None:
 
 
 def in_tasks(tasks: int, sleeps: int) -> dict[str, float]:
-    """Coroutines in one event loop on the virtual clock."""
     each = sleeps // tasks
     with VirtualClock(auto=True):
         return rate(each * tasks, lambda: asyncio.run(_sleepers(tasks, each)))
 
 
 def on_looptime(tasks: int, sleeps: int) -> dict[str, float]:
-    """The same coroutines on looptime."""
     each = sleeps // tasks
 
     def run() -> None:
@@ -79,6 +77,8 @@ def retries() -> dict[str, float]:
 
 
 def _looptime_loop() -> asyncio.AbstractEventLoop:
+    import looptime
+
     loop = looptime.new_event_loop()
     loop.setup_looptime(_enabled=True)
     return loop
@@ -86,25 +86,17 @@ def _looptime_loop() -> asyncio.AbstractEventLoop:
 
 def main() -> None:
     """Measure, and print what came of it."""
-    chosen = options(__doc__ or "", rounds=5)
+    chosen = options(__doc__, rounds=5)
     sleeps = 200 if chosen.quick else 20_000
     for tasks in (1, 10, 100, 1000):
         count = max(sleeps, tasks)
-        measured = interleaved(
-            {
-                "looptime": lambda n=tasks, c=count: on_looptime(n, c),
-                "VirtualClock": lambda n=tasks, c=count: in_tasks(n, c),
-            },
-            chosen.rounds,
-        )
-        show(f"{tasks} coroutines", measured, {("VirtualClock", "sleeps/s"): ">= 1x"})
-    measured = interleaved(
-        {f"{threads} threads": lambda n=threads: in_threads(n, sleeps) for threads in (1, 10, 100)},
-        chosen.rounds,
-    )
-    show("threads on the VirtualClock", measured)
-    measured = interleaved({"VirtualClock": retries}, chosen.rounds)
-    show(f"30 virtual minutes of retries, {WORKERS} threads and {WORKERS} coroutines", measured)
+        theirs = {"looptime": partial(on_looptime, tasks, count)} if find_spec("looptime") else {}
+        subjects = {**theirs, "VirtualClock": partial(in_tasks, tasks, count)}
+        compare(f"{tasks} coroutines", subjects, chosen.rounds)
+    subjects = {f"{number} threads": partial(in_threads, number, sleeps) for number in (1, 10, 100)}
+    compare("threads on the VirtualClock", subjects, chosen.rounds)
+    title = f"30 virtual minutes of retries, {WORKERS} threads and {WORKERS} coroutines"
+    compare(title, {"VirtualClock": retries}, chosen.rounds)
 
 
 if __name__ == "__main__":

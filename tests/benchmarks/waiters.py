@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBackOff
-from tests.benchmarks._table import interleaved, options, show
+from tests.benchmarks._table import compare, options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -45,7 +45,6 @@ async def _time_out(count: int, wait: Wait) -> dict[str, float]:
 
 
 async def event_times_out(count: int) -> dict[str, float]:
-    """Coroutines that wait for an event until a time-out."""
     event = asyncio.Event()
 
     async def wait() -> None:
@@ -56,7 +55,6 @@ async def event_times_out(count: int) -> dict[str, float]:
 
 
 async def ticker_times_out(count: int) -> dict[str, float]:
-    """Readers of one ticker that time out."""
     ticker = AsyncTicker(ConstantBackOff(FAR))
     await ticker.receive()
     return await _time_out(count, lambda: ticker.receive(SOON))
@@ -83,7 +81,6 @@ async def _ticks(count: int, seconds: float, wait: Wait) -> dict[str, float]:
 
 
 async def queue_in_turn(count: int, seconds: float) -> dict[str, float]:
-    """Tasks that get an item from an ``asyncio.Queue``, each 2 ms one of them."""
     queue: asyncio.Queue[None] = asyncio.Queue()
 
     async def put() -> None:
@@ -98,7 +95,6 @@ async def queue_in_turn(count: int, seconds: float) -> dict[str, float]:
 
 
 async def ticks_in_turn(count: int, seconds: float) -> dict[str, float]:
-    """Readers of one ticker, each 2 ms one of them gets the tick."""
     return await _ticks(count, seconds, AsyncTicker(ConstantBackOff(STEP)).receive)
 
 
@@ -119,12 +115,10 @@ async def _cancelled(count: int, wait: Wait) -> dict[str, float]:
 
 
 async def event_cancelled(count: int) -> dict[str, float]:
-    """Tasks that wait for an event, each for its own, cancelled last first."""
     return await _cancelled(count, lambda: asyncio.Event().wait())
 
 
 async def senders_cancelled(count: int) -> dict[str, float]:
-    """Tasks that wait for room in one channel, cancelled last first."""
     channel: Channel[int] = Channel(1)
     channel.send_nowait(0)
     return await _cancelled(count, lambda: channel.send_async(1))
@@ -151,11 +145,6 @@ async def callbacks_on_a_deadline(count: int) -> dict[str, float]:
     return cost(start, count)
 
 
-def run(main: Callable[..., Coroutine[object, object, dict[str, float]]], *args: float) -> object:
-    """Return what measures ``main(*args)``."""
-    return lambda: asyncio.run(main(*args))
-
-
 def main() -> None:
     """Print a table for each kind of crowd."""
     chosen = options(__doc__, rounds=5)
@@ -163,34 +152,23 @@ def main() -> None:
     senders = 50 if chosen.quick else 40_000
     callbacks = 50 if chosen.quick else 10_000
     seconds = 0.05 if chosen.quick else 1.0
-    tables = {
-        "readers that time out": [
-            (f"{count:,} in {name}", run(subject, count))
-            for count in crowds[1:]
-            for name, subject in (
-                ("asyncio.Event, asyncio.timeout", event_times_out),
-                ("AsyncTicker.receive(timeout)", ticker_times_out),
-            )
-        ],
-        "one reader of many takes a tick": [
-            (f"{count:,} in {name}", run(subject, count, seconds))
-            for count in crowds
-            for name, subject in (
-                ("asyncio.Queue.get", queue_in_turn),
-                ("AsyncTicker.receive", ticks_in_turn),
-            )
-        ],
-        f"{senders:,} cancelled, last first": [
-            ("asyncio.Event, one each", run(event_cancelled, senders)),
-            ("Channel.send_async", run(senders_cancelled, senders)),
-        ],
-        f"{callbacks:,} callbacks": [
-            ("loop.call_later", run(timers_of_the_loop, callbacks)),
-            ("token.on_cancel, one deadline", run(callbacks_on_a_deadline, callbacks)),
-        ],
-    }
-    for title, subjects in tables.items():
-        show(title, interleaved(dict(subjects), chosen.rounds))  # type: ignore[arg-type]
+
+    def beside(title: str, *sizes: float, **measures: Callable[..., Coroutine]) -> None:
+        subjects = {
+            name: lambda measure=measure: asyncio.run(measure(*sizes))
+            for name, measure in measures.items()
+        }
+        compare(title, subjects, chosen.rounds)
+
+    for count in crowds[1:]:
+        beside(f"{count:,} time out", count, event=event_times_out, ticker=ticker_times_out)
+    for count in crowds:
+        title = f"one of {count:,} takes a tick"
+        beside(title, count, seconds, queue=queue_in_turn, ticker=ticks_in_turn)
+    title = f"{senders:,} cancelled, last first"
+    beside(title, senders, event_each=event_cancelled, channel=senders_cancelled)
+    title = f"{callbacks:,} callbacks"
+    beside(title, callbacks, call_later=timers_of_the_loop, on_cancel=callbacks_on_a_deadline)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ Run as ``python -m tests.benchmarks.without_the_lock`` from the project's root.
 from __future__ import annotations
 
 import math
-import queue
 import sys
 import threading
 import time
@@ -22,15 +21,18 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from backoff_ticker import CancellationToken, Channel, Ticker, ZeroBackOff, retry
-from tests.benchmarks._table import interleaved, options, say, show
+from backoff_ticker import CancellationToken, Ticker, ZeroBackOff, retry
+from tests.benchmarks._queues import MAKERS, installed
+from tests.benchmarks._table import compare, options, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Work = Callable[[int], object]
     Pair = tuple[Work, Work]
-    Ends = tuple[Callable[[object], object], Callable[[], object]]
+
+SIMPLE = ("queue.SimpleQueue", "Channel")
+"""Those that are fast where there is always room."""
 
 
 def seconds(count: int, *makes: Callable[[], Work]) -> float:
@@ -55,35 +57,26 @@ def seconds(count: int, *makes: Callable[[], Work]) -> float:
     return time.perf_counter() - start
 
 
-class Subject:
-    """Something to be used by one thread and by two.
+def measure(
+    count: int, make: Callable[[], Work], share: Callable[[], Pair] | None = None
+) -> dict[str, float]:
+    """Measure the three ways, in thousand operations a second.
 
     Args:
+        count: The operations of each thread.
         make: Makes an object and returns what a thread does with it.
         share: Makes one and returns what each of two threads does with it. None: the same.
     """
-
-    def __init__(self, make: Callable[[], Work], share: Callable[[], Pair] | None = None) -> None:
-        self._make = make
-        self._share = share or self._twice
-        self._operations_of_two = 1 if share else 2
-
-    def _twice(self) -> Pair:
-        work = self._make()
-        return work, work
-
-    def __call__(self, count: int) -> dict[str, float]:
-        """Measure the three ways, in thousand operations a second."""
-        alone = count / seconds(count, self._make)
-        apart = 2 * count / seconds(count, self._make, self._make)
-        one, other = self._share()
-        shared = self._operations_of_two * count / seconds(count, lambda: one, lambda: other)
-        return {
-            "one thread": alone / 1_000,
-            "two threads, two objects": apart / 1_000,
-            "gain": apart / alone,
-            "two threads, one object": shared / 1_000,
-        }
+    alone = count / seconds(count, make)
+    apart = 2 * count / seconds(count, make, make)
+    one, other = share() if share else [make()] * 2
+    shared = (1 if share else 2) * count / seconds(count, lambda: one, lambda: other)
+    return {
+        "one thread": alone / 1_000,
+        "two threads, two objects": apart / 1_000,
+        "gain": apart / alone,
+        "two threads, one object": shared / 1_000,
+    }
 
 
 def bare_loop(step: str) -> Work:
@@ -92,19 +85,6 @@ def bare_loop(step: str) -> Work:
     code = f"def work(count):\n    x, y = 0, [0]\n    for _ in range(count):\n        {step}"
     exec(code, found)
     return found["work"]
-
-
-def queue_subject(make: Callable[[], Ends], room: int) -> Subject:
-    """Return a queue filled and drained by its thread, or used by a sender and a receiver."""
-
-    def alone() -> Work:
-        return partial(fill_and_drain, *make(), room)
-
-    def shared() -> Pair:
-        send, receive = make()
-        return partial(send_all, send), partial(receive_all, receive)
-
-    return Subject(alone, shared)
 
 
 def fill_and_drain(
@@ -116,52 +96,6 @@ def fill_and_drain(
             send(item)
         for _ in range(room):
             receive()
-
-
-def send_all(send: Callable[[object], object], count: int) -> None:
-    """Send."""
-    for item in range(count):
-        send(item)
-
-
-def receive_all(receive: Callable[[], object], count: int) -> None:
-    """Receive."""
-    for _ in range(count):
-        receive()
-
-
-def channel(capacity: float) -> Ends:
-    """``Channel``."""
-    made: Channel[object] = Channel(capacity)
-    return made.send, made.receive
-
-
-def thread_queue(maxsize: int) -> Ends:
-    """``queue.Queue``."""
-    made: queue.Queue[object] = queue.Queue(maxsize)
-    return made.put, made.get
-
-
-def simple_queue() -> Ends:
-    """``queue.SimpleQueue``."""
-    made: queue.SimpleQueue[object] = queue.SimpleQueue()
-    return made.put, made.get
-
-
-def culsans_queue(maxsize: int) -> Ends:
-    """``culsans.Queue``."""
-    import culsans
-
-    made = culsans.Queue(maxsize).sync_q
-    return made.put, made.get
-
-
-def aiologic_queue(maxsize: int) -> Ends:
-    """``aiologic.Queue``, or the simple one without a limit."""
-    import aiologic
-
-    made = aiologic.Queue(maxsize) if maxsize else aiologic.SimpleQueue()
-    return made.green_put, made.green_get
 
 
 def ticks() -> Work:
@@ -186,17 +120,6 @@ def looks() -> Work:
     return look
 
 
-def children() -> Work:
-    """Return what makes a child of a token and drops it."""
-    token = CancellationToken()
-
-    def make(count: int) -> None:
-        for _ in range(count):
-            token.child()
-
-    return make
-
-
 def calls() -> Work:
     """Return what calls a function that is decorated with ``retry``, and does not fail."""
 
@@ -204,39 +127,51 @@ def calls() -> Work:
     def call() -> None:
         pass
 
-    def call_all(count: int) -> None:
+    return again(call)
+
+
+def again(operation: Callable[[], object]) -> Work:
+    def work(count: int) -> None:
         for _ in range(count):
-            call()
+            operation()
 
-    return call_all
+    return work
 
 
-def subjects(fast: int, slow: int) -> Iterable[tuple[str, tuple[Subject, int]]]:
-    """Yield by name what is measured, with how many operations."""
+def alone(name: str, capacity: float, room: int) -> Work:
+    """Return what fills a queue and drains it."""
+    made = MAKERS[name](capacity)
+    return partial(fill_and_drain, made.send, made.receive, room)
+
+
+def shared(name: str, capacity: float) -> Pair:
+    """Return what sends to a queue, and what receives from it."""
+    made = MAKERS[name](capacity)
+    send = made.send
+
+    def send_all(count: int) -> None:
+        for item in range(count):
+            send(item)
+
+    return send_all, again(made.receive)
+
+
+def subjects(fast: int, slow: int) -> Iterable[tuple[str, Callable]]:
+    """Yield what is measured by name."""
     for step in ("pass", "x += y[0]"):
-        yield f"bare loop: {step}", (Subject(partial(bare_loop, step)), fast * 10)
-    queues: dict[str, tuple[Callable[[], Ends], int, int]] = {
-        "queue.SimpleQueue": (simple_queue, fast, 100),
-        "queue.Queue()": (partial(thread_queue, 0), slow, 100),
-        "culsans.Queue()": (partial(culsans_queue, 0), slow, 100),
-        "aiologic.SimpleQueue": (partial(aiologic_queue, 0), slow, 100),
-        "Channel(inf)": (partial(channel, math.inf), fast, 100),
-        "queue.Queue(3)": (partial(thread_queue, 3), slow, 3),
-        "culsans.Queue(3)": (partial(culsans_queue, 3), slow, 3),
-        "aiologic.Queue(3)": (partial(aiologic_queue, 3), slow, 3),
-        "Channel(3)": (partial(channel, 3), slow, 3),
-    }
-    for name, (make, count, room) in queues.items():
-        try:
-            make()
-        except ImportError:
-            say(f"{name} is left out: not installed")
-            continue
-        yield name, (queue_subject(make, room), count - count % room)
-    yield "Ticker(ZeroBackOff())", (Subject(ticks), slow)
-    yield "token.cancelled", (Subject(looks), fast * 10)
-    yield "token.child()", (Subject(children), slow)
-    yield "retry, nothing fails", (Subject(calls), fast)
+        yield f"bare loop: {step}", partial(measure, fast * 10, partial(bare_loop, step))
+    for capacity, room, names in (
+        (math.inf, 100, (*SIMPLE, "queue.Queue", "culsans.Queue", "aiologic.SimpleQueue")),
+        (3, 3, ("queue.Queue", "culsans.Queue", "aiologic.Queue", "Channel")),
+    ):
+        for name in installed(names):
+            count = fast if capacity == math.inf and name in SIMPLE else slow
+            ways = partial(alone, name, capacity, room), partial(shared, name, capacity)
+            yield f"{name}({capacity:g})", partial(measure, count - count % room, *ways)
+    yield "Ticker(ZeroBackOff())", partial(measure, slow, ticks)
+    yield "token.cancelled", partial(measure, fast * 10, looks)
+    yield "token.child()", partial(measure, slow, lambda: again(CancellationToken().child))
+    yield "retry, nothing fails", partial(measure, fast, calls)
 
 
 def main() -> None:
@@ -245,8 +180,9 @@ def main() -> None:
     fast, slow = (600, 300) if chosen.quick else (60_000, 12_000)
     lock = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"
     say(f"{lock} the global lock; thousand operations a second")
-    measured = {name: partial(subject, count) for name, (subject, count) in subjects(fast, slow)}
-    show("one thread, and two", interleaved(measured, chosen.rounds, warm_up=not chosen.quick))
+    compare(
+        "one thread, and two", dict(subjects(fast, slow)), chosen.rounds, warm_up=not chosen.quick
+    )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import pty
 import re
@@ -235,12 +234,3 @@ def test_nothing_is_left_over():
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "True True"
-
-
-def test_it_needs_public_names_and_the_standard_library_only():
-    for node in ast.walk(ast.parse(DEMO.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module == "backoff_ticker":
-            assert {each.name for each in node.names} <= set(backoff_ticker.__all__)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            modules = [getattr(node, "module", each.name) for each in node.names]
-            assert set(modules) <= {*sys.stdlib_module_names}

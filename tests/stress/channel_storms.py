@@ -11,25 +11,16 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker import (
-    Channel,
-    ChannelClosed,
-    WouldBlock,
-)
-from tests.stress.crew import cancel_soon
+from backoff_ticker import Channel, ChannelClosed, WouldBlock
+from tests.stress.crew import RACES, cancel_soon, cast, lists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.stress.crew import Crew
+    from tests.stress.crew import Crew, Face
 
     Item = tuple[int, int]
 
 ITEMS = 40
 """Items of each sender in a round."""
-
-OBJECTS = 60
-"""Made anew for each race of a few steps."""
 
 
 class Flow:
@@ -57,36 +48,67 @@ class Flow:
         self._most = capacity or receivers
         self._ended: list[int] = []
 
-    def timeout(self, draw: Random) -> float | None:
-        return None if self.patient else draw.choice([None, 0, 1e-5, 1e-4])
+    async def _wait(self, face: Face, draw: Random, kind: str, *item: Item) -> Any:
+        """Send or receive, for as long as it takes, or with an impatience that is drawn."""
+        block, await_ = getattr(self.channel, kind), getattr(self.channel, f"{kind}_async")
+        if self.patient:
+            return await face.wait(block, await_, *item)
+        if draw.random() < 0.25:
+            if face.in_loop:
+                return await cancel_soon(await_(*item), draw.randrange(4))
+            return getattr(self.channel, f"{kind}_nowait")(*item)
+        return await face.wait(block, await_, *item, draw.choice([None, 0, 1e-5, 1e-4]))
 
-    def sender_ended(self, name: int) -> None:
+    async def send(self, face: Face, *, name: int, draw: Random) -> None:
+        for number in range(ITEMS):
+            item, began = (name, number), time.perf_counter()
+            try:
+                await self._wait(face, draw, "send", item)
+            except asyncio.CancelledError:
+                self.unsure.append(item)
+            except ChannelClosed:
+                self.refused.append(item)
+                break
+            except (TimeoutError, WouldBlock):
+                self.refused.append(item)
+            else:
+                self.accepted[name][item] = began, time.perf_counter()
+                self.returned.append(None)
+                # In this order: what has returned was accepted for the room, or for a receiver.
+                returned = len(self.returned)
+                assert returned <= len(self.begun) + self.channel.capacity, "accepted without room"
+                self._look()
+            if draw.random() < 0.2:
+                await face.give_way()
         self._ended.append(name)
         if len(self._ended) == len(self.accepted):
             self.channel.close()
 
-    def has_sent(self, item: Item, began: float) -> None:
-        self.accepted[item[0]][item] = began, time.perf_counter()
-        self.returned.append(None)
-        # In this order: what has returned was accepted for the room there is, or for a receiver.
-        returned = len(self.returned)
-        assert returned <= len(self.begun) + self.channel.capacity, "more accepted than room"
-        self.look()
+    async def receive(self, face: Face, *, got: list[Item], draw: Random) -> None:
+        while True:
+            self.begun.append(None)
+            try:
+                got.append(await self._wait(face, draw, "receive"))
+            except (TimeoutError, WouldBlock, asyncio.CancelledError):
+                await face.give_way()
+                continue
+            except ChannelClosed:
+                break
+            if len(self.begun) >= self.closes_at:
+                self.channel.close()
+            self._look()
+            if draw.random() < 0.2:
+                await face.give_way()
+        assert _is_at_its_end(self.channel), "more after the end"
 
-    def has_received(self, item: Item, got: list[Item]) -> None:
-        got.append(item)
-        if len(self.begun) >= self.closes_at:
-            self.channel.close()
-        self.look()
-
-    def look(self) -> None:
+    def _look(self) -> None:
         assert len(self.channel) <= self._most, "more items than the capacity"
 
-    def check(self) -> None:
+    def check(self) -> int:
         assert len(self.channel) == 0, "items left"
         assert _is_at_its_end(self.channel), "not at its end"
         times = Counter(item for items in self.got for item in items)
-        accepted = [item for items in self.accepted for item in items]
+        accepted = {item: when for items in self.accepted for item, when in items.items()}
         assert [item for item in times if times[item] > 1] == [], "received twice"
         assert [item for item in accepted if item not in times] == [], "lost"
         assert [item for item in self.refused if item in times] == [], "refused, and received"
@@ -95,17 +117,12 @@ class Flow:
             for sender in range(len(self.accepted)):
                 numbers = [number for name, number in items if name == sender]
                 assert numbers == sorted(numbers), "out of order"
-        if len(self.got) == 1:
-            self._check_order_of_all()
-
-    def _check_order_of_all(self) -> None:
-        """One receiver gets first what was accepted first, whoever sent it."""
-        latest_begin = 0.0
-        for item in self.got[0]:
-            if item in self.accepted[item[0]]:
-                began, ended = self.accepted[item[0]][item]
+        if len(self.got) == 1:  # it gets first what was accepted first, whoever sent it
+            latest_begin = 0.0
+            for began, ended in (accepted[item] for item in self.got[0] if item in accepted):
                 assert ended >= latest_begin, "sent before, received after"
                 latest_begin = max(latest_begin, began)
+        return len(times)
 
 
 def _is_at_its_end(channel: Channel[Any]) -> bool:
@@ -116,109 +133,22 @@ def _is_at_its_end(channel: Channel[Any]) -> bool:
     return False
 
 
-def _send(flow: Flow, name: int, draw: Random) -> None:
-    channel = flow.channel
-    for number in range(ITEMS):
-        item, began = (name, number), time.perf_counter()
-        try:
-            if not flow.patient and draw.random() < 0.3:
-                channel.send_nowait(item)
-            else:
-                channel.send(item, flow.timeout(draw))
-        except ChannelClosed:
-            flow.refused.append(item)
-            break
-        except (TimeoutError, WouldBlock):
-            flow.refused.append(item)
-        else:
-            flow.has_sent(item, began)
-    flow.sender_ended(name)
-
-
-async def _send_async(flow: Flow, name: int, draw: Random) -> None:
-    channel = flow.channel
-    for number in range(ITEMS):
-        item, began = (name, number), time.perf_counter()
-        try:
-            sending = channel.send_async(item, flow.timeout(draw))
-            if not flow.patient and draw.random() < 0.2:
-                await cancel_soon(sending, draw.randrange(4))
-            else:
-                await sending
-        except asyncio.CancelledError:
-            flow.unsure.append(item)
-        except ChannelClosed:
-            flow.refused.append(item)
-            break
-        except TimeoutError:
-            flow.refused.append(item)
-        else:
-            flow.has_sent(item, began)
-        if draw.random() < 0.2:
-            await asyncio.sleep(0)
-    flow.sender_ended(name)
-
-
-def _receive(flow: Flow, got: list[Item], draw: Random) -> None:
-    channel = flow.channel
-    while True:
-        flow.begun.append(None)
-        try:
-            if not flow.patient and draw.random() < 0.3:
-                item = channel.receive_nowait()
-            else:
-                item = channel.receive(flow.timeout(draw))
-        except (TimeoutError, WouldBlock):
-            continue
-        except ChannelClosed:
-            break
-        flow.has_received(item, got)
-    assert _is_at_its_end(channel), "more after the end"
-
-
-async def _receive_async(flow: Flow, got: list[Item], draw: Random) -> None:
-    channel = flow.channel
-    while True:
-        flow.begun.append(None)
-        try:
-            receiving = channel.receive_async(flow.timeout(draw))
-            if not flow.patient and draw.random() < 0.2:
-                item = await cancel_soon(receiving, draw.randrange(4))
-            else:
-                item = await receiving
-        except (TimeoutError, asyncio.CancelledError):
-            await asyncio.sleep(0)
-            continue
-        except ChannelClosed:
-            break
-        flow.has_received(item, got)
-        if draw.random() < 0.2:
-            await asyncio.sleep(0)
-    assert _is_at_its_end(channel), "more after the end"
-
-
 def conserve(crew: Crew, draw: Random, capacity: float) -> int:
     """Up to four senders and four receivers, in threads, or half of them in two loops."""
     senders, receivers = draw.choice([(4, 4), (4, 4), (4, 1), (2, 2), (1, 1)])
     flow = Flow(capacity, draw, senders, receivers)
-    sends, receives = [_send], [_receive]
-    if draw.random() < 0.6:
-        sends, receives = [_send, _send_async], [_receive_async, _receive]
-    acts: list[Callable[[], Any]] = [
-        *(partial(_any(sends, n), flow, n, Random(draw.random())) for n in range(senders)),
-        *(
-            partial(_any(receives, n), flow, got, Random(draw.random()))
-            for n, got in enumerate(flow.got, draw.randrange(2))
-        ),
-    ]
+    sends = [partial(flow.send, name=n, draw=Random(draw.random())) for n in range(senders)]
+    receives = [partial(flow.receive, got=got, draw=Random(draw.random())) for got in flow.got]
+    in_loops = draw.choice([0, 1, 1])
+    shift = draw.randrange(2)
+    acts = []
+    for each in (sends, receives[shift:] + receives[:shift]):
+        for number, act in enumerate(each):
+            loops = in_loops * (number % 2)
+            acts += cast(act, 1 - loops, loops)
     draw.shuffle(acts)
     crew.play(*acts)
-    flow.check()
-    return sum(map(len, flow.got))
-
-
-def _any(kinds: list[Any], number: int) -> Any:
-    return kinds[number % len(kinds)]
+    return flow.check()
 
 
 def permits(crew: Crew, draw: Random) -> int:
@@ -233,12 +163,6 @@ def permits(crew: Crew, draw: Random) -> int:
         most.append(len(inside))
         inside.pop()
 
-    def wait() -> None:
-        for _ in range(ITEMS):
-            channel.send(None)
-            visit()
-            channel.receive()
-
     def look() -> None:
         for _ in range(5 * ITEMS):
             with suppress(WouldBlock):
@@ -246,13 +170,13 @@ def permits(crew: Crew, draw: Random) -> int:
                 visit()
                 channel.receive_nowait()
 
-    async def wait_async() -> None:
+    async def wait(face: Face) -> None:
         for _ in range(ITEMS):
-            await channel.send_async(None)
+            await face.wait(channel.send, channel.send_async, None)
             visit()
-            await channel.receive_async()
+            await face.wait(channel.receive, channel.receive_async)
 
-    crew.play(*draw.choice([[look] * 2, [look] * (places + 1), [wait] * 4 + [wait_async] * 4]))
+    crew.play(*draw.choice([[look] * 2, [look] * (places + 1), cast(wait, 4, 4)]))
     assert max(most) <= places, "more inside than the capacity"
     assert len(channel) == 0, "a place was lost"
     return len(most)
@@ -261,12 +185,12 @@ def permits(crew: Crew, draw: Random) -> int:
 def fill_in_step(crew: Crew, draw: Random) -> int:
     """Send to the last place, or take the last item, of one channel after the other, in step."""
     capacity = draw.choice([1, 3])
-    channels: list[Channel[int]] = [Channel(capacity) for _ in range(OBJECTS)]
+    channels: list[Channel[int]] = [Channel(capacity) for _ in range(RACES)]
     fills = draw.random() < 0.5
     for channel in channels:
         for number in range(capacity - 1 if fills else 1):
             channel.send_nowait(number)
-    succeeded: list[list[None]] = [[] for _ in channels]
+    succeeded = lists()
 
     def act(number: int) -> None:
         with suppress(WouldBlock):
@@ -276,16 +200,15 @@ def fill_in_step(crew: Crew, draw: Random) -> int:
                 channels[number].receive_nowait()
             succeeded[number].append(None)
 
-    crew.in_step(OBJECTS, act, act)
-    assert [len(each) for each in succeeded] == [1] * OBJECTS, "not one, but two or none"
-    return OBJECTS
+    crew.in_step(act, act)
+    assert succeeded == [[None]] * RACES, "not one, but two or none"
+    return RACES
 
 
 def meet_in_step(crew: Crew, draw: Random) -> int:
     """Offer an item to one waiting receiver, in two threads, until one has got rid of it."""
-    channels: list[Channel[int]] = [Channel() for _ in range(OBJECTS)]
-    accepted: list[list[int]] = [[] for _ in channels]
-    received: list[list[int]] = [[] for _ in channels]
+    channels: list[Channel[int]] = [Channel() for _ in range(RACES)]
+    accepted, received = lists(), lists()
 
     def offer(number: int, item: int) -> None:
         while not (accepted[number] or received[number]):
@@ -297,19 +220,18 @@ def meet_in_step(crew: Crew, draw: Random) -> int:
     def receive(number: int) -> None:
         received[number].append(channels[number].receive())
 
-    crew.in_step(OBJECTS, receive, partial(offer, item=1), partial(offer, item=2))
+    crew.in_step(receive, partial(offer, item=1), partial(offer, item=2))
     for number, channel in enumerate(channels):
         channel.close()
         received[number] += channel
         assert sorted(accepted[number]) == received[number], "accepted for one receiver twice"
-    return OBJECTS
+    return RACES
 
 
 def close_in_step(crew: Crew, draw: Random) -> int:
     """Send to one channel after the other while it is closed and drained."""
-    channels: list[Channel[int]] = [Channel(draw.choice([1, math.inf])) for _ in range(OBJECTS)]
-    accepted: list[list[int]] = [[] for _ in channels]
-    received: list[list[int]] = [[] for _ in channels]
+    channels: list[Channel[int]] = [Channel(draw.choice([1, math.inf])) for _ in range(RACES)]
+    accepted, received = lists(), lists()
 
     def send(number: int) -> None:
         with suppress(ChannelClosed):
@@ -320,30 +242,28 @@ def close_in_step(crew: Crew, draw: Random) -> int:
         channels[number].close()
         received[number].extend(channels[number])
 
-    crew.in_step(OBJECTS, send, close_and_drain)
-    for channel in channels:
-        assert [*channel] == [], "an item after the end"
+    crew.in_step(send, close_and_drain)
+    assert [[*channel] for channel in channels] == lists(), "an item after the end"
     assert accepted == received, "accepted, and lost"
-    return OBJECTS
+    return RACES
 
 
 def order_in_step(crew: Crew, draw: Random) -> int:
     """Send three items to one channel after the other, while another thread receives them."""
     capacity = draw.choice([0, 1, 1, 3])
-    channels: list[Channel[int]] = [Channel(capacity) for _ in range(OBJECTS)]
-    received: list[list[int]] = [[] for _ in channels]
+    channels: list[Channel[int]] = [Channel(capacity) for _ in range(RACES)]
+    received = lists()
 
     def send(number: int) -> None:
         for item in range(3):
             channels[number].send(item)
 
     def receive(number: int) -> None:
-        for _ in range(3):
-            received[number].append(channels[number].receive())
+        received[number] += [channels[number].receive() for _ in range(3)]
 
-    crew.in_step(OBJECTS, send, receive)
-    assert received == [[0, 1, 2]] * OBJECTS, "out of order"
-    return OBJECTS
+    crew.in_step(send, receive)
+    assert received == [[0, 1, 2]] * RACES, "out of order"
+    return RACES
 
 
 STORMS = {

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker.clock._scheduler import ScheduledCall
@@ -35,6 +36,9 @@ PATIENCE = 20.0
 SPINS = 200
 """How often to look for the others before the processor is left to them."""
 
+RACES = 60
+"""Objects made anew, each for a race of a few steps."""
+
 
 class Hung(AssertionError):
     """A round did not end; the message has the stacks."""
@@ -48,27 +52,46 @@ def stacks() -> str:
         return file.read()
 
 
-class InStep:
-    """Lets several threads begin each step at the same moment, as nearly as they can.
+class Face:
+    """How an act waits: it blocks its thread, or is awaited in its loop.
 
-    A thread that has failed lets the others go on: nobody waits for it.
+    An act is a coroutine function that takes its face; in a thread nothing in it gives way.
     """
 
-    def __init__(self, threads: int) -> None:
-        self._steps = [0] * threads
+    def __init__(self, *, in_loop: bool) -> None:
+        self.in_loop = in_loop
 
-    def step(self, index: int) -> None:
-        """Wait, as thread number ``index``, until all have come to this step."""
-        steps = self._steps  # each thread writes its own item only
-        mine = steps[index] = steps[index] + 1
-        spins = 0
-        while min(steps) < mine:
-            spins += 1
-            if spins > SPINS:
-                time.sleep(0)
+    async def wait(self, block: Any, await_: Any, *args: Any, **options: Any) -> Any:
+        """Call the one that fits."""
+        return await await_(*args, **options) if self.in_loop else block(*args, **options)
 
-    def leave(self, index: int) -> None:
-        self._steps[index] = 1 << 60
+    async def give_way(self) -> None:
+        await self.wait(time.sleep, asyncio.sleep, 0)
+
+    def played(self, act: Callable[..., Any]) -> Act:
+        """Return the function, or the coroutine function, that plays an act."""
+
+        def in_thread() -> Any:
+            try:
+                act(self).send(None)
+            except StopIteration as end:
+                return end.value
+            raise AssertionError("an act gave way in a thread")
+
+        return partial(act, self) if self.in_loop else in_thread
+
+
+def cast(act: Callable[..., Any], threads: int, loops: int) -> list[Act]:
+    """Return an act for so many threads, and for so many coroutines in the loops."""
+    return [
+        *[Face(in_loop=False).played(act)] * threads,
+        *[Face(in_loop=True).played(act)] * loops,
+    ]
+
+
+def lists() -> list[list[Any]]:
+    """Return a list for each race, to note there what has happened."""
+    return [[] for _ in range(RACES)]
 
 
 class Crew:
@@ -114,24 +137,30 @@ class Crew:
             raise Hung(f"{len(running)} of {len(futures)} do not end\n{stacks()}")
         return [future.result() for future in futures]
 
-    def in_step(self, count: int, *acts: Callable[[int], object]) -> None:
-        """Run ``act(0)``, ``act(1)`` and so on to ``count - 1``, each at once for all acts.
+    def in_step(self, *acts: Callable[[int], object]) -> None:
+        """Run ``act(0)``, ``act(1)`` and so on for each race, each at once for all acts.
 
-        Two acts meet most closely where there are two processors.
+        Two acts meet most closely where there are two processors. An act that has failed lets the
+        others go on.
         """
-        steps = InStep(len(acts))
+        steps = [0] * len(acts)  # each thread writes its own item only
 
         def run(index: int, act: Callable[[int], object]) -> None:
             try:
-                for number in range(count):
-                    steps.step(index)
+                for number in range(RACES):
+                    steps[index] += 1
+                    spins = 0
+                    while min(steps) <= number:
+                        spins += 1
+                        if spins > SPINS:
+                            time.sleep(0)
                     for _ in range(number * (2 * index + 3) % 13):
                         pass  # so that they meet at one place after the other
                     act(number)
             finally:
-                steps.leave(index)
+                steps[index] = RACES
 
-        self.play(*(_call(run, index, act) for index, act in enumerate(acts)))
+        self.play(*(partial(run, index, act) for index, act in enumerate(acts)))
 
     def close(self) -> None:
         """End all threads and loops; nothing may be left of them."""
@@ -153,10 +182,6 @@ class Crew:
         for loop in self.loops:
             with suppress(Exception):
                 loop.close()
-
-
-def _call(run: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    return lambda: run(*arguments)
 
 
 def _work(jobs: queue.SimpleQueue[Any]) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
     CircuitBreaker,
     CircuitOpen,
-    CircuitState,
     ConstantBackOff,
     ExponentialBackOff,
     RetryBudget,
@@ -25,14 +23,15 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
+from tests.stress.crew import RACES, cast, lists
 
 if TYPE_CHECKING:
-    from tests.stress.crew import Crew
+    from tests.stress.crew import Crew, Face
 
 WORKERS = 6
 CALLS = 100
-OBJECTS = 60
-"""Made anew for each race of a few steps."""
+RETRY_CALL = retry_call, retry_call_async
+HEDGE_CALL = hedge_call, hedge_call_async
 
 
 def keep_a_budget(crew: Crew, draw: Random) -> int:
@@ -85,24 +84,17 @@ def retry_on_a_budget(crew: Crew, draw: Random) -> int:
     policy = ExponentialBackOff(1e-7, max_interval=1e-6)
     calls: list[None] = []
 
-    def fail() -> None:
+    async def fail(_: Face) -> None:
         calls.append(None)
         raise ConnectionError
 
-    async def fail_async() -> None:
-        fail()
-
-    def run() -> None:
+    async def run(face: Face) -> None:
+        options = {"max_attempts": 4, "budget": budget}
         for _ in range(10):
             with suppress(ConnectionError):
-                retry_call(fail, policy, max_attempts=4, budget=budget)
+                await face.wait(*RETRY_CALL, face.played(fail), policy, **options)
 
-    async def run_async() -> None:
-        for _ in range(10):
-            with suppress(ConnectionError):
-                await retry_call_async(fail_async, policy, max_attempts=4, budget=budget)
-
-    crew.play(*[run] * 4, *[run_async] * 2)
+    crew.play(*cast(run, 4, 2))
     assert len(calls) == 60 + 50, "each first call, and a retry for each token"
     assert budget.tokens == 0
     return len(calls)
@@ -117,27 +109,20 @@ def cancel_retries(crew: Crew, draw: Random) -> int:
     token = CancellationToken()
     policy = ConstantBackOff(draw.choice([0.0, 0.0002]))
     calls: list[None] = []
-    late: Counter[int] = Counter()
     is_over = False
 
-    def fail(caller: int) -> None:
-        calls.append(None)
-        late[caller] += is_over
-        raise ConnectionError
+    async def run(face: Face) -> None:
+        late: list[None] = []
 
-    def run(caller: int) -> None:
+        async def fail(_: Face) -> None:
+            calls.append(None)
+            if is_over:
+                late.append(None)
+            raise ConnectionError
+
         with suppress(Cancelled):
-            retry_call(partial(fail, caller), policy, token=token)
-
-    def run_async(caller: int) -> Any:
-        async def fail_async() -> None:
-            fail(caller)
-
-        async def run() -> None:
-            with suppress(Cancelled):
-                await retry_call_async(fail_async, policy, token=token)
-
-        return run
+            await face.wait(*RETRY_CALL, face.played(fail), policy, token=token)
+        assert len(late) <= 1
 
     def cancel() -> None:
         nonlocal is_over
@@ -145,9 +130,7 @@ def cancel_retries(crew: Crew, draw: Random) -> int:
         token.cancel()
         is_over = True
 
-    threads = [partial(run, number) for number in range(3)]
-    crew.play(cancel, *threads, *(run_async(number) for number in range(3, 6)))
-    assert max(late.values(), default=0) <= 1
+    crew.play(cancel, *cast(run, 3, 3))
     return len(calls)
 
 
@@ -156,9 +139,9 @@ def probe_in_step(crew: Crew, draw: Random) -> int:
     probes = draw.choice([1, 2])
     breakers = [
         CircuitBreaker(ZeroBackOff(), failures=1, probes=probes, successes=probes)
-        for _ in range(OBJECTS)
+        for _ in range(RACES)
     ]
-    tickets: list[list[Any]] = [[] for _ in breakers]
+    tickets = lists()
     for breaker in breakers:
         breaker.record(breaker.allow(), ConnectionError())
 
@@ -170,12 +153,12 @@ def probe_in_step(crew: Crew, draw: Random) -> int:
         with suppress(IndexError):
             breakers[number].record(tickets[number].pop())
 
-    crew.in_step(OBJECTS, *[ask] * draw.choice([2, 4]))
-    assert [len(each) for each in tickets] == [probes] * OBJECTS
-    assert [breaker for breaker in breakers if breaker.state != "half-open"] == []
-    crew.in_step(OBJECTS, record, record)
-    assert [breaker for breaker in breakers if breaker.state != "closed"] == []
-    return OBJECTS
+    crew.in_step(*[ask] * draw.choice([2, 4]))
+    assert [len(each) for each in tickets] == [probes] * RACES
+    assert {breaker.state for breaker in breakers} == {"half-open"}
+    crew.in_step(record, record)
+    assert {breaker.state for breaker in breakers} == {"closed"}
+    return RACES
 
 
 def count_failures(crew: Crew, draw: Random) -> int:
@@ -199,37 +182,6 @@ def count_failures(crew: Crew, draw: Random) -> int:
     return workers * CALLS
 
 
-def trip_a_circuit(crew: Crew, draw: Random) -> int:
-    """Calls that fail and succeed: every change begins where another has ended."""
-    changes: list[tuple[CircuitState, CircuitState]] = []
-    breaker = CircuitBreaker(
-        ConstantBackOff(draw.choice([1e-6, 1e-4])),
-        failures=2,
-        probes=2,
-        on_change=lambda old, new, _: changes.append((old, new)),
-    )
-
-    def call(draw: Random) -> None:
-        for _ in range(CALLS):
-            with suppress(ConnectionError, CircuitOpen), breaker:
-                if draw.random() < 0.6:
-                    raise ConnectionError
-            if draw.random() < 0.1:
-                with suppress(CircuitOpen):
-                    breaker.release(breaker.allow())
-
-    crew.play(*(partial(call, Random(draw.random())) for _ in range(draw.choice([2, WORKERS]))))
-    entered = Counter({CircuitState.CLOSED: 1})
-    entered.update(new for _, new in changes)
-    entered.subtract(old for old, _ in changes)
-    assert [count for count in sorted(entered.values()) if count] == [1], entered
-    time.sleep(1e-3)
-    assert breaker.state in ("closed", "half-open")
-    with breaker:  # all probes that have ended have given their places back
-        pass
-    return len(changes)
-
-
 def hedge(crew: Crew, draw: Random) -> int:
     """Hedged calls in threads and loops: one good result each, and no more attempts than allowed.
 
@@ -239,48 +191,27 @@ def hedge(crew: Crew, draw: Random) -> int:
     attempts: list[None] = []
     runs = 5
 
-    def run() -> None:
+    async def attempt(face: Face, begun: list[None], ended: list[None]) -> str:
+        begun.append(None)
+        attempts.append(None)
+        place = len(begun)
+        if place == 2:
+            raise ConnectionError
+        while place == 1 and not ended:
+            await face.wait(time.sleep, asyncio.sleep, 1e-5)
+        ended.append(None)
+        return "good"
+
+    async def run(face: Face) -> None:
         for _ in range(runs):
             begun: list[None] = []
-            ended: list[None] = []
-
-            def attempt(begun: list[None] = begun, ended: list[None] = ended) -> str:
-                begun.append(None)
-                attempts.append(None)
-                place = len(begun)
-                if place == 2:
-                    raise ConnectionError
-                while place == 1 and not ended:
-                    time.sleep(1e-5)
-                ended.append(None)
-                return "good"
-
+            operation = face.played(partial(attempt, begun=begun, ended=[]))
             policy = ConstantBackOff(draw.choice([1e-6, 1e-4]))
-            assert hedge_call(attempt, policy, max_attempts=3, budget=budget) == "good"
+            options = {"max_attempts": 3, "budget": budget}
+            assert await face.wait(*HEDGE_CALL, operation, policy, **options) == "good"
             assert len(begun) <= 3
 
-    async def run_async() -> None:
-        for _ in range(runs):
-            begun: list[None] = []
-            ended = asyncio.Event()
-
-            async def attempt(begun: list[None] = begun, ended: asyncio.Event = ended) -> str:
-                begun.append(None)
-                attempts.append(None)
-                if len(begun) == 2:
-                    raise ConnectionError
-                if len(begun) == 1:
-                    await ended.wait()
-                ended.set()
-                return "good"
-
-            result = await hedge_call_async(
-                attempt, ConstantBackOff(1e-6), max_attempts=3, budget=budget
-            )
-            assert result == "good"
-            assert len(begun) <= 3
-
-    crew.play(*[run] * 3, *[run_async] * 2)
+    crew.play(*cast(run, 3, 2))
     assert budget.tokens <= 1_000 - (len(attempts) - 5 * runs)
     return len(attempts)
 
@@ -292,6 +223,5 @@ STORMS = {
     "cancelled retries": cancel_retries,
     "probes in step": probe_in_step,
     "counted failures": count_failures,
-    "a circuit": trip_a_circuit,
     "hedged calls": hedge,
 }

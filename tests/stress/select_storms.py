@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,12 @@ from backoff_ticker import (
     select_async,
     with_max_retries,
 )
+from tests.stress.crew import cast
 
 if TYPE_CHECKING:
     from random import Random
 
-    from tests.stress.crew import Crew
+    from tests.stress.crew import Crew, Face
 
 ITEMS = 40
 """Values of each source in a round."""
@@ -35,74 +35,59 @@ class Sources:
     Attributes:
         all: The sources.
         senders: What sends, to be run.
-        values: What was selected: the source and its value.
     """
 
     def __init__(self) -> None:
-        self.channels: list[Channel[int]] = [Channel(each) for each in (0, 1, 3, math.inf)]
+        channels: list[Channel[int]] = [Channel(each) for each in (0, 1, 3, math.inf)]
         policy = with_max_retries(ZeroBackOff(), ITEMS - 1)
-        self.tickers: list[Any] = [Ticker(policy), AsyncTicker(policy)]
-        self.all: list[Any] = [*self.channels, *self.tickers]
+        self.all: list[Any] = [*channels, Ticker(policy), AsyncTicker(policy)]
         self.senders = [
-            partial(_fill_async if number % 2 else _fill, channel)
-            for number, channel in enumerate(self.channels)
+            *(each for channel in channels[::2] for each in cast(partial(_fill, channel), 1, 0)),
+            *(each for channel in channels[1::2] for each in cast(partial(_fill, channel), 0, 1)),
         ]
-        self.values: list[tuple[Any, Any]] = []
 
-    def check(self) -> int:
+    def check(self, values: list[tuple[Any, Any]]) -> int:
         """Each value came once; return their number."""
         for source in self.all:
-            values = [value for each, value in self.values if each is source]
-            if source in self.tickers:
-                values = [tick.number - 1 for tick in values]
-            assert sorted(values) == list(range(ITEMS)), f"lost or twice: {source}"
-        return len(self.values)
+            mine = [value for each, value in values if each is source]
+            if not isinstance(source, Channel):
+                mine = [tick.number - 1 for tick in mine]
+            assert sorted(mine) == list(range(ITEMS)), f"lost or twice: {source}"
+        return len(values)
 
 
-def _fill(channel: Channel[int]) -> None:
+async def _fill(channel: Channel[int], face: Face) -> None:
     for number in range(ITEMS):
-        channel.send(number)
-    channel.close()
-
-
-async def _fill_async(channel: Channel[int]) -> None:
-    for number in range(ITEMS):
-        await channel.send_async(number)
+        await face.wait(channel.send, channel.send_async, number)
         if number % 8 == 0:
-            await asyncio.sleep(0)
+            await face.give_way()
     channel.close()
 
 
 def select_from_all(crew: Crew, draw: Random) -> int:
     """Threads and loops select from the same channels, tickers and token until all have ended."""
     sources, token = Sources(), CancellationToken()
+    values: list[tuple[Any, Any]] = []
     done: list[None] = []
 
-    def note(mine: list[Any], source: Any, value: Any) -> None:
-        if value is not CLOSED:
-            sources.values.append((source, value))
-            return
-        mine.remove(source)
-        if len(mine) == 1:
-            done.append(None)
-            if len(done) == 4:
-                token.cancel("enough")
-
-    def thread() -> object:
+    async def act(face: Face) -> object:
         mine = [token, *sources.all]
-        while (found := select(*mine))[0] is not token:
-            note(mine, *found)
-        return found[1]
+        while True:
+            source, value = await face.wait(select, select_async, *mine)
+            if source is token:
+                return value
+            if value is not CLOSED:
+                values.append((source, value))
+                continue
+            mine.remove(source)
+            if len(mine) == 1:
+                done.append(None)
+                if len(done) == 4:
+                    token.cancel("enough")
 
-    async def coroutine() -> object:
-        mine = [token, *sources.all]
-        while (found := await select_async(*mine))[0] is not token:
-            note(mine, *found)
-        return found[1]
-
-    results = crew.play(thread, coroutine, *sources.senders, thread, coroutine)
+    results = crew.play(*cast(act, 1, 1), *sources.senders, *cast(act, 1, 1))
     assert results.count("enough") == 4, results
-    return sources.check()
+    return sources.check(values)
 
 
 def share_a_merge(crew: Crew, draw: Random) -> int:
@@ -112,18 +97,16 @@ def share_a_merge(crew: Crew, draw: Random) -> int:
     found: list[tuple[Any, Any]] = []
 
     def thread() -> None:
-        for source, value in merged:
-            found.append((source, value))
+        found.extend(merged)
 
     async def coroutine() -> None:
-        async for source, value in merged:
-            found.append((source, value))
+        async for each in merged:
+            found.append(each)
 
     crew.play(thread, coroutine, *sources.senders, thread, coroutine)
     ends = [source for source, value in found if value is CLOSED]
     assert sorted(map(id, ends)) == sorted(map(id, sources.all)), "an end was told again, or never"
-    sources.values = [each for each in found if each[1] is not CLOSED]
-    return sources.check()
+    return sources.check([each for each in found if each[1] is not CLOSED])
 
 
 STORMS = {"select": select_from_all, "merge": share_a_merge}

@@ -5,25 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
-
 from backoff_ticker.clock._scheduler import Scheduler
 from tests import effort
 from tests.helpers import PATIENCE, eventually
 from tests.stress.tools import fast_switching, join_all, start_threads
-
-
-def test_an_entry_that_meets_the_end_of_an_idle_thread_runs_all_the_same() -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.0002)
-    with fast_switching():
-        for number in range(effort.rounds(100, 2000)):
-            ran = threading.Event()
-            scheduler.call_at(time.monotonic(), ran.set)
-            assert ran.wait(PATIENCE)
-            end = time.perf_counter() + 0.0001 * (number % 6)
-            while time.perf_counter() < end:
-                pass
-    eventually(lambda: scheduler.thread is None, "the thread has ended")
 
 
 def test_entries_of_eight_threads_that_meet_idle_ends_all_run_once() -> None:
@@ -65,28 +50,3 @@ def test_cancel_meets_the_due_time_and_exactly_one_wins() -> None:
                 prevented.append(number - 5)
     eventually(lambda: len(ran) + len(prevented) == count, "all are settled")
     assert sorted(ran + prevented) == list(range(count))
-
-
-def test_a_start_that_failed_leaves_the_scheduler_usable(monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.05)
-    start = threading.Thread.start
-    ran: list[int] = []
-    started: list[threading.Thread] = []
-    rounds = effort.rounds(5, 50)
-
-    def fail(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    def begin(thread: threading.Thread) -> None:
-        started.append(thread)
-        start(thread)
-
-    for number in range(rounds):
-        monkeypatch.setattr(threading.Thread, "start", fail)
-        with pytest.raises(RuntimeError, match="can't start new thread"):
-            scheduler.call_at(0.0, lambda: ran.append(-1))
-        monkeypatch.setattr(threading.Thread, "start", begin)
-        scheduler.call_at(0.0, lambda number=number: ran.append(number))
-        while started:  # one that resigns looks once more, and may go on
-            started.pop().join(PATIENCE)
-    assert ran == list(range(rounds))

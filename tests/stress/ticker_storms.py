@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from backoff_ticker import (
     AsyncTicker,
     CancellationToken,
@@ -18,19 +20,17 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
+from tests.stress.crew import RACES, cast, lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
     from backoff_ticker import Tick
-    from tests.stress.crew import Crew
+    from tests.stress.crew import Crew, Face
 
 READERS = 4
 TICKS = 60
-
-OBJECTS = 60
-"""Made anew for each race of a few steps."""
 
 
 class Watched:
@@ -39,7 +39,6 @@ class Watched:
     def __init__(self, delay: float, fails_at: int = 0) -> None:
         self.delay = delay
         self.asked = 0
-        self.resets = 0
         self._fails_at = fails_at
         self._inside: list[None] = []
 
@@ -57,7 +56,6 @@ class Watched:
 
     def reset(self) -> None:
         self._run()
-        self.resets += 1
 
     def __copy__(self) -> Watched:
         return self
@@ -72,6 +70,12 @@ class WatchedFeedback(Watched):
     def success(self, timestamp: float | None = None) -> float:
         self._run()
         return self.delay
+
+
+def readers(read: Callable[[Face], Any], ticker: Any) -> list[Callable[[], Any]]:
+    """Return acts that read, where this ticker is read."""
+    in_loop = isinstance(ticker, AsyncTicker)
+    return cast(read, 0 if in_loop else READERS, READERS if in_loop else 0)
 
 
 class Reading:
@@ -93,44 +97,30 @@ class Reading:
         self.reasons: list[str] = []
         self.enough = threading.Event()
         self._until = until
-        self.readers = [self._read_async if isinstance(ticker, AsyncTicker) else self._read]
-        self.readers *= READERS
+        self.readers = readers(self._read, ticker)
 
-    def _read(self) -> None:
+    async def _read(self, face: Face) -> None:
+        receive = self.ticker.receive
         try:
             while True:
-                before = self._begin()
-                self._take(self.ticker.receive(), *before)
+                was_stopped, floor = bool(self.stopped), max(self.floors.copy(), default=0.0)
+                tick = await face.wait(receive, receive)
+                assert not was_stopped, "a tick, asked for after stop() had returned"
+                assert tick.due >= floor, "a tick from before a reset() that had returned"
+                self.ticks.append(tick)
+                if len(self.ticks) >= self._until:
+                    self.enough.set()
         except TickerClosed as error:
-            self._end(error)
-
-    async def _read_async(self) -> None:
-        try:
-            while True:
-                before = self._begin()
-                self._take(await self.ticker.receive(), *before)
-        except TickerClosed as error:
-            self._end(error)
-
-    def _begin(self) -> tuple[bool, float]:
-        return bool(self.stopped), max(self.floors.copy(), default=0.0)
-
-    def _take(self, tick: Tick, was_stopped: bool, floor: float) -> None:
-        assert not was_stopped, "a tick, asked for after stop() had returned"
-        assert tick.due >= floor, "a tick from before a reset() that had returned"
-        self.ticks.append(tick)
-        if len(self.ticks) >= self._until:
-            self.enough.set()
-
-    def _end(self, error: TickerClosed) -> None:
-        assert self.ticker.close_reason == error.reason
-        self.reasons.append(error.reason)
-        try:
+            assert self.ticker.close_reason == error.reason
+            self.reasons.append(error.reason)
+        with pytest.raises(TickerClosed):
             self.ticker.receive_nowait()
-        except TickerClosed:
-            self.enough.set()
-            return
-        raise AssertionError("a tick after the end")
+        self.enough.set()
+
+    def stop(self) -> None:
+        self.enough.wait()
+        self.ticker.stop()
+        self.stopped.append(None)
 
     def check(self, dropped: float) -> int:
         """Return the number of ticks: each came once, all but so many that were dropped."""
@@ -142,16 +132,15 @@ class Reading:
         return len(numbers)
 
 
-def _maker(draw: Random) -> Callable[..., Any]:
-    kind, pace = draw.choice([Ticker, AsyncTicker]), draw.choice(list(Pace))
-    return lambda policy, **options: kind(policy, pace=pace, **options)
+def draw_ticker(draw: Random, policy: Any, **options: Any) -> Any:
+    return draw.choice([Ticker, AsyncTicker])(policy, pace=draw.choice(list(Pace)), **options)
 
 
 def end_it(crew: Crew, draw: Random) -> int:
     """Stop it, cancel it and let it run out at the same moment: it ends once, for one reason."""
     token = CancellationToken()
     policy = with_max_retries(Watched(draw.choice([0, 0, 2e-5])), draw.choice([TICKS, 10**9]))
-    ticker = _maker(draw)(policy, token=token)
+    ticker = draw_ticker(draw, policy, token=token)
     reading = Reading(ticker, TICKS)
     seen: list[str | None] = []
 
@@ -165,9 +154,7 @@ def end_it(crew: Crew, draw: Random) -> int:
             time.sleep(0)
 
     def stop() -> None:
-        reading.enough.wait()
-        ticker.stop()
-        reading.stopped.append(None)
+        reading.stop()
         seen.append(ticker.close_reason)
 
     def cancel() -> None:
@@ -183,7 +170,7 @@ def end_it(crew: Crew, draw: Random) -> int:
 def tell_it(crew: Crew, draw: Random) -> int:
     """``success()``, ``failure()`` and ``reset()`` in threads, while others read."""
     policy = draw.choice([Watched, WatchedFeedback])(draw.choice([0, 0, 2e-5]))
-    ticker = _maker(draw)(policy)
+    ticker = draw_ticker(draw, policy)
     reading = Reading(ticker, 2 * TICKS)
 
     def tell() -> None:
@@ -200,80 +187,43 @@ def tell_it(crew: Crew, draw: Random) -> int:
                 reading.floors.append(began)
             time.sleep(0)
 
-    def stop() -> None:
-        reading.enough.wait()
-        ticker.stop()
-        reading.stopped.append(None)
-
     # One reset() at a time: of two, the one that looked at the clock first may come last.
     others = draw.choice([[tell, reset], [tell, tell], [reset]])
-    crew.play(*reading.readers, *others, stop)
+    crew.play(*reading.readers, *others, reading.stop)
     return reading.check(math.inf)  # a reset() drops the tick that is due
 
 
 def fail_it(crew: Crew, draw: Random) -> int:
     """The policy fails: one reader is told."""
-    ticker = _maker(draw)(Watched(0, fails_at=draw.randrange(1, 5)))
+    ticker = draw_ticker(draw, Watched(0, fails_at=draw.randrange(1, 5)))
     errors: list[None] = []
 
-    def read() -> int:
+    async def read(face: Face) -> int:
         ticks = 0
         with suppress(TickerClosed):
             while True:
                 try:
-                    ticker.receive()
+                    await face.wait(ticker.receive, ticker.receive)
                     ticks += 1
                 except ZeroDivisionError:
                     errors.append(None)
         return ticks
 
-    async def read_async() -> int:
-        ticks = 0
-        with suppress(TickerClosed):
-            while True:
-                try:
-                    await ticker.receive()
-                    ticks += 1
-                except ZeroDivisionError:
-                    errors.append(None)
-        return ticks
-
-    ticks = crew.play(*[read_async if isinstance(ticker, AsyncTicker) else read] * READERS)
+    ticks = crew.play(*readers(read, ticker))
     assert len(errors) == 1, "the error was raised again, or not at all"
     assert ticker.close_reason == "failed"
     assert sum(ticks) == ticker.backoff.asked
     return sum(ticks)
 
 
-def fail_new_ones(crew: Crew, draw: Random) -> int:
-    """As above, for one ticker after the other, with readers in step."""
-    tickers = [Ticker(Watched(0, fails_at=1)) for _ in range(OBJECTS)]
-    found: list[list[object]] = [[] for _ in tickers]
-
-    def read(number: int) -> None:
-        while True:
-            try:
-                found[number].append(tickers[number].receive().number)
-            except ZeroDivisionError:
-                found[number].append("failed")
-            except TickerClosed:
-                return
-
-    crew.in_step(OBJECTS, read, read, read)
-    wrong = [each for each in found if sorted(each, key=str) != [1, "failed"]]
-    assert wrong == [], "not one tick and one error"
-    return OBJECTS
-
-
 def stop_new_ones(crew: Crew, draw: Random) -> int:
     """Stop and read one ticker after the other, in step: the first end stays, and ends it."""
-    makers: list[Callable[[], Any]] = [lambda: ZeroBackOff(), lambda: ConstantBackOff(60)]
-    policies = [draw.choice(makers)() for _ in range(OBJECTS)]
-    tokens = [CancellationToken() for _ in range(OBJECTS)]
-    tickers = [Ticker(each, token=token) for each, token in zip(policies, tokens, strict=True)]
-    reasons: list[list[str | None]] = [[] for _ in tickers]
-    stopped: list[list[None]] = [[] for _ in tickers]
-    numbers: list[list[int]] = [[] for _ in tickers]
+    policies = [ZeroBackOff(), ConstantBackOff(60)]
+    tokens = [CancellationToken() for _ in range(RACES)]
+    tickers = [Ticker(draw.choice(policies), token=token) for token in tokens]
+    reasons = lists()
+    stopped = lists()
+    numbers = lists()
 
     def read(number: int) -> None:
         try:
@@ -294,7 +244,7 @@ def stop_new_ones(crew: Crew, draw: Random) -> int:
         if tickers[number].close_reason is not None:  # the first tick comes all the same
             reasons[number].append(tickers[number].close_reason)
 
-    crew.in_step(OBJECTS, read, stop, cancel, read)
+    crew.in_step(read, stop, cancel, read)
     for found, ticker in zip(reasons, tickers, strict=True):
         assert set(found) == {ticker.close_reason}, f"the reason has changed: {found}"
     for each in numbers:
@@ -302,25 +252,9 @@ def stop_new_ones(crew: Crew, draw: Random) -> int:
     return sum(map(len, numbers))
 
 
-def tell_new_ones(crew: Crew, draw: Random) -> int:
-    """Tell one ticker after the other of two successes at once: its policy hears of both."""
-    policies = [Watched(60) for _ in range(OBJECTS)]
-    tickers = [Ticker(each) for each in policies]
-    for ticker, policy in zip(tickers, policies, strict=True):
-        ticker.receive()
-        policy.resets = 0
-
-    def tell(number: int) -> None:
-        tickers[number].success()
-
-    crew.in_step(OBJECTS, tell, tell)
-    assert [each.resets for each in policies] == [2] * OBJECTS, "a success was lost"
-    return OBJECTS
-
-
 def wait_for_new_ones(crew: Crew, draw: Random) -> int:
     """Begin to wait for one ticker after the other in step, and end it: all readers wake."""
-    tickers = [Ticker(ConstantBackOff(60)) for _ in range(OBJECTS)]
+    tickers = [Ticker(ConstantBackOff(60)) for _ in range(RACES)]
     for ticker in tickers:
         ticker.receive()
 
@@ -330,16 +264,14 @@ def wait_for_new_ones(crew: Crew, draw: Random) -> int:
     def stop(number: int) -> None:
         tickers[number].stop()
 
-    crew.in_step(OBJECTS, *draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
-    return OBJECTS
+    crew.in_step(*draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
+    return RACES
 
 
 STORMS = {
     "end tickers": end_it,
     "tell tickers": tell_it,
     "failing policies": fail_it,
-    "failing policies in step": fail_new_ones,
     "stop tickers in step": stop_new_ones,
-    "tell tickers in step": tell_new_ones,
     "wait for tickers in step": wait_for_new_ones,
 }

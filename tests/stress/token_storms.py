@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from backoff_ticker import CancellationToken, any_of
+from tests.stress.crew import RACES, cast, lists
+from tests.stress.tools import join_all, start_threads
 
 if TYPE_CHECKING:
-    from tests.stress.crew import Crew
-
-OBJECTS = 60
-"""Made anew for each race of a few steps."""
+    from tests.stress.crew import Crew, Face
 
 TREE = 150
 """Tokens of a tree."""
@@ -75,16 +73,13 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
         if len(known) >= TREE:  # two threads may have appended
             big_enough.set()
 
-    def build(draw: Random) -> None:
+    async def build(face: Face) -> None:
+        own = Random(draw.random())
         while not root.cancelled:
-            grow(draw)
-        grow(draw)
-
-    async def build_async(draw: Random) -> None:
-        while not root.cancelled:
-            grow(draw)
-            await asyncio.sleep(0)
-        grow(draw)
+            grow(own)
+            if face.in_loop:
+                await face.give_way()
+        grow(own)
 
     def cancel() -> None:
         big_enough.wait()
@@ -97,16 +92,7 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
             pass
         assert root.wait()
 
-    def draws() -> Random:
-        return Random(draw.random())
-
-    crew.play(
-        *(partial(build, draws()) for _ in range(3)),
-        *(partial(build_async, draws()) for _ in range(2)),
-        cancel,
-        cancel,
-        wait,
-    )
+    crew.play(*cast(build, 3, 2), cancel, cancel, wait)
     assert sorted(won) == [False, True], "exactly one cancel() does it"
     assert [token for token in known if not token.cancelled] == []
     for callback in callbacks:
@@ -116,12 +102,12 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
 
 def cancel_in_step(crew: Crew, draw: Random) -> int:
     """Cancel one token after the other in two threads, while others derive from it and listen."""
-    roots = [CancellationToken() for _ in range(OBJECTS)]
+    roots = [CancellationToken() for _ in range(RACES)]
     middle = [root.child() for root in roots]
     derived: list[CancellationToken] = []
     callbacks: list[Callback] = []
     early = [Callback(token) for token in middle]
-    won: list[list[bool]] = [[] for _ in roots]
+    won = lists()
 
     def cancel(number: int) -> None:
         won[number].append(roots[number].cancel())
@@ -136,20 +122,20 @@ def cancel_in_step(crew: Crew, draw: Random) -> int:
         early[number].remove()
         callbacks[-1].remove()
 
-    crew.in_step(OBJECTS, cancel, cancel, derive, listen)
+    crew.in_step(cancel, cancel, derive, listen)
     assert [each for each in won if sorted(each) != [False, True]] == []
     assert [token for token in derived if not token.cancelled] == []
     for callback in (*callbacks, *early):
         callback.check()
-    return OBJECTS
+    return RACES
 
 
 def remove_in_step(crew: Crew, draw: Random) -> int:
     """Remove one callback after the other in two threads, while it is called."""
-    tokens = [CancellationToken() for _ in range(OBJECTS)]
+    tokens = [CancellationToken() for _ in range(RACES)]
     callbacks = [Callback(token) for token in tokens]
     cancelled = draw.random() < 0.5
-    removed: list[list[bool]] = [[] for _ in tokens]
+    removed = lists()
 
     def remove(number: int) -> None:
         removed[number].append(callbacks[number].handle.remove())
@@ -158,16 +144,16 @@ def remove_in_step(crew: Crew, draw: Random) -> int:
         if cancelled:
             tokens[number].cancel()
 
-    crew.in_step(OBJECTS, remove, cancel, remove)
+    crew.in_step(remove, cancel, remove)
     for each, callback in zip(removed, callbacks, strict=True):
         callback.prevented = sum(each)
         callback.check()
-    return OBJECTS
+    return RACES
 
 
 def wait_in_step(crew: Crew, draw: Random) -> int:
     """Wait for one token after the other in several threads: the first waiters of each race."""
-    tokens = [CancellationToken() for _ in range(OBJECTS)]
+    tokens = [CancellationToken() for _ in range(RACES)]
     children = [token.child() for token in tokens]
 
     def wait(number: int) -> None:
@@ -183,8 +169,8 @@ def wait_in_step(crew: Crew, draw: Random) -> int:
     def cancel(number: int) -> None:
         tokens[number].cancel()
 
-    crew.in_step(OBJECTS, wait, wait, wait_child, draw.choice([wait_shortly, wait]), cancel)
-    return OBJECTS
+    crew.in_step(wait, wait, wait_child, draw.choice([wait_shortly, wait]), cancel)
+    return RACES
 
 
 def wake_a_crowd(crew: Crew, draw: Random) -> int:
@@ -218,19 +204,13 @@ def wake_a_crowd(crew: Crew, draw: Random) -> int:
         ready.wait()
         token.cancel()
 
-    threads = [threading.Thread(target=wait, args=(n,), daemon=True) for n in range(WAITING)]
+    threads: list[threading.Thread] = []
 
     def start() -> None:
-        for thread in threads:
-            thread.start()
-
-    def join() -> Any:
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+        threads.extend(start_threads(WAITING, wait))
 
     crew.play(wait_together, start, wait_together, cancel)
-    crew.play(join)
+    crew.play(lambda: join_all(threads))
     assert len(woken) == 3 * WAITING
     return len(woken)
 
