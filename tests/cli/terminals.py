@@ -45,8 +45,8 @@ while True:
         break
     os.tcsetpgrp(0, os.getpgrp())
     os.write(told, b"stopped %d\\n" % os.WSTOPSIG(status))
-    os.read(asked, 1)
-    os.tcsetpgrp(0, job.pid)
+    if os.read(asked, 100) == b"foreground":
+        os.tcsetpgrp(0, job.pid)
     os.killpg(job.pid, signal.SIGCONT)
 os.tcsetpgrp(0, os.getpgrp())
 job.returncode = os.waitstatus_to_exitcode(status)
@@ -98,9 +98,9 @@ class Shell:
         """Wait until the run has stopped; return the signal that did it."""
         return int(self.told.until(r"stopped (\d+)\n")[1])
 
-    def resume(self) -> None:
-        """Continue it in the foreground."""
-        os.write(self._asks, b"!")
+    def resume(self, place: str) -> None:
+        """Continue it in the foreground or in the background."""
+        os.write(self._asks, place.encode())
 
 
 @contextmanager

@@ -175,12 +175,9 @@ def test_ctrl_z_stops_both_and_the_shell_continues_them():
         screen.type(CTRL_Z)
         assert shell.stopped() == signal.SIGTSTP
         eventually(lambda: is_stopped(child), "the command's stop")
-        shell.resume()
+        shell.resume("foreground")
         answer(running, screen)
         assert running.wait() == 0
-
-
-# What it shows
 
 
 @slow
@@ -197,6 +194,9 @@ def test_a_command_that_reads_in_the_background_waits_until_it_is_brought_to_the
         shell.resume("foreground")
         answer(running, screen)
         assert running.wait() == 0
+
+
+# What it shows
 
 
 def test_the_wait_is_counted_down():
