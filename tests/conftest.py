@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import none
 
-from backoff_ticker.retries._settings import settings
 from backoff_ticker.testing import VirtualClock
 from tests import effort
-from tests.helpers import LoopFace, ThreadFace
+from tests.helpers import LoopFace, ThreadFace, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

@@ -20,10 +20,10 @@ from backoff_ticker import (
     set_default_hooks,
     set_default_token,
 )
-from backoff_ticker.retries._settings import settings
 from backoff_ticker.testing import no_wait
 from tests.benchmarks._retrying import MOST, Case
 from tests.benchmarks._table import say
+from tests.helpers import attempts_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,16 +101,6 @@ async def nothing_async(_: object) -> None:
 
 
 @contextmanager
-def tracked() -> Iterator[None]:
-    """Keep track of attempts, as retries do once ``current_attempt`` has been imported."""
-    settings.change("tracks_attempts", True)
-    try:
-        yield
-    finally:
-        settings.change("tracks_attempts", False)
-
-
-@contextmanager
 def unslept() -> Iterator[None]:
     """Let sleeps do nothing; with 0 seconds they would cost far more than what is measured."""
     kept = time.sleep, asyncio.sleep
@@ -138,7 +128,7 @@ def package(case: Case) -> Subjects:
     arounds = {
         "default hook": partial(set_default_hooks, on_retry=nothing),
         "default token": partial(set_default_token, CancellationToken()),
-        "current_attempt in use": tracked,
+        "current_attempt in use": attempts_tracked,
     }
     function = retry_call_async if case.awaits else retry_call
     call = partial(case.subject, retry_call=function, zero=zero)

@@ -14,7 +14,6 @@ import pytest
 
 from backoff_ticker import CancellationToken, Clock, SystemClock, current_clock
 from backoff_ticker.clock import _scheduler, _time, resolve_clock
-from backoff_ticker.clock._scheduler import SystemParker
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, LoopThread, in_thread
 from tests.stress.tools import run_script
@@ -170,7 +169,7 @@ def main_thread_waits_as_others(monkeypatch):
 
 
 def parker_with(lock):
-    parker = SystemParker()
+    parker = SystemClock().parker()
     parker._lock = lock
     return parker
 

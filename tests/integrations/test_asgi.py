@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, DeadlineExceeded
-from backoff_ticker.integrations._servers.asgi import TokenMiddleware
+from backoff_ticker.integrations.starlette import TokenMiddleware
 
 PATIENCE = 20
 

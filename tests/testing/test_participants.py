@@ -17,7 +17,6 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
 )
-from backoff_ticker.testing._participants import POLLS_PER_TURN
 from tests import effort
 
 from .real_threads import in_real_thread
@@ -252,7 +251,7 @@ def test_a_thread_that_polls_the_clock_lets_others_have_their_turn(auto):
     while not flag.is_set():
         auto.sleep(0)
         polls += 1
-    assert polls <= POLLS_PER_TURN
+    assert polls <= 128
 
 
 @pytest.fixture
