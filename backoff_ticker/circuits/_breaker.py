@@ -143,6 +143,7 @@ class CircuitBreaker(ProcessBound):
         self._claim = claim_of(self)
         self._circuit: Circuit = Circuit(rules).closed()
         self._asker: CircuitTicket | None = None  # of the thread that asks the policy now
+        self._asked: Circuit | None = None  # the opening that it asks for
         # The open `with` blocks, and the innermost of them in the context of a thread or task.
         self._blocks: dict[_Block, None] = {}
         self._innermost: ContextVar[Any] = ContextVar("innermost block", default=None)
@@ -171,9 +172,10 @@ class CircuitBreaker(ProcessBound):
         """Open the circuit, for example while the service is being maintained.
 
         Args:
-            seconds: How long, from now: seconds > 0 or a timedelta. The policy is asked, too, but
-                its answer is not used: if a probe fails later, the circuit opens for the policy's
-                next delay. None means until ``reset()``; the policy is not asked.
+            seconds: How long, from now: seconds > 0 or a timedelta. The policy is asked, too (once,
+                if it is being asked already), but its answer is not used: if a probe fails later,
+                the circuit opens for the policy's next delay. None means until ``reset()``; the
+                policy is not asked.
 
         Raises:
             TypeError, ValueError: ``seconds`` is invalid.
@@ -183,9 +185,14 @@ class CircuitBreaker(ProcessBound):
         if seconds is not None:
             since = self._monotonic()
             until = since + as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
-        last = self._circuit
-        while not self._replace(last, last.opened(until, since, is_first=last.is_first)):
+        while True:
             last = self._circuit
+            if last is self._asked:  # asked once more, a policy that calls this would never end
+                after = last.opened(until, None, is_first=False)
+            else:
+                after = last.opened(until, since, is_first=last.is_first)
+            if self._replace(last, after):
+                return
 
     # Calls
 
@@ -377,17 +384,20 @@ class CircuitBreaker(ProcessBound):
         """Ask the policy how long the circuit stays open; one thread at a time does."""
         if opening.since is None:
             return  # another thread was faster
-        answer: Any = self._policy.begin() if opening.is_first else self._policy.ask()
-        until, is_end = opening.until, isinstance(answer, End)
-        has_failed = is_end and answer.error is not None
-        if until is None and not has_failed:
-            until = inf if is_end else opening.since + answer
-        if until is not None:
-            self._replace(opening, opening.opened(until, None, is_first=False))
+        answer: Any = None
+        self._asked = opening
         try:
+            answer = self._policy.begin() if opening.is_first else self._policy.ask()
+            until, is_end = opening.until, isinstance(answer, End)
+            has_failed = is_end and answer.error is not None
+            if until is None and not has_failed:
+                until = inf if is_end else opening.since + answer
+            if until is not None:
+                self._replace(opening, opening.opened(until, None, is_first=False))
             if has_failed:
                 raise answer.error
         finally:
+            self._asked = None
             del answer  # the traceback of its error refers to this frame: a reference cycle
 
     def _announce(self, before: Circuit, after: Circuit) -> None:
