@@ -401,7 +401,7 @@ def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
             assert settings.in_use == bool(used), interrupt.where
 
         try:
-            assert each_place(run, other, all_of_them=True) > 5
+            assert each_place(run, other) > 5
         finally:
             for setting in off:
                 setting()  # type: ignore[operator]

@@ -170,7 +170,7 @@ def test_participants_that_make_progress_have_more_time_together(stepping):
 
 
 def test_participants_that_make_progress_and_never_rest_are_reported():
-    with VirtualClock(settle_timeout=0.5) as clock:
+    with VirtualClock(settle_timeout=0.2) as clock:
         parkers, ended = [clock.parker() for _ in range(2)], []
 
         def play(mine, other):
