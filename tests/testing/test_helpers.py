@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from logging.handlers import QueueHandler, QueueListener
 
 import anyio
@@ -29,13 +30,6 @@ def start(target):
     thread = threading.Thread(target=target)
     thread.start()
     return thread
-
-
-@pytest.fixture(params=["usual", "hostile"])
-def switching(request):
-    """Usual and hostile switching between threads."""
-    if request.param == "hostile":
-        request.getfixturevalue("hostile_switching")
 
 
 def test_a_worker_of_anyio_does_not_stop_time(auto):
@@ -85,13 +79,19 @@ def test_a_listener_that_outlives_the_clock_goes_on_and_is_no_leak():
     assert [message for message, _ in sink.seen] == ["0", "1", "2"]
 
 
-def test_time_does_not_pass_work_that_was_handed_over(switching):
+@pytest.mark.usefixtures("switching")
+@pytest.mark.parametrize("idle", [False, True])
+def test_time_does_not_pass_work_that_was_handed_over(idle):
     rounds = effort.rounds(30, 1000)
     with VirtualClock(auto=True) as clock:
         work, done = queue.Queue(), []
 
+        def get():
+            with clock.idle("work") if idle else nullcontext():
+                return work.get()
+
         def serve():
-            while (number := work.get()) is not None:
+            while (number := get()) is not None:
                 clock.sleep(0.25)
                 done.append((number, clock.monotonic()))
 

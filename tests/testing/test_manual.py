@@ -238,6 +238,8 @@ def test_a_coroutine_that_waits_for_time_is_refused(clock):
         (lambda clock: clock.run(5), "function must be callable, not 5"),
         (lambda clock: clock.run_async(print), "coroutine must be a coroutine, not <"),
         (lambda clock: VirtualClock(start="0"), "start must be "),
+        (lambda clock: VirtualClock(10.0, until=9.0), "until must be >= start (10.0), not 9.0"),
+        (lambda clock: VirtualClock(until=math.inf), "until must be a finite number, not inf"),
         (lambda clock: VirtualClock(auto=1), "auto must be "),
         (lambda clock: VirtualClock(settle_timeout=-1), "settle_timeout must be "),
     ],

@@ -195,10 +195,8 @@ def test_a_thread_that_polls_an_event_ends_as_it_is_set(auto):
     assert (polls, auto.monotonic()) == ([60.0, 120.0], 150.0)
 
 
-@pytest.mark.parametrize("switching", ["usual", "hostile"])
-def test_an_item_comes_at_its_own_time(auto, switching, request):
-    if switching == "hostile":
-        request.getfixturevalue("hostile_switching")
+@pytest.mark.usefixtures("switching")
+def test_an_item_comes_at_its_own_time(auto):
     items, got = queue.Queue(1), []
     rounds = effort.rounds(30, 500)
 
