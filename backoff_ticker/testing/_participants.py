@@ -2,9 +2,6 @@
 
 A participant is a thread, or the event loop that runs in it. Only commands of the kernel change
 anything here, one at a time; the participant's own thread does nothing but block on ``turn``.
-
-The command that ends a wait also queues the participant. So no thread is ever about to run without
-being counted.
 """
 
 from __future__ import annotations
