@@ -150,8 +150,10 @@ def test_a_cancelled_timer_never_moves_time(auto):
 
 def test_cancelled_timers_are_dropped(clock):
     clock.call_at(1.0, int)
-    for _ in range(2000):
-        clock.call_at(100.0, int).cancel()
+    for _ in range(300):
+        timer = clock.call_at(100.0, int)
+        assert len(clock.pending()) == 2  # so the clock has taken it
+        timer.cancel()
     assert len(clock._participants.timers) < 100
 
 
