@@ -258,12 +258,12 @@ class Participants:
         when: float | None,
         order: int | None = None,
     ) -> None:
-        """Make a participant wait; its turn is granted once the wait is over.
+        """Make a participant wait until ``when``; its turn is granted once the wait is over.
 
         Args:
             participant: The participant.
             place: Where it waits; None: in its event loop.
-            when: Until when, in seconds of the clock; None: no limit.
+            when: Seconds of the clock; None: no limit.
             order: Its order among the timers due at the same time; None: after all others.
         """
         participant.timed_out = False

@@ -384,11 +384,7 @@ def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
-    """Return the patches of all classes of such loops.
-
-    Args:
-        apply: Applies those of a class that is defined later.
-    """
+    """Return the patches of all classes of such loops; ``apply`` those of later classes."""
 
     def patches_of(loop_class: type) -> list[Patch]:
         if issubclass(loop_class, asyncio.BaseEventLoop):
