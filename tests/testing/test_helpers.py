@@ -42,41 +42,26 @@ def test_a_worker_of_anyio_does_not_stop_time(auto):
     assert auto.monotonic() == 9.0
 
 
-class Sink(logging.Handler):
-    """Notes each record and the time at which it came."""
+def test_a_queue_listener_gets_records_at_their_time_and_goes_on_after_the_clock():
+    records, seen = queue.Queue(), []
 
-    def __init__(self, monotonic):
-        super().__init__()
-        self.seen = []
-        self._monotonic = monotonic
+    class Sink(logging.Handler):
+        def emit(self, record):
+            seen.append((record.getMessage(), clock.monotonic()))
 
-    def emit(self, record):
-        self.seen.append((record.getMessage(), self._monotonic()))
+    def log(message):
+        QueueHandler(records).handle(logging.makeLogRecord({"msg": message}))
 
-
-def test_records_reach_a_queue_listener_at_their_own_time(auto):
-    records, sink = queue.Queue(), Sink(auto.monotonic)
-    handler = QueueHandler(records)
-    listener = QueueListener(records, sink)
-    listener.start()
-    for number in range(3):
-        auto.sleep(5)
-        handler.handle(logging.makeLogRecord({"msg": str(number)}))
-    auto.sleep(5)
-    listener.stop()
-    assert sink.seen == [("0", 5.0), ("1", 10.0), ("2", 15.0)]
-
-
-def test_a_listener_that_outlives_the_clock_goes_on_and_is_no_leak():
-    records, sink = queue.Queue(), Sink(lambda: 0)
-    listener = QueueListener(records, sink)
-    with VirtualClock() as clock:
+    listener = QueueListener(records, Sink())
+    with VirtualClock(auto=True) as clock:
         listener.start()
-        clock.advance(1)
-    for number in range(3):
-        records.put(logging.makeLogRecord({"msg": str(number)}))
+        for message in "abc":
+            clock.sleep(5)
+            log(message)
+        clock.sleep(5)
+    log("late")
     listener.stop()
-    assert [message for message, _ in sink.seen] == ["0", "1", "2"]
+    assert seen == [("a", 5.0), ("b", 10.0), ("c", 15.0), ("late", 20.0)]
 
 
 @pytest.mark.usefixtures("switching")

@@ -80,6 +80,13 @@ def test_a_wait_without_limit_lasts_until_it_is_unparked(clock, deadline):
     assert task.result() is True
 
 
+def test_unparks_before_a_wait_end_that_one_wait(clock):
+    parker = clock.parker()
+    parker.unpark()
+    parker.unpark()
+    assert clock.spawn(lambda: [parker.park(None), parker.park(0.0)]).result() == [True, False]
+
+
 def test_time_has_an_end(clock):
     clock.advance(1e308)
     with pytest.raises(ClockUsageError, match="out of range"):
