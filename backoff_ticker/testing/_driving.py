@@ -45,15 +45,10 @@ def take_step(kernel: Kernel, what: str, target: int | None) -> int:
 
 
 def wait_for_step(kernel: Kernel, what: str, target: int | None) -> int:
-    """Wait until time has reached ``target`` nanoseconds and every participant waits.
+    """Wait until time has reached ``target`` and every participant waits.
 
-    Args:
-        kernel: The kernel.
-        what: The name of the step in reports.
-        target: How far time moves; None: nothing fires.
-
-    Returns:
-        How many timers have fired.
+    Return how many timers have fired. ``target`` is in nanoseconds; None: nothing fires. ``what``
+    names the step in reports.
     """
     done = threading.Lock()
     done.acquire()

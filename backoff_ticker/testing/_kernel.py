@@ -43,7 +43,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from ..clock import current_clocks
@@ -102,18 +102,6 @@ class DrivenLoop(Protocol):
     def detach(self) -> None:
         """Give the loop its own time back."""
         ...
-
-
-class _Hold(NamedTuple):
-    """Something that holds time.
-
-    Attributes:
-        text: What it is, in reports.
-        real: Whether it is something real, which may take a minute.
-    """
-
-    text: str
-    real: bool
 
 
 class Step:
@@ -193,7 +181,8 @@ class Kernel:
         self.settle_timer: SettleTimer = SettleTimer(settle_timeout)
         self._step: Step | None = None
         self._auto: dict[object, None] = {}
-        self._holds: dict[object, _Hold] = {}
+        self._holds: dict[object, str] = {}
+        self._expected: dict[object, str] = {}
         self._firing = False
         self._calls_in: int | None = None
         self._stall_detector = StallDetector()
@@ -280,20 +269,21 @@ class Kernel:
 
     def hold_time(self, key: object, what: str) -> None:
         """Stop time until ``release_time(key)``: ``what`` is real, and may take a minute."""
-        self._holds[key] = _Hold(f"time is held by {what}", real=True)
+        self._holds[key] = what
 
     def expect(self, key: object, name: str) -> None:
         """Stop time until ``release_time(key)``: a tracked function is about to be called."""
-        self._holds[key] = _Hold(f"{name}, tracked, was not called yet", real=False)
+        self._expected[key] = name
 
     def release_time(self, key: object) -> None:
         """Undo ``hold_time(key)`` or ``expect(key)``."""
         self._holds.pop(key, None)
+        self._expected.pop(key, None)
 
     @property
     def time_is_held(self) -> bool:
         """Whether something real holds time."""
-        return any(hold.real for hold in self._holds.copy().values())
+        return bool(self._holds)
 
     def begin_auto(self, key: object) -> None:
         """Let time advance on its own until ``end_auto(key)``."""
@@ -357,7 +347,7 @@ class Kernel:
         participants, commands = self.participants, self.commands.queue
         while not self._firing:
             participants.give_turns()
-            if participants.running or self._holds or not commands.empty():
+            if participants.running or not commands.empty() or self._holds or self._expected:
                 break
             timer, horizon = participants.timers.first(), self._horizon()
             if participants.external and not self._all_external_are_quiet(horizon):
@@ -573,13 +563,15 @@ class Kernel:
 
     def _text_of_stuck(self, what: str) -> str:
         timeout = self.settle_timer.limit(held=self.time_is_held)
-        holds = [hold.text for hold in self._holds.values()]
+        holds = [f"time is held by {what}" for what in self._holds.values()]
+        holds += [f"{name}, tracked, was not called yet" for name in self._expected.values()]
         return stuck(what, timeout, self.participants.now, self.participants.members, holds)
 
     def _is_held_up(self) -> bool:
         """Whether a participant may still act, or auto-advance could still fire a timer."""
         participants = self.participants
-        if participants.running or participants.queue or self._firing or self._holds:
+        held = self._holds or self._expected
+        if participants.running or participants.queue or self._firing or held:
             return True
         timer = participants.timers.first() if self._auto else None
         return (timer is not None and timer.due <= self.until) or any(

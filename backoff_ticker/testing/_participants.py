@@ -2,9 +2,6 @@
 
 A participant is a thread, or the event loop that runs in it. Only commands of the kernel change
 anything here, one at a time; the participant's own thread does nothing but block on ``turn``.
-
-The command that ends a wait also queues the participant. So no thread is ever about to run without
-being counted.
 """
 
 from __future__ import annotations
@@ -261,12 +258,12 @@ class Participants:
         when: float | None,
         order: int | None = None,
     ) -> None:
-        """Make a participant wait; its turn is granted once the wait is over.
+        """Make a participant wait until ``when``; its turn is granted once the wait is over.
 
         Args:
             participant: The participant.
             place: Where it waits; None: in its event loop.
-            when: Until when, in seconds of the clock; None: no limit.
+            when: Seconds of the clock; None: no limit.
             order: Its order among the timers due at the same time; None: after all others.
         """
         participant.timed_out = False

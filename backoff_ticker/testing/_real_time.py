@@ -80,12 +80,9 @@ class StallDetector:
         self._looked_at = 0.0
 
     def is_stalled(self, real: float, turns_given: int, running: Collection[Participant]) -> bool:
-        """Return whether another participant should get a turn.
+        """Return whether another participant should get a turn, at the real time in seconds.
 
-        Args:
-            real: The real time in seconds.
-            turns_given: How many turns were given so far.
-            running: The participants that have a turn.
+        ``running`` are those that have a turn; ``turns_given`` counts all turns so far.
         """
         elapsed, self._looked_at = real - self._looked_at, real
         new = turns_given != self._turns_given or not running
@@ -182,12 +179,7 @@ def works_inside_idle(participant: Participant) -> bool:
 def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:
     """Give idle threads the real time to come back, in case something woke them.
 
-    Args:
-        idle: The participants inside ``idle()`` or ``external()``.
-        came_back: Returns whether any of them has posted a command.
-
-    Returns:
-        Whether any of them came back; False: all are asleep.
+    Return whether any did, that is, whether ``came_back()``; False: all are asleep.
     """
     watched = [one for one in idle if not one.works_idle]
     if not watched:

@@ -34,14 +34,9 @@ def _at(now: int) -> str:
 def stuck(
     what: str, timeout: float, now: int, members: Collection[Participant], holds: Iterable[str]
 ) -> str:
-    """Return the text for ``what``, which gave up on participants that do not wait on the clock.
+    """Return the text for ``what``, a step or wait that gave up after ``timeout`` real seconds.
 
-    Args:
-        what: The name of a step or a wait.
-        timeout: For how long time has stood still, in real seconds.
-        now: The time in nanoseconds.
-        members: The participants that time waits for.
-        holds: What else holds time.
+    ``now`` is in nanoseconds; ``holds`` names what holds time besides the participants.
     """
     busy = [
         one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._validation import as_seconds
 from ._errors import ParticipantAborted, VirtualTimeError
@@ -44,9 +44,15 @@ class Task(Generic[T]):
         self._joined = False
         self._participant = Participant(name)
         context = copy_context()
-        self._thread = threading.Thread(
+        thread = threading.Thread(
             target=lambda: context.run(self._run, work), name=name, daemon=True
         )
+        try:
+            kernel.enter(self._participant)  # it counts from now on, and runs when its turn comes
+            start_untracked(thread)
+        except BaseException:
+            kernel.post(kernel.participants.give_up_start, self._participant)
+            raise
 
     def _run(self, work: Callable[[], T]) -> None:
         try:
@@ -103,14 +109,3 @@ class Task(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<Task {self.name!r} {self._participant.state.value}>"
-
-
-def start_task(task: Task[Any]) -> None:
-    """Start the thread of a task; it counts from now on and runs when its turn comes."""
-    kernel, participant = task._kernel, task._participant
-    try:
-        kernel.enter(participant)
-        start_untracked(task._thread)
-    except BaseException:
-        kernel.post(kernel.participants.give_up_start, participant)
-        raise

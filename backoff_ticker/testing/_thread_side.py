@@ -69,12 +69,9 @@ class VirtualParker:
 def wait_for_turn(
     kernel: Kernel, participant: Participant, begin: Callable[[], object] | None = None
 ) -> None:
-    """Block until a participant may run.
+    """Block until a participant may run, which is this thread.
 
-    Args:
-        kernel: Its kernel.
-        participant: The participant that this thread is.
-        begin: The command that makes it wait. If an interrupt hits it, the participant runs.
+    ``begin`` posts the command that makes it wait. If an interrupt hits it, the participant runs.
 
     Raises:
         BaseException: The error that the kernel ended the wait with.
@@ -111,18 +108,9 @@ def wait_until(
 ) -> bool:
     """Wait on the clock until the callback is called that ``register`` registers.
 
-    In a thread that drives the clock by hand, a wait with a timeout ends as soon as nothing can
-    happen without that thread.
-
-    Args:
-        kernel: The kernel of the clock.
-        what: The name of the wait in reports.
-        register: Registers the callback, which ends the wait.
-        timeout: The time limit in seconds of the clock.
-        for_work: See ``ParkingPlace``.
-
-    Returns:
-        Whether it was called in time.
+    Return whether it was called within ``timeout`` seconds of the clock. In a thread that drives
+    the clock by hand, a wait with a timeout ends as soon as nothing can happen without that thread.
+    ``what`` names the wait in reports; for ``for_work``, see ``ParkingPlace``.
     """
     parker = VirtualParker(kernel, what, gives_up=timeout is not None, for_work=for_work)
     register(parker.unpark)
@@ -151,10 +139,8 @@ def attached(
 ) -> Iterator[None]:
     """Make this thread a participant, from its first turn until the end of the block.
 
-    Args:
-        kernel: Its kernel.
-        participant: A participant that was entered before.
-        before_end: Called before it ends, for example to enter another in its place.
+    The participant was entered before. ``before_end`` is called before it ends, for example to
+    enter another in its place.
     """
     ident = threading.get_ident()
     outer = kernel.by_ident.get(ident)

@@ -12,7 +12,6 @@ from ._thread_side import VirtualParker, wait_for_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Self
 
     from ._kernel import Kernel
@@ -157,10 +156,5 @@ class Trap:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -28,11 +28,11 @@ from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLo
 from ._kernel import Kernel
 from ._participants import Participant, State
 from ._reports import called_object, leaks, name_of, on_another_clock
-from ._tasks import Task, start_task
+from ._tasks import Task
 from ._thread_side import VirtualParker, attached, waiting_externally
 from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
-from .standard_library._loops import HOW_TO_DRIVE, driver_of, loop_kernel, loop_timer
+from .standard_library._loops import HOW_TO_DRIVE, LoopTimer, driver_of, loop_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -202,7 +202,7 @@ class VirtualClock:
         if loop is not None:
             driven_by = loop_kernel(loop)
             if driven_by is kernel:
-                return loop_timer(loop, when, callback)
+                return LoopTimer(loop, when, callback)
             if kernel.strict and driven_by is not None:
                 called = called_object() or "call_at()"
                 raise UntrackedLoopError(on_another_clock(called, self, driven_by.clock))
@@ -409,9 +409,7 @@ class VirtualClock:
         self._spawned += 1  # only for names: two threads at once may get the same number
         if name is None:
             name = f"{getattr(function, '__name__', 'task')}-{self._spawned}"
-        task = Task(self._kernel, lambda: function(*args), name)
-        start_task(task)
-        return task
+        return Task(self._kernel, lambda: function(*args), name)
 
     def tracked(self, function: Callable[P, T]) -> Callable[P, T]:
         """Wrap ``function``, so that any thread that calls the wrapper is a participant meanwhile.

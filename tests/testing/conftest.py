@@ -30,3 +30,10 @@ def hostile_switching():
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(usual)
+
+
+@pytest.fixture(params=["usual", "hostile"])
+def switching(request):
+    """Usual and hostile switching of threads."""
+    if request.param == "hostile":
+        request.getfixturevalue("hostile_switching")

@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from logging.handlers import QueueHandler, QueueListener
 
 import anyio
@@ -31,13 +32,6 @@ def start(target):
     return thread
 
 
-@pytest.fixture(params=["usual", "hostile"])
-def switching(request):
-    """Usual and hostile switching between threads."""
-    if request.param == "hostile":
-        request.getfixturevalue("hostile_switching")
-
-
 def test_a_worker_of_anyio_does_not_stop_time(auto):
     async def main():
         for _ in range(3):
@@ -48,50 +42,41 @@ def test_a_worker_of_anyio_does_not_stop_time(auto):
     assert auto.monotonic() == 9.0
 
 
-class Sink(logging.Handler):
-    """Notes each record and the time at which it came."""
+def test_a_queue_listener_gets_records_at_their_time_and_goes_on_after_the_clock():
+    records, seen = queue.Queue(), []
 
-    def __init__(self, monotonic):
-        super().__init__()
-        self.seen = []
-        self._monotonic = monotonic
+    class Sink(logging.Handler):
+        def emit(self, record):
+            seen.append((record.getMessage(), clock.monotonic()))
 
-    def emit(self, record):
-        self.seen.append((record.getMessage(), self._monotonic()))
+    def log(message):
+        QueueHandler(records).handle(logging.makeLogRecord({"msg": message}))
 
-
-def test_records_reach_a_queue_listener_at_their_own_time(auto):
-    records, sink = queue.Queue(), Sink(auto.monotonic)
-    handler = QueueHandler(records)
-    listener = QueueListener(records, sink)
-    listener.start()
-    for number in range(3):
-        auto.sleep(5)
-        handler.handle(logging.makeLogRecord({"msg": str(number)}))
-    auto.sleep(5)
-    listener.stop()
-    assert sink.seen == [("0", 5.0), ("1", 10.0), ("2", 15.0)]
-
-
-def test_a_listener_that_outlives_the_clock_goes_on_and_is_no_leak():
-    records, sink = queue.Queue(), Sink(lambda: 0)
-    listener = QueueListener(records, sink)
-    with VirtualClock() as clock:
+    listener = QueueListener(records, Sink())
+    with VirtualClock(auto=True) as clock:
         listener.start()
-        clock.advance(1)
-    for number in range(3):
-        records.put(logging.makeLogRecord({"msg": str(number)}))
+        for message in "abc":
+            clock.sleep(5)
+            log(message)
+        clock.sleep(5)
+    log("late")
     listener.stop()
-    assert [message for message, _ in sink.seen] == ["0", "1", "2"]
+    assert seen == [("a", 5.0), ("b", 10.0), ("c", 15.0), ("late", 20.0)]
 
 
-def test_time_does_not_pass_work_that_was_handed_over(switching):
+@pytest.mark.usefixtures("switching")
+@pytest.mark.parametrize("idle", [False, True])
+def test_time_does_not_pass_work_that_was_handed_over(idle):
     rounds = effort.rounds(30, 1000)
     with VirtualClock(auto=True) as clock:
         work, done = queue.Queue(), []
 
+        def get():
+            with clock.idle("work") if idle else nullcontext():
+                return work.get()
+
         def serve():
-            while (number := work.get()) is not None:
+            while (number := get()) is not None:
                 clock.sleep(0.25)
                 done.append((number, clock.monotonic()))
 

@@ -403,7 +403,7 @@ def test_where_no_thread_can_start_for_a_callback_the_others_go_on(monkeypatch):
     ):
         clock.call_at(1, lambda: None)
         with monkeypatch.context() as patch:
-            patch.setattr(testing._commands.threading.Thread, "start", refuse)
+            patch.setattr(threading.Thread, "start", refuse)
             clock.sleep(5)
         assert clock.monotonic() == 5
 

@@ -53,13 +53,6 @@ def test_external_freezes_time_and_lets_others_run(auto):
     assert auto.monotonic() == 5.0
 
 
-def test_idle_lets_time_pass(auto):
-    items = queue.Queue()
-    with auto.idle("an item"):
-        auto.spawn(lambda: auto.sleep(5) or items.put(auto.monotonic()))
-        assert items.get(timeout=10) == 5.0
-
-
 def test_external_inside_idle_leaves_the_thread_idle(auto):
     with auto.idle("outer"):
         with auto.external("inner"):

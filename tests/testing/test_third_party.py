@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import socket
 import threading
 from contextlib import closing
@@ -27,24 +26,6 @@ def test_sleeps_and_time_outs_of_asyncio_are_on_the_clock(auto):
 
     assert asyncio.run(main()) == "slept"
     assert auto.monotonic() == 35.0
-
-
-def test_a_queue_of_asyncio_needs_nothing(auto):
-    async def main():
-        items = asyncio.Queue(1)
-
-        async def produce():
-            for number in range(5):
-                await asyncio.sleep(2)
-                await items.put(number)
-
-        producer = asyncio.create_task(produce())
-        got = [await items.get() for _ in range(5)]
-        await producer
-        return got
-
-    assert asyncio.run(main()) == [0, 1, 2, 3, 4]
-    assert auto.monotonic() == 10.0
 
 
 def test_sleeps_and_cancel_scopes_of_anyio_are_on_the_clock(auto):
@@ -136,13 +117,6 @@ def test_sockets_between_coroutines_of_one_loop_need_nothing(auto):
     for _ in range(rounds):
         assert asyncio.run(main()) == b"ping\n"
     assert auto.monotonic() == 2.0 * rounds
-
-
-@pytest.fixture(params=["usual", "hostile"])
-def switching(request):
-    """Usual and hostile switching between threads."""
-    if request.param == "hostile":
-        request.getfixturevalue("hostile_switching")
 
 
 async def _ask(address):
@@ -251,40 +225,3 @@ def test_an_answer_in_two_pieces_over_a_socket_that_others_have_made_comes_in_ti
     with VirtualClock(auto=True) as clock:
         asyncio.run(main(listening or socket.create_server(("127.0.0.1", 0))))
         assert clock.monotonic() == 0.0
-
-
-def test_an_item_of_a_queue_comes_at_its_own_time_inside_idle(switching):
-    for _ in range(effort.rounds(8, 50)):
-        with VirtualClock(auto=True) as clock:
-            items, done = queue.Queue(), []
-
-            def work(clock=clock, items=items, done=done):
-                while True:
-                    with clock.idle("an item"):
-                        seconds = items.get()
-                    if seconds is None:
-                        return
-                    clock.sleep(seconds)
-                    done.append((seconds, clock.monotonic()))
-
-            def produce(clock=clock, items=items):
-                for seconds in (5, 3, 2):
-                    items.put(seconds)
-                clock.sleep(20)
-                items.put(1)
-                clock.sleep(100)
-
-            workers = [threading.Thread(target=work) for _ in range(2)]
-            producer = threading.Thread(target=produce)
-            for thread in (*workers, producer):
-                thread.start()
-            producer.join()
-            for _ in workers:
-                items.put(None)
-            for thread in workers:
-                thread.join()
-            assert sorted(done, key=lambda one: one[1]) == [
-                (3, 3.0),
-                *sorted([(5, 5.0), (2, 5.0)], key=done.index),
-                (1, 21.0),
-            ]

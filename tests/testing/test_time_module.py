@@ -180,25 +180,8 @@ def test_a_timer_of_threading_fires_on_the_clock(auto):
     assert fired == [30.0]
 
 
-def test_a_thread_that_polls_an_event_ends_as_it_is_set(auto):
-    stop, polls = threading.Event(), []
-
-    def poll():
-        while not stop.wait(60):
-            polls.append(auto.monotonic())
-
-    thread = threading.Thread(target=poll)
-    thread.start()
-    auto.sleep(150)
-    stop.set()
-    thread.join()
-    assert (polls, auto.monotonic()) == ([60.0, 120.0], 150.0)
-
-
-@pytest.mark.parametrize("switching", ["usual", "hostile"])
-def test_an_item_comes_at_its_own_time(auto, switching, request):
-    if switching == "hostile":
-        request.getfixturevalue("hostile_switching")
+@pytest.mark.usefixtures("switching")
+def test_an_item_comes_at_its_own_time(auto):
     items, got = queue.Queue(1), []
     rounds = effort.rounds(30, 500)
 

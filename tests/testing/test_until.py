@@ -65,25 +65,6 @@ def test_what_is_due_at_that_time_still_happens() -> None:
         assert clock.monotonic() == HOUR
 
 
-def test_a_participant_that_goes_on_after_the_error_is_ended() -> None:
-    caught = []
-
-    def stubborn() -> None:
-        while True:
-            try:
-                tick_for_ever()
-            except VirtualDeadlockError as error:
-                caught.append(error)
-
-    with VirtualClock(auto=True, until=HOUR):
-        thread = threading.Thread(target=stubborn)
-        thread.start()
-        with pytest.raises(VirtualDeadlockError):
-            thread.join()
-        thread.join()
-    assert len(caught) == 1
-
-
 def test_steps_by_hand_go_further() -> None:
     with VirtualClock(until=5.0) as clock:
         clock.advance(10.0)
@@ -120,16 +101,3 @@ def test_the_driver_does_not_stay_idle_for_ever() -> None:
             queue.Queue().get(timeout=PATIENCE)
         stop.cancel()
         thread.join()
-
-
-@pytest.mark.parametrize(
-    ("until", "error", "text"),
-    [
-        (9.0, ValueError, r"until must be >= start \(10\.0\), not 9\.0"),
-        (float("inf"), ValueError, "until must be a finite number, not inf"),
-        ("an hour", TypeError, "until must be a finite number, not 'an hour' of type str"),
-    ],
-)
-def test_a_bad_time_is_refused(until: float, error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=text):
-        VirtualClock(10.0, until=until)

@@ -4,7 +4,7 @@
 - ``_threads``: ``threading.Thread``, and which threads the clock leaves alone.
 - ``_conditions``: waits in ``threading`` and ``queue``, and for futures.
 - ``_pools``: the jobs of ``ThreadPoolExecutor``; ``_time_module``: the module ``time``.
-- ``_loops``: asyncio's event loops, and the refusal of others; ``_loop_timers``: their timers.
+- ``_loops``: asyncio's event loops and their timers, and the refusal of other loops.
 - ``_processes``: processes of loops and of ``ProcessPoolExecutor``, and sockets.
 
 Every replacement looks up the virtual clock of the calling thread, and does what the original does

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import base_events, selector_events
 from contextlib import contextmanager, nullcontext
-from math import ulp
+from math import inf, isfinite, ulp
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SystemClock
@@ -22,14 +22,12 @@ from .._errors import (
 )
 from .._kernel import kernel_here
 from .._participants import POLLS_PER_TURN, Participant
-from .._reports import never_waits
+from .._reports import name_of, never_waits
 from .._thread_side import counted, wait_for_turn
-from ._loop_timers import LoopTimer, LoopTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...clock import TimerHandle
     from .._kernel import Kernel
     from ._patches import Patch
 
@@ -37,6 +35,90 @@ HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside
 """Advice for loops that a clock does not drive."""
 
 _DRIVER = "_backoff_ticker_driver"
+_MAX_STALE = 1024
+"""How many orders of past timers are kept, in addition to twice the number of timers."""
+
+
+class _LoopTimers:
+    """The timers of one loop, and their order among all timers of the clock.
+
+    The loop knows when a timer is due, but not which of those that are due at the same time was set
+    first. That is recorded when a timer is set.
+    """
+
+    def __init__(self, loop: Any, next_order: Callable[[], int]) -> None:  # noqa: ANN401 - much of it is private
+        self._loop = loop
+        self._call_at = loop.call_at
+        self._next_order = next_order
+        self._orders: dict[float, int] = {}
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
+        """Stand for the loop's method, which all its timers go through."""
+        if when not in self._orders:
+            self._orders[when] = self._next_order()
+        return self._call_at(when, callback, *args, context=context)
+
+    def move(self, seconds: float) -> None:
+        """Move all timers, because the loop's time is another one from now on."""
+        for handle in self._loop._scheduled:
+            handle._when += seconds
+
+    def next(self) -> tuple[float | None, int | None]:
+        """Return when the next one is due on the clock, and its order among those due then."""
+        scheduled, orders = self._loop._scheduled, self._orders
+        when = scheduled[0]._when if scheduled else inf
+        if len(orders) > _MAX_STALE + 2 * len(scheduled):
+            pending = {handle._when for handle in scheduled}
+            for stale in orders.keys() - pending:
+                del orders[stale]
+        return (when, orders.get(when)) if isfinite(when) else (None, None)
+
+    def pending(self) -> list[tuple[float, str]]:
+        """Return when each one is due on the clock, and what it calls."""
+        return [
+            (handle._when, f"call of {name_of(_called(handle))}")
+            for handle in list(self._loop._scheduled)
+            if not handle._cancelled
+        ]
+
+
+def _called(handle: Any) -> Any:  # noqa: ANN401
+    timer = getattr(handle._callback, "__self__", None)
+    return timer._callback.get(0) if isinstance(timer, LoopTimer) else handle._callback
+
+
+class LoopTimer:
+    """The handle of ``clock.call_at(..., loop=loop)`` for a loop that runs on the clock.
+
+    The callback belongs to the loop or to ``cancel()``, whichever pops it; any thread may cancel.
+    """
+
+    __slots__ = ("_callback", "_handle", "_loop", "when")
+
+    def __init__(
+        self,
+        loop: Any,  # noqa: ANN401 - much of it is private
+        when: float,
+        callback: Callable[[], object],
+    ) -> None:
+        self.when: float = when
+        self._callback = {0: callback}
+        self._loop = loop
+        self._handle = loop.call_at(when, self._run)
+
+    def cancel(self) -> bool:
+        """Prevent the call; True if this call prevented it."""
+        if self._callback.pop(0, None) is None:
+            return False
+        # Not cancel(), which also clears what the loop, in its own thread, may be about to call.
+        self._loop._timer_handle_cancelled(self._handle)
+        self._handle._cancelled = True
+        return True
+
+    def _run(self) -> None:
+        callback = self._callback.pop(0, None)
+        if callback is not None:
+            callback()
 
 
 class LoopDriver:
@@ -54,7 +136,7 @@ class LoopDriver:
         self.participant: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
-        self.timers: LoopTimers = LoopTimers(loop, kernel.participants.next_order)
+        self.timers: _LoopTimers = _LoopTimers(loop, kernel.participants.next_order)
         self._holders: dict[object, str] = {}
         self._polls = 0
         self._polls_since = 0.0
@@ -226,15 +308,6 @@ class LoopDriver:
         self.kernel.post(self.kernel.release_time, holder)
 
 
-def loop_timer(
-    loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], object]
-) -> TimerHandle:
-    """Call ``callback()`` in a loop that a clock drives, at ``when`` on that clock."""
-    driver = found_driver(loop)
-    assert driver is not None  # noqa: S101 - the caller knows its kernel
-    return LoopTimer(loop, when, callback)
-
-
 def found_driver(loop: object) -> LoopDriver | None:
     """Return the driver of a loop, if a clock drives it."""
     driver = getattr(loop, "__dict__", {}).get(_DRIVER)
@@ -311,11 +384,7 @@ def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
-    """Return the patches of all classes of such loops.
-
-    Args:
-        apply: Applies those of a class that is defined later.
-    """
+    """Return the patches of all classes of such loops; ``apply`` those of later classes."""
 
     def patches_of(loop_class: type) -> list[Patch]:
         if issubclass(loop_class, asyncio.BaseEventLoop):

@@ -39,10 +39,6 @@ def _nanoseconds(kernel: Kernel) -> int:
     return kernel.participants.now
 
 
-def _wall_seconds(kernel: Kernel) -> float:
-    return (kernel.epoch or 0.0) + kernel.participants.seconds
-
-
 def _wall_nanoseconds(kernel: Kernel) -> int:
     return in_nanoseconds(kernel.epoch or 0.0) + kernel.participants.now
 
@@ -119,7 +115,7 @@ _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     (time, "monotonic_ns", _telling(_nanoseconds)),
     (time, "perf_counter", _telling(_seconds)),
     (time, "perf_counter_ns", _telling(_nanoseconds)),
-    (time, "time", _telling(_wall_seconds)),
+    (time, "time", _telling(lambda kernel: (kernel.epoch or 0.0) + _seconds(kernel))),
     (time, "time_ns", _telling(_wall_nanoseconds)),
     (time, "sleep", _sleeping),
     (threading, "_time", _measuring),
