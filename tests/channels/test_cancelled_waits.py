@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
-from backoff_ticker.channels._buffer import Unbounded
 from tests.channels.ends import ThreadEnd, drained, error, turns, value
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 
@@ -283,7 +282,8 @@ def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
 def test_a_receiver_that_is_woken_for_two_items_wakes_the_next(monkeypatch, capacity, receive):
     """It was found by two senders; one of them is slow to take it out of its line."""
     found, go_on, looks, leave = (threading.Event() for _ in range(4))
-    remove, recheck = Unbounded.remove, Channel._recheck
+    kind = type(Channel(capacity)._buffer)
+    remove, recheck = kind.remove, Channel._recheck
 
     def slow_remove(buffer, place):
         if not found.is_set():
@@ -297,7 +297,7 @@ def test_a_receiver_that_is_woken_for_two_items_wakes_the_next(monkeypatch, capa
             assert leave.wait(PATIENCE)
         return recheck(channel, waiter)
 
-    monkeypatch.setattr(Unbounded, "remove", slow_remove, raising=False)
+    monkeypatch.setattr(kind, "remove", slow_remove, raising=False)
     monkeypatch.setattr(Channel, "_recheck", slow_recheck)
     channel: Channel[str] = Channel(capacity)
     received = []
