@@ -95,30 +95,6 @@ def test_time_stands_still_for_a_real_socket_inside_external(auto, late_server):
     assert auto.monotonic() == 5.0
 
 
-def test_sockets_between_coroutines_of_one_loop_need_nothing(auto):
-    async def main():
-        async def echo(reader, writer):
-            line = await reader.readline()
-            await asyncio.sleep(2)
-            writer.write(line)
-            await writer.drain()
-            writer.close()
-
-        server = await asyncio.start_server(echo, "127.0.0.1", 0)
-        async with server, asyncio.timeout(5):
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(b"ping\n")
-            answer = await reader.readline()
-            writer.close()
-            await writer.wait_closed()
-        return answer
-
-    rounds = effort.rounds(10, 50)
-    for _ in range(rounds):
-        assert asyncio.run(main()) == b"ping\n"
-    assert auto.monotonic() == 2.0 * rounds
-
-
 async def _ask(address):
     async with asyncio.timeout(5):
         reader, writer = await asyncio.open_connection(*address)
