@@ -35,6 +35,15 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
+async def outlast(task: asyncio.Task[None]) -> None:
+    """Go on until a task has ended, whatever cancels this one."""
+    while not task.done():
+        try:
+            await turns()
+        except asyncio.CancelledError:
+            continue
+
+
 async def forever() -> None:
     await asyncio.get_running_loop().create_future()
 
@@ -292,11 +301,7 @@ class Trial:
         try:
             await forever()
         finally:
-            while not driver.done():
-                try:
-                    await turns()
-                except asyncio.CancelledError:
-                    continue
+            await outlast(driver)
             await driver
 
 
@@ -372,11 +377,7 @@ def test_nested_scopes_of_two_tokens(order: tuple[str, ...], together: bool, tas
                             try:
                                 await forever()
                             finally:
-                                while not driver.done():
-                                    try:
-                                        await turns()
-                                    except asyncio.CancelledError:
-                                        continue
+                                await outlast(driver)
                     except BaseException as error:
                         seen.append(getattr(error, "cause", type(error).__name__))
                         raise
