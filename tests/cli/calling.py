@@ -48,7 +48,7 @@ class Said(NamedTuple):
         return self.err.partition("Error: ")[2].removesuffix("\n")
 
 
-def call(line: str, *more: str, **variables: str) -> Said:
+def call(line: str, *more: str, **variables: str | None) -> Said:
     """Call the command in this process, with the words of a line as a shell reads it, and more."""
     words = [*shlex.split(line), *more]
     result = RUNNER.invoke(APP, words, prog_name="backoff-ticker", env=variables)
@@ -60,7 +60,7 @@ def call(line: str, *more: str, **variables: str) -> Said:
 def on_console(line: str, *more: str, width: int, color: bool = False) -> str:
     """Return what the command prints on a terminal of so many columns."""
     variables = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width), "LINES": "24"}
-    said = call(line, *more, **variables, NO_COLOR="")
+    said = call(line, *more, **variables, NO_COLOR=None)
     assert (said.status, said.err) == (0, "")
     return said.out if color else click.unstyle(said.out)
 
