@@ -13,6 +13,7 @@ import time
 from functools import partial
 
 import pytest
+import redis
 
 from backoff_ticker import (
     CircuitOpen,
@@ -561,6 +562,52 @@ def end_lease(redis_server):
     """Have the time of a lease be over on the clock of Redis."""
     with redis_server.client() as client:
         client.hset(KEY, "lease", 1)
+
+
+def set_clock_back(redis_server, seconds=3600):
+    """Make of what Redis has stored what it would be after its clock was set back."""
+    with redis_server.client() as client:
+        for moment in ("until", "lease"):
+            client.hincrby(KEY, moment, seconds * 1000)
+
+
+def test_a_clock_of_redis_that_is_set_back_opens_a_circuit_for_no_longer(by_hand, redis_server):
+    one, other = by_hand(), by_hand()
+    one.open(30)
+    exchange(one)
+    set_clock_back(redis_server)
+    exchange(other)
+    assert 29 < other.remaining() <= 30
+    set_clock_back(redis_server)
+    exchange(late := by_hand())
+    assert 29 < late.remaining() <= 30
+
+
+def test_a_clock_of_redis_that_is_set_back_keeps_nobody_from_probing(due, now, redis_server):
+    one, other = due
+    set_clock_back(redis_server)
+    exchange(one)
+    time.sleep(0.01)  # on the clock of Redis, too
+    assert not is_let_through(one), "it has to ask"
+    exchange(one)
+    assert is_let_through(one)
+    set_clock_back(redis_server)
+    exchange(other)
+    assert int(stored(redis_server)["lease"]) < time.time() * 1000 + 62_000
+
+
+def test_a_lease_that_redis_has_no_room_for_is_asked_for_again(due, redis_server):
+    one, _ = due
+    assert not is_let_through(one)
+    with redis_server.client() as client:
+        client.config_set("maxmemory", 1)
+        with pytest.raises(redis.RedisError, match="maxmemory"):
+            exchange(one)
+        with pytest.raises(redis.RedisError, match="maxmemory"):
+            exchange(one)
+        client.config_set("maxmemory", 0)
+    exchange(one)
+    assert is_let_through(one)
 
 
 def test_a_lease_that_was_not_used_is_given_to_another(due, now, redis_server):

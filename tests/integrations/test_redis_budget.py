@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -453,25 +455,86 @@ def test_of_threads_that_fail_at_once_one_says_so(caplog):
 # Coroutines
 
 
-def test_coroutines_wait_in_threads_and_give_back_what_they_do_not_want(server):
-    vault = Vault()
-    budget = RedisRetryBudget(server.client(credential_provider=vault), next(NAMES), 5, 0)
+class Gate(CircuitBreaker):
+    """Holds back who is about to ask Redis."""
+
+    __slots__ = ("_asking", "_opened")
+
+    def __init__(self):
+        super().__init__(ConstantBackOff(60), failures=1)
+        self._asking, self._opened = threading.Semaphore(0), threading.Semaphore(0)
+
+    def allow(self):
+        self._asking.release()
+        assert self._opened.acquire(timeout=PATIENCE)
+        return super().allow()
+
+    async def until_asked(self):
+        while not self._asking.acquire(blocking=False):
+            await asyncio.sleep(0.001)  # the loop goes on
+
+    def open_once(self):
+        self._opened.release()
+
+
+def test_one_script_answers_all_coroutines_that_wait_and_takes_back_what_they_do_not_want(
+    redis_server,
+):
+    gate, redis = Gate(), client(redis_server)
+    budget = RedisRetryBudget(redis, "shared", 500, 0, breaker=gate)
 
     async def main():
-        first, *others = [asyncio.create_task(budget.try_acquire_async()) for _ in range(9)]
-        while len(vault.asked) < 4:
-            await asyncio.sleep(0.001)  # the loop goes on
-        for task in others:
-            task.cancel()
-        await asyncio.wait(others)
-        assert all(task.cancelled() for task in others)
-        assert not first.done()
-        vault.is_open.set()
+        first = asyncio.create_task(budget.try_acquire_async())
+        await gate.until_asked()
+        others = [asyncio.create_task(budget.try_acquire_async()) for _ in range(99)]
+        await asyncio.sleep(0)
+        gate.open_once()
         assert await first
+        await gate.until_asked()
+        for task in others[50:]:
+            task.cancel()
+        await asyncio.wait(others[50:])
+        gate.open_once()
+        assert await asyncio.gather(*others[:50]) == [True] * 50
+        assert all(task.cancelled() for task in others[50:])
 
     asyncio.run(main())
-    budget._pool.shutdown()  # once the answers have come, and what nobody wanted is given back
-    assert take(budget, 5) == [True] * 4 + [False]
+    asked = sum(
+        redis.info("commandstats")[f"cmdstat_{name}"]["calls"] for name in ("evalsha", "eval")
+    )
+    assert asked <= 3  # that for which the script was not there yet included
+    gate.open_once()
+    budget.try_acquire()
+    assert units(redis_server) == (500 - 52) * TOKEN
+
+
+def test_a_redis_that_hangs_does_not_keep_a_program_from_ending(redis_server, tmp_path):
+    program = """\
+import asyncio, sys
+from redis import Redis
+from backoff_ticker.integrations.redis import RedisRetryBudget
+
+budget = RedisRetryBudget(Redis.from_url(sys.argv[1], socket_timeout=600), "shared")
+
+async def main():
+    try:
+        await asyncio.wait_for(budget.try_acquire_async(), 0.1)
+    except TimeoutError:
+        print("cut")
+
+asyncio.run(main())
+"""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    redis_server.pause()
+    done = subprocess.run(
+        [sys.executable, path, redis_server.url],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("cut\n", "", 0)
 
 
 def test_while_redis_is_gone_coroutines_need_no_thread(redis_server):
@@ -488,29 +551,24 @@ def test_while_redis_is_gone_coroutines_need_no_thread(redis_server):
     assert [asyncio.run(main()) for _ in range(3)] == [True, True, False]
 
 
-def test_a_fallback_that_waits_does_not_block_the_loop():
-    going_on = threading.Event()
-
+def test_coroutines_await_a_fallback_that_waits():
     class Waits(RetryBudget):
-        def try_acquire(self, cost=None):
-            return going_on.wait(PATIENCE) and super().try_acquire(cost)
-
         async def try_acquire_async(self):
-            raise NotImplementedError
+            await asyncio.sleep(0)
+            return self.try_acquire()
 
-    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "gone", fallback=Waits())
-    budget.breaker.open()
+        __slots__ = ()
 
-    async def main():
-        asyncio.get_running_loop().call_later(0.001, going_on.set)
-        return await asyncio.wait_for(budget.try_acquire_async(), PATIENCE)
-
-    assert asyncio.run(main())
+    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "gone", fallback=Waits(1))
+    assert [asyncio.run(budget.try_acquire_async()) for _ in range(3)] == [True, False, False]
 
 
-def test_after_the_end_of_all_threads_the_fallback_decides(make_budget):
+def test_without_a_thread_the_fallback_decides(make_budget, monkeypatch):
+    def cannot_start(_):
+        raise RuntimeError("can't start new thread")
+
     budget = make_budget(5, fallback=RetryBudget(1))
-    budget._pool.shutdown()
+    monkeypatch.setattr(threading.Thread, "start", cannot_start)
     assert [asyncio.run(budget.try_acquire_async()) for _ in range(2)] == [True, False]
 
 

@@ -78,6 +78,10 @@ def is_changed(shared):
         (3, "n", TypeError, "client must be a redis.Redis"),
         (Redis(socket_timeout=None), "n", ValueError, "client must have a socket_timeout > 0"),
         (
+            *(Redis(socket_timeout=1, socket_connect_timeout=0), "n", ValueError),
+            "client must have a socket_connect_timeout > 0",
+        ),
+        (
             *(HANGING.master_for("jobs", socket_timeout=1), "n", ValueError),
             "Sentinel with a socket_timeout > 0, not None",
         ),

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import os
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from hashlib import sha1
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from redis.exceptions import NoScriptError, RedisError
@@ -20,7 +22,6 @@ from .client import check_client, make_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
     from datetime import timedelta
     from typing import Any, Literal
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from ...retries import BudgetLike
     from .client import Connection
+
+    Asked = SimpleQueue[Future[bool | None] | None]
 
 _UNITS = 10**9  # in a token, as in RetryBudget
 
@@ -37,18 +40,16 @@ _MOST_TOKENS = 10**6
 
 _HELD_RETRIES = 10  # for which the successes of a process pay that Redis has not heard of yet
 _LONGEST = 10**14  # milliseconds: more than 3,000 years
-_WORKERS = 4  # threads that ask Redis for coroutines
 
-# One decision. KEYS: the bucket. ARGV: the size of the bucket, the cost of the retry, and what this
-# process has to add, all in units; milliseconds until an unused bucket is forgotten.
+# KEYS: the bucket. ARGV: the size of the bucket, the cost of a retry, and what this process has to
+# add, all in units; milliseconds until an unused bucket is forgotten; how many retries ask.
 _SCRIPT = b"""\
 local most, cost = tonumber(ARGV[1]), tonumber(ARGV[2])
 local units = tonumber(redis.call('GET', KEYS[1]) or most)
 units = math.min(units + tonumber(ARGV[3]), most)
-local is_paid = units >= cost
-if is_paid then units = units - cost end
-redis.call('SET', KEYS[1], string.format('%.0f', units), 'PX', ARGV[4])
-return is_paid and 1 or 0
+local paid = math.min(math.floor(units / cost), tonumber(ARGV[5]))
+redis.call('SET', KEYS[1], string.format('%.0f', units - paid * cost), 'PX', ARGV[4])
+return paid
 """
 _SHA = sha1(_SCRIPT, usedforsecurity=False).hexdigest()
 
@@ -79,7 +80,8 @@ class RedisRetryBudget:
         >>> from redis import Redis
         >>> from backoff_ticker import retry
         >>> from backoff_ticker.integrations.redis import RedisRetryBudget
-        >>> client = Redis(port=1, socket_timeout=1)  # a port on which there is no Redis
+        >>> # There is no Redis on this port.
+        >>> client = Redis(port=1, socket_timeout=1, socket_connect_timeout=1)
         >>> budget = RedisRetryBudget(client, "search", max_tokens=2)
         >>> @retry(on=ConnectionError, max_attempts=5, budget=budget)
         ... def search():
@@ -101,8 +103,9 @@ class RedisRetryBudget:
         breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops, too. Only its options are used, without its retries.
+        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, or
+            what ``Sentinel.master_for()`` returns; it serves event loops, too. Only its options are
+            used, without its retries.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
         max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
@@ -166,7 +169,9 @@ class RedisRetryBudget:
         self._successes = self._empty_bucket(min(held, self.max_tokens))
         self._released = self._empty_bucket(self.max_tokens)
         self._ask_redis = _Script(self._client, f"backoff_ticker:budget:{self.name}")
-        self._pool = ThreadPoolExecutor(_WORKERS, f"RedisRetryBudget {self.name}")
+        self._asked: Asked = SimpleQueue()  # by coroutines that wait
+        self._has_thread = False
+        weakref.finalize(self, self._asked.put, None).atexit = False
 
     def _empty_bucket(self, size: float) -> RetryBudget:
         """Return what counts, without a lock, the tokens to be told to Redis."""
@@ -201,46 +206,84 @@ class RedisRetryBudget:
         Returns:
             Whether they were taken.
         """
+        paid = self._ask(1)
+        return self._acquire_locally() if paid is None else bool(paid)
+
+    async def try_acquire_async(self) -> bool:
+        """Do the same in a coroutine.
+
+        A thread asks Redis, once for all coroutines that wait for it: each waits for two answers at
+        most, however many they are.
+
+        If cancelled: the tokens that Redis takes nevertheless are given back.
+        """
+        is_paid = None
+        if self.breaker.state is not CircuitState.OPEN and self._starts_thread():
+            future: Future[bool | None] = Future()
+            self._asked.put(future)
+            try:
+                is_paid = await asyncio.wrap_future(future)
+            except BaseException:  # cancelled, or closed
+                future.cancel()
+                future.add_done_callback(self._give_back)
+                raise
+        if is_paid is None:
+            waits = getattr(self._fallback, "try_acquire_async", None)
+            return self._acquire_locally() if waits is None else await waits()
+        return is_paid
+
+    def _starts_thread(self) -> bool:
+        """Return whether there is a thread to answer coroutines, after starting it if needed.
+
+        It is a daemon: a Redis that hangs must not keep the program from ending.
+        """
+        if not self._has_thread:
+            try:
+                Thread(
+                    target=_answer_coroutines,
+                    args=(weakref.ref(self), self._asked),
+                    name=f"RedisRetryBudget {self.name}",
+                    daemon=True,
+                ).start()
+            except RuntimeError:  # the interpreter shuts down, or there are too many
+                return False
+            self._has_thread = True  # two loops may have started two: any number may answer
+        return True
+
+    def _answer(self, waiting: list[Future[bool | None]]) -> None:
+        """Ask Redis for all at once; None is the answer if it fails."""
+        try:
+            paid = self._ask(len(waiting))
+        except BaseException as error:  # noqa: BLE001 - of a provider of passwords
+            for future in waiting:
+                future.set_exception(error)
+            return
+        for number, future in enumerate(waiting):
+            future.set_result(None if paid is None else number < paid)
+
+    def _give_back(self, future: Future[bool | None]) -> None:
+        if not future.cancelled() and future.exception() is None and future.result():
+            self.release()
+
+    def _ask(self, count: int) -> int | None:
+        """Return for how many of ``count`` retries Redis pays; None if it fails."""
         try:
             ticket = self.breaker.allow()
         except CircuitOpen:
-            return self._acquire_locally()
+            return None
         try:
-            is_paid = bool(self._ask_redis(self._take_untold))
+            paid = int(self._ask_redis(lambda: (*self._take_untold(), count)))
         except Exception as error:  # noqa: BLE001 - a provider of passwords has errors of its own
             self.breaker.record(ticket, error)
             self._report(error)
-            return self._acquire_locally()
+            return None
         except BaseException:
             self.breaker.release(ticket)
             raise
         self.breaker.record(ticket)
         if self._reported and self._reported.pop(0, None) is not None:
             _logger.info("Retry budget %s: shared again", self.name)
-        return is_paid
-
-    async def try_acquire_async(self) -> bool:
-        """Do what ``try_acquire()`` does in a thread, and await it; for asyncio.
-
-        If cancelled: the tokens that Redis takes nevertheless are given back.
-        """
-        may_wait = hasattr(self._fallback, "try_acquire_async")
-        if self.breaker.state is CircuitState.OPEN and not may_wait:
-            return self._acquire_locally()
-        try:
-            future = self._pool.submit(self.try_acquire)
-        except RuntimeError:  # the interpreter shuts down
-            return self._acquire_locally()
-        try:
-            return await asyncio.wrap_future(future)
-        except BaseException:  # cancelled, or closed
-            future.cancel()
-            future.add_done_callback(self._give_back)
-            raise
-
-    def _give_back(self, future: Future[bool]) -> None:
-        if not future.cancelled() and future.exception() is None and future.result():
-            self.release()
+        return paid
 
     def _acquire_locally(self) -> bool:
         return self._fallback is not None and self._fallback.try_acquire()
@@ -255,6 +298,25 @@ class RedisRetryBudget:
         mine = object()
         if self._reported.setdefault(0, mine) is mine:
             _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
+
+
+def _answer_coroutines(reference: weakref.ref[RedisRetryBudget], asked: Asked) -> None:
+    """Answer the coroutines that wait for a budget until it is collected, which ``None`` says."""
+    while True:
+        found = [asked.get()]
+        try:
+            while True:
+                found.append(asked.get_nowait())
+        except Empty:
+            pass
+        budget = reference()
+        if budget is None:
+            asked.put(None)  # for another thread that does the same
+            return
+        waiting = [each for each in found if each and each.set_running_or_notify_cancel()]
+        if waiting:
+            budget._answer(waiting)
+        del budget, found, waiting
 
 
 class _Script:

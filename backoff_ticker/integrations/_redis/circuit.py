@@ -65,33 +65,45 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local stamp = time[1] * 1000000 + time[2]
 local me, base, change, open_for = ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local forced, lease_for = ARGV[6] == "1", tonumber(ARGV[7])
-local found = redis.call("HMGET", KEYS[1], "version", "state", "until", "by", "prober", "lease")
-local version, state, open_until = tonumber(found[1] or 0), found[2] or "-", tonumber(found[3] or 0)
-local by, prober, lease_until = found[4] or "-", found[5] or "-", tonumber(found[6] or 0)
-local is_new = false
+local found = redis.call("HMGET", KEYS[1],
+    "version", "state", "by", "prober", "until", "for", "lease", "lease for")
+local version, state = tonumber(found[1] or 0), found[2] or "-"
+local by, prober = found[3] or "-", found[4] or "-"
+local is_new, is_set_back = false, false
 local function number(value) return string.format("%.0f", value) end
+
+-- The server's clock may have been set back, or a replica whose clock is behind has taken over:
+-- what is left is never more than it was at first.
+local function at_most(end_, whole)
+    is_set_back = is_set_back or end_ - now > whole
+    return math.min(end_, now + whole)
+end
+local opened_for, leased_for = tonumber(found[6] or 0), tonumber(found[8] or 0)
+local open_until = at_most(tonumber(found[5] or 0), opened_for)
+local lease_until = at_most(tonumber(found[7] or 0), leased_for)
 
 -- A process that did not know of the latest change makes none, unless a user has asked for it.
 if change ~= "-" and (forced or version <= base) then
     version, state, by = math.max(stamp, version + 1, base + 1), change, me
-    open_until = open_for < 0 and -1 or now + open_for
+    open_until, opened_for = open_for < 0 and -1 or now + open_for, open_for
     prober, lease_until, is_new = "-", 0, true
 end
 if lease_for > 0 and version <= base and open_until ~= -1 and open_until <= now
     and (prober == me or lease_until <= now) then
     lease_until = math.max(now + lease_for, prober == me and lease_until or 0)
-    prober, is_new = me, true
+    prober, leased_for, is_new = me, lease_until - now, true
 end
 local left = open_until == -1 and -1 or math.max(0, open_until - now)
 local lease = math.max(0, lease_until - now)
 local message = table.concat({number(version), state, number(left), by, prober, number(lease)}, " ")
-if is_new then
-    redis.call("HSET", KEYS[1], "version", number(version), "state", state, "until",
-        number(open_until), "by", by, "prober", prober, "lease", number(lease_until))
+if is_new or is_set_back then
+    redis.call("HSET", KEYS[1], "version", number(version), "state", state, "by", by,
+        "prober", prober, "until", number(open_until), "for", number(opened_for),
+        "lease", number(lease_until), "lease for", number(leased_for))
     local kept = (state == "closed" or left == -1) and ARGV[9] or ARGV[8]
     redis.call("PEXPIRE", KEYS[1], number(math.max(left, lease) + kept))
-    redis.call("PUBLISH", ARGV[1], message)
 end
+if is_new then redis.call("PUBLISH", ARGV[1], message) end
 return message
 """
 """Make a change or take the lease, if it may be; return and publish what holds then.
@@ -115,7 +127,7 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
     Example:
         >>> import redis
         >>> from backoff_ticker.integrations.redis import RedisCircuitBreaker
-        >>> client = redis.Redis(socket_timeout=1)
+        >>> client = redis.Redis(socket_timeout=1, socket_connect_timeout=1)
         >>> breaker = RedisCircuitBreaker(client, "payments", failures=3)
         >>> with breaker:
         ...     print("paid")
@@ -143,8 +155,9 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
     thread of the breaker. A forked child connects by itself.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops, too. Only its options are used, without its retries.
+        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, or
+            what ``Sentinel.master_for()`` returns; it serves event loops, too. Only its options are
+            used, without its retries.
         name: What the processes call the circuit, such as the name of the service.
         backoff: As for ``CircuitBreaker``.
         **options: Those of ``CircuitBreaker`` other than ``clock`` and ``may_probe``. ``failures``
@@ -335,6 +348,8 @@ class SharedCircuit:
         except BaseException:
             for what, breaker in telling.items():
                 self._untold[what] = breaker
+            if lease:
+                self._wanted_leases.append(lease)
             raise
         finally:
             self._telling = {}

@@ -17,17 +17,19 @@ def check_client(client: object) -> float:
 
     Raises:
         TypeError: ``client`` is not a ``redis.Redis``.
-        ValueError: It, or its Sentinel, has no ``socket_timeout``, so a Redis that does not answer
-            would hang it.
+        ValueError: It, or its Sentinel, has no ``socket_timeout``, or it has no
+            ``socket_connect_timeout``: a Redis that does not answer would hang it.
     """
     if not isinstance(client, Redis):
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
         raise TypeError(
             f"client must be a redis.Redis, which serves event loops as well, not a {kind}"
         )
-    timeout = make_connection(client).socket_timeout
-    if not timeout:
-        raise ValueError(f"client must have a socket_timeout > 0, such as 5 s, not {timeout!r}")
+    connection = make_connection(client)
+    for name in ("socket_timeout", "socket_connect_timeout"):
+        timeout = getattr(connection, name, 1)  # a connection by a Unix socket has no second one
+        if not timeout:
+            raise ValueError(f"client must have a {name} > 0, such as 1 s, not {timeout!r}")
     manager = getattr(client.connection_pool, "sentinel_manager", None)
     for sentinel in manager.sentinels if manager else ():
         limit = sentinel.connection_pool.connection_kwargs.get("socket_timeout")
@@ -35,7 +37,7 @@ def check_client(client: object) -> float:
             raise ValueError(
                 f"client must be that of a Sentinel with a socket_timeout > 0, not {limit!r}"
             )
-    return float(timeout)
+    return float(connection.socket_timeout)
 
 
 def make_connection(client: Redis) -> Connection:

@@ -60,8 +60,9 @@ class RedisCancellationToken(Linked):
     Thread safety: any thread, and forked children.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
-            returns; it serves event loops, too. Only its options are used, without its retries.
+        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, or
+            what ``Sentinel.master_for()`` returns; it serves event loops, too. Only its options are
+            used, without its retries.
         name: What the twins have in common, such as the number of a job. A name serves for one
             cancel: a token that uses it again within ``keep_for`` is cancelled at once.
         parent: A token whose cancel cancels ``token`` as well, such as a token for the shutdown.
