@@ -9,7 +9,7 @@ from .._errors import DeadlineExceeded
 from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
-from ..clock import one_clock, resolve_clock
+from ..clock import later, one_clock, resolve_clock
 from ..waiting import NO_DEADLINE, Source, complete, park_coroutine, park_thread
 from ._scope import Scope
 from ._tree import CallbackHandle, Node
@@ -280,9 +280,10 @@ def _earliest(
     clock: Clock, when: float, timeout: float | timedelta | None, deadline: float | None
 ) -> float:
     if timeout is not None:
-        when = min(when, clock.monotonic() + as_seconds("timeout", timeout))
+        when = min(when, later(clock.monotonic(), as_seconds("timeout", timeout)))
     if deadline is not None:
-        when = min(when, as_number("deadline", deadline, "a finite number of monotonic seconds"))
+        number = as_number("deadline", deadline, "a finite number of monotonic seconds")
+        when = min(when, round(number, 9))  # as later() does
     return when
 
 

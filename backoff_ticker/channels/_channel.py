@@ -8,7 +8,7 @@ from .._errors import ChannelClosed, WouldBlock
 from .._process import ProcessBound
 from .._sentinels import EMPTY, ENDED
 from .._validation import as_count, as_seconds, counted, safe_repr
-from ..clock import resolve_clock
+from ..clock import later, resolve_clock
 from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
@@ -152,7 +152,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             return
         if buffer.put(item, None):
             return
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        deadline = self._deadline(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
             if buffer.put(item, pending):
@@ -182,7 +182,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             return
         if buffer.put(item, None):
             return
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        deadline = self._deadline(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
             if buffer.put(item, pending):
@@ -194,6 +194,9 @@ class Channel(Source, ProcessBound, Generic[T]):
         except BaseException:
             complete(buffer.refuse, pending)
             raise
+
+    def _deadline(self, seconds: float | None) -> float:
+        return NO_DEADLINE if seconds is None else later(self._clock.monotonic(), seconds)
 
     def _is_accepted(self, pending: PendingSend, deadline: float, seconds: float | None) -> bool:
         """Whether a send was accepted; raises if it will not be."""
@@ -230,7 +233,7 @@ class Channel(Source, ProcessBound, Generic[T]):
                 return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        deadline = self._deadline(seconds)
         try:
             while True:
                 item: T = buffer.take()
@@ -256,7 +259,7 @@ class Channel(Source, ProcessBound, Generic[T]):
                 return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        deadline = self._deadline(seconds)
         try:
             while True:
                 item: T = buffer.take()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._random import shared_random
 from .._sentinels import CLOSED, EMPTY, ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
-from ..clock import one_clock
+from ..clock import later, one_clock
 from ..waiting import NO_DEADLINE, Source, checkpoint, park_coroutine, park_thread
 from ._timer import is_timer
 
@@ -56,7 +56,9 @@ class _Selection:
         clocks = [clock for _, source in self.cases if (clock := source._timing_clock) is not None]
         self.clock = one_clock(caller, clocks, self.cases[0][1]._clock)
         self.seconds = seconds
-        self.deadline = seconds if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
+        self.deadline = (
+            seconds if seconds == NO_DEADLINE else later(self.clock.monotonic(), seconds)
+        )
         self.is_fresh = True  # it has not waited yet
         self.chosen: Any = None
         self.value: Any = None

@@ -8,6 +8,7 @@ from .._errors import ChannelClosed
 from .._process import ProcessBound
 from .._sentinels import ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
+from ..clock import later
 from ..waiting import FREE, NO_DEADLINE, acquire, complete
 from ._buffer import Unbounded
 from ._channel import Channel
@@ -140,7 +141,7 @@ class Timer(ProcessBound):
         start = _Start(self._c)
         while not self._buffer.replace(ENDED, start):
             self.stop()
-        start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
+        start.handle = self._clock.call_at(later(self._clock.monotonic(), seconds), start.fire)
         if self._buffer.current is not start:
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 

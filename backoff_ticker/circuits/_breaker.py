@@ -12,7 +12,7 @@ from .._operation import coroutine_returned, is_awaitable, kind_of, name_of, rai
 from .._process import ProcessBound
 from .._unraisable import report
 from .._validation import as_count, as_hooks, as_seconds, safe_repr
-from ..clock import resolve_clock
+from ..clock import later, resolve_clock
 from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
 from ..waiting import FREE, acquire, claim_of, complete
 from ._circuit import HALF_OPEN, Circuit, CircuitTicket, rules_of
@@ -184,7 +184,7 @@ class CircuitBreaker(ProcessBound):
         since, until = None, inf
         if seconds is not None:
             since = self._monotonic()
-            until = since + as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
+            until = later(since, as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0)))
         while True:
             last = self._circuit
             if last is self._asked:  # asked once more, a policy that calls this would never end
@@ -332,7 +332,7 @@ class CircuitBreaker(ProcessBound):
                 if last.ticket is not None:
                     return last.ticket
                 now = self._monotonic()  # after the look: no time in a state is in the future
-                ticket.expires = now + self._probe_timeout
+                ticket.expires = later(now, self._probe_timeout)
                 after = last.admitted(ticket, now)
                 if after is None:
                     left, state = last.seconds_left(now), last.state
@@ -391,7 +391,7 @@ class CircuitBreaker(ProcessBound):
             until, is_end = opening.until, isinstance(answer, End)
             has_failed = is_end and answer.error is not None
             if until is None and not has_failed:
-                until = inf if is_end else opening.since + answer
+                until = inf if is_end else later(opening.since, answer)
             if until is not None:
                 self._replace(opening, opening.opened(until, None, is_first=False))
             if has_failed:

@@ -9,6 +9,7 @@
 
 What always holds:
 
+* Times in the future are whole nanoseconds; see ``later()``.
 * Nothing runs early, and no wait is handed to the system for longer than a day.
 * A scheduled callback is called once or was prevented, never both.
 * Nothing takes a lock on which a signal handler, a finalizer or a callback could block.
@@ -25,7 +26,7 @@ from ._system import (
     resolve_clock as resolve_clock,
 )
 from ._thread import start_thread as start_thread
-from ._time import let_other_threads_run as let_other_threads_run
+from ._time import later as later, let_other_threads_run as let_other_threads_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

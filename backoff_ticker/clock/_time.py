@@ -24,6 +24,17 @@ monotonic = _own.monotonic
 wall_time = _own.time
 
 
+def later(now: float, seconds: float) -> float:
+    """Return when a duration that begins now is over, to the nanosecond.
+
+    A sum of floats may be a fraction of a nanosecond later than what a clock ever shows at that
+    time; whoever waits for it would wait a nanosecond more.
+    """
+    end = now + seconds
+    rounded = round(end, 9)
+    return rounded if rounded > now or end <= now else round(now + 1e-9, 9)
+
+
 def let_other_threads_run() -> None:
     """Give up the processor, and the interpreter's lock if there is one, for a moment."""
     _own.sleep(0)

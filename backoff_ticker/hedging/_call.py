@@ -8,7 +8,7 @@ from types import coroutine
 
 from .._errors import CircuitOpen, RejectedResult
 from ..channels import Channel, block_on, select_async
-from ..clock import start_thread
+from ..clock import later, start_thread
 from ..retries import SHORTEST_REFUSAL, Awaiting, StopReason, conclude
 from ..waiting import NO_DEADLINE, cancelled_error, checkpoint, current_loop
 from ._attempt import Attempt, NotMade
@@ -96,7 +96,7 @@ class HedgedCall:
         else:
             self._no_more = run.poll_policy(demand)
         if self._no_more is None:
-            self._due = run.clock.monotonic() + run.delay
+            self._due = later(run.clock.monotonic(), run.delay)
             if run.latest_start is not None and self._due > run.latest_start:
                 self._start_no_more(StopReason.MAX_ELAPSED_TIME)
                 self._too_long = run.delay

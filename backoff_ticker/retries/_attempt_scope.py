@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..cancellation import CancellableBlock, derive_token
+from ..clock import later
 from ._outcome import StopReason
 from ._run import LATE_TOKEN, TOKEN
 
@@ -63,7 +64,7 @@ def attempt_scope(run: Run) -> AttemptScope | None:
         return AttemptScope(run, token, token, StopReason.CANCELLED)
     limits: list[tuple[float, StopReason | None]] = [*limits_of(run, token)]
     if limit is not None:
-        run.cut_at = run.clock.monotonic() + limit
+        run.cut_at = later(run.clock.monotonic(), limit)
         limits.append((run.cut_at, None))
     when, reason = min(limits, key=_time_of)
     return AttemptScope(run, token, _derived(run, token, when), reason)
@@ -109,5 +110,5 @@ def _derived(run: Run, token: CancellationToken | None, when: float | None) -> C
     if run.skipping is not None:
         # The timers of the underlying clock agree exactly with its time.
         clock = run.skipping.clock
-        when = None if when is None else when - run.skipping.skipped
+        when = None if when is None else later(when, -run.skipping.skipped)
     return derive_token(clock, () if token is None else (token,), when)

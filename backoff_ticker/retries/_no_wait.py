@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..clock import later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -34,13 +36,13 @@ class SkippingClock:
         self.skipped: float = 0.0  # seconds by which it is ahead of that clock
 
     def monotonic(self) -> float:
-        return self.clock.monotonic() + self.skipped
+        return later(self.clock.monotonic(), self.skipped)
 
     def time(self) -> float:
         return self.clock.time() + self.skipped
 
     def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
-        return self.clock.call_at(when - self.skipped, callback, loop=loop)
+        return self.clock.call_at(later(when, -self.skipped), callback, loop=loop)
 
     def parker(self, what: str = "") -> Parker:
         return self.clock.parker(what)

@@ -18,7 +18,7 @@ from .._errors import (
 )
 from .._operation import close_unawaited, name_of
 from .._validation import LARGEST
-from ..clock import resolve_clock
+from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import complete
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
@@ -178,9 +178,9 @@ class Run:
     def _set_limits(self, began: float) -> None:
         options = self.options
         if options.timeout is not None:
-            self.deadline = min(began + options.timeout, LARGEST)
+            self.deadline = min(later(began, options.timeout), LARGEST)
         if options.max_elapsed_time is not None:
-            self.latest_start = min(began + options.max_elapsed_time, LARGEST)
+            self.latest_start = min(later(began, options.max_elapsed_time), LARGEST)
 
     @property
     def clock(self) -> Clock:
@@ -373,7 +373,7 @@ class Run:
 
     def would_wait_too_long(self) -> bool:
         """Whether a wait of ``delay`` from now would end later than ``latest_start``."""
-        return self._monotonic() + self.delay > self.latest_start  # type: ignore[operator]
+        return later(self._monotonic(), self.delay) > self.latest_start  # type: ignore[operator]
 
     def can_be_cut(self) -> bool:
         """Whether something may cut an attempt in a coroutine."""

@@ -9,6 +9,7 @@ from functools import partial
 from .. import _process
 from .._sentinels import CLOSED
 from .._validation import LARGEST
+from ..clock import later
 from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
@@ -118,7 +119,7 @@ async def wait_async(run: Run) -> StopReason | None:
 
 def _waits(run: Run, began: float) -> Waits:
     """Return when the wait begins and ends, and the wait sets and ``recheck`` for parking."""
-    until = min(began + run.delay, LARGEST)
+    until = min(later(began, run.delay), LARGEST)
     if run.deadline is not None:
         until = min(until, run.deadline)  # notify and hooks may have taken long
     token = run.token

@@ -73,12 +73,12 @@ from ._reports import (
     stuck,
     until_reached,
 )
-from ._timers import VirtualTimer, in_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..clock import Clock
+    from ._timers import VirtualTimer
 
 _MAX_STALLS = 8
 """How many deadlock errors in a row, at one time, the driver gets before it is aborted."""
@@ -367,7 +367,7 @@ class Kernel:
         return self.until if self._auto and not self.participants.closing else None
 
     def _fire(self, timer: VirtualTimer) -> None:
-        self.participants.move(timer.due, timer.when)
+        self.participants.move(timer.due)
         if self._step is not None:
             self._step.fired += 1
         if timer.sleeper is None:
@@ -406,7 +406,7 @@ class Kernel:
         step, participants = self._step, self.participants
         if step is not None:
             if step.target is not None:
-                participants.move(step.target, in_seconds(step.target))
+                participants.move(step.target)
             self._end_step(None)
             return True
         if participants.external or any(
@@ -450,7 +450,7 @@ class Kernel:
         if participants.timers.first() is None:
             return deadlock(participants.now, participants.members)
         until = max(int(self.until), participants.now)  # finite: a later timer is set
-        participants.move(until, in_seconds(until))
+        participants.move(until)
         return until_reached(participants.now, participants.members)
 
     def _end_wait_of_driver(self) -> bool:

@@ -122,8 +122,7 @@ class Participants:
 
     Attributes:
         now: The time in nanoseconds.
-        seconds: The time as it is read. At least the exact ``when`` of every timer that has fired,
-            which can be a fraction of a nanosecond later than ``now``.
+        seconds: The same as it is read.
         members: All that are counted.
         queue: Those that wait for their turn, first come first served.
         external: Those that wait for something real: threads inside ``idle()`` or ``external()``,
@@ -156,10 +155,11 @@ class Participants:
         for known in (self.members, self.queue, self.running, self.external, self.guests):
             known.clear()
 
-    def move(self, now: int, seconds: float) -> None:
+    def move(self, now: int) -> None:
         """Move the time forward; it never goes back."""
-        self.now = max(self.now, now)
-        self.seconds = max(self.seconds, seconds)
+        if now > self.now:
+            self.now = now
+            self.seconds = in_seconds(now)
 
     def next_order(self) -> int:
         """Return the order of a new timer among those that are due with it. In any thread."""
@@ -279,8 +279,7 @@ class Participants:
             else:
                 place.permit = False
             self.let_go_on(participant)
-        elif when is not None and in_nanoseconds(when) <= self.now:
-            self.move(self.now, when)
+        elif when is not None and when <= self.seconds:
             participant.timed_out = True
             participant.polls += 1
             if participant.polls % POLLS_PER_TURN:
@@ -314,7 +313,9 @@ class Participants:
                 order = _LAST_OF_ALL + self.next_order()
             elif order is None:
                 order = self.next_order()
-            participant.timer = VirtualTimer(when, order, what, self.timers, sleeper=participant)
+            due = in_nanoseconds(when)
+            due += in_seconds(due) < when  # nothing runs early
+            participant.timer = VirtualTimer(due, order, what, self.timers, sleeper=participant)
             self.timers.push(participant.timer)
 
     def unpark(self, place: ParkingPlace) -> None:

@@ -12,6 +12,7 @@ from math import inf, nextafter
 from typing import TYPE_CHECKING
 
 from .._validation import as_number
+from ..clock import later
 from ._errors import ClockUsageError
 from ._kernel import as_current
 from ._participants import ParkingPlace, Participant, State
@@ -118,7 +119,7 @@ def wait_until(
     if timeout is not None:
         now = kernel.participants.seconds
         # A timeout that rounding reduces to 0 must still let others run first.
-        deadline = max(now + timeout, nextafter(now, inf)) if timeout > 0.0 else now
+        deadline = max(later(now, timeout), nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)
 
 

@@ -35,8 +35,8 @@ class VirtualTimer:
     """Calls a callback, or ends a participant's wait, at a given time.
 
     Attributes:
-        when: The time, in seconds of the clock.
-        due: The same in nanoseconds; timers are ordered by it.
+        due: The time, in nanoseconds of the clock; timers are ordered by it.
+        when: The same in seconds.
         order: The order among timers that are due at the same time.
         what: What it is for, in reports.
         sleeper: The participant whose wait it ends; None for a callback.
@@ -46,7 +46,7 @@ class VirtualTimer:
 
     def __init__(  # noqa: PLR0913 - its attributes
         self,
-        when: float,
+        due: int,
         order: int,
         what: str,
         heap: TimerHeap,
@@ -54,8 +54,8 @@ class VirtualTimer:
         sleeper: Any = None,  # noqa: ANN401 - a participant, which has timers itself
         callback: Callable[[], object] | None = None,
     ) -> None:
-        self.when: float = when
-        self.due: int = in_nanoseconds(when)
+        self.due: int = due
+        self.when: float = in_seconds(due)
         self.order: int = order
         self.what: str = what
         self.sleeper: Any = sleeper

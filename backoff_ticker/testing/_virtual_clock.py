@@ -15,6 +15,7 @@ from .._validation import (
     as_seconds,
     safe_repr,
 )
+from ..clock import later
 from ._driving import (
     auto_advance,
     check_no_loop_runs_here,
@@ -215,7 +216,9 @@ class VirtualClock:
         what = f"call of {name_of(callback)}"
         timers = self._participants.timers
         order = self._participants.next_order()
-        timer = VirtualTimer(when, order, what, timers, callback=callback)
+        due = in_nanoseconds(when)
+        due += in_seconds(due) < when  # nothing runs early
+        timer = VirtualTimer(due, order, what, timers, callback=callback)
         try:
             kernel.post(timers.push, timer)
         except BaseException:
@@ -240,7 +243,7 @@ class VirtualClock:
         """
         duration = as_seconds("seconds", seconds)
         check_no_loop_runs_here("sleep()", "asyncio.sleep()")
-        VirtualParker(self._kernel, "sleep()").park(self._participants.seconds + duration)
+        VirtualParker(self._kernel, "sleep()").park(later(self._participants.seconds, duration))
 
     def _spring_traps(self, kind: str, *args: object) -> None:
         for trap in list(self._traps):

@@ -24,7 +24,7 @@ from .. import _process
 from .._errors import CloseReason, TickerClosed
 from .._sentinels import EMPTY, ENDED
 from .._validation import safe_repr
-from ..clock import resolve_clock
+from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete
 from ._pending_tick import PendingTick, first_tick, unchanged
@@ -273,7 +273,7 @@ class TickerCore(Source):
                 if wait.__class__ is float:
                     after.delay = wait
                     if self._pace is _RECEIPT:  # its rule, without the call
-                        after.due, after.origin = now + wait, now
+                        after.due, after.origin = later(now, wait) if wait else now, now
                     else:
                         after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
                 elif wait is None:

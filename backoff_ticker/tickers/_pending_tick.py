@@ -5,6 +5,7 @@ The methods are pure: they are given the time and the policy's answer, and retur
 
 from __future__ import annotations
 
+from ..clock import later
 from ..policies import End
 from ._tick import Pace, catch_up
 
@@ -53,7 +54,7 @@ class PendingTick:
         """Return the next state with another delay, counted from the same origin."""
         if isinstance(delay, End):
             return self.replace(is_immediate=False, delay=None, due=None, origin=None, end=delay)
-        due = None if self.origin is None else self.origin + delay
+        due = None if self.origin is None else later(self.origin, delay)
         return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 
     def recovered(self) -> PendingTick:
@@ -68,7 +69,7 @@ class PendingTick:
         if self.is_immediate or self.delay is None:
             return self
         origin = now if self.origin is None else self.origin
-        due, missed = origin + self.delay, self.missed
+        due, missed = later(origin, self.delay), self.missed
         if pace is Pace.SKIP:
             due, missed = catch_up(due, self.delay, now)
         return self.replace(due=due, origin=origin, missed=missed)

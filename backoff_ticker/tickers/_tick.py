@@ -9,6 +9,8 @@ import enum
 from collections import namedtuple
 from math import ceil, inf
 
+from ..clock import later
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,7 +60,7 @@ class Pace(enum.Enum):
         if self is Pace.RETURN:
             return None, None, 0
         origin = taken if self is Pace.RECEIPT else slot
-        due, missed = origin + delay, 0
+        due, missed = later(origin, delay), 0
         if self is Pace.SKIP:
             due, missed = catch_up(due, delay, taken)
         return due, origin, missed
@@ -128,8 +130,8 @@ def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:
     if now + delay == now or (steps := (now - due) / delay) == inf:
         return now, 0
     missed = ceil(steps)
-    if due + (missed - 1) * delay >= now:
+    if later(due, (missed - 1) * delay) >= now:
         missed -= 1
-    elif due + missed * delay < now:
+    elif later(due, missed * delay) < now:
         missed += 1
-    return max(due + missed * delay, now), missed
+    return max(later(due, missed * delay), now), missed

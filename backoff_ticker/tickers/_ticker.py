@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
 from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
+from ..clock import later
 from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, complete, park_thread
 from ._core import TickerCore
 from ._forwarding import Forwarding
@@ -222,7 +223,7 @@ class Ticker(BaseTicker):
             Exception: The policy failed; its error is raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-        limit = self._monotonic() + seconds
+        limit = seconds if timeout is None else later(self._monotonic(), seconds)
         tick: Tick = self._poll()
         return self._wait_for_tick(limit, seconds) if tick is EMPTY else tick
 
@@ -289,7 +290,7 @@ class AsyncTicker(BaseTicker):
         """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
         limit = NO_DEADLINE
         if timeout is not None:
-            limit = as_seconds("timeout", timeout) + self._monotonic()
+            limit = later(self._monotonic(), as_seconds("timeout", timeout))
         try:
             if self._pending.number % CHECKPOINT_EVERY == 0:
                 await checkpoint()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from itertools import islice
 
 import pytest
 
-from backoff_ticker import CancellationToken
+from backoff_ticker import CancellationToken, ConstantBackOff, Ticker
 from backoff_ticker.testing import ClockUsageError, VirtualClock
 
 from .real_threads import in_real_thread
@@ -92,3 +93,12 @@ def test_a_time_out_that_is_lost_in_rounding_lets_others_run_first(auto):
     with pytest.raises(TimeoutError):
         auto.spawn(auto.sleep, 1e301).result(10)
     auto.sleep(1e302)
+
+
+def test_times_of_many_short_waits_are_exact(auto):
+    ticker = Ticker(ConstantBackOff(0.1), clock=auto)
+    reader = auto.spawn(lambda: [tick.due for tick in islice(ticker, 1000)])
+    auto.sleep(30)
+    assert auto.monotonic() == 30
+    auto.sleep(100)
+    assert reader.result(10) == [n / 10 for n in range(1000)]

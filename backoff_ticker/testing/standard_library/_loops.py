@@ -54,6 +54,7 @@ class _LoopTimers:
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
         """Stand for the loop's method, which all its timers go through."""
+        when = round(when, 9)  # as later() does
         if when not in self._orders:
             self._orders[when] = self._next_order()
         return self._call_at(when, callback, *args, context=context)
@@ -61,7 +62,7 @@ class _LoopTimers:
     def move(self, seconds: float) -> None:
         """Move all timers, because the loop's time is another one from now on."""
         for handle in self._loop._scheduled:
-            handle._when += seconds
+            handle._when = round(handle._when + seconds, 9)
 
     def next(self) -> tuple[float | None, int | None]:
         """Return when the next one is due on the clock, and its order among those due then."""

@@ -16,6 +16,7 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ...clock import later
 from .._kernel import kernel_here
 from .._participants import State
 from .._thread_side import VirtualParker
@@ -96,7 +97,7 @@ def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
         if kernel is None or not seconds >= 0 or _is_real(sys._getframe(1).f_globals["__name__"]):
             original(seconds)
         else:
-            when = kernel.participants.seconds + float(seconds)
+            when = later(kernel.participants.seconds, float(seconds))
             VirtualParker(kernel, "time.sleep()").park(when)
 
     return sleep
