@@ -54,86 +54,70 @@ TEN = ConstantBackOff(10)
 
 REJECTED = [Takes(4, 1), Takes(5, 2), Takes(100, 7)]
 ANSWERED = [Takes(2, OSError(30)), Takes(1, OSError(True)), Takes(5, 7)]
-STARTS: dict[str, tuple[list[Any], Any, dict[str, Any], list[float], float]] = {
-    "a delay after the one before": ([Takes(100, 7)], (1, 20, 3, 40), {}, [0, 1, 21, 24, 64], 100),
-    "delays of a policy with feedback": (
-        [Takes(100, 7)],
-        FibonacciBackOff(1, 20),
-        {},
-        [0, 1, 21, 42, 83],
-        100,
-    ),
-    "five at the most": ([Takes(1000, 7)], TEN, {}, [0, 10, 20, 30, 40], 1000),
-    "without a limit": ([Takes(95, 7)], TEN, {"max_attempts": None}, [*range(0, 100, 10)], 95),
-    "no other after an answer in time": ([Takes(9, 7)], TEN, {}, [0], 9),
-    "the earlier one may answer": ([Takes(25, 7), Takes(100, 8)], TEN, {}, [0, 10, 20], 25),
-    "at once after a failure, from which the next delay counts": (
-        [Takes(4, OSError), Takes(50, 7)],
-        (10, 20, 31),
-        {},
-        [0, 4, 24],
-        54,
-    ),
-    "at once whichever fails": (
-        [Takes(12, OSError), Takes(3, OSError), Takes(100, 7)],
-        TEN,
-        {},
-        [0, 10, 12, 13, 23],
-        112,
-    ),
-    "at once if it fails as it is called": ([OSError, OSError, Takes(3, 7)], TEN, {}, [0, 0, 0], 3),
-    "until rejects": (
-        REJECTED,
-        TEN,
-        {"on": OSError, "until": lambda value: value == 7},
-        [0, 4, 9, 19, 29],
-        109,
-    ),
-    "retry_if rejects": (
-        REJECTED,
-        TEN,
-        {"on": OSError, "retry_if": lambda value: value != 7},
-        [0, 4, 9, 19, 29],
-        109,
-    ),
-    "as on says": (ANSWERED, TEN, {"on": lambda error: error.args[0]}, [0, 32, 33], 38),
-    "as RetryAfter says, later": (
-        [Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8)],
-        TEN,
-        {},
-        [0, 10, 52, 62, 72],
-        100,
-    ),
-    "as RetryAfter says, sooner": (
-        [Takes(100, 7), Takes(2, RetryAfter(1)), Takes(100, 8)],
-        TEN,
-        {},
-        [0, 10, 13, 23, 33],
-        100,
-    ),
-    "none that the timeout forbids": (
-        [Takes(15, 7), Takes(2, RetryAfter(50))],
-        TEN,
-        {"timeout": 20},
-        [0, 10],
-        15,
-    ),
-    "none that max_elapsed_time forbids": (
-        [Takes(100, 7)],
-        ConstantBackOff(4),
-        {"max_elapsed_time": 10},
-        [0, 4, 8],
-        100,
-    ),
-}
 
 
-@pytest.mark.parametrize("row", STARTS.values(), ids=STARTS)
-def test_the_next_attempt_starts(hedge: HedgeFace, row: Any) -> None:
-    steps, policy, options, times, end = row
-    script = Script(*steps)
-    policy = Scripted(*policy) if isinstance(policy, tuple) else policy
-    assert hedge(script, policy, **options) == 7
+def starts(when: str, steps: Any, times: list[float], end: float, **options: Any) -> Any:
+    """Return a case: what the attempts do, when they start, and when the call returns 7."""
+    return pytest.param(steps, times, end, {"backoff": TEN, **options}, id=when)
+
+
+@pytest.mark.parametrize(
+    ("steps", "times", "end", "options"),
+    [
+        starts("after its delay", [Takes(100, 7)], [0, 1, 21, 24], 100, backoff=(1, 20, 3, 80)),
+        starts(
+            "as its feedback says",
+            [Takes(60, 7)],
+            [0, 1, 21, 42],
+            60,
+            backoff=FibonacciBackOff(1, 20),
+        ),
+        starts("five times at most", [Takes(1000, 7)], [0, 10, 20, 30, 40], 1000),
+        starts("without limit", [Takes(95, 7)], [*range(0, 100, 10)], 95, max_attempts=None),
+        starts("not after an answer", [Takes(9, 7)], [0], 9),
+        starts("and the one before may answer", [Takes(25, 7), Takes(100, 8)], [0, 10, 20], 25),
+        starts(
+            "at a failure, from which the next delay counts",
+            *([Takes(4, OSError), Takes(50, 7)], [0, 4, 24], 54),
+            backoff=(10, 20, 31),
+        ),
+        starts(
+            "at any failure",
+            *([Takes(12, OSError), Takes(3, OSError), Takes(100, 7)], [0, 10, 12, 13, 23], 112),
+        ),
+        starts("at a failure of the very call", [OSError, OSError, Takes(3, 7)], [0, 0, 0], 3),
+        starts("if until rejects", REJECTED, [0, 4, 9, 19, 29], 109, until=lambda value: value > 2),
+        starts(
+            "if retry_if does", REJECTED, [0, 4, 9, 19, 29], 109, retry_if=lambda value: value < 3
+        ),
+        starts("when on says", ANSWERED, [0, 32, 33], 38, on=lambda error: error.args[0]),
+        starts(
+            "when RetryAfter says, later",
+            *([Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8)], [0, 10, 52, 62, 72], 100),
+        ),
+        starts(
+            "when RetryAfter says, sooner",
+            *([Takes(100, 7), Takes(2, RetryAfter(1)), Takes(100, 8)], [0, 10, 13, 23, 33], 100),
+        ),
+        starts(
+            "unless the timeout forbids it",
+            *([Takes(15, 7), Takes(2, RetryAfter(50))], [0, 10], 15),
+            timeout=20,
+        ),
+        starts(
+            "unless max_elapsed_time forbids it",
+            *([Takes(100, 7)], [0, 4, 8], 100),
+            backoff=ConstantBackOff(4),
+            max_elapsed_time=10,
+        ),
+    ],
+)
+def test_the_next_attempt_starts(
+    hedge: HedgeFace, steps: Any, times: list[float], end: float, options: Any
+) -> None:
+    script, backoff = Script(*steps), options["backoff"]
+    policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
+    assert hedge(script, **{**options, "backoff": policy}) == 7
     assert (script.times, now()) == (times, end)
 
 
@@ -273,65 +257,47 @@ class Interrupt(BaseException):
     """Is no Exception."""
 
 
-OF_POLICY = "the back-off policy failed"
-ENDS: dict[str, tuple[Any, Any, dict[str, Any], Any, str | None]] = {
-    "a permanent error": (Permanent(ValueError(7)), TEN, {"on": OSError}, ValueError, "permanent"),
-    "an error that on does not name": (
-        ValueError(7),
-        TEN,
-        {"on": OSError},
-        ValueError,
-        "on does not retry this error",
-    ),
-    "a failing until": (
-        7,
-        TEN,
-        {"until": lambda value: value.none},
-        AttributeError,
-        "until failed",
-    ),
-    "a failing retry_if": (
-        7,
-        TEN,
-        {"retry_if": lambda value: value.none},
-        AttributeError,
-        "retry_if failed",
-    ),
-    "an answer that on may not give": (OSError(), TEN, {"on": lambda _: "soon"}, TypeError, "on "),
-    "a failing policy": (OSError(), (10, 10, KeyError()), {}, KeyError, OF_POLICY),
-    "a delay < 0": (OSError(), (10, 10, -1), {}, ValueError, OF_POLICY),
-    "a delay of text": (OSError(), (10, 10, "x"), {}, TypeError, OF_POLICY),
-    "an attempt that cancels itself": (
-        asyncio.CancelledError(),
-        TEN,
-        {},
-        asyncio.CancelledError,
-        None,
-    ),
-    "what is no Exception": (Interrupt(), TEN, {}, Interrupt, None),
-    "what is no Exception, though on retries all": (
-        Interrupt(),
-        TEN,
-        {"on": lambda _: True},
-        Interrupt,
-        None,
-    ),
-}
+def ends(what: str, answer: Any, kind: Any, why: str = "", **options: Any) -> Any:
+    """Return a case: what the second attempt does, and what the call raises, and says why."""
+    return pytest.param(answer, kind, why, {"backoff": TEN, **options}, id=what)
 
 
-@pytest.mark.parametrize("row", ENDS.values(), ids=ENDS)
-def test_what_ends_all(hedge: HedgeFace, row: Any) -> None:
-    answer, policy, options, kind, why = row
-    operation = InTurn(takes(100, 1, cleanup=5), takes(3, answer))
-    policy = Scripted(*policy) if isinstance(policy, tuple) else policy
+@pytest.mark.parametrize(
+    ("answer", "kind", "why", "options"),
+    [
+        ends("permanent", Permanent(ValueError(7)), ValueError, "permanent", on=OSError),
+        ends("not retried", ValueError(7), ValueError, "on does not retry this error", on=OSError),
+        ends("until fails", 7, AttributeError, "until failed", until=lambda value: value.none),
+        ends(
+            "retry_if fails",
+            7,
+            AttributeError,
+            "retry_if failed",
+            retry_if=lambda value: value.none,
+        ),
+        ends("a wrong answer of on", OSError(), TypeError, "on ", on=lambda _: "soon"),
+        *(
+            ends(
+                f"the policy: {answer!r}",
+                *(OSError(), kind, "the back-off policy failed"),
+                backoff=(10, 10, answer),
+            )
+            for answer, kind in ((KeyError(), KeyError), (-1, ValueError), ("x", TypeError))
+        ),
+        ends("cancelled by itself", asyncio.CancelledError(), asyncio.CancelledError),
+        ends("no Exception", Interrupt(), Interrupt),
+        ends("no Exception, though on retries all", Interrupt(), Interrupt, on=lambda _: True),
+    ],
+)
+def test_what_ends_all(hedge: HedgeFace, answer: Any, kind: Any, why: str, options: Any) -> None:
+    operation, backoff = InTurn(takes(100, 1, cleanup=5), takes(3, answer)), options["backoff"]
+    policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
     with pytest.raises(kind) as caught:
-        hedge(operation, policy, **options)
+        hedge(operation, **{**options, "backoff": policy})
     assert now() == 10 + 3 + 5 * hedge.waits
-    if why is None:
-        assert not hasattr(caught.value, "__notes__")
-    else:
-        assert " in 13.0 s: " in caught.value.__notes__[-1]
-        assert why in caught.value.__notes__[-1]
+    notes = getattr(caught.value, "__notes__", [""])
+    assert why in notes[-1]
+    assert (" in 13.0 s: " in notes[-1]) is bool(why)
     if isinstance(answer, OSError):
         assert caught.value.__cause__ is answer
     else:
