@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import gc
 import pickle
 import sys
 import weakref
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from unittest.mock import AsyncMock, Mock, call, create_autospec
+from unittest.mock import AsyncMock, Mock, call
 
 import pytest
 
@@ -49,6 +48,7 @@ from tests.circuits.circuits import (
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.retries.faces import in_loop
 from tests.retries.made_policies import cancelled_token
+from tests.stress.tools import gc_threshold
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 
 if TYPE_CHECKING:
@@ -605,23 +605,20 @@ def test_what_it_decorates_keeps_its_kind(now: SetClock) -> None:
     assert (Client.static(3), Client.of_class(3)) == (3, (Client, 3))
 
 
-def test_it_decorates_mocks(now: SetClock) -> None:
-    class Client:
-        def get(self, page: int) -> int: ...
-        async def get_async(self, page: int) -> int: ...
+@pytest.mark.parametrize("kind", [Mock, AsyncMock])
+def test_it_decorates_mocks(now: SetClock, kind: Any) -> None:
+    def run(answer: Any) -> Any:
+        return asyncio.run(answer) if kind is AsyncMock else answer
 
-    client: Any = create_autospec(Client, instance=True)
-    client.get.side_effect = client.get_async.side_effect = [OSError, 3]
-    breaker = CircuitBreaker(failures=9, clock=now)
-    with pytest.raises(OSError):
-        breaker(partial(client.get))(1)
-    assert breaker(partial(client.get))(1) == 3
-    with pytest.raises(OSError):
-        asyncio.run(breaker(partial(client.get_async))(1))
-    assert asyncio.run(breaker(partial(client.get_async))(1)) == 3
-    assert breaker(Mock(return_value=3))() == 3
-    assert asyncio.run(breaker(AsyncMock(return_value=3))()) == 3
-    assert client.mock_calls == [call.get(1)] * 2 + [call.get_async(1)] * 2
+    mock = kind(side_effect=[OSError, 3])
+    for guard in (mock, partial(mock)):
+        guarded = CircuitBreaker(clock=now)(guard)
+        if guard is mock:
+            with pytest.raises(OSError):
+                run(guarded(1))
+        else:
+            assert run(guarded(1)) == 3
+    assert mock.mock_calls == [call(1)] * 2
 
 
 @pytest.mark.parametrize("kind", ["class", "generator", "async generator", "number"])
@@ -661,8 +658,7 @@ def test_its_error_is_pickled_without_it(now: SetClock) -> None:
 
 
 def test_it_is_collected_without_a_cycle(now: SetClock) -> None:
-    gc.disable()
-    try:
+    with gc_threshold(0):
         breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
         for _ in range(2):
             with contextlib.suppress(OSError, CircuitOpen), breaker:
@@ -673,8 +669,6 @@ def test_it_is_collected_without_a_cycle(now: SetClock) -> None:
         is_alive = weakref.ref(breaker)
         del breaker
         assert is_alive() is None
-    finally:
-        gc.enable()
 
 
 def test_a_slow_call_keeps_no_states_alive(now: SetClock) -> None:

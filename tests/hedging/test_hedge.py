@@ -534,12 +534,8 @@ def test_a_token_inside_the_policy_counts(
 
 def test_the_error_of_a_token_that_was_cancelled_before_is_a_cancel(hedge: HedgeFace) -> None:
     token = cancelled_token()
-
-    def operation() -> None:
-        token.raise_if_cancelled()
-
     with pytest.raises(Cancelled) as caught:
-        hedge(operation, TEN, token=token)
+        hedge(Script(token.raise_if_cancelled), TEN, token=token)
     assert "gave up after 1 attempt" in caught.value.__notes__[0]
     assert isinstance(caught.value.__cause__, Cancelled)
 
@@ -719,20 +715,6 @@ def test_a_timeout_of_asyncio_is_one(clock: VirtualClock) -> None:
 
     in_loop(main())
     assert now() == 28
-
-
-def test_a_hedge_returns_what_comes_in_spite_of_the_cut(clock):
-    async def stubborn():
-        try:
-            await asyncio.sleep(100)
-        except asyncio.CancelledError:
-            return 7
-
-    async def at_once():
-        return 8
-
-    assert clock.run_async(hedge_call_async(stubborn, StopBackOff(), timeout=5)) == 7
-    assert clock.run_async(hedge_call_async(at_once, StopBackOff(), timeout=0)) == 8
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")

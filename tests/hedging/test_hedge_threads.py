@@ -35,6 +35,7 @@ from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, own_token, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, Takes, now
+from tests.stress.tools import gc_threshold
 from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
@@ -307,25 +308,15 @@ def test_a_hedged_call_in_an_attempt_of_another() -> None:
 
 @pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0001)])
 def test_on_the_systems_clock(backoff: Any) -> None:
+    barrier = threading.Barrier(3)
+
+    def operation() -> int:
+        barrier.wait(50)
+        return 3
+
     with own_clock().external("attempts"):
         clock = SystemClock()
-        assert hedge_call(OnTheThird(), backoff, max_attempts=3, timeout=60, clock=clock) == 3
-
-
-class OnTheThird:
-    """An operation whose first attempts end as the third begins."""
-
-    def __init__(self) -> None:
-        self._begun: list[threading.Event] = []
-        self._third = threading.Event()
-
-    def __call__(self) -> int:
-        mine = threading.Event()
-        self._begun.append(mine)
-        if len(self._begun) == 3:
-            self._third.set()
-        assert self._third.wait(50)
-        return 3
+        assert hedge_call(operation, backoff, max_attempts=3, timeout=60, clock=clock) == 3
 
 
 EXITS = """
@@ -391,8 +382,7 @@ def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualCl
         return [weakref.ref(operation), *map(weakref.ref, operation.tokens)]
 
     gc.collect()
-    gc.disable()
-    try:
+    with gc_threshold(0):
         if pooled:
             with ThreadPoolExecutor(8) as pool:
                 refs = call(pool)
@@ -400,8 +390,6 @@ def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualCl
             refs = call(None)
         refs += Failure.made
         eventually(lambda: [ref() for ref in refs] == [None] * len(refs), "all has been dropped")
-    finally:
-        gc.enable()
     assert clock.pending() == []
 
 
