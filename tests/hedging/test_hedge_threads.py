@@ -148,7 +148,7 @@ def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded
     last, timeout = OSError(), 15 if ends == "timeout" else None
     for _ in range(10):  # whichever of the two comes first
         token = CancellationToken(timeout=15) if ends == "deadline" else CancellationToken()
-        at(clock, now() + 15, (lambda: None) if ends == "timeout" else token.cancel)
+        at(clock, now() + 15, token.cancel if ends == "token" else lambda: None)
         operation = Seen(takes(3, last), attempt)
         with pytest.raises(Cancelled) as caught:
             hedge_call(operation, TEN, token=token, timeout=timeout, max_attempts=3)
