@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import sys
 import threading
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,10 @@ from tests.stress.tools import (
 
 if TYPE_CHECKING:
     from types import FrameType
+
+
+ENDS = OSError, CircuitOpen, asyncio.CancelledError
+"""How calls end, if not well."""
 
 
 class GoingOn(SetClock):
@@ -72,11 +75,11 @@ class Service:
         return self
 
     def call(self, chance: random.Random) -> None:
-        with contextlib.suppress(OSError, CircuitOpen), self.breaker:
+        with suppress(*ENDS), self.breaker:
             self.finish(chance)
 
     def call_in_a_stack(self, chance: random.Random) -> None:
-        with contextlib.suppress(OSError, CircuitOpen), ExitStack() as stack:
+        with suppress(*ENDS), ExitStack() as stack:
             stack.enter_context(self.breaker)
             self.finish(chance)
 
@@ -85,7 +88,7 @@ class Service:
         def call() -> None:
             self.finish(chance)
 
-        with contextlib.suppress(OSError, CircuitOpen):
+        with suppress(*ENDS):
             call()
 
     def finish(self, chance: random.Random) -> None:
@@ -97,14 +100,13 @@ class Service:
     def call_in_a_row(self, seed: int, times: int) -> None:
         chance = random.Random(seed)
         for _ in range(times):
-            with contextlib.suppress(asyncio.CancelledError):
-                chance.choice([self.call, self.call_in_a_stack])(chance)
+            chance.choice([self.call, self.call_in_a_stack])(chance)
 
     async def call_in_tasks(self, seed: int, times: int) -> None:
         async def work(seed: int) -> None:
             chance = random.Random(seed)
             for _ in range(times):
-                with contextlib.suppress(OSError, CircuitOpen, asyncio.CancelledError):
+                with suppress(*ENDS):
                     async with self.breaker:
                         await asyncio.sleep(0)
                         self.finish(chance)
@@ -115,7 +117,7 @@ class Service:
     def check(self) -> None:
         """Find that it works as ever, once all have ended."""
         breaker, now = self.breaker, self.now
-        with contextlib.suppress(CircuitOpen):
+        with suppress(CircuitOpen):
             breaker.release(breaker.allow())  # asks the policy, if that was interrupted
         now.advance(50)
         for _ in range(3):
@@ -169,8 +171,7 @@ def test_signal_handlers_may_come_anywhere(what: str) -> None:
 
     def handle(frame: FrameType | None) -> None:
         if what != "raise":
-            with contextlib.suppress(asyncio.CancelledError):
-                call(theirs)
+            call(theirs)
         elif frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
             raise Interrupt
 
@@ -178,7 +179,7 @@ def test_signal_handlers_may_come_anywhere(what: str) -> None:
         if what.endswith("finalizers do"):
             stack.enter_context(gc_threshold(20))
         while len(handled) < 2000:
-            with contextlib.suppress(Interrupt, asyncio.CancelledError):
+            with suppress(Interrupt):
                 service.call(chance)
             if what.endswith("finalizers do"):
                 Finalized(lambda: handle(None))
