@@ -219,6 +219,17 @@ def test_a_rate_is_met_exactly(now: SetClock, percent: int) -> None:
     assert breaker.state is OPEN
 
 
+def test_old_calls_leave_the_window(now: SetClock) -> None:
+    breaker = CircuitBreaker(failure_rate=0.5, window_calls=4, clock=now)
+    for _ in range(50):
+        fail(breaker)
+        succeed(breaker, 3)
+    fail(breaker)
+    assert breaker.state is CLOSED, "the failure before has left"
+    fail(breaker)
+    assert breaker.state is OPEN
+
+
 def test_a_rate_counts_the_last_seconds(now: SetClock) -> None:
     breaker = CircuitBreaker(
         failure_rate=0.5, window=timedelta(seconds=10), minimum_calls=4, clock=now
