@@ -10,14 +10,16 @@ numbers of clients; what they find is compared as well. Run as
 from __future__ import annotations
 
 import heapq
+import json
 import random
+import sys
+from contextlib import redirect_stdout, suppress
 from functools import partial
+from io import StringIO
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker.cli._contention import Crowd, simulate_contention
-from backoff_ticker.cli._policy_names import PolicyText
-from backoff_ticker.cli._simulate import AWS
+from backoff_ticker import cli
 from tests.benchmarks._table import compare, options
 
 if TYPE_CHECKING:
@@ -116,13 +118,16 @@ def yardstick(sizes: list[int], trials: int) -> dict[str, float]:
 
 
 def ours(sizes: list[int], trials: int) -> dict[str, float]:
-    """Measure the command's way."""
+    """Measure the command."""
     began = process_time()
-    policies = [PolicyText().convert(text, None, None) for text in AWS]
+    sys.argv = ["backoff-ticker", "simulate", "contention", "--json", f"--trials={trials}"]
+    sys.argv += ["--clients", ",".join(map(str, sizes))]
+    with redirect_stdout(StringIO()) as output, suppress(SystemExit):
+        cli.main()
     found = {}
-    for row in simulate_contention(policies, Crowd(sizes, trials, 0.01), None, lambda _: None):
-        found[f"{row.clients} {row.policy}: calls"] = row.calls
-        found[f"{row.clients} {row.policy}: ms"] = row.time * 1000
+    for row in json.loads(output.getvalue())["results"]:
+        found[f"{row['clients']} {row['policy']}: calls"] = row["calls"]
+        found[f"{row['clients']} {row['policy']}: ms"] = row["time"] * 1000
     return {"seconds of CPU": process_time() - began, **found}
 
 
@@ -134,7 +139,7 @@ def main() -> None:
         "AWS's simulator": partial(yardstick, sizes, trials),
         "simulate contention": partial(ours, sizes, trials),
     }
-    compare(f"{trials} trials", subjects, chosen.rounds)
+    compare(f"{trials} trials", subjects, chosen.rounds, warm_up=True)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.benchmarks._retriers import CUT_BY_HAND, CUTTING, by_hand, package, peers
-from tests.benchmarks._retrying import Case
+from tests.benchmarks._retriers import CUT_BY_HAND, CUTTING, Case, by_hand, package, peers
 from tests.benchmarks._table import interleaved, options, show
 
 

@@ -1,14 +1,17 @@
-"""Crowds that wait for one thing: each of them costs the same, however many there are.
+"""Crowds that wait for one thing: what waking them costs, and that each costs the same.
 
-Readers of one ticker that time out, or take its ticks in turn; senders that are cancelled while
-they wait for room; callbacks on one deadline. CPU time, a piece.
+A cancel: times from the start of the call: when it returns, when the first and the last waiter
+runs. Readers of one ticker that time out, or take its ticks in turn; senders that are cancelled
+while they wait for room; callbacks on one deadline: CPU time, a piece.
 Run as ``python -m tests.benchmarks.waiters`` from the project's root.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBackOff
@@ -17,11 +20,95 @@ from tests.benchmarks._table import compare, options
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    Pair = tuple[Callable, Callable]
     Wait = Callable[[], Awaitable[object]]
 
 FAR = 3600.0
 SOON = 0.2
 STEP = 0.002
+
+
+# A cancel
+
+
+def woken(wake: Callable, crowd: list[threading.Thread], times: list[float]) -> dict[str, float]:
+    """Wake those who note the time when they run, and join their threads."""
+    start = time.perf_counter()
+    wake()
+    returned = time.perf_counter()
+    for thread in crowd:
+        thread.join()
+    return {
+        "call us": (returned - start) * 1e6,
+        "first us": (min(times) - start) * 1e6,
+        "last us": (max(times) - start) * 1e6,
+    }
+
+
+def threads(count: int, make: Callable[[], Pair]) -> dict[str, float]:
+    """Let ``count`` threads wait, and wake them."""
+    waiting: list[None] = []
+    times: list[float] = []
+    wait, wake = make()
+
+    def run() -> None:
+        waiting.append(None)
+        wait()
+        times.append(time.perf_counter())
+
+    started = [threading.Thread(target=run) for _ in range(count)]
+    for thread in started:
+        thread.start()
+    while len(waiting) < count:
+        time.sleep(0.01)
+    time.sleep(0.05 + count / 20_000)
+    return woken(wake, started, times)
+
+
+def coroutines(count: int, make: Callable[[], Pair]) -> dict[str, float]:
+    """Let ``count`` tasks of a loop wait, and wake them from another thread."""
+    ready = threading.Event()
+    times: list[float] = []
+    wakes: list[Callable[[], object]] = []
+
+    async def run() -> None:
+        wait, wake = make()
+        wakes.append(wake)
+
+        async def one() -> None:
+            await wait()
+            times.append(time.perf_counter())
+
+        tasks = [asyncio.create_task(one()) for _ in range(count)]
+        await asyncio.sleep(0)
+        ready.set()
+        await asyncio.gather(*tasks)
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    ready.wait()
+    time.sleep(0.05 + count / 50_000)
+    return woken(wakes[0], [thread], times)
+
+
+def event_of_threads() -> Pair:
+    event = threading.Event()
+    return event.wait, event.set
+
+
+def event_of_a_loop() -> Pair:
+    event, loop = asyncio.Event(), asyncio.get_running_loop()
+    return event.wait, lambda: loop.call_soon_threadsafe(event.set)
+
+
+def token_of_threads() -> Pair:
+    token = CancellationToken()
+    return token.wait, token.cancel
+
+
+def token_of_a_loop() -> Pair:
+    token = CancellationToken()
+    return token.wait_async, token.cancel
 
 
 def cost(start: float, count: int) -> dict[str, float]:
@@ -147,7 +234,21 @@ async def callbacks_on_a_deadline(count: int) -> dict[str, float]:
 
 def main() -> None:
     """Print a table for each kind of crowd."""
-    chosen = options(__doc__, rounds=5)
+    chosen = options(__doc__, rounds=7, huge="also 10,000 threads, in one round")
+    threading.stack_size(256 * 1024)
+    for count in [1, 5] if chosen.quick else [1, 100, 1_000] + [10_000] * chosen.huge:
+        subjects = {
+            "threading.Event": partial(threads, count, event_of_threads),
+            "token": partial(threads, count, token_of_threads),
+        }
+        rounds = 1 if count > 1_000 else chosen.rounds * (10 if count == 1 else 1)
+        compare(f"a cancel wakes {count:,} threads, rounds: {rounds}", subjects, rounds)
+    for count in [1, 10] if chosen.quick else [1, 100, 10_000]:
+        subjects = {
+            "asyncio.Event": partial(coroutines, count, event_of_a_loop),
+            "token": partial(coroutines, count, token_of_a_loop),
+        }
+        compare(f"a cancel wakes {count:,} coroutines", subjects, chosen.rounds)
     crowds = [1, 20] if chosen.quick else [1, 100, 4_000]
     senders = 50 if chosen.quick else 40_000
     callbacks = 50 if chosen.quick else 10_000

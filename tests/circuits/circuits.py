@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,12 @@ def none_is_open(breaker: CircuitBreaker) -> bool:
     with pytest.raises(RuntimeError) as caught:
         breaker.__exit__(None, None, None)
     return str(caught.value).endswith(" was left, but not entered")
+
+
+def objects_of_circuits() -> int:
+    """Count the objects of the package's classes for circuits."""
+    modules = [str(type(each).__module__) for each in gc.get_objects()]
+    return sum(module.startswith("backoff_ticker.circuits") for module in modules)
 
 
 def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import gc
 import sys
 import threading
 import weakref
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,13 @@ from tests.circuits.circuits import (
     fail,
     half_open,
     none_is_open,
+    objects_of_circuits,
     refused,
     succeed,
 )
 from tests.helpers import PATIENCE, collect_garbage, in_thread
 from tests.retries.faces import in_loop
+from tests.stress.tools import gc_threshold
 
 if TYPE_CHECKING:
     from tests.helpers import SetClock
@@ -70,100 +72,94 @@ ASYNC_BLOCKS = [lambda breaker: breaker, Delegating, with_an_async_stack]
 KINDS = pytest.mark.parametrize("kind", [0, 1, 2], ids=["plain", "delegating", "stack"])
 
 
-class Call:
-    """A call in a task of its own, which ends when it is told how."""
+async def in_a_task(block: Any) -> Any:
+    """Begin a call in a task of its own; return what ends it, by an error or well."""
+    ends: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def __init__(self, block: Any) -> None:
-        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._run(block))
+    async def call() -> None:
+        async with block:
+            await ends
 
-    async def _run(self, block: Any) -> None:
-        if hasattr(type(block), "__aenter__"):
-            async with block:
-                await self._end
-        else:
-            with block:
-                await self._end
+    task = asyncio.create_task(call())
+    await asyncio.sleep(0)
 
-    async def begun(self) -> Call:
-        await asyncio.sleep(0)
-        return self
-
-    async def end(self, error: Exception | None = None) -> None:
+    async def end(error: Exception | None = None) -> None:
         if error is None:
-            self._end.set_result(None)
+            ends.set_result(None)
         else:
-            self._end.set_exception(error)
-        with contextlib.suppress(*(() if error is None else (type(error),))):
-            await self._task
+            ends.set_exception(error)
+        with contextlib.suppress(OSError):
+            await task
+
+    return end
+
+
+async def in_a_thread(block: Any) -> Any:
+    entered: threading.Event = threading.Event()
+    ends: Future[None] = Future()
+
+    def call() -> None:
+        with block:
+            entered.set()
+            ends.result(PATIENCE)
+
+    called = in_thread(call)
+    assert entered.wait(PATIENCE)
+
+    async def end(error: Exception | None = None) -> None:
+        if error is None:
+            ends.set_result(None)
+        else:
+            ends.set_exception(error)
+        with contextlib.suppress(OSError):
+            called.result(PATIENCE)
+
+    return end
+
+
+async def in_a_context(block: Any) -> Any:
+    def call() -> Any:
+        with block:
+            error = yield
+            if error is not None:
+                raise error
+
+    called, context = call(), contextvars.copy_context()
+    context.run(next, called)
+
+    async def end(error: Exception | None = None) -> None:
+        with contextlib.suppress(OSError, StopIteration):
+            context.run(called.send, error)
+
+    return end
 
 
 # Blocks side by side
 
 
 @KINDS
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_stale_failure_of_another_task_does_not_count_for_a_probe(
-    now: SetClock, kind: int, *, is_async: bool
-) -> None:
+@pytest.mark.parametrize("begin", [in_a_task, in_a_thread, in_a_context])
+def test_calls_that_overlap_are_told_apart(now: SetClock, kind: int, begin: Any) -> None:
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    make = (ASYNC_BLOCKS if is_async else BLOCKS)[kind]
+    make = (ASYNC_BLOCKS if begin is in_a_task else BLOCKS)[kind]
 
     async def main() -> None:
-        early = await Call(make(breaker)).begun()
+        early = [await begin(make(breaker)) for _ in range(2)]
         fail(breaker)
         now.advance(10)
-        probe = await Call(make(breaker)).begun()
-        await early.end(OSError())
+        probe = await begin(make(breaker))
+        await early[0](OSError())
         assert breaker.state is HALF_OPEN, "the early call is not the probe"
         refused(breaker)
-        await probe.end()
+        await probe()
         assert breaker.state is CLOSED
-
-    in_loop(main())
-    assert none_is_open(breaker)
-
-
-@KINDS
-def test_a_stale_failure_does_not_open_what_a_probe_has_closed(now: SetClock, kind: int) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-
-    async def main() -> None:
-        early = [await Call(ASYNC_BLOCKS[kind](breaker)).begun() for _ in range(2)]
-        fail(breaker)
-        now.advance(10)
-        succeed(breaker)
-        later = await Call(ASYNC_BLOCKS[kind](breaker)).begun()
-        for each in early:
-            await each.end(OSError())
-        assert breaker.state is CLOSED
-        await later.end(OSError())
+        later = await begin(make(breaker))
+        await early[1](OSError())
+        assert breaker.state is CLOSED, "nor is it of the time after the outage"
+        await later(OSError())
         assert breaker.state is OPEN
 
     in_loop(main())
-    assert none_is_open(breaker)
-
-
-@KINDS
-def test_blocks_in_threads_are_told_apart(now: SetClock, kind: int) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    early_entered, early_ends = threading.Event(), threading.Event()
-
-    def call() -> None:
-        with contextlib.suppress(OSError), BLOCKS[kind](breaker):
-            early_entered.set()
-            early_ends.wait(PATIENCE)
-            raise OSError
-
-    early = in_thread(call)
-    early_entered.wait(PATIENCE)
-    fail(breaker)
-    now.advance(10)
-    with BLOCKS[kind](breaker):
-        early_ends.set()
-        early.result(PATIENCE)
-        assert breaker.state is HALF_OPEN, "the early call is not the probe"
-    assert breaker.state is CLOSED
     assert none_is_open(breaker)
 
 
@@ -197,20 +193,16 @@ def test_the_probe_inside_a_block_from_before_the_outage_counts(now: SetClock) -
     assert none_is_open(breaker)
 
 
-@pytest.mark.parametrize("is_probe", [False, True])
-def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock, *, is_probe: bool) -> None:
-    make = half_open if is_probe else CircuitBreaker
-    first, second = make(clock=now) if not is_probe else half_open(now), half_open(now)
-    one, other = ExitStack(), ExitStack()
-    for _ in range(3):
-        one.enter_context(first)
-        other.enter_context(second)
-        one.close()
-        assert none_is_open(first)
-        assert first.state is CLOSED
-        other.close()
-        assert none_is_open(second)
-        assert second.state is CLOSED
+def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock) -> None:
+    breakers = half_open(now), half_open(now)
+    for _ in range(3):  # probes, then calls of a closed circuit
+        stacks = ExitStack(), ExitStack()
+        for stack, breaker in zip(stacks, breakers, strict=True):
+            stack.enter_context(breaker)
+        for stack, breaker in zip(stacks, breakers, strict=True):
+            stack.close()
+            assert none_is_open(breaker)
+            assert breaker.state is CLOSED
 
 
 # Tasks that are started in a block
@@ -232,12 +224,12 @@ def test_a_task_started_in_a_block_has_blocks_of_its_own(
             if not parent_is_probe:
                 fail(breaker)
                 now.advance(10)
-            child = await Call(make(breaker)).begun()
-            await child.end()
+            child = await in_a_task(make(breaker))
+            await child()
             assert breaker.state is HALF_OPEN
-            late = await Call(make(breaker)).begun()
+            late = await in_a_task(make(breaker))
         assert breaker.state is (CLOSED if parent_is_probe else HALF_OPEN)
-        await late.end()
+        await late()
         assert breaker.state is CLOSED
 
     in_loop(main())
@@ -336,25 +328,6 @@ def test_a_call_of_the_past_never_counts_for_one_of_the_present(now: SetClock) -
         assert none_is_open(breaker)
 
 
-def test_a_fixture_may_be_set_up_and_torn_down_in_two_tasks(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    async def fixture() -> Any:
-        async with breaker:
-            yield
-
-    async def main() -> None:
-        made = fixture()
-        await asyncio.create_task(anext(made))
-        refused(breaker)
-        with pytest.raises(StopAsyncIteration):
-            await asyncio.create_task(anext(made))
-        assert breaker.state is CLOSED
-
-    in_loop(main())
-    assert none_is_open(breaker)
-
-
 class Value:
     """What a context variable of a program has."""
 
@@ -380,29 +353,11 @@ def test_no_context_is_kept(now: SetClock, kind: str, *, is_left_elsewhere: bool
             next(entered, None)
         return entered, weakref.ref(value)
 
-    gc.disable()
-    try:
+    with gc_threshold(0):
         entered, value = elsewhere(call)
         elsewhere(next, entered, None)
         del entered
         assert value() is None
-    finally:
-        gc.enable()
-
-
-def test_generators_in_contexts_of_their_own_are_told_apart(now: SetClock) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    one, other = contextvars.copy_context(), contextvars.copy_context()
-    early, probe = generator(breaker, OSError()), generator(breaker)
-    one.run(next, early)
-    fail(breaker)
-    now.advance(10)
-    other.run(next, probe)
-    with pytest.raises(OSError):
-        one.run(next, early)
-    assert breaker.state is HALF_OPEN, "the early call is not the probe"
-    other.run(next, probe, None)
-    assert breaker.state is CLOSED
 
 
 def test_generators_that_take_turns_in_one_context_count_once_each(now: SetClock) -> None:
@@ -448,35 +403,17 @@ def test_breakers_leave_nothing_in_the_context(now: SetClock) -> None:
     assert dict(contextvars.copy_context()) == before
 
 
-def test_blocks_left_elsewhere_keep_nothing_where_they_were_entered(now: SetClock) -> None:
-    breaker = CircuitBreaker(clock=now)
-
-    def enter() -> Any:
-        value = Value()
-        of_request.set(value)
-        entered = generator(breaker)
-        next(entered)
-        return entered, weakref.ref(value)
-
-    def blocks() -> int:
-        return sum(type(each).__name__ == "_Block" for each in gc.get_objects())
-
-    here = contextvars.copy_context()
+def test_blocks_left_elsewhere_leave_nothing_where_they_were_entered(now: SetClock) -> None:
+    breaker, here = CircuitBreaker(clock=now), contextvars.copy_context()
     collect_garbage()
-    before = blocks()
-    gc.disable()
-    try:
-        found = []
+    before = objects_of_circuits()
+    with gc_threshold(0):
         for _ in range(5):
-            entered, value = here.run(enter)
+            entered = generator(breaker)
+            here.run(next, entered)
             elsewhere(next, entered, None)
-            found.append(value)
         del entered
-        here.run(of_request.set, Value())
-        assert [each() for each in found] == [None] * 5
-        assert blocks() <= before + 1
-    finally:
-        gc.enable()
+        assert objects_of_circuits() <= before + 1
     assert none_is_open(breaker)
 
 
@@ -517,11 +454,8 @@ def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetCl
         while running is not None:
             running = await running
 
-    gc.disable()
-    try:
+    with gc_threshold(0):
         in_loop(main())
-    finally:
-        gc.enable()
     assert len(values) == 51
     assert none_is_open(breaker)
 
@@ -545,34 +479,17 @@ def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock
         with breaker:
             sys.settrace(interrupt)
 
-    gc.disable()
     try:
-        for _ in range(3):
-            with pytest.raises(KeyboardInterrupt) as caught:
-                elsewhere(call)
-            del caught
+        with gc_threshold(0):
+            for _ in range(3):
+                with pytest.raises(KeyboardInterrupt):
+                    elsewhere(call)
+            assert [each() for each in found] == [None] * 3
     finally:
         sys.settrace(None)
-        gc.enable()
-    assert [each() for each in found] == [None] * 3
 
 
 # Threads, coroutines, generators
-
-
-def test_blocks_may_be_nested(now: SetClock) -> None:
-    breaker = CircuitBreaker(failures=4, clock=now)
-    with contextlib.suppress(OSError), breaker, breaker, breaker:
-        raise OSError
-    assert repr(breaker) == "<CircuitBreaker closed, 3 of 4 failures in a row>"
-    assert none_is_open(breaker)
-
-
-def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
-    breaker = CircuitBreaker(clock=now)
-    with pytest.raises(RuntimeError) as caught:
-        breaker.__exit__(None, None, None)
-    assert str(caught.value) == f"{breaker!r} was left, but not entered"
 
 
 def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +25,7 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     ZeroBackOff,
+    current_attempt,
     hedge_call_async,
     with_max_retries,
 )
@@ -29,8 +33,9 @@ from backoff_ticker.testing import VirtualClock, no_wait
 from backoff_ticker.types import AsyncRetryOptions
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
-from tests.retries.made_policies import spent_budget
-from tests.retries.scripts import Script, Takes, now
+from tests.retries.made_policies import at, cancelled_token, spent_budget
+from tests.retries.scripts import Script, Takes, answered, now
+from tests.retries.test_cancelling import PLACES
 from tests.retries.test_options import BAD
 from tests.tickers.made_policies import Scripted
 
@@ -47,55 +52,80 @@ TEN = ConstantBackOff(10)
 
 # Starts
 
-
-def test_each_attempt_starts_its_delay_after_the_one_before(hedge: HedgeFace) -> None:
-    script = Script(Takes(100, 7))
-    assert hedge(script, Scripted(1, 20, 3, 40)) == 7
-    assert (script.times, now()) == ([0, 1, 21, 24, 64], 100)
+REJECTED = [Takes(4, 1), Takes(5, 2), Takes(100, 7)]
+ANSWERED = [Takes(2, OSError(30)), Takes(1, OSError(True)), Takes(5, 7)]
 
 
-def test_there_are_five_at_the_most_if_nothing_is_said(hedge: HedgeFace) -> None:
-    script = Script(Takes(1000, 7))
-    hedge(script, TEN)
-    assert script.times == [0, 10, 20, 30, 40]
-    script = Script(Takes(95, 7))
-    hedge(script, TEN, max_attempts=None)
-    assert script.count == 10
+def starts(when: str, steps: Any, times: list[float], end: float, **options: Any) -> Any:
+    """Return a case: what the attempts do, when they start, and when the call returns 7."""
+    return pytest.param(steps, times, end, {"backoff": TEN, **options}, id=when)
 
 
-def test_an_answer_in_time_needs_no_other_attempt(hedge: HedgeFace) -> None:
-    script = Script(Takes(9, 7))
-    assert hedge(script, TEN) == 7
-    assert (script.times, now()) == ([0], 9)
-
-
-def test_after_a_failure_the_next_starts_at_once_and_the_next_delay_counts_from_there(
-    hedge: HedgeFace,
+@pytest.mark.parametrize(
+    ("steps", "times", "end", "options"),
+    [
+        starts("after its delay", [Takes(100, 7)], [0, 1, 21, 24], 100, backoff=(1, 20, 3, 80)),
+        starts(
+            "as its feedback says",
+            [Takes(60, 7)],
+            [0, 1, 21, 42],
+            60,
+            backoff=FibonacciBackOff(1, 20),
+        ),
+        starts("five times at most", [Takes(1000, 7)], [0, 10, 20, 30, 40], 1000),
+        starts("without limit", [Takes(95, 7)], [*range(0, 100, 10)], 95, max_attempts=None),
+        starts("not after an answer", [Takes(9, 7)], [0], 9),
+        starts("and the one before may answer", [Takes(25, 7), Takes(100, 8)], [0, 10, 20], 25),
+        starts(
+            "at a failure, from which the next delay counts",
+            *([Takes(4, OSError), Takes(50, 7)], [0, 4, 24], 54),
+            backoff=(10, 20, 31),
+        ),
+        starts(
+            "at any failure",
+            *([Takes(12, OSError), Takes(3, OSError), Takes(100, 7)], [0, 10, 12, 13, 23], 112),
+        ),
+        starts("at a failure of the very call", [OSError, OSError, Takes(3, 7)], [0, 0, 0], 3),
+        starts("if until rejects", REJECTED, [0, 4, 9, 19, 29], 109, until=lambda value: value > 2),
+        starts(
+            "if retry_if does", REJECTED, [0, 4, 9, 19, 29], 109, retry_if=lambda value: value < 3
+        ),
+        starts("when on says", ANSWERED, [0, 32, 33], 38, on=lambda error: error.args[0]),
+        starts(
+            "when RetryAfter says, later",
+            *([Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8)], [0, 10, 52, 62, 72], 100),
+        ),
+        starts(
+            "when RetryAfter says, sooner",
+            *([Takes(100, 7), Takes(2, RetryAfter(1)), Takes(100, 8)], [0, 10, 13, 23, 33], 100),
+        ),
+        starts(
+            "unless the timeout forbids it",
+            *([Takes(15, 7), Takes(2, RetryAfter(50))], [0, 10], 15),
+            timeout=20,
+        ),
+        starts(
+            "unless max_elapsed_time forbids it",
+            *([Takes(100, 7)], [0, 4, 8], 100),
+            backoff=ConstantBackOff(4),
+            max_elapsed_time=10,
+        ),
+    ],
+)
+def test_the_next_attempt_starts(
+    hedge: HedgeFace, steps: Any, times: list[float], end: float, options: Any
 ) -> None:
-    script = Script(Takes(4, OSError), Takes(50, 7))
-    assert hedge(script, Scripted(10, 20, 31)) == 7
-    assert (script.times, now()) == ([0, 4, 24], 54)
+    script, backoff = Script(*steps), options["backoff"]
+    policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
+    assert hedge(script, **{**options, "backoff": policy}) == 7
+    assert (script.times, now()) == (times, end)
 
 
-def test_any_of_those_that_run_may_fail(hedge: HedgeFace) -> None:
-    script = Script(Takes(12, OSError), Takes(3, OSError), Takes(100, 7))
-    assert hedge(script, TEN) == 7
-    assert script.times == [0, 10, 12, 13, 23]  # as 1 and 2 fail, and ten seconds later
-
-
-def test_a_failure_in_the_place_of_each_that_failed() -> None:
-    gate: list[Any] = []
-
-    async def fails() -> None:
-        if not gate:
-            gate.append(asyncio.Event())
-            asyncio.get_running_loop().call_later(15, gate[0].set)
-        await gate[0].wait()
-        raise OSError
-
-    operation = InTurn(fails, fails, takes(1, 7))
-    assert hedge_in_loop(operation, TEN) == 7
-    assert (operation.times, now()) == ([0, 10, 15, 15], 16)
+def test_delays_are_kept_where_waits_are_skipped(hedge: HedgeFace) -> None:
+    script = Script(Takes(25, 7), Takes(2, RetryAfter(5)), Takes(100, 7))
+    with no_wait():
+        assert hedge(script, TEN, timeout=60) == 7
+    assert (script.times, now()) == ([0, 10, 17], 25)
 
 
 def test_without_delays_all_start_at_once() -> None:
@@ -104,15 +134,15 @@ def test_without_delays_all_start_at_once() -> None:
     assert (script.times, now()) == ([0] * 5, 5)
 
 
-@pytest.mark.parametrize("answer", [7, Permanent(OSError(7))])
-def test_one_that_answers_at_once_is_the_only_one_whatever_the_delays(answer: Any) -> None:
-    for policy in (ZeroBackOff(), TEN):
-        script = Script(answer)
-        try:
-            assert hedge_in_loop(script.in_loop, policy) == 7
-        except OSError:
-            pass
-        assert script.count == 1
+@pytest.mark.parametrize("policy", [ZeroBackOff(), TEN])
+def test_one_that_answers_at_once_is_the_only_one_whatever_the_delays(policy: Any) -> None:
+    script = Script(7)
+    assert hedge_in_loop(script.in_loop, policy) == 7
+    assert script.count == 1
+    script = Script(Permanent(OSError()))
+    with pytest.raises(OSError):
+        hedge_in_loop(script.in_loop, policy)
+    assert script.count == 1
 
 
 def test_without_a_policy_it_is_the_usual_one(hedge: HedgeFace) -> None:
@@ -121,6 +151,14 @@ def test_without_a_policy_it_is_the_usual_one(hedge: HedgeFace) -> None:
     first = ExponentialBackOff()
     low, high = (first.initial_interval * factor for factor in (0.5, 1.5))
     assert low <= script.times[1] <= high
+
+
+def test_each_call_runs_its_own_copy_of_the_policy(hedge: HedgeFace) -> None:
+    policy = with_max_retries(TEN, 2)
+    for _ in range(2):
+        script = Script(Takes(100, 7))
+        hedge(script, policy)
+        assert script.count == 3
 
 
 @pytest.mark.parametrize("ending", [10, 20, 30, 40])
@@ -148,50 +186,34 @@ def test_a_failure_in_the_moment_that_the_next_is_due_starts_one() -> None:
 
 # Results
 
-
-def test_the_first_good_result_cancels_the_rest_and_they_have_ended() -> None:
-    operation = InTurn(takes(100, 1, cleanup=5), takes(100, 2, cleanup=2), takes(3, 7))
-    assert hedge_in_loop(operation, TEN) == 7
-    assert now() == 20 + 3 + 5
+LOSERS = [None, 2, OSError, Permanent(OSError()), RetryAfter(5), GeneratorExit]
+IN_THREADS = [SystemExit, KeyboardInterrupt]
+"""What would end a loop."""
 
 
-def test_a_loser_that_swallows_the_cancel_is_waited_for() -> None:
-    operation = InTurn(takes(100, 1, cleanup=30, then=2), takes(3, 7))
-    assert hedge_in_loop(operation, TEN) == 7
-    assert now() == 10 + 3 + 30
-
-
-@pytest.mark.parametrize("error", [OSError, Permanent(OSError()), RetryAfter(5), GeneratorExit])
-def test_what_losers_raise_as_they_end_is_nobodys_affair(hedge: HedgeFace, error: Any) -> None:
-    operation = InTurn(takes(100, 1, cleanup=2, then=error), takes(3, 7))
+@pytest.mark.parametrize("then", [*LOSERS, *IN_THREADS])
+def test_the_first_good_result_ends_the_others_whatever_they_do(
+    hedge: HedgeFace, then: Any
+) -> None:
+    if hedge.waits and then in IN_THREADS:
+        pytest.skip("ends the loop")
+    losers = takes(100, 1, cleanup=5, then=then), takes(100, 2, cleanup=2)
+    operation = InTurn(*losers, takes(3, 7))
     assert hedge(operation, TEN) == 7
-    assert (len(operation.times), now()) == (2, 10 + 3 + 2 * hedge.waits)
+    assert (operation.times, now()) == ([0, 10, 20], 23 + 5 * hedge.waits)
 
 
-def test_an_earlier_attempt_may_win(hedge: HedgeFace) -> None:
-    script = Script(Takes(25, 1), Takes(100, 2))
-    assert hedge(script, TEN) == 1
-    assert (script.times, now()) == ([0, 10, 20], 25)
-
-
-def together(*answers: Any, when: float = 50) -> Any:
-    """Return attempts that end in one iteration of the loop, in this order."""
-    gates: list[asyncio.Future[None]] = []
-
-    def open_all() -> None:
-        for gate in gates:
-            if not gate.done():
-                gate.set_result(None)
+def together(*answers: Any, when: float = 50) -> InTurn:
+    """Return attempts that end in one iteration of the loop, in this order; later ones at once."""
+    gate: list[asyncio.Event] = []
 
     def attempt_of(answer: Any) -> Any:
         async def attempt() -> Any:
-            if not gates:
-                asyncio.get_running_loop().call_later(when, open_all)
-            gates.append(asyncio.get_running_loop().create_future())
-            await gates[-1]
-            if isinstance(answer, BaseException):
-                raise answer
-            return answer
+            if not gate:
+                gate.append(asyncio.Event())
+                asyncio.get_running_loop().call_later(when, gate[0].set)
+            await gate[0].wait()
+            return answered(answer)
 
         return attempt
 
@@ -205,7 +227,7 @@ def test_of_results_at_the_same_time_one_is_returned() -> None:
 
 @pytest.mark.parametrize("good", range(4))
 def test_a_result_beside_failures_at_the_same_time_wins(good: int) -> None:
-    answers: list[Any] = [OSError(n) for n in range(4)]
+    answers: list[Any] = [OSError] * 4
     answers[good] = 7
     assert hedge_in_loop(together(*answers), ConstantBackOff(1), max_attempts=4) == 7
 
@@ -216,76 +238,88 @@ def test_failures_at_the_same_time_are_one_after_the_other() -> None:
         hedge_in_loop(together(*errors), ConstantBackOff(1), max_attempts=3)
     assert caught.value is errors[2]
     assert not any(hasattr(error, "__notes__") for error in errors[:2])
-
-
-# What counts as good
-
-
-def test_until_and_retry_if_reject_results(hedge: HedgeFace) -> None:
-    for options in ({"until": lambda value: value == 7}, {"retry_if": lambda value: value != 7}):
-        began, script = now(), Script(Takes(4, 1), Takes(5, 2), Takes(100, 7))
-        assert hedge(script, TEN, on=OSError, **options) == 7
-        assert [time - began for time in script.times] == [0, 4, 9, 19, 29]
+    began, operation = now(), together(OSError, OSError, 7, when=15)
+    assert hedge_in_loop(operation, TEN) == 7
+    assert [time - began for time in operation.times] == [0, 10, 15, 15], "each has a successor"
 
 
 def test_if_all_are_rejected_the_last_is_told(hedge: HedgeFace) -> None:
-    script = Script(Takes(4, 1), Takes(5, 0))
+    script = Script(Takes(4, ""), Takes(5, 0))
     with pytest.raises(RejectedResult) as caught:
-        hedge(script, TEN, max_attempts=2, until=lambda value: value > 7)
+        hedge(script, TEN, max_attempts=2, on=OSError, until=bool)
     assert (caught.value.result, script.times, now()) == (0, [0, 4], 9)
 
 
-def test_a_result_that_cannot_be_judged_ends_all(hedge: HedgeFace) -> None:
-    for options in ({"until": lambda value: value.none}, {"retry_if": lambda value: value.none}):
-        began, operation = now(), InTurn(takes(100, 1, cleanup=2), takes(3, 7))
-        with pytest.raises(AttributeError) as caught:
-            hedge(operation, TEN, **options)
-        (note,) = caught.value.__notes__
-        assert note.endswith(f"{next(iter(options))} failed")
-        assert now() - began == 10 + 3 + 2 * hedge.waits
+# What ends all
 
 
-# Errors that say by themselves what follows
+class Interrupt(BaseException):
+    """Is no Exception."""
+
+
+def ends(what: str, answer: Any, kind: Any, why: str = "", **options: Any) -> Any:
+    """Return a case: what the second attempt does, and what the call raises, and says why."""
+    return pytest.param(answer, kind, why, {"backoff": TEN, **options}, id=what)
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
-    [(Permanent(ValueError(7)), "permanent"), (ValueError(7), "on does not retry this error")],
+    ("answer", "kind", "why", "options"),
+    [
+        ends("permanent", Permanent(ValueError(7)), ValueError, "permanent", on=OSError),
+        ends("not retried", ValueError(7), ValueError, "on does not retry this error", on=OSError),
+        ends("until fails", 7, AttributeError, "until failed", until=lambda value: value.none),
+        ends(
+            "retry_if fails",
+            7,
+            AttributeError,
+            "retry_if failed",
+            retry_if=lambda value: value.none,
+        ),
+        ends("a wrong answer of on", OSError(), TypeError, "on ", on=lambda _: "soon"),
+        *(
+            ends(
+                f"the policy: {answer!r}",
+                *(OSError(), kind, "the back-off policy failed"),
+                backoff=(10, 10, answer),
+            )
+            for answer, kind in ((KeyError(), KeyError), (-1, ValueError), ("x", TypeError))
+        ),
+        ends("cancelled by itself", asyncio.CancelledError(), asyncio.CancelledError),
+        ends("no Exception", Interrupt(), Interrupt),
+        ends("no Exception, though on retries all", Interrupt(), Interrupt, on=lambda _: True),
+    ],
 )
-def test_an_error_that_is_not_retried_ends_all(
-    hedge: HedgeFace, error: Exception, reason: str
-) -> None:
-    operation = InTurn(takes(100, 1, cleanup=5), takes(3, error))
-    with pytest.raises(ValueError, match="7") as caught:
-        hedge(operation, TEN, on=OSError)
-    (note,) = caught.value.__notes__
-    assert note.startswith("gave up after 2 attempts in 13.0 s: ")
-    assert reason in note
-    assert (operation.times, now()) == ([0, 10], 10 + 3 + 5 * hedge.waits)
+def test_what_ends_all(hedge: HedgeFace, answer: Any, kind: Any, why: str, options: Any) -> None:
+    operation, backoff = InTurn(takes(100, 1, cleanup=5), takes(3, answer)), options["backoff"]
+    policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
+    with pytest.raises(kind) as caught:
+        hedge(operation, **{**options, "backoff": policy})
+    assert now() == 10 + 3 + 5 * hedge.waits
+    notes = getattr(caught.value, "__notes__", [""])
+    assert why in notes[-1]
+    assert (" in 13.0 s: " in notes[-1]) is bool(why)
+    if isinstance(answer, OSError):
+        assert caught.value.__cause__ is answer
+    else:
+        assert operation.times == [0, 10]
 
 
-def test_a_function_on_decides_and_may_say_when(hedge: HedgeFace) -> None:
-    script = Script(Takes(2, OSError(1)), Takes(1, OSError(2)), Takes(5, 7))
-    answers = {1: 30, 2: True}
-    assert hedge(script, TEN, on=lambda error: answers[error.args[0]]) == 7
-    assert (script.times, now()) == ([0, 32, 33], 38)
+def test_a_policy_that_fails_at_once_leaves_no_attempt(hedge: HedgeFace) -> None:
+    with pytest.raises(KeyError, match="policy") as caught:
+        hedge(takes(100, 7, cleanup=2), Scripted(KeyError("policy")))
+    assert (caught.value.__cause__, now()) == (None, 0)
 
 
-def test_an_on_that_fails_ends_all(hedge: HedgeFace) -> None:
-    last = OSError()
-    operation = InTurn(takes(100, 1), takes(3, last))
-    with pytest.raises(TypeError, match="on returns") as caught:
-        hedge(operation, TEN, on=lambda _: "soon")
-    assert (caught.value.__cause__, now()) == (last, 13)
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_interrupts_end_the_loop(kind: type[BaseException]) -> None:
+    operation = InTurn(takes(100, 1), takes(3, kind))
 
+    async def main() -> None:
+        await hedge_call_async(operation.in_loop, TEN)
 
-def test_retry_after_says_when_the_next_starts(hedge: HedgeFace) -> None:
-    script = Script(Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8))
-    assert hedge(script, TEN) == 7
-    assert script.times == [0, 10, 52, 62, 72]
-    began, script = now(), Script(Takes(100, 7), Takes(2, RetryAfter(1)), Takes(100, 8))
-    assert hedge(script, TEN) == 7
-    assert [time - began for time in script.times] == [0, 10, 13, 23, 33]
+    with pytest.raises(kind):
+        asyncio.run(main())
+    assert (len(operation.times), now()) == (2, 13)
 
 
 def test_retry_after_is_clamped_and_its_error_is_the_last(hedge: HedgeFace) -> None:
@@ -302,37 +336,34 @@ def test_retry_after_is_clamped_and_its_error_is_the_last(hedge: HedgeFace) -> N
 LIMITS: list[tuple[Any, dict[str, Any], str]] = [
     (TEN, {"max_attempts": 2}, "max_attempts is 2"),
     (with_max_retries(TEN, 1), {}, "the policy stopped"),
-    (TEN, {"budget": RetryBudget(1)}, "nothing left in <RetryBudget 0.0 of 1.0"),
+    (TEN, {"budget": 1}, "nothing left in <RetryBudget 0.0 of 1.0"),
 ]
 
 
 @pytest.mark.parametrize(("policy", "options", "why"), LIMITS)
-def test_those_that_run_decide(
-    hedge: HedgeFace, clock: VirtualClock, policy: Any, options: Any, why: str
-) -> None:
-    if "budget" in options:
-        options = {"budget": RetryBudget(1, token_ratio=0)}
+def test_those_that_run_decide(hedge: HedgeFace, policy: Any, options: Any, why: str) -> None:
+    def call(last: Any) -> Any:
+        began = now()
+        given = {"budget": RetryBudget(1, token_ratio=0)} if "budget" in options else options
+        script = Script(Takes(50, OSError(1)), Takes(70, last))
+        try:
+            return hedge(script, policy, **given)
+        finally:
+            assert ([time - began for time in script.times], now() - began) == ([0, 10], 80)
+
     last = OSError(2)
-    script = Script(Takes(50, OSError(1)), Takes(70, last))
     with pytest.raises(OSError) as caught:
-        hedge(script, policy, **options)
+        call(last)
     assert caught.value is last
     (note,) = last.__notes__
     assert note.startswith(f"gave up after 2 attempts in 80.0 s: {why}")
-    assert (script.times, now()) == ([0, 10], 80)
-    if "budget" in options:
-        options = {"budget": RetryBudget(1, token_ratio=0)}
-    script = Script(Takes(50, OSError(1)), Takes(70, 7))
-    assert hedge(script, policy, **options) == 7
-    assert script.count == 2
+    assert call(7) == 7
 
 
 @pytest.mark.parametrize(
     ("policy", "options"), [(StopBackOff(), {}), (TEN, {"max_attempts": 1}), (TEN, {"budget": 1})]
 )
-def test_the_first_attempt_is_always_made(
-    hedge: HedgeFace, clock: VirtualClock, policy: Any, options: Any
-) -> None:
+def test_the_first_attempt_is_always_made(hedge: HedgeFace, policy: Any, options: Any) -> None:
     if "budget" in options:
         options = {"budget": spent_budget()}
     for step in (RetryAfter(5, OSError()), OSError):
@@ -345,57 +376,48 @@ def test_the_first_attempt_is_always_made(
     assert script.count == 1
 
 
-def test_each_attempt_but_the_first_takes_from_the_budget(
-    hedge: HedgeFace, clock: VirtualClock
-) -> None:
+def test_each_attempt_but_the_first_takes_from_the_budget(hedge: HedgeFace) -> None:
     budget = RetryBudget(10, token_ratio=0.5)
     hedge(Script(Takes(25, 7)), TEN, budget=budget)
     assert budget.tokens == 10 - 2 + 0.5
-    with pytest.raises(OSError):
-        hedge(Script(OSError), TEN, budget=budget, max_attempts=4)
-    assert budget.tokens == 8.5 - 3
+    last = OSError()
+    with pytest.raises(OSError) as caught:
+        hedge(Script(OSError, OSError, OSError, last), TEN, budget=budget, max_attempts=4)
+    assert (caught.value, budget.tokens) == (last, 8.5 - 3)
 
 
-# Policies
+def test_a_start_that_the_budget_refuses_ends_the_call_if_nothing_runs(hedge: HedgeFace) -> None:
+    budget = RetryBudget(1)
+
+    def busy() -> None:
+        assert budget.try_acquire()  # somebody else takes what is left
+        raise RetryAfter(20, OSError("busy"))
+
+    with pytest.raises(OSError, match="busy") as caught:
+        hedge(Script(busy), TEN, budget=budget)
+    assert now() == 20
+    assert ": nothing left in " in caught.value.__notes__[0]
 
 
-def test_a_policy_that_fails_ends_all(hedge: HedgeFace, clock: VirtualClock) -> None:
-    for answer, kind in ((KeyError("policy"), KeyError), (-1, ValueError), ("x", TypeError)):
-        began, last = now(), OSError()
-        operation = InTurn(takes(100, 1, cleanup=2), takes(3, last), takes(100, 7))
-        with pytest.raises(kind) as caught:
-            hedge(operation, Scripted(10, 10, answer))
-        assert caught.value.__cause__ is last
-        assert caught.value.__notes__[-1].endswith("the back-off policy failed")
-        assert now() - began == 10 + 3 + 2 * hedge.waits
-
-
-def test_a_policy_that_fails_at_once_leaves_no_attempt(
-    hedge: HedgeFace, clock: VirtualClock
-) -> None:
-    with pytest.raises(KeyError, match="policy") as caught:
-        hedge(takes(100, 7, cleanup=2), Scripted(KeyError("policy")))
-    assert (caught.value.__cause__, now()) == (None, 0)
-
-
-def test_each_call_runs_its_own_copy(hedge: HedgeFace, clock: VirtualClock) -> None:
-    policy = with_max_retries(TEN, 2)
-    for _ in range(2):
-        script = Script(Takes(100, 7))
-        hedge(script, policy)
-        assert script.count == 3
-
-
-def test_feedback_policies_count_starts_as_failures(hedge: HedgeFace, clock: VirtualClock) -> None:
-    script = Script(Takes(100, 7))
-    hedge(script, FibonacciBackOff(1, 20))
-    assert script.times == [0, 1, 21, 42, 83]
+def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge: HedgeFace) -> None:
+    script = Script(Takes(11, OSError("last")))
+    with pytest.raises(OSError, match="last") as caught:
+        hedge(script, ConstantBackOff(6), max_elapsed_time=10)
+    assert script.times == [0, 6]
+    assert caught.value.__notes__[0].endswith("max_elapsed_time of 10.0 s")
+    for delay, most, wait in ((20, 10, 20), (10, 30, 50)):
+        script = Script(Takes(1, RetryAfter(50, OSError("busy"))))
+        with pytest.raises(OSError, match="busy") as caught:
+            hedge(script, ConstantBackOff(delay), max_elapsed_time=most)
+        assert script.count == 1
+        (note,) = caught.value.__notes__
+        assert note.endswith(f"next wait of {wait}.0 s would exceed max_elapsed_time of {most}.0 s")
 
 
 # The timeout
 
 
-def test_at_the_timeout_all_are_cancelled(hedge: HedgeFace, clock: VirtualClock) -> None:
+def test_at_the_timeout_all_are_cancelled(hedge: HedgeFace) -> None:
     last = OSError()
     operation = InTurn(takes(100, 1, cleanup=5), takes(3, last), takes(100, 2))
     with pytest.raises(DeadlineExceeded) as caught:
@@ -430,38 +452,138 @@ def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> N
     assert script.count == 1
 
 
-def test_nobody_waits_for_a_start_that_the_timeout_forbids(
-    hedge: HedgeFace, clock: VirtualClock
-) -> None:
+def test_nobody_waits_for_a_start_that_the_timeout_forbids(hedge: HedgeFace) -> None:
     script = Script(Takes(3, RetryAfter(50)))
     with pytest.raises(DeadlineExceeded):
         hedge(script, TEN, timeout=20)
     assert (script.count, now()) == (1, 3)
-    script = Script(Takes(15, 7), Takes(2, RetryAfter(50)))
-    assert hedge(script, TEN, timeout=20) == 7
 
 
-# Clocks
+def test_the_fallback_is_called_after_all_attempts_have_ended(hedge: HedgeFace) -> None:
+    called = []
+
+    def fallback(outcome: object) -> int:
+        called.append(now())
+        return 8
+
+    operation = InTurn(takes(100, 1, cleanup=5))
+    assert hedge(operation, TEN, timeout=25, fallback=fallback) == 8
+    assert called == [25 + 5 * hedge.waits]
 
 
-def test_delays_are_kept_where_waits_are_skipped(hedge: HedgeFace, clock: VirtualClock) -> None:
-    script = Script(Takes(25, 7), Takes(2, RetryAfter(5)), Takes(100, 7))
-    with no_wait():
-        assert hedge(script, TEN, timeout=60) == 7
-    assert (script.times, now()) == ([0, 10, 17], 25)
+# Tokens
 
 
-# Operations
+def test_a_cancel_ends_all_at_once(hedge: HedgeFace, clock: VirtualClock) -> None:
+    for when, last in ((5, None), (12, None), (13.5, OSError())):
+        began, token = now(), CancellationToken()
+        at(clock, began + when, lambda: token.cancel("enough"))
+        operation = InTurn(takes(100, 1, cleanup=2), takes(3, last), takes(100, 1))
+        with pytest.raises(Cancelled) as caught:
+            hedge(operation, TEN, token=token, until=bool, on=OSError)
+        assert (caught.value.cause, caught.value.__cause__) == ("enough", last)
+        assert now() - began == when + 2 * hedge.waits
 
 
-def test_an_operation_that_fails_as_it_is_called_has_failed(hedge: HedgeFace) -> None:
-    operation = InTurn(Script(OSError), Script(OSError), takes(3, 7))
-    assert hedge(operation, TEN) == 7
-    assert operation.times == [0, 0, 0]
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_deadline_of_a_token_ends_all(
+    hedge: HedgeFace, clock: VirtualClock, *, waits: bool
+) -> None:
     last = OSError()
-    with pytest.raises(OSError) as caught:
-        hedge(Script(OSError, last), TEN, max_attempts=2)
-    assert caught.value is last
+    token = CancellationToken(clock=clock).child(timeout=25)
+    script = Script(Takes(3, last), Takes(100, 7))
+    with no_wait() if not waits else nullcontext(), pytest.raises(DeadlineExceeded) as caught:
+        hedge(script, TEN, token=token)
+    assert caught.value.__cause__ is last
+    assert (script.times, now()) == ([0, 3, 13, 23], 25)
+
+
+def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(
+    hedge: HedgeFace, clock: VirtualClock
+) -> None:
+    script = Script(Takes(50, 7))
+    assert hedge(script, TEN, token=cancelled_token()) == 7
+    assert (script.count, now()) == (1, 50)
+    for last in (OSError(), RetryAfter(5)):
+        script = Script(Takes(5, last))
+        with pytest.raises(Cancelled) as caught:
+            hedge(script, TEN, token=cancelled_token("before"))
+        assert (caught.value.cause, caught.value.__cause__) == ("before", last)
+        assert script.count == 1
+    with pytest.raises(DeadlineExceeded):
+        hedge(script, TEN, token=cancelled_token(), timeout=2)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_token_inside_the_policy_counts(
+    hedge: HedgeFace, clock: VirtualClock, place: str
+) -> None:
+    for when, others in ((13, None), (5, CancellationToken())):
+        token, began, script = CancellationToken(), now(), Script(Takes(100, 7))
+        at(clock, began + when, lambda: token.cancel(place))
+        with pytest.raises(Cancelled) as caught:
+            hedge(script, PLACES[place](token), token=others)
+        assert (caught.value.cause, now() - began) == (place, when)
+    if place in ("alone", "in a class"):
+        script, began = Script(Takes(50, 7)), now()
+        assert hedge(script, PLACES[place](cancelled_token())) == 7
+        assert (script.count, now() - began) == (1, 50)
+        with pytest.raises(Cancelled):
+            hedge(Script(Takes(5, OSError)), PLACES[place](cancelled_token()))
+
+
+def test_the_error_of_a_token_that_was_cancelled_before_is_a_cancel(hedge: HedgeFace) -> None:
+    token = cancelled_token()
+    with pytest.raises(Cancelled) as caught:
+        hedge(Script(token.raise_if_cancelled), TEN, token=token)
+    assert "gave up after 1 attempt" in caught.value.__notes__[0]
+    assert isinstance(caught.value.__cause__, Cancelled)
+
+
+def test_a_deadline_that_has_passed_before_leaves_no_time(
+    hedge: HedgeFace, clock: VirtualClock
+) -> None:
+    token = CancellationToken(clock=clock, timeout=0)
+    seen: list[Any] = []
+    hedge(Script(lambda: seen.append(current_attempt()) or 7), TEN, token=token)
+    assert [attempt.time_left for attempt in seen] == [0.0]
+
+
+def test_no_attempt_starts_after_a_cancel(clock: VirtualClock) -> None:
+    for failure, most in ((OSError(), 5), (RetryAfter(0), 5), (OSError(), 1)):
+        token = CancellationToken()
+
+        async def attempt() -> None:
+            token.cancel()
+            raise failure
+
+        operation, budget = InTurn(attempt), RetryBudget()
+        with pytest.raises(Cancelled) as caught:
+            hedge_in_loop(operation, TEN, token=token, budget=budget, max_attempts=most)
+        assert caught.value.__cause__ is failure
+        assert len(operation.times) == 1
+        assert budget.tokens == 500
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_a_result_beside_a_cancel_is_returned_each_time(*, by_itself: bool) -> None:
+    for _ in range(10):  # the order among sources that are ready is random
+        token = CancellationToken()
+
+        async def attempt() -> int:
+            loop, gate = asyncio.get_running_loop(), asyncio.Event()
+            loop.call_later(3, gate.set)
+            if not by_itself:
+                loop.call_later(3, token.cancel)
+            await gate.wait()
+            if by_itself:
+                token.cancel()
+            return 7
+
+        assert in_loop(hedge_call_async(attempt, TEN, token=token)) == 7
+
+
+# Operations, tasks and threads
 
 
 @pytest.mark.parametrize("value", [7, None, "text", [1]])
@@ -481,84 +603,150 @@ class Awaitable:
         return 7
 
 
-def test_whatever_can_be_awaited_will_do() -> None:
-    def future() -> asyncio.Future[int]:
-        made = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_later(15, lambda: made.done() or made.set_result(7))
-        return made
-
-    def task() -> asyncio.Task[int]:
-        return asyncio.ensure_future(takes(15, 7).in_loop())
-
-    for made in (future, task, Awaitable):
-        began, operation = now(), InTurn(made)
-        assert hedge_in_loop(operation, TEN) == 7
-        assert [time - began for time in operation.times] == [0, 10]
+def future() -> asyncio.Future[int]:
+    made = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(15, lambda: made.done() or made.set_result(7))
+    return made
 
 
-def test_one_that_cancels_itself_is_cancelled(hedge: HedgeFace) -> None:
-    operation = InTurn(takes(100, 1, cleanup=2), takes(3, asyncio.CancelledError("itself")))
-    with pytest.raises(asyncio.CancelledError, match="itself"):
-        hedge(operation, TEN)
-    assert (len(operation.times), now()) == (2, 10 + 3 + 2 * hedge.waits)
+def task() -> asyncio.Task[int]:
+    return asyncio.ensure_future(takes(15, 7).in_loop())
 
 
-class Interrupt(BaseException):
-    """Is no Exception."""
+@pytest.mark.parametrize("make", [Awaitable, future, task])
+def test_whatever_can_be_awaited_will_do(make: Any) -> None:
+    operation = InTurn(make)
+    assert hedge_in_loop(operation, TEN) == 7
+    assert operation.times == [0, 10]
 
 
-def test_what_is_no_exception_passes_after_all_have_ended(hedge: HedgeFace) -> None:
-    for options in ({}, {"on": lambda _: True}):
-        began, error = now(), Interrupt()
-        operation = InTurn(takes(100, 1, cleanup=2), takes(3, error))
-        with pytest.raises(Interrupt) as caught:
-            hedge(operation, TEN, **options)
-        assert caught.value is error
-        assert not hasattr(error, "__notes__")
-        assert (len(operation.times), now() - began) == (2, 10 + 3 + 2 * hedge.waits)
-
-
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_interrupts_end_the_loop(kind: type[BaseException]) -> None:
-    operation = InTurn(takes(100, 1), takes(3, kind))
-
-    async def main() -> None:
-        await hedge_call_async(operation.in_loop, TEN)
-
-    with pytest.raises(kind):
-        asyncio.run(main())
-    assert (len(operation.times), now()) == (2, 13)
-
-
-def test_attempts_see_the_context_of_the_caller_each_in_a_copy() -> None:
+@pytest.mark.parametrize("pooled", [False, True])
+def test_attempts_see_the_context_of_the_caller_each_in_a_copy(
+    hedge: HedgeFace, *, pooled: bool
+) -> None:
     variable = contextvars.ContextVar("variable", default="none")
     seen = []
 
-    async def operation() -> None:
+    def operation() -> None:
         seen.append(variable.get())
         variable.set("an attempt's")
         raise OSError
 
-    async def main() -> None:
+    def main() -> None:
         variable.set("the caller's")
-        with pytest.raises(OSError):
-            await hedge_call_async(operation, TEN, max_attempts=3)
+        with ThreadPoolExecutor(2) as workers, pytest.raises(OSError):
+            options = {"pool": workers} if pooled and not hedge.waits else {}
+            hedge(Script(operation), TEN, max_attempts=3, **options)
         assert variable.get() == "the caller's"
 
-    in_loop(main())
+    contextvars.copy_context().run(main)
     assert seen == ["the caller's"] * 3
 
 
-def test_tasks_are_named_after_the_operation_and_count() -> None:
+def test_attempts_are_named_after_the_operation_and_count(hedge: HedgeFace) -> None:
     names = []
 
-    async def fetch() -> None:
+    def fetch() -> None:
+        thread = threading.current_thread()
+        assert thread.daemon, "no process waits for it"
+        names.append(thread.name)
+        raise OSError
+
+    async def fetch_in_loop() -> None:
         names.append(asyncio.current_task().get_name())
         raise OSError
 
+    operation = fetch_in_loop if hedge.waits else fetch
     with pytest.raises(OSError):
-        hedge_in_loop(fetch, TEN, max_attempts=2)
-    assert [name.rpartition(".")[2] for name in names] == ["fetch, 1", "fetch, 2"]
+        hedge(operation, TEN, max_attempts=2)
+    kind = operation.__name__
+    assert [name.rpartition(".")[2] for name in names] == [f"{kind}, 1", f"{kind}, 2"]
+
+
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("when", [0, 5, 10, 12, 17, 20, 27, 37, 38, 42])
+def test_a_cancel_of_the_task_passes_at_every_await(
+    clock: VirtualClock, when: float, turns: int
+) -> None:
+    running: set[int] = set()
+
+    def attempt_of(number: int, seconds: float, answer: Any) -> Any:
+        inner = takes(seconds, answer, cleanup=5).in_loop
+
+        async def attempt() -> Any:
+            running.add(number)
+            try:
+                return await inner()
+            finally:
+                running.discard(number)
+
+        return attempt
+
+    operation = InTurn(attempt_of(1, 100, 1), attempt_of(2, 7, OSError), attempt_of(3, 20, 7))
+
+    async def main() -> None:
+        task = asyncio.ensure_future(hedge_call_async(operation.in_loop, TEN, max_attempts=3))
+        await asyncio.sleep(when)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if task.cancel("the user's"):
+            with pytest.raises(asyncio.CancelledError, match="the user's"):
+                await task
+            assert task.cancelled()
+        else:
+            assert when == 42
+            assert task.result() == 7
+        assert running == set()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        if 0 < when < 37:
+            assert now() == when + 5
+        elif when == 38:
+            assert now() == 38  # the second cancel cuts the clean-up
+
+    in_loop(main())
+
+
+def test_a_timeout_of_asyncio_is_one(clock: VirtualClock) -> None:
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(25):
+                await hedge_call_async(takes(100, 7, cleanup=3).in_loop, TEN)
+        assert asyncio.current_task().cancelling() == 0
+
+    in_loop(main())
+    assert now() == 28
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
+def test_eager_tasks_do_the_same() -> None:
+    def eagerly(operation: Any, backoff: Any = TEN, **options: Any) -> Any:
+        async def main() -> Any:
+            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+            try:
+                return await hedge_call_async(operation.in_loop, backoff, **options)
+            finally:
+                assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        return in_loop(main())
+
+    for policy in (TEN, ZeroBackOff()):
+        for steps in ([7], [OSError, OSError, 7]):
+            script = Script(*steps)
+            assert eagerly(script, policy) == 7
+            assert script.count == len(steps)
+    script = Script(OSError)
+    with pytest.raises(OSError):
+        eagerly(script)
+    assert (script.count, now()) == (5, 0)
+    operation = InTurn(takes(100, 1, cleanup=5), takes(3, OSError), takes(30, 7))
+    assert eagerly(operation, max_attempts=3) == 7
+    assert (operation.times, now()) == ([0, 10, 13], 13 + 30 + 5)
+    for error in (Interrupt, asyncio.CancelledError):
+        with pytest.raises(error):
+            eagerly(Script(error))
+    token = CancellationToken()
+    with pytest.raises(Cancelled):
+        eagerly(Script(Takes(1, lambda: token.cancel() and None)), token=token, until=bool)
 
 
 # Options
@@ -611,80 +799,3 @@ def test_a_token_with_a_deadline_on_another_clock_is_refused(
             clock=type(clock)(),
         )
     assert script.count == 0
-
-
-# Eager tasks
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
-def test_eager_tasks_do_the_same() -> None:
-    def eagerly(operation: Any, backoff: Any, **options: Any) -> Any:
-        async def main() -> Any:
-            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
-            try:
-                made = getattr(operation, "in_loop", operation)
-                return await hedge_call_async(made, backoff, **options)
-            finally:
-                assert asyncio.all_tasks() == {asyncio.current_task()}
-
-        return in_loop(main())
-
-    for policy in (TEN, ZeroBackOff()):
-        script = Script(7)
-        assert eagerly(script.in_loop, policy) == 7
-        assert script.count == 1
-        script = Script(OSError, OSError, 7)
-        assert eagerly(script.in_loop, policy) == 7
-        assert script.count == 3
-    script = Script(OSError)
-    with pytest.raises(OSError):
-        eagerly(script.in_loop, TEN)
-    assert (script.count, now()) == (5, 0)
-    operation = InTurn(takes(100, 1, cleanup=5), takes(3, OSError), takes(30, 7))
-    assert eagerly(operation, TEN, max_attempts=3) == 7
-    assert (operation.times, now()) == ([0, 10, 13], 13 + 30 + 5)
-    with pytest.raises(Interrupt):
-        eagerly(Script(Interrupt).in_loop, TEN)
-    with pytest.raises(asyncio.CancelledError):
-        eagerly(Script(asyncio.CancelledError).in_loop, TEN)
-    token = CancellationToken()
-    with pytest.raises(Cancelled):
-        eagerly(
-            Script(Takes(1, lambda: token.cancel() and None)).in_loop, TEN, token=token, until=bool
-        )
-
-
-def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge: Any) -> None:
-    operation = InTurn(takes(100, 7))
-    assert hedge(operation, ConstantBackOff(4), max_elapsed_time=10) == 7
-    assert operation.times == [0, 4, 8]
-    operation = InTurn(takes(11, OSError("last")))
-    with pytest.raises(OSError, match="last") as caught:
-        hedge(operation, ConstantBackOff(6), max_elapsed_time=10)
-    assert [at - operation.times[0] for at in operation.times] == [0, 6]
-    assert "max_elapsed_time of 10.0 s" in caught.value.__notes__[0]
-    operation = InTurn(takes(1, RetryAfter(50, OSError("busy"))))
-    with pytest.raises(OSError, match="busy"):
-        hedge(operation, ConstantBackOff(20), max_elapsed_time=10)
-    assert len(operation.times) == 1
-
-
-def test_a_wait_that_the_elapsed_time_does_not_allow_is_named(hedge: HedgeFace) -> None:
-    with pytest.raises(OSError, match="busy") as caught:
-        hedge(Script(RetryAfter(50, OSError("busy"))), TEN, max_elapsed_time=30)
-    assert caught.value.__notes__[0].endswith(
-        ": the next wait of 50.0 s would exceed max_elapsed_time of 30.0 s"
-    )
-
-
-def test_a_start_that_the_budget_refuses_ends_the_call_if_nothing_runs(hedge: HedgeFace) -> None:
-    budget = RetryBudget(1)
-
-    def busy() -> None:
-        assert budget.try_acquire()  # somebody else takes what is left
-        raise RetryAfter(20, OSError("busy"))
-
-    with pytest.raises(OSError, match="busy") as caught:
-        hedge(Script(busy), TEN, budget=budget)
-    assert now() == 20
-    assert ": nothing left in " in caught.value.__notes__[0]

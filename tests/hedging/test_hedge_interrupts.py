@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from concurrent.futures import Executor, Future
-from contextvars import copy_context
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,26 +18,22 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
-    Channel,
     ConstantBackOff,
-    DeadlineExceeded,
     RetryBudget,
     ZeroBackOff,
+    current_attempt,
     hedge_call,
     hedge_call_async,
 )
-from backoff_ticker.hedging._attempt import Attempt
-from backoff_ticker.retries._options import Options
-from backoff_ticker.retries._run import Run
 from tests import effort
 from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, attempts_tracked, collect_garbage, eventually
 from tests.retries.hedges import own_token
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.tools import gc_threshold
+from tests.stress.tools import fast_switching, gc_threshold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 def wait_for_end_of_all_but(before: set[threading.Thread], when: str | None = None) -> None:
@@ -76,27 +72,48 @@ def test_a_signal_ends_the_call_at_once_and_tells_all_attempts() -> None:
     assert told in ([True], [True, True])
 
 
+class Kept(Executor):
+    """A pool that keeps its jobs, for the test to make them; ``full()`` is called with two."""
+
+    def __init__(self, full: Callable[[], object]) -> None:
+        self._full = full
+        self._jobs: list[Callable[[], object]] = []
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self._jobs.append(partial(function, *args, **kwargs))
+        if len(self._jobs) == 2:
+            self._full()
+        return Future()
+
+    def make_all(self) -> None:
+        while self._jobs:
+            self._jobs.pop()()
+
+
 def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once() -> None:
     def run(interrupt: InterruptAt) -> None:
-        made: list[None] = []
-        budget = RetryBudget(5)
-        assert budget.try_acquire()
-        state = Run(Options("", None, {"budget": budget}), "fetch", attempts=2)
-        attempt = Attempt(state, lambda: made.append(None), Channel(9))
+        made: list[int] = []
+        budget, token = RetryBudget(5, token_ratio=0), CancellationToken()
 
-        def make() -> None:
-            with pytest.raises(StopIteration):
-                copy_context().run(attempt.make().send, None)
+        def operation() -> int:
+            made.append(current_attempt().number)  # type: ignore[union-attr]
+            return 7
 
-        interrupt.handler = make
-        with interrupt:
-            is_withdrawn = attempt.withdraw()
-        make()
-        assert not attempt.withdraw()
-        assert len(made) == (not is_withdrawn)
-        assert budget.tokens == (5 if is_withdrawn else 4)
+        def cancel() -> None:
+            interrupt.__enter__()
+            token.cancel()
 
-    assert each_place(run, all_of_them=True) > 3
+        pool = Kept(cancel)
+        interrupt.handler = pool.make_all
+        with suppress(Cancelled):
+            hedge_call(operation, ZeroBackOff(), pool=pool, token=token, budget=budget)
+        interrupt.__exit__()
+        begun = made.copy()
+        pool.make_all()
+        assert made == begun, "withdrawn, and made"
+        assert 5 - budget.tokens == made.count(2), interrupt.where
+
+    assert each_place(run, all_of_them=True) > 50
 
 
 def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
@@ -111,11 +128,8 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
             return 7
 
         before = set(threading.enumerate())
-        try:
-            with interrupt:
-                assert hedge_call(operation, ZeroBackOff(), max_attempts=3) == 7
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            assert hedge_call(operation, ZeroBackOff(), max_attempts=3) == 7
         wait_for_end_of_all_but(before, interrupt.where)
         assert all(told), interrupt.where
 
@@ -139,11 +153,8 @@ class Threads(Executor):
 
     def interrupted(self, job: Callable[[], object]) -> None:
         """Make a job with the interrupt."""
-        try:
-            with self.interrupt:
-                job()
-        except Interrupted:
-            pass
+        with suppress(Interrupted), self.interrupt:
+            job()
 
 
 @pytest.mark.parametrize("asks", [False, True])
@@ -242,11 +253,8 @@ def test_ctrl_c_at_any_place_of_a_hedged_coroutine_lets_its_loop_end() -> None:
 
         loop = asyncio.new_event_loop()
         task = loop.create_task(main())
-        try:
-            with interrupt:
-                loop.run_until_complete(task)
-        except KeyboardInterrupt:
-            pass
+        with suppress(KeyboardInterrupt), interrupt:
+            loop.run_until_complete(task)
         tasks = asyncio.all_tasks(loop)  # what follows is what asyncio.run() does
         for each in tasks:
             each.cancel()
@@ -278,22 +286,13 @@ def test_a_fork_in_an_attempt_and_a_call_in_the_child() -> None:
     assert hedge_call(operation, ConstantBackOff(PATIENCE)) == 0
 
 
-@pytest.fixture(params=[5e-3, 1e-6])
-def _switching(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(request.param)
-    yield
-    sys.setswitchinterval(before)
-
-
-@pytest.mark.usefixtures("_switching")
-def test_a_cancel_a_timeout_or_a_result_at_any_moment() -> None:
+@pytest.mark.parametrize("interval", [5e-3, 1e-6])
+def test_a_cancel_a_timeout_or_a_result_at_any_moment(interval: float) -> None:
     rng = random.Random(1)
     before = set(threading.enumerate())
     for _ in range(effort.rounds(20, 400)):
         token, budget, made = CancellationToken(), RetryBudget(1000, token_ratio=0), []
-        delay, most = rng.random() * 0.002, rng.randint(1, 6)
-        fails = rng.random() < 0.5
+        delay, fails = rng.random() * 0.002, rng.random() < 0.5
 
         def operation() -> int:
             made.append(threading.current_thread().name)
@@ -302,21 +301,11 @@ def test_a_cancel_a_timeout_or_a_result_at_any_moment() -> None:
             return 7
 
         canceller = threading.Thread(target=lambda: token.wait(delay) or token.cancel())
-        canceller.start()
-        try:
-            assert (
-                hedge_call(
-                    operation,
-                    ConstantBackOff(rng.choice((0.0, 0.0002))),
-                    max_attempts=most,
-                    token=token,
-                    timeout=rng.choice((0.001, 0.01, 60)),
-                    budget=budget,
-                )
-                == 7
-            )
-        except (DeadlineExceeded, Cancelled, ConnectionError):
-            pass
+        options = {"max_attempts": rng.randint(1, 6), "timeout": rng.choice((0.001, 0.01, 60))}
+        policy = ConstantBackOff(rng.choice((0.0, 0.0002)))
+        with fast_switching(interval), suppress(Cancelled, ConnectionError):
+            canceller.start()
+            assert hedge_call(operation, policy, token=token, budget=budget, **options) == 7
         canceller.join()
         wait_for_end_of_all_but(before)
         assert 1000 - budget.tokens == len([name for name in made if not name.endswith(", 1")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import gc
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from backoff_ticker import (
     Permanent,
     RejectedResult,
     RetryBudget,
-    StopBackOff,
     SystemClock,
     ZeroBackOff,
     current_attempt,
@@ -37,6 +35,7 @@ from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, own_token, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, Takes, now
+from tests.stress.tools import gc_threshold
 from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
@@ -75,23 +74,20 @@ class Seen:
 # The end of the others
 
 
-def test_those_that_lose_are_told_by_a_token_of_their_own() -> None:
+def test_each_attempt_has_a_token_of_its_own_cancelled_as_it_or_the_call_ends(
+    clock: VirtualClock,
+) -> None:
     operation = Seen(takes(100, 1), takes(3, OSError), takes(100, 2), takes(5, 7))
+    cancelled: list[bool] = []
+    at(clock, 20, lambda: cancelled.extend(token.cancelled for token in operation.tokens))
     assert hedge_call(operation, Scripted(10, 10, 10, 10)) == 7
     assert now() == 28
+    assert cancelled == [False, True, False], "the one that has failed"
     assert [token.cancelled for token in operation.tokens] == [True] * 4
     assert operation.tokens[0].cause == "the hedged call has ended"
     assert len(set(map(id, operation.tokens))) == 4
     operation.join()
     assert now() == 28
-
-
-def test_the_token_of_an_attempt_that_failed_is_cancelled_as_it_fails(clock: VirtualClock) -> None:
-    operation = Seen(takes(3, OSError), takes(100, 7))
-    seen = []
-    at(clock, 5, lambda: seen.extend(token.cancelled for token in operation.tokens))
-    assert hedge_call(operation, TEN, max_attempts=2) == 7
-    assert seen == [True, False]
 
 
 @pytest.mark.parametrize("ends", ["timeout", "token", "error", "policy", "interrupt"])
@@ -109,14 +105,6 @@ def test_those_that_run_are_told_whatever_ends_the_call(clock: VirtualClock, end
     assert all(token.cancelled for token in operation.tokens)
     operation.join()
     assert now() == (15 if ends == "policy" else 20)
-
-
-def test_the_tokens_of_attempts_have_the_deadline_of_the_call() -> None:
-    operation = Seen(takes(100, 1))
-    with pytest.raises(DeadlineExceeded):
-        hedge_call(operation, TEN, timeout=25)
-    assert [token.deadline for token in operation.tokens] == [1025] * 3
-    assert isinstance(operation.tokens[0].cause, DeadlineExceeded)
 
 
 def test_current_attempt_tells_what_runs_in_a_thread() -> None:
@@ -148,44 +136,30 @@ def test_the_result_is_not_kept_by_an_attempt_that_still_runs() -> None:
     assert now() == 13
 
 
-def test_the_caller_does_not_wait_for_them_and_they_may_do_anything() -> None:
-    for then in (2, OSError, SystemExit, KeyboardInterrupt, GeneratorExit):
-        began = now()
-        operation = Seen(takes(100, 1, cleanup=30, then=then), takes(3, 7))
-        assert hedge_call(operation, TEN) == 7
-        assert now() - began == 13
-        operation.join()
-        assert now() - began == 43
+def ends_as_told() -> bool:
+    return own_token().wait(100)
 
 
-def test_what_comes_later_than_the_timeout_is_lost() -> None:
-    operation = Seen(takes(100, 1, cleanup=1, then=2))
-    with pytest.raises(DeadlineExceeded) as caught:
-        hedge_call(operation, StopBackOff(), timeout=25)
-    assert now() == 25
-    assert caught.value.__notes__ == ["gave up after 1 attempt in 25.0 s: the timeout of 25.0 s"]
-
-
-def test_an_attempt_that_ends_as_its_token_says_has_not_failed(clock: VirtualClock) -> None:
-    last = OSError()
-    for _ in range(20):
-        token = CancellationToken()
-        at(clock, now() + 15, token.cancel)
-        with pytest.raises(Cancelled) as caught:
-            hedge_call(InTurn(takes(3, last), takes(100, 7)), TEN, token=token, max_attempts=3)
-        assert caught.value.__cause__ is last
-
-
-@pytest.mark.parametrize("ends", ["timeout", "token"])
-def test_an_attempt_that_returns_as_its_token_says_has_not_succeeded(
-    clock: VirtualClock, ends: str
+@pytest.mark.parametrize("attempt", [takes(100, 7), takes(100, 7, then=7), ends_as_told])
+@pytest.mark.parametrize("ends", ["timeout", "token", "deadline"])
+def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded(
+    clock: VirtualClock, attempt: Any, ends: str
 ) -> None:
-    for _ in range(20):
-        token = CancellationToken()
-        at(clock, now() + 15, token.cancel)
-        options: dict[str, Any] = {"timeout": 15} if ends == "timeout" else {"token": token}
-        with pytest.raises(Cancelled):
-            hedge_call(lambda: own_token().wait(100), TEN, **options)
+    last, timeout = OSError(), 15 if ends == "timeout" else None
+    for _ in range(10):  # whichever of the two comes first
+        token = CancellationToken(timeout=15) if ends == "deadline" else CancellationToken()
+        at(clock, now() + 15, token.cancel if ends == "token" else lambda: None)
+        operation = Seen(takes(3, last), attempt)
+        with pytest.raises(Cancelled) as caught:
+            hedge_call(operation, TEN, token=token, timeout=timeout, max_attempts=3)
+        assert caught.value.__cause__ is last
+        (note,) = caught.value.__notes__
+        assert note.startswith("gave up after 3 attempts in 15.0 s: ")
+        if ends != "token":
+            assert isinstance(caught.value, DeadlineExceeded)
+            assert len({each.deadline for each in operation.tokens}) == 1
+            operation.join()
+            assert isinstance(operation.tokens[1].cause, DeadlineExceeded)
 
 
 def test_an_attempt_that_returns_as_its_token_says_counts_if_that_does_not_end_the_call() -> None:
@@ -237,40 +211,6 @@ def own_clock() -> VirtualClock:
 
 
 # Threads
-
-
-def test_threads_are_named_after_the_operation_and_no_process_waits_for_them() -> None:
-    operation = Seen(takes(3, OSError))
-
-    def fetch() -> None:
-        operation()
-
-    with pytest.raises(OSError):
-        hedge_call(fetch, TEN, max_attempts=2)
-    names = [thread.name.rpartition(".")[2] for thread in operation.threads]
-    assert names == ["fetch, 1", "fetch, 2"]
-    assert all(thread.daemon for thread in operation.threads)
-
-
-def test_attempts_see_the_context_of_the_caller_each_in_a_copy() -> None:
-    variable = contextvars.ContextVar("variable", default="none")
-    seen = []
-
-    def operation() -> None:
-        seen.append(variable.get())
-        variable.set("an attempt's")
-        raise OSError
-
-    def main() -> None:
-        variable.set("the caller's")
-        with ThreadPoolExecutor(2) as workers:
-            for pool in (None, workers):
-                with pytest.raises(OSError):
-                    hedge_call(operation, TEN, max_attempts=3, pool=pool)
-                assert variable.get() == "the caller's"
-
-    contextvars.copy_context().run(main)
-    assert seen == ["the caller's"] * 6
 
 
 def test_no_thread_that_can_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,25 +308,15 @@ def test_a_hedged_call_in_an_attempt_of_another() -> None:
 
 @pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0001)])
 def test_on_the_systems_clock(backoff: Any) -> None:
+    barrier = threading.Barrier(3)
+
+    def operation() -> int:
+        barrier.wait(50)
+        return 3
+
     with own_clock().external("attempts"):
         clock = SystemClock()
-        assert hedge_call(OnTheThird(), backoff, max_attempts=3, timeout=60, clock=clock) == 3
-
-
-class OnTheThird:
-    """An operation whose first attempts end as the third begins."""
-
-    def __init__(self) -> None:
-        self._begun: list[threading.Event] = []
-        self._third = threading.Event()
-
-    def __call__(self) -> int:
-        mine = threading.Event()
-        self._begun.append(mine)
-        if len(self._begun) == 3:
-            self._third.set()
-        assert self._third.wait(50)
-        return 3
+        assert hedge_call(operation, backoff, max_attempts=3, timeout=60, clock=clock) == 3
 
 
 EXITS = """
@@ -452,8 +382,7 @@ def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualCl
         return [weakref.ref(operation), *map(weakref.ref, operation.tokens)]
 
     gc.collect()
-    gc.disable()
-    try:
+    with gc_threshold(0):
         if pooled:
             with ThreadPoolExecutor(8) as pool:
                 refs = call(pool)
@@ -461,8 +390,6 @@ def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualCl
             refs = call(None)
         refs += Failure.made
         eventually(lambda: [ref() for ref in refs] == [None] * len(refs), "all has been dropped")
-    finally:
-        gc.enable()
     assert clock.pending() == []
 
 
@@ -483,35 +410,20 @@ def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free() -> Non
     assert (operation.times, now()) == ([0, 25], 28)
 
 
-@pytest.mark.parametrize("answer", [7, Permanent(ValueError())])
-def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(answer: Any) -> None:
-    budget, operation = RetryBudget(10), InTurn(takes(35, answer))
+@pytest.mark.parametrize("ends", ["result", "error", "token", "timeout"])
+def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(
+    clock: VirtualClock, ends: str
+) -> None:
+    budget, token = RetryBudget(10), CancellationToken()
+    operation = InTurn(takes(35, Permanent(ValueError()) if ends == "error" else 7))
+    at(clock, 12, token.cancel if ends == "token" else lambda: None)
+    timeout = 25 if ends == "timeout" else None
     with ThreadPoolExecutor(1) as pool:
         try:
-            assert hedge_call(operation, TEN, pool=pool, budget=budget, on=OSError) == 7
-        except ValueError as error:
-            assert error.__notes__[0].startswith("gave up after 1 attempt in 35.0 s: ")
-        assert pool._work_queue.qsize() <= 3
-        assert pool.submit(int).result() == 0
-    assert (operation.times, budget.tokens) == ([0], 10)
-
-
-def test_the_first_too_may_never_begin(clock: VirtualClock) -> None:
-    budget, operation = RetryBudget(10), Script(7)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(clock.sleep, 100)
-        with pytest.raises(DeadlineExceeded) as caught:
-            hedge_call(operation, TEN, pool=pool, budget=budget, timeout=25)
-    assert caught.value.__notes__ == ["gave up after 0 attempts in 25.0 s: the timeout of 25.0 s"]
-    assert (operation.count, budget.tokens) == (0, 10)
-
-
-def test_after_a_cancel_no_attempt_begins(clock: VirtualClock) -> None:
-    token, budget = CancellationToken(), RetryBudget(10)
-    operation = InTurn(takes(15, 1), takes(100, 1))
-    at(clock, 12, lambda: token.cancel("enough"))
-    with ThreadPoolExecutor(1) as pool, pytest.raises(Cancelled):
-        hedge_call(operation, TEN, token=token, pool=pool, budget=budget)
+            hedge_call(operation, TEN, pool=pool, budget=budget, token=token, timeout=timeout)
+        except (ValueError, Cancelled) as error:
+            assert error.__notes__[0].startswith("gave up after 1 attempt in ")
+            assert ends != "result"
     assert (operation.times, budget.tokens) == ([0], 10)
 
 
@@ -530,11 +442,11 @@ class Late(Executor):
 
 def test_a_pool_that_makes_a_job_too_late_makes_no_call(clock: VirtualClock) -> None:
     token, pool, script, budget = CancellationToken(), Late(), Script(7), RetryBudget(10)
-    with pytest.raises(DeadlineExceeded):
-        hedge_call(script, TEN, pool=pool, timeout=15, budget=budget)
     at(clock, 22, token.cancel)
-    with pytest.raises(Cancelled):
-        hedge_call(script, TEN, pool=pool, token=token, budget=budget)
+    for limit, text in (({"timeout": 15}, "15.0 s: the timeout"), ({"token": token}, "7.0 s: ")):
+        with pytest.raises(Cancelled) as caught:
+            hedge_call(script, TEN, pool=pool, budget=budget, **limit)
+        assert caught.value.__notes__[0].startswith(f"gave up after 0 attempts in {text}")
     assert [future.cancelled() for future in pool.futures] == [True] * 3
     for job in pool.jobs:
         job()
@@ -569,15 +481,6 @@ def test_a_pool_without_threads_is_a_retry_without_waits() -> None:
     script = Script(OSError, Takes(30, OSError), 7)
     assert hedge_call(script, TEN, pool=Inline()) == 7
     assert (script.times, now()) == ([0, 0, 30], 30)
-
-
-def test_a_pool_that_was_shut_down_is_an_error() -> None:
-    pool, script, budget = ThreadPoolExecutor(1), Script(7), RetryBudget(10)
-    pool.shutdown()
-    with pytest.raises(RuntimeError, match="after shutdown") as caught:
-        hedge_call(script, TEN, pool=pool, budget=budget)
-    assert caught.value.__notes__ == ["gave up after 0 attempts in 0.0 s: the pool failed"]
-    assert script.count == 0
 
 
 def test_a_pool_that_is_shut_down_later_is_an_error(clock: VirtualClock) -> None:
@@ -618,16 +521,26 @@ class Full(Executor):
         raise BlockingIOError("full")
 
 
+def shut_down() -> ThreadPoolExecutor:
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    return pool
+
+
 @pytest.mark.parametrize(
-    ("pool", "kind", "text"),
-    [(Broken(), RuntimeError, "no worker"), (Full(), BlockingIOError, "full")],
+    ("make", "kind", "text"),
+    [
+        (Broken, RuntimeError, "no worker"),
+        (Full, BlockingIOError, "full"),
+        (shut_down, RuntimeError, "after shutdown"),
+    ],
 )
-def test_a_pool_that_cannot_make_an_attempt_is_an_error(pool: Any, kind: Any, text: str) -> None:
-    script = Script(7)
+def test_a_pool_that_cannot_make_an_attempt_is_an_error(make: Any, kind: Any, text: str) -> None:
+    script, budget = Script(7), RetryBudget(10)
     with pytest.raises(kind, match=text) as caught:
-        hedge_call(script, TEN, pool=pool)
+        hedge_call(script, TEN, pool=make(), budget=budget)
     assert caught.value.__notes__ == ["gave up after 0 attempts in 0.0 s: the pool failed"]
-    assert script.count == 0
+    assert (script.count, budget.tokens) == (0, 10)
 
 
 class Unused(ProcessPoolExecutor):

@@ -9,25 +9,21 @@ import asyncio
 import faulthandler
 import gc
 import inspect
-import queue
 import tempfile
 import threading
 import time
 from collections import Counter
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker.clock._scheduler import ScheduledCall
-from tests.helpers import LoopThread, collect_garbage
+from tests.helpers import LoopThread, collect_garbage, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     Act = Callable[[], Any]
 
-THREADS = 8
 LOOPS = 2
 
 PATIENCE = 20.0
@@ -95,7 +91,7 @@ def lists() -> list[list[Any]]:
 
 
 class Crew:
-    """Threads and loops that are used for one round after the other.
+    """Runs one round after the other: acts in threads, and in two event loops.
 
     Attributes:
         loops: The event loops, each in a thread of its own.
@@ -103,33 +99,23 @@ class Crew:
 
     def __init__(self) -> None:
         self._before = set(threading.enumerate())
-        self._jobs: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(THREADS)]
-        for number, jobs in enumerate(self._jobs):
-            threading.Thread(target=_work, args=(jobs,), name=f"crew {number}", daemon=True).start()
         self.loops = [LoopThread(debug=False) for _ in range(LOOPS)]
         self._next_loop = 0
 
     def play(self, *acts: Callable[[], Any]) -> list[Any]:
-        """Run all acts at once and return their results.
+        """Run all acts at once and return their results; raise the first error, or a hang.
 
         Coroutine functions run in the loops, in turn; each of the others in a thread of its own.
         """
         futures: list[Future[Any]] = []
         begin = threading.Event()
-        threads = iter(self._jobs)
         for act in acts:
             if inspect.iscoroutinefunction(act):
                 self._next_loop = (self._next_loop + 1) % LOOPS
                 futures.append(self.loops[self._next_loop].submit(act()))
             else:
-                future: Future[Any] = Future()
-                next(threads).put((begin, act, future))
-                futures.append(future)
+                futures.append(in_thread(_begin, begin, act))
         begin.set()
-        return self.results(futures)
-
-    def results(self, futures: list[Future[Any]]) -> list[Any]:
-        """Return what all have come to; raise the first error, or what they hang in."""
         ended, running = wait(futures, PATIENCE, FIRST_EXCEPTION)
         for future in ended:
             future.result()
@@ -163,9 +149,7 @@ class Crew:
         self.play(*(partial(run, index, act) for index, act in enumerate(acts)))
 
     def close(self) -> None:
-        """End all threads and loops; nothing may be left of them."""
-        for jobs in self._jobs:
-            jobs.put(None)
+        """End the loops; nothing may be left of any act."""
         for loop in self.loops:
             loop.close()
         assert [loop.errors for loop in self.loops] == [[], []]
@@ -175,24 +159,10 @@ class Crew:
                 thread.join(max(0.0, end - time.monotonic()))
                 assert not thread.is_alive(), stacks()
 
-    def abandon(self) -> None:
-        """End what can be ended, after a fault."""
-        for jobs in self._jobs:
-            jobs.put(None)
-        for loop in self.loops:
-            with suppress(Exception):
-                loop.close()
 
-
-def _work(jobs: queue.SimpleQueue[Any]) -> None:
-    while (job := jobs.get()) is not None:
-        begin, act, future = job
-        begin.wait()
-        try:
-            future.set_result(act())
-        except BaseException as error:
-            future.set_exception(error)
-        del job, begin, act, future  # the round is to be collected while the thread waits
+def _begin(begin: threading.Event, act: Callable[[], Any]) -> Any:
+    begin.wait()
+    return act()
 
 
 async def cancel_soon(coroutine: Coroutine[Any, Any, Any], turns: int) -> Any:
@@ -215,6 +185,6 @@ def ours() -> Counter[str]:
         type(each)
         for each in gc.get_objects()
         if str(type(each).__module__).startswith("backoff_ticker")
-        and not (type(each) is ScheduledCall and each.spent)
+        and not getattr(each, "spent", False)
     ]
     return Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)

@@ -12,18 +12,12 @@ import platform
 import random
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tests.effort import has_lock
 from tests.helpers import PATIENCE
-from tests.stress import (
-    channel_storms,
-    retry_storms,
-    select_storms,
-    ticker_storms,
-    timer_storms,
-    token_storms,
-)
+from tests.stress import channel_storms, retry_storms, ticker_storms, token_storms
 from tests.stress.crew import Crew, ours
 from tests.stress.tools import fast_switching
 
@@ -34,9 +28,7 @@ if TYPE_CHECKING:
 
 STORMS: dict[str, Storm] = {
     **channel_storms.STORMS,
-    **select_storms.STORMS,
     **ticker_storms.STORMS,
-    **timer_storms.STORMS,
     **token_storms.STORMS,
     **retry_storms.STORMS,
 }
@@ -63,7 +55,9 @@ def let_loose(name: str, seconds: float, seed: int | None = None) -> tuple[int, 
                 rounds += 1
         crew.close()
     except BaseException as error:
-        crew.abandon()
+        for loop in crew.loops:
+            with suppress(Exception):
+                loop.close()
         error.add_note(f"{name}: in round {rounds + 1}, with seed {first + rounds}")
         raise
     del crew

@@ -1,4 +1,4 @@
-"""Storms over tickers: every tick once, one end, and nothing after it."""
+"""Storms over tickers and timers: each tick and each start once, one end, nothing after it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,10 +18,13 @@ from backoff_ticker import (
     Pace,
     Ticker,
     TickerClosed,
+    Timer,
+    WouldBlock,
     ZeroBackOff,
     with_max_retries,
 )
-from tests.stress.crew import RACES, cast, lists
+from backoff_ticker.clock._scheduler import Scheduler
+from tests.stress.crew import PATIENCE, RACES, cast, lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +35,12 @@ if TYPE_CHECKING:
 
 READERS = 4
 TICKS = 60
+
+STARTS = 60
+"""Of each thread that starts a timer, or has calls scheduled."""
+
+SCHEDULER = Scheduler(time.monotonic, idle_seconds=1e-4)
+"""Its thread ends, and starts again, all the time."""
 
 
 class Watched:
@@ -268,10 +278,109 @@ def wait_for_new_ones(crew: Crew, draw: Random) -> int:
     return RACES
 
 
+def race_for_timers(crew: Crew, draw: Random) -> int:
+    """Start, stop and receive one timer after the other, in step: one of them gets it."""
+    delay = draw.choice([0, 1e-5, 5e-5, 60])
+    timers = [Timer() for _ in range(RACES)]
+    ends = lists()
+
+    def start(number: int) -> None:
+        timers[number].start(delay)
+
+    def stop(number: int) -> None:
+        if timers[number].stop():
+            ends[number].append("prevented")
+
+    def receive(number: int) -> None:
+        with suppress(TimeoutError):
+            ends[number].append(timers[number].c.receive(draw.choice([0, 1e-4])))
+
+    if delay == 60:
+        for number in range(RACES):
+            start(number)
+        crew.in_step(stop, stop)
+    else:
+        crew.in_step(start, *draw.choice([[stop], [stop, stop, receive, receive]]))
+    for number, timer in enumerate(timers):
+        stop(number)
+        with pytest.raises(WouldBlock):
+            timer.c.receive_nowait()
+        assert len(ends[number]) <= 1, "fired and prevented, or twice"
+        assert ends[number] or delay < 60, "nobody has prevented it"
+    return RACES
+
+
+def hammer_a_timer(crew: Crew, draw: Random) -> int:
+    """All call all methods of one timer: no more times than starts."""
+    timer = Timer()
+    starts: list[None] = []
+    ends: list[object] = []
+    done: list[None] = []
+
+    def start() -> None:
+        for _ in range(STARTS):
+            starts.append(None)
+            timer.start(draw.choice([0, 1e-5]))
+        done.append(None)
+
+    def stop() -> None:
+        while len(done) < 2:
+            if timer.stop():
+                ends.append("prevented")
+
+    async def receive(face: Face) -> None:
+        while len(done) < 2:
+            with suppress(TimeoutError):
+                ends.append(await face.wait(timer.c.receive, timer.c.receive_async, 1e-3))
+            await face.give_way()
+
+    crew.play(start, start, stop, stop, *cast(receive, 1, 1))
+    timer.stop()
+    assert len(ends) <= len(starts), "more times than starts"
+    with pytest.raises(WouldBlock):
+        timer.c.receive_nowait()
+    timer.start(0)
+    assert timer.c.receive(10) > 0
+    return len(starts)
+
+
+def race_for_calls(crew: Crew, draw: Random) -> int:
+    """Cancel calls about when they are due, while threads wait for theirs: made or cancelled."""
+    made: list[Any] = []
+    cancelled: list[Any] = []
+
+    def wait() -> None:
+        for number in range(STARTS // 4):
+            done = threading.Event()
+            SCHEDULER.call_at(time.monotonic() + 1e-4 * (number % 3), done.set)
+            assert done.wait(PATIENCE)
+
+    def cancel() -> None:
+        calls: list[Any] = []
+        for number in range(STARTS):
+            key = object()
+            due = time.monotonic() + draw.choice([1e-5, 3e-4])
+            calls.append((key, SCHEDULER.call_at(due, partial(made.append, key))))
+            if number >= 5 and calls[-5][1].cancel():
+                cancelled.append(calls[-5][0])
+        SCHEDULER.call_at(time.monotonic() + 1e-3, last.set)
+        last.wait(PATIENCE)
+
+    last = threading.Event()
+    crew.play(*[wait] * draw.choice([1, 6]), cancel)
+    assert len(set(made)) == len(made), "made twice"
+    assert set(made).isdisjoint(cancelled), "made, and cancelled in time"
+    assert len(made) + len(cancelled) == STARTS, "lost"
+    return STARTS
+
+
 STORMS = {
     "end tickers": end_it,
     "tell tickers": tell_it,
     "failing policies": fail_it,
     "stop tickers in step": stop_new_ones,
     "wait for tickers in step": wait_for_new_ones,
+    "timers in step": race_for_timers,
+    "a timer": hammer_a_timer,
+    "scheduled calls": race_for_calls,
 }

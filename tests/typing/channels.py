@@ -1,4 +1,4 @@
-"""What type checkers make of ``select``; checked by mypy and pyright, never run."""
+"""What type checkers make of ``select`` and of tokens; checked by mypy and pyright, never run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from backoff_ticker import (
     Ticker,
     Timer,
     ZeroBackOff,
+    any_of,
     delay_after,
     merge,
     select,
     select_async,
 )
+
+# Selects
 
 numbers: Channel[int] = Channel()
 more: Channel[int] = Channel()
@@ -85,3 +88,11 @@ def narrowed(value: Tick | Closed) -> None:
     if isinstance(value, Closed):
         return
     assert_type(value, Tick)
+
+
+# Tokens
+
+token = CancellationToken(timeout=1)
+assert_type(token.cancelled, bool)
+assert_type(any_of(token, token.child()).cancelled, bool)
+token.cancelled = True  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]

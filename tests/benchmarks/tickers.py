@@ -1,0 +1,223 @@
+"""Tickers: how many ticks a second, how late they come, and thousands of tickers in one loop.
+
+Without delays: beside a thread that puts ticks on a queue, and a loop over ``asyncio.sleep(0)``.
+The rate of the thread with a queue differs up to fourfold between runs, and the ratio to it as
+much; the CPU a tick of the tickers is steadier.
+
+Lateness: beside ``time.sleep`` and ``asyncio.sleep``, which take turns with the tickers every few
+waits, so that a busy moment of the machine hits both.
+
+Thousands: each ticker with its task, beside tasks that sleep.
+
+Run as ``python -m tests.benchmarks.tickers`` from the project's root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import queue
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, ZeroBackOff
+from tests.benchmarks._table import compare, options, percentiles, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    Reader = Callable[[float, float, list[float]], Coroutine[object, object, None]]
+
+INTERVALS = (0.0013, 0.0023)
+TURN = 20
+
+
+# Without delays
+
+
+def rate(count: int, run: Callable[[], object]) -> dict[str, float]:
+    """Return how often a second, and at what cost, ``run`` did something ``count`` times."""
+    cpu, start = time.process_time(), time.perf_counter()
+    run()
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return {"ticks/s": count / wall, "us CPU a tick": cpu / count * 1e6}
+
+
+def thread_and_queue(count: int) -> dict[str, float]:
+    """A ticker as one writes it by hand: a thread that puts each tick on a queue with one place."""
+    ticks: queue.Queue[float] = queue.Queue(maxsize=1)
+    done = threading.Event()
+    policy = ZeroBackOff()
+
+    def tick() -> None:
+        while not done.is_set():
+            ticks.put(time.time())
+            delay = policy.next_backoff()
+            if delay > 0.0:
+                done.wait(delay)
+
+    def read() -> None:
+        for _ in range(count):
+            ticks.get()
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        return rate(count, read)
+    finally:
+        done.set()
+        while thread.is_alive():
+            with suppress(queue.Empty):
+                ticks.get(timeout=0.01)
+        thread.join()
+
+
+def thread_ticker(count: int) -> dict[str, float]:
+    with Ticker(ZeroBackOff()) as ticker:
+
+        def read() -> None:
+            for _ in islice(ticker, count):
+                pass
+
+        return rate(count, read)
+
+
+def loop_ticker(count: int) -> dict[str, float]:
+    async def read() -> None:
+        async with AsyncTicker(ZeroBackOff()) as ticker:
+            async for tick in ticker:
+                if tick.number == count:
+                    return
+
+    return rate(count, lambda: asyncio.run(read()))
+
+
+def loop_sleep(count: int) -> dict[str, float]:
+    async def read() -> None:
+        for _ in range(count):
+            await asyncio.sleep(0)
+
+    return rate(count, lambda: asyncio.run(read()))
+
+
+# Lateness
+
+
+def in_threads(interval: float, turns: int) -> dict[str, dict[str, float]]:
+    slept, ticked = [], []
+    ticker = Ticker(ConstantBackOff(interval))
+    ticker.receive()
+    for _ in range(turns):
+        for _ in range(TURN):
+            due = time.monotonic() + interval
+            time.sleep(interval)
+            slept.append(time.monotonic() - due)
+        ticker.reset()
+        for _ in range(TURN):
+            tick = ticker.receive()
+            ticked.append(time.monotonic() - tick.due)
+    return {"time.sleep": percentiles(slept), "Ticker": percentiles(ticked)}
+
+
+async def in_loop(interval: float, turns: int) -> dict[str, dict[str, float]]:
+    slept, ticked = [], []
+    ticker = AsyncTicker(ConstantBackOff(interval))
+    await ticker.receive()
+    for _ in range(turns):
+        for _ in range(TURN):
+            due = time.monotonic() + interval
+            await asyncio.sleep(interval)
+            slept.append(time.monotonic() - due)
+        ticker.reset()
+        for _ in range(TURN):
+            tick = await ticker.receive()
+            ticked.append(time.monotonic() - tick.due)
+    return {"asyncio.sleep": percentiles(slept), "AsyncTicker": percentiles(ticked)}
+
+
+# Thousands
+
+
+async def sleeps(phase: float, interval: float, late: list[float]) -> None:
+    await asyncio.sleep(phase)
+    due = time.monotonic() + interval
+    while True:
+        await asyncio.sleep(interval)
+        now = time.monotonic()
+        late.append(now - due)
+        due = now + interval
+
+
+async def reads(phase: float, interval: float, late: list[float]) -> None:
+    await asyncio.sleep(phase)
+    ticker = AsyncTicker(ConstantBackOff(interval))
+    await ticker.receive()
+    async for tick in ticker:
+        late.append(time.monotonic() - tick.due)
+
+
+async def _measure(reader: Reader, count: int, interval: float, window: float) -> dict[str, float]:
+    late: list[float] = []
+    tasks = [
+        asyncio.create_task(reader(index / count * interval, interval, late))
+        for index in range(count)
+    ]
+    # Each reader takes its first tick, and one more: from then on it holds a tick while it waits.
+    # As long as readers begin to, more objects are made than freed, and garbage is collected.
+    await asyncio.sleep(interval * 2.5)
+    late.clear()
+    cpu, start = time.process_time(), time.monotonic()
+    await asyncio.sleep(window)
+    cpu, elapsed = time.process_time() - cpu, time.monotonic() - start
+    seen = late.copy()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return {
+        "us CPU a tick": cpu / len(seen) * 1e6,
+        "ticks/s": len(seen) / elapsed,
+        **percentiles(seen),
+    }
+
+
+def measure(reader: Reader, count: int, interval: float, window: float) -> dict[str, float]:
+    """Run ``count`` readers, their phases spread evenly, and measure for ``window`` seconds."""
+    gc.collect()
+    return asyncio.run(_measure(reader, count, interval, window))
+
+
+def main() -> None:
+    """Print a table for each of them."""
+    chosen = options(__doc__, rounds=7, huge="also 100,000 tickers")
+    few, some, many = (200, 1_000, 1_000) if chosen.quick else (10_000, 100_000, 200_000)
+    threads = {
+        "thread + queue.Queue(1)": partial(thread_and_queue, few),
+        "Ticker(ZeroBackOff())": partial(thread_ticker, many),
+    }
+    compare("threads, no delay", threads, chosen.rounds)
+    loops = {
+        "asyncio.sleep(0)": partial(loop_sleep, some),
+        "AsyncTicker(ZeroBackOff())": partial(loop_ticker, some),
+    }
+    compare("event loop, no delay", loops, chosen.rounds)
+    turns = 1 if chosen.quick else 15
+    for run in (in_threads, lambda *sizes: asyncio.run(in_loop(*sizes))):
+        for interval in INTERVALS:
+            measured = [run(interval, turns) for _ in range(chosen.rounds)]
+            show(f"{interval * 1e3:g} ms asked, late by", measured)
+    window, ticks_a_second = (0.1, 1_000) if chosen.quick else (1.5, 10_000)
+    for count in [20] if chosen.quick else [1_000, 10_000] + [100_000] * chosen.huge:
+        sizes = count, count / ticks_a_second, window
+        crowds = {
+            "task + asyncio.sleep": partial(measure, sleeps, *sizes),
+            "task + AsyncTicker": partial(measure, reads, *sizes),
+        }
+        compare(f"{count:,} tickers, {ticks_a_second:,} ticks/s", crowds, chosen.rounds)
+
+
+if __name__ == "__main__":
+    main()
