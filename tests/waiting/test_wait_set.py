@@ -9,6 +9,7 @@ import pytest
 
 from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
 from tests.helpers import collect_garbage, waiters_of
+from tests.interleaving import each_interleaving
 from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
@@ -79,6 +80,64 @@ def probes(names: str, log: list[str], source: WaitSet, **options: Any) -> list[
     for probe in made:
         register(probe, source)
     return made
+
+
+def names_in(source: WaitSet) -> str:
+    """Return who stands in line, and check that the lines are whole."""
+    names = []
+    for line in [source, *(source.others or {}).values()]:
+        before, place = None, line.first
+        assert place or line is source, "an empty line was left"
+        while place is not None:
+            assert place.line is line
+            assert place.before is before
+            names.append(place().name)  # type: ignore[union-attr]
+            before, place = place, place.after
+        assert line.last is before
+    return "".join(sorted(names))
+
+
+ACTS: dict[str, tuple[str, str]] = {  # who stands in line before, and after
+    "enters": ("", "{0}"),
+    "leaves": ("{0}", ""),
+    "enters and leaves": ("", ""),
+}
+
+
+@pytest.mark.parametrize("loops", ["ttt", "tll", "tlt", "tlm"])
+@pytest.mark.parametrize("second", ACTS)
+@pytest.mark.parametrize("first", ACTS)
+def test_two_who_come_or_go_at_once_find_their_lines_whole(
+    monkeypatch: pytest.MonkeyPatch, first: str, second: str, loops: str
+) -> None:
+    made = {"t": None, "l": FakeLoop(), "m": FakeLoop()}
+    acts = {"b": first, "c": second}
+
+    def begin() -> Any:
+        kept.clear()
+        source = WaitSet()
+        probes_ = {
+            name: Probe(name, [], made[loop]) for name, loop in zip("abc", loops, strict=True)
+        }
+        register(probes_["a"], source)
+        for name, act in acts.items():
+            probes_[name].sources = (source,)
+            if ACTS[act][0]:
+                probes_[name].register()
+        sources.append(source)
+        return [lambda name=name, act=act: run(probes_[name], act) for name, act in acts.items()]
+
+    def run(probe: Probe, act: str) -> None:
+        if "enters" in act:
+            probe.register()
+        if "leaves" in act:
+            probe.unregister()
+
+    sources: list[WaitSet] = []
+    expected = "a" + "".join(ACTS[act][1].format(name) for name, act in acts.items())
+    for outcomes in each_interleaving(begin, monkeypatch):
+        assert outcomes == (None, None)
+        assert names_in(sources[-1]) == expected
 
 
 def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() -> None:
