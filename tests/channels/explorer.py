@@ -1,252 +1,326 @@
-"""A bounded, deterministic explorer of thread schedules, for real code on real threads.
+"""An explorer of thread schedules, for real code on real threads.
 
 Exactly one thread of a model runs at a time. Wherever a watched file touches what may be shared,
-another can be switched to; which one is a choice, and a schedule is its choices. All schedules
-with up to so many preemptions are run, fewest first; where those are too many, a sample of them.
+another can be switched to. The first schedule does so only where a thread waits or ends; each of
+the others also a few times in between, at moments of chance, which are the same in each run.
 
 All objects of a model have the same claim: which ones share one would otherwise depend on their
 addresses, and a claim that is taken inside another shows as a thread that waits for itself. A
-thread that finds the claim taken gives way, which is no preemption.
+thread that finds the claim taken gives way.
 """
 
 from __future__ import annotations
 
+import dis
+import faulthandler
+import functools
 import gc
+import linecache
+import queue
+import random
 import sys
 import threading
 from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker._random import shared_random
 from backoff_ticker.waiting import _claim
-from tests.channels.explorer_points import switch_points
-from tests.channels.explorer_schedule import Abandoned, Schedule
-from tests.channels.explorer_waits import gate
+from tests.channels.explorer_waits import ScheduledClock
+from tests.stress.places import PACKAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
 
-    from tests.channels.explorer_points import Grain
+    from tests.channels.explorer_waits import ScheduledParker
 
-    Model = Callable[[Schedule], Callable[[], object] | None]
+    Model = Callable[["Schedule"], Callable[[], object]]
 
 PATIENCE = 20.0
 """Real seconds after which a schedule hangs for a reason unknown to the explorer."""
 
+LONGEST = 20_000
+"""Steps after which a schedule counts as endless."""
+
+SWITCHES = 2
+"""How many switches a schedule has where no thread has to wait."""
+
+WATCHED = tuple(f"{PACKAGE}/{folder}/" for folder in ("cancellation", "channels", "waiting"))
+
+TOUCHING = (
+    *("BINARY", "CALL", "COMPARE_OP", "CONTAINS_OP", "DELETE", "FOR_ITER", "LIST_EXTEND"),
+    *("LOAD_ATTR", "POP_JUMP", "STORE_ATTR", "STORE_S", "TO_BOOL", "UNARY_NOT", "UNPACK"),
+)
+"""How the names of instructions begin that may touch an object that other threads know."""
+
+YIELDING = ("CALL", "RESUME")
+"""The same for instructions after which CPython may give its lock away."""
+
+
+@functools.cache
+def switch_points(code: CodeType, grain: str) -> frozenset[int]:
+    """Return the offsets of the instructions before which a switch is possible."""
+    steps = [*dis.get_instructions(code)]
+    if grain == "opcode":
+        return frozenset(each.offset for each in steps if each.opname.startswith(TOUCHING))
+    after = {then.offset for one, then in pairwise(steps) if one.opname.startswith(YIELDING)}
+    return frozenset(after | {each.argval for each in steps if "JUMP_BACKWARD" in each.opname})
+
 
 class ScheduleFailure(AssertionError):
-    """A schedule went wrong; the message tells how, and how to run it again."""
+    """A schedule went wrong; the message tells how, step by step."""
 
 
-class Worker:
-    """A thread that runs one body after the other, when told."""
-
-    def __init__(self, explorer: Explorer) -> None:
-        self.explorer = explorer
-        self.go = gate()
-        self.body: Callable[[], object] | None = None
-        self.thread = threading.Thread(target=self._work, daemon=True)
-        self.thread.start()
-
-    def _work(self) -> None:
-        while True:
-            self.go.acquire()
-            if self.body is None:
-                sys.settrace(None)  # CPython 3.12 crashes later on if a thread ends traced
-                return
-            # An exception out of the trace function ends the tracing of its thread.
-            if sys.gettrace() is None:
-                sys.settrace(self.explorer.enter)
-            error: BaseException | None = None
-            try:
-                self.body()
-            except Abandoned:
-                pass
-            except BaseException as raised:
-                error = raised
-            self.explorer.schedule.end(error)
-            error = None
+class Abandoned(BaseException):
+    """Ends a thread of a schedule that has failed."""
 
 
-class Explorer:
-    """Runs the schedules of models in one pool of threads.
+class Member:
+    """One thread of a schedule."""
 
-    Args:
-        watch: The files in which threads can be switched.
-        grain: Where exactly: before each ``line`` or ``opcode`` that touches what may be shared,
-            or, with ``call``, only where CPython with its lock switches threads: after calls, on
-            entering a function, and between two turns of a loop.
+    def __init__(self, name: str, body: Callable[[], object]) -> None:
+        self.name = name
+        self.body = body
+        self.go: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.done = False
+        self.spins = False
+        self.parker: ScheduledParker | None = None
+        self.deadline: float | None = None
+
+    def can_run(self) -> bool:
+        if self.done or (self.spins and not _claim._CLAIMS[0]):
+            return False
+        return self.parker is None or self.parker.permit or self.deadline is not None
+
+
+class Schedule:
+    """What a model is given: threads to name, a clock, and a count that only grows.
+
+    Attributes:
+        chances: How often a thread could have been switched away from.
+        rate: How often it is.
     """
 
-    def __init__(self, watch: Collection[str], grain: Grain = "line") -> None:
-        self.watch = frozenset(watch)
-        self.grain: Grain = grain
-        self.workers: list[Worker] = []
-        self.schedule: Schedule
-        self._known: dict[CodeType, Any] = {}
-        self._tracers: dict[int, tuple[CodeType, Any]] = {}
+    def __init__(self, seed: int, rate: float) -> None:
+        self.rate = rate
+        self.chances = 0
+        self.clock = ScheduledClock(self)
+        self.failure = ""
+        self._members: list[Member] = []
+        self._running: Member
+        self._switches = 0
+        self._story: list[tuple[str, str, int]] = []
+        self._stamp = 0
+        self._ended = False
+        self._random = random.Random(seed)
 
-    def enter(self, frame: FrameType, event: str, argument: object) -> Any:
-        """Trace function of all threads of the pool."""
+    def thread(self, name: str, body: Callable[..., object], *arguments: Any) -> None:
+        """Have a thread run ``body(*arguments)``."""
+        self._members.append(Member(name, lambda: body(*arguments)))
+
+    def stamp(self) -> int:
+        """Return a number greater than all before."""
+        self._stamp += 1
+        return self._stamp
+
+    def run(self, trace: Any) -> None:
+        threads = [
+            threading.Thread(target=self._run, args=(member, trace), daemon=True)
+            for member in self._members
+        ]
+        for thread in threads:
+            thread.start()
+        self._running = self._choose(self._members)
+        self._running.go.put(None)
+        for thread in threads:
+            thread.join(PATIENCE)
+            if thread.is_alive():
+                faulthandler.dump_traceback(all_threads=True)
+                self.failure = f"{self._running.name} waits for what the explorer cannot see"
+                self._abandon()
+
+    def _run(self, me: Member, trace: Any) -> None:
+        me.go.get()
+        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
+        sys.settrace(trace)
+        try:
+            self._check()
+            me.body()
+        except Abandoned:
+            pass
+        except BaseException as error:
+            self.failure = self.failure or f"{me.name} ended with {error!r}"
+        finally:
+            sys.settrace(None)  # CPython 3.12 crashes later on if a thread ends traced
+        me.done = True
+        able = self._able()
+        if not able and not self.failure and not all(each.done for each in self._members):
+            self.failure = f"nobody can go on: {self._waiting()}"
+        if self.failure:
+            self._abandon()
+        elif able:
+            self._running = self._choose(able)
+            self._running.go.put(None)
+
+    # Called by the thread whose turn it is
+
+    def point(self, frame: FrameType) -> None:
+        """Here another thread may be switched to."""
+        self._check()
+        me = self._running
+        others = self._able(but=me)
+        if others:
+            self.chances += 1
+            if self._switches < SWITCHES and self._random.random() < self.rate:
+                self._switches += 1
+                self._turn_to(self._choose(others))
         code = frame.f_code
-        if code.co_filename not in self.watch:
-            return None
-        if self.grain != "line":
-            frame.f_trace_opcodes = True
-            frame.f_trace_lines = False
-        known = self._tracers.get(id(code))
-        if known is None:
-            known = self._tracers[id(code)] = code, self._tracer(code)
-        return known[1]
+        self._story.append((me.name, code.co_filename, frame.f_lineno or code.co_firstlineno))
+        if len(self._story) > LONGEST:
+            self._fail(f"no end after {LONGEST} steps")
 
-    def _tracer(self, code: CodeType) -> Any:
-        points = switch_points(code, self.grain)
-        by_line = self.grain == "line"
+    def spin(self) -> None:
+        """Let another thread run, as this one waits for a claim."""
+        me = self._running
+        me.spins = True
+        able = self._able()
+        if not able:
+            self._fail(f"{me.name} waits for a claim that nobody gives back")
+        self._turn_to(self._choose(able))
+        me.spins = False
 
-        def step(frame: FrameType, event: str, argument: object) -> Any:
-            if by_line:
-                if event == "line" and frame.f_lineno in points:
-                    self.schedule.point(frame)
-            elif event == "opcode" and frame.f_lasti in points:
-                self.schedule.point(frame)
-            return step
+    def wait(self, parker: ScheduledParker, deadline: float | None) -> None:
+        """Let the others run until this thread is unparked or chosen to be out of time."""
+        me = self._running
+        me.parker, me.deadline = parker, deadline
+        able = self._able()
+        if not able:
+            self._fail(f"nobody can go on: {self._waiting()}")
+        self._turn_to(self._choose(able))
+        me.parker = None
+        if deadline is not None and not parker.permit:
+            self.clock.now = max(self.clock.now, deadline)
 
-        return step
+    def _able(self, but: Member | None = None) -> list[Member]:
+        return [each for each in self._members if each is not but and each.can_run()]
 
-    def run(
-        self,
-        model: Model,
-        choices: dict[int, int],
-        bound: int,
-        *,
-        seed: int = 0,
-        rate: float | None = None,
-        keep_story: bool = False,
-    ) -> Schedule:
-        """Run one schedule to its end."""
-        shared_random.__self__.seed(seed)
-        schedule = self.schedule = Schedule(choices, bound, seed, rate, keep_story=keep_story)
-        check = model(schedule)
-        while len(self.workers) < len(schedule.members):
-            self.workers.append(Worker(self))
-        for worker, member in zip(self.workers, schedule.members, strict=False):
-            worker.body, member.go = member.body, worker.go
-        schedule.run(PATIENCE)
-        if schedule.failure is not None:
-            _claim._free_all()  # a thread that was abandoned in a change may hold it
-        elif check is not None:
-            try:
-                check()
-            except Exception as error:
-                schedule.failure = f"{type(error).__name__}: {error}"
-        return schedule
+    def _choose(self, able: list[Member]) -> Member:
+        return self._random.choice(able) if self.rate else able[0]
 
-    def close(self) -> None:
-        for worker in self.workers:
-            worker.body = None
-            worker.go.release()
-        for worker in self.workers:
-            worker.thread.join(PATIENCE)
+    def _turn_to(self, chosen: Member) -> None:
+        me = self._running
+        if chosen is not me:
+            self._running = chosen
+            chosen.go.put(None)
+            me.go.get()
+        self._check()
 
-    def fail(self, model: Model, failed: Schedule) -> None:
-        """Run a failed schedule again, to tell its story."""
-        again = self.run(model, failed.given(), failed.bound, seed=failed.seed, keep_story=True)
-        same = again.failure == failed.failure
-        raise ScheduleFailure(
-            f"{failed.failure}\n"
-            f"replay(model, watch, {failed.given()}, bound={failed.bound}, seed={failed.seed}, "
-            f"grain={self.grain!r}); {failed.preemptions} preemptions"
-            f"{'' if same else f', which then gave: {again.failure}'}\n{again.told_story()}"
-        )
+    def _waiting(self) -> str:
+        waits = [each for each in self._members if not each.done and each.parker is not None]
+        return ", ".join(f"{each.name} waits in {each.parker.what}" for each in waits)  # type: ignore[union-attr]
+
+    # Failing
+
+    def _check(self) -> None:
+        if self._ended:
+            raise Abandoned
+
+    def _fail(self, failure: str) -> None:
+        self.failure = failure
+        self._abandon()
+        raise Abandoned
+
+    def _abandon(self) -> None:
+        self._ended = True
+        for each in self._members:
+            each.go.put(None)
+
+    def told_story(self) -> str:
+        """Return the steps as a text: a line each, blank lines where the thread changes."""
+        rows = []
+        for before, step in pairwise([("", "", 0), *self._story]):
+            name, file, line = step
+            if step != before:
+                rows += [""] * (name != before[0])
+                source = linecache.getline(file, line).strip()
+                rows.append(f"    {name:12} {f'{Path(file).name}:{line}':24} {source}")
+        return "\n".join(rows)
 
 
 @contextmanager
-def _exploring(watch: Collection[str], grain: Grain) -> Iterator[Explorer]:
-    explorer = Explorer(watch, grain)
+def _exploring() -> Iterator[list[Schedule]]:
+    """Have all changes under one claim, and no collection of garbage; yields the schedule."""
+    current: list[Schedule] = []
     kept = _claim._CLAIMS, _claim.let_other_threads_run
     _claim._CLAIMS = ({_claim.FREE: True},)
-    _claim.let_other_threads_run = lambda: explorer.schedule.spin()
+    _claim.let_other_threads_run = lambda: current[0].spin()
     gc.collect()
     gc.disable()
     try:
-        yield explorer
+        yield current
     finally:
         _claim._CLAIMS, _claim.let_other_threads_run = kept
         shared_random.__self__.seed()
         gc.enable()
-        explorer.close()
 
 
 def explore(
-    model: Model,
-    watch: Collection[str],
-    *,
-    preemptions: int = 2,
-    grain: Grain = "line",
-    limit: int = 3000,
-) -> int:
-    """Run all schedules of a model with up to so many preemptions, or ``limit`` random ones.
+    model: Model, watch: tuple[str, ...] = WATCHED, *, grain: str = "opcode", schedules: int
+) -> None:
+    """Run so many schedules of a model.
 
     Args:
         model: Sets the stage, names the threads with ``schedule.thread()``, and returns what
             checks the outcome once all have ended.
-
-    Returns:
-        How many schedules were run.
+        watch: How the names of the files begin in which threads can be switched.
+        grain: Where exactly: before each ``opcode`` that touches what may be shared, or, with
+            ``call``, only where CPython with its lock switches threads: after calls, on entering a
+            function, and between two turns of a loop.
 
     Raises:
-        ScheduleFailure: One of them went wrong; of those found, one with fewest preemptions.
+        ScheduleFailure: One of them went wrong.
     """
-    total = 0
-    once = 1
-    with _exploring(watch, grain) as explorer:
-        for bound in range(preemptions + 1):
-            # With each preemption their number grows by about the same factor.
-            if bound > 1 and once * once // 2 > limit:
-                return total + _sample(explorer, model, preemptions, limit)
-            once, exhausted = _exhaust(explorer, model, bound, limit)
-            total += once
-            if not exhausted:
-                return total + _sample(explorer, model, preemptions, limit)
-    return total
+    tracers: dict[int, tuple[CodeType, Any]] = {}
 
+    def enter(frame: FrameType, event: str, argument: object) -> Any:
+        code = frame.f_code
+        if not code.co_filename.startswith(watch):
+            return None
+        if id(code) not in tracers:
+            tracers[id(code)] = code, tracer(code)
+        frame.f_trace = step = tracers[id(code)][1]  # 3.13: needed before opcodes are traced
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return step
 
-def _exhaust(explorer: Explorer, model: Model, bound: int, limit: int) -> tuple[int, bool]:
-    choices: dict[int, int] | None = {}
-    for total in range(limit):
-        if choices is None:
-            return total, True
-        schedule = explorer.run(model, choices, bound)
-        if schedule.failure is not None:
-            explorer.fail(model, schedule)
-        choices = schedule.following()
-        if total % 500 == 499:
-            gc.collect()
-    return limit, False
+    def tracer(code: CodeType) -> Any:
+        points = switch_points(code, grain)
 
+        def step(frame: FrameType, event: str, argument: object) -> Any:
+            if event == "opcode" and frame.f_lasti in points:
+                current[0].point(frame)
+            return step
 
-def _sample(explorer: Explorer, model: Model, bound: int, count: int) -> int:
-    length = len(explorer.run(model, {}, bound).taken)
-    for seed in range(1, count + 1):
-        rate = bound / max(bound, length) * (0.5 + seed % 4)
-        schedule = explorer.run(model, {}, bound, seed=seed, rate=rate)
-        if schedule.failure is not None:
-            explorer.fail(model, schedule)
-        if seed % 500 == 499:
-            gc.collect()
-    return count
+        return step
 
-
-def replay(
-    model: Model,
-    watch: Collection[str],
-    choices: dict[int, int],
-    *,
-    bound: int,
-    seed: int = 0,
-    grain: Grain = "line",
-) -> Schedule:
-    """Run one schedule again, as a failure told it; its story is kept."""
-    with _exploring(watch, grain) as explorer:
-        return explorer.run(model, choices, bound, seed=seed, keep_story=True)
+    chances = 0
+    with _exploring() as current:
+        for seed in range(schedules):
+            rate = (0.5 + seed % 4) * SWITCHES / max(SWITCHES, chances) if seed else 0.0
+            shared_random.__self__.seed(seed)
+            current[:] = [schedule := Schedule(seed, rate)]
+            check = model(schedule)
+            schedule.run(enter)
+            if not schedule.failure:
+                try:
+                    check()
+                except Exception as error:
+                    schedule.failure = f"{type(error).__name__}: {error}"
+            if schedule.failure:
+                story = schedule.told_story()
+                raise ScheduleFailure(f"{schedule.failure}\nschedule {seed}, {grain}\n{story}")
+            chances = chances or schedule.chances
+            if seed % 500 == 499:
+                gc.collect()

@@ -1,29 +1,17 @@
-"""What the threads of a schedule wait on: a clock, its parkers, and a small event loop."""
+"""What the threads of a schedule wait on: a clock, its parkers, and an event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import deque
-from heapq import heappop, heappush
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from tests.helpers import SetClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from tests.channels.explorer_schedule import Schedule
-
-    Gate = threading.Lock
-
-BEGIN = 1000.0
-EPOCH = 1_700_000_000.0
-
-
-def gate() -> Gate:
-    """Return a lock that is taken: one thread waits for it, another releases it."""
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
+    from tests.channels.explorer import Schedule
 
 
 class ScheduledParker:
@@ -45,44 +33,32 @@ class ScheduledParker:
         self.permit = True
 
 
-class ScheduledClock:
+class ScheduledClock(SetClock):
     """A clock whose time passes when it is chosen that a thread's time is up."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self.now = BEGIN
+        super().__init__()
         self._schedule = schedule
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now + EPOCH
 
     def parker(self, what: str = "") -> ScheduledParker:
         return ScheduledParker(self._schedule, what)
 
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> MiniTimer:
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> ScheduledTimer:
         assert loop is not None, "a schedule has no thread that calls back"
-        return loop.call_at(when, callback)
+        timer = ScheduledTimer(callback)
+        loop.call_at(when, timer.run)
+        return timer
 
 
-class MiniTimer:
-    """A callback of a small loop that is due at some time."""
+class ScheduledTimer:
+    """A callback in a loop that can be cancelled."""
 
-    def __init__(self, when: float, callback: Callable[[], object]) -> None:
-        self.when = when
+    def __init__(self, callback: Callable[[], object]) -> None:
         self._callback: Callable[[], object] | None = callback
 
-    def __lt__(self, other: MiniTimer) -> bool:
-        return self.when < other.when
-
-    def live(self) -> bool:
-        return self._callback is not None
-
     def cancel(self) -> bool:
-        prevented = self.live()
-        self._callback = None
-        return prevented
+        callback, self._callback = self._callback, None
+        return callback is not None
 
     def run(self) -> None:
         callback, self._callback = self._callback, None
@@ -90,80 +66,41 @@ class MiniTimer:
             callback()
 
 
-class MiniLoop:
-    """As much of an event loop as one task needs; it sleeps on a clock of a schedule."""
+class ScheduledLoop(asyncio.BaseEventLoop):
+    """An event loop that sleeps on the clock of a schedule; it is its own selector."""
 
     def __init__(self, clock: ScheduledClock) -> None:
-        self._clock = clock
+        super().__init__()
+        self.time = clock.monotonic  # type: ignore[method-assign]
+        self._selector = self
         self._parker = clock.parker("the loop")
-        self._ready: deque[Callable[[], object]] = deque()
-        self._timers: list[MiniTimer] = []
-        self._closed = False
-        self._cancelled = False
-        self.task: asyncio.Task[Any] | None = None
-        self.errors: list[dict[str, Any]] = []
 
-    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine as the one task of this thread."""
-        asyncio._set_running_loop(self)  # type: ignore[arg-type]
-        try:
-            self.task = asyncio.Task(coroutine, loop=self)  # type: ignore[arg-type]
-            if self._cancelled:
-                self.task.cancel()
-            while not self.task.done():
-                self._turn()
-            assert self.errors == []
-            return None if self.task.cancelled() else self.task.result()
-        finally:
-            self._closed = True
-            asyncio._set_running_loop(None)
+    def select(self, timeout: float | None) -> None:
+        if timeout is None or timeout > 0:
+            self._parker.park(None if timeout is None else self.time() + timeout)
 
-    def _turn(self) -> None:
-        while self._timers and not self._timers[0].live():
-            heappop(self._timers)
-        if not self._ready:
-            self._parker.park(self._timers[0].when if self._timers else None)
-        while self._timers and self._timers[0].when <= self._clock.now:
-            self._ready.append(heappop(self._timers).run)
-        for _ in range(len(self._ready)):
-            self._ready.popleft()()
+    def _process_events(self, events: None) -> None:
+        """There are none."""
 
-    def cancel_task(self) -> None:
-        """Cancel the task, from any thread, be it before it has begun."""
-        self._cancelled = True
-        if self.task is not None and not self._closed:
-            self.call_soon_threadsafe(self.task.cancel)
-
-    def call_soon(self, callback: Any, *arguments: Any, context: Any = None) -> MiniTimer:
-        def run() -> None:
-            if context is None:
-                callback(*arguments)
-            else:
-                context.run(callback, *arguments)
-
-        timer = MiniTimer(self._clock.now, run)
-        self._ready.append(timer.run)
-        return timer
-
-    def call_soon_threadsafe(self, callback: Any, *arguments: Any, context: Any = None) -> None:
-        if self._closed:
-            raise RuntimeError("Event loop is closed")
-        self.call_soon(callback, *arguments, context=context)
+    def _write_to_self(self) -> None:
         self._parker.unpark()
 
-    def call_at(self, when: float, callback: Any) -> MiniTimer:
-        timer = MiniTimer(when, callback)
-        heappush(self._timers, timer)
-        return timer
 
-    def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)  # type: ignore[arg-type]
+def cancel_meanwhile(schedule: Schedule, coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Run a coroutine in the loop of one thread, and have another thread cancel it."""
+    loop = ScheduledLoop(schedule.clock)
+    task = loop.create_task(coroutine)
 
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
-        self.errors.append(context)
+    def run() -> None:
+        try:
+            with suppress(asyncio.CancelledError):
+                loop.run_until_complete(task)
+        finally:
+            loop.close()
 
-    def is_closed(self) -> bool:
-        return self._closed
+    def cancel() -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(task.cancel)
 
-    def get_debug(self) -> bool:
-        return False
+    schedule.thread("loop", run)
+    schedule.thread("canceller", cancel)

@@ -1,4 +1,4 @@
-"""Channels and ``select`` under every schedule of a few threads with few preemptions."""
+"""Channels and ``select`` under schedules of a few threads with few switches."""
 
 from __future__ import annotations
 
@@ -7,134 +7,251 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import Channel, select
+from backoff_ticker import CancellationToken, Channel, select
 from tests import effort
 from tests.channels.explorer import explore
-from tests.channels.explorer_points import PACKAGE_FILES
-from tests.channels.models import (
-    blocked_senders_and_close,
-    cancelled_receiver,
-    cancelled_sender,
-    impatient_both,
-    impatient_receiver,
-    impatient_sender,
-    receiver_behind_a_cancelled_one,
-    select_and_close,
-    select_send_and_cancel,
-    send_and_receive,
-    send_receive_and_close,
-    sender_behind_an_impatient_one,
-    senders_that_wait_for_room,
-    two_selects,
-    without_waiting,
-)
+from tests.channels.explorer_waits import cancel_meanwhile
+from tests.channels.history import History, note_selected
 
 if TYPE_CHECKING:
-    from tests.channels.explorer import Model
+    from tests.channels.explorer import Schedule
 
-CAPACITIES = [0, 1, inf]
+SCHEDULES = effort.rounds(5, 150)
+GRAIN = pytest.mark.parametrize("grain", ["call", pytest.param("opcode", marks=pytest.mark.slow)])
+ALL = [0, 1, inf]
 BOUNDED = [0, 1]
-CROWDS = [(1, 1), (1, 2), (2, 1), (2, 2)]
-
-SLOW = pytest.mark.slow
-LIMIT = effort.rounds(5, 150)
-"""Schedules of one model and grain, and as many random ones where it has more."""
 
 
-@pytest.fixture(params=["call", *(pytest.param(grain, marks=SLOW) for grain in ("line", "opcode"))])
-def hunt(request: pytest.FixtureRequest) -> Any:
-    def explore_model(model: Model) -> None:
-        assert explore(model, PACKAGE_FILES, grain=request.param, limit=LIMIT) >= min(LIMIT, 100)
+def race(
+    capacity: float, threads: dict[str, Any], *, make: Any = Channel, full: bool = True
+) -> Any:
+    """Return a model of threads that each do something with the history of one channel.
 
-    return explore_model
+    Args:
+        full: Whether the channel is, unless it takes any number of items.
+    """
 
+    def model(schedule: Schedule) -> Any:
+        history = History(make(capacity, clock=schedule.clock), schedule.stamp)
+        for number in range(int(capacity) if full and capacity != inf else 0):
+            history.send_nowait(f"early {number}")
+        for name, act in threads.items():
+            if name == "cancelled":
+                cancel_meanwhile(schedule, act(history))
+            else:
+                schedule.thread(name, act, history)
+        return history.check
 
-def make(capacity: float, clock: Any) -> Channel[Any]:
-    return Channel(capacity, clock=clock)
-
-
-@pytest.mark.parametrize(("senders", "receivers"), CROWDS)
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_senders_and_receivers(hunt, capacity, senders, receivers):
-    hunt(send_and_receive(make, capacity, senders, receivers))
-
-
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_three_items_of_one_sender_keep_their_order(hunt, capacity):
-    hunt(send_and_receive(make, capacity, 1, 1, items=3))
-
-
-@pytest.mark.parametrize(("senders", "receivers"), CROWDS)
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_senders_receivers_and_a_close(hunt, capacity, senders, receivers):
-    hunt(send_receive_and_close(make, capacity, senders, receivers))
+    return model
 
 
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_methods_that_do_not_wait(hunt, capacity):
-    hunt(without_waiting(make, capacity))
+def sends(*items: str) -> Any:
+    return lambda history: [history.send(item) for item in items]
 
 
-@pytest.mark.parametrize("receivers", [1, 2])
-@pytest.mark.parametrize("capacity", BOUNDED)
-def test_a_sender_whose_time_is_up_as_room_is_made(hunt, capacity, receivers):
-    hunt(impatient_sender(make, capacity, receivers))
+def receives(count: int) -> Any:
+    return lambda history: [history.receive() for _ in range(count)]
 
 
-@pytest.mark.parametrize("senders", [1, 2])
-@pytest.mark.parametrize("capacity", [1, 2])
-def test_room_for_senders_that_wait(hunt, capacity, senders):
-    hunt(senders_that_wait_for_room(make, capacity, senders))
+def crowd(senders: int, receivers: int, items: int = 1) -> dict[str, Any]:
+    """As many receives as sends: nobody waits for ever."""
+    each = items * max(1, receivers)
+    sending = {f"sender {s}": sends(*(f"{s}{n}" for n in range(each))) for s in "ab"[:senders]}
+    receiving = {f"receiver {n}": receives(items * senders) for n in range(receivers)}
+    return sending | receiving
 
 
-@pytest.mark.parametrize("capacity", BOUNDED)
-def test_room_that_an_impatient_sender_leaves(hunt, capacity):
-    hunt(sender_behind_an_impatient_one(make, capacity))
+def crowd_and_close(senders: int, receivers: int) -> dict[str, Any]:
+    """Somebody closes meanwhile; receivers go on to the end."""
+    sending = {f"sender {s}": sends(*f"{s}0 {s}1".split()[senders - 1 :]) for s in "ab"[:senders]}
+    receiving = {f"receiver {n}": History.receive_all for n in range(receivers)}
+    return {**sending, "closer": History.close, **receiving}
 
 
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_an_item_that_an_impatient_receiver_leaves(hunt, capacity):
-    hunt(impatient_receiver(make, capacity))
+def receive_until_the_patient(history: History) -> None:
+    while not any(call.item == "patient" for call in history.got()):
+        history.receive()
 
 
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_both_sides_are_impatient(hunt, capacity):
-    hunt(impatient_both(make, capacity))
+def receive_in_time_and_send(history: History) -> None:
+    if history.receive(1.0):
+        history.send("another")
 
 
-@pytest.mark.parametrize("receiver", [False, True])
-@pytest.mark.parametrize("capacity", BOUNDED)
-def test_a_close_meets_senders_that_wait_for_room(hunt, capacity, receiver):
-    hunt(blocked_senders_and_close(make, capacity, receiver=receiver))
+async def receive_and_send(history: History) -> None:
+    if await history.receive_async():
+        history.send_nowait("another")
 
 
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_a_coroutine_that_receives_is_cancelled(hunt, capacity):
-    hunt(cancelled_receiver(make, capacity))
+RACES: dict[str, tuple[list[float], bool, dict[str, Any]]] = {
+    **{f"{s} to {r}": (ALL, False, crowd(s, r)) for s in (1, 2) for r in (1, 2)},
+    "three items keep their order": (ALL, False, crowd(1, 1, items=3)),
+    **{
+        f"{s} to {r}, and a close": (ALL, False, crowd_and_close(s, r))
+        for s in (1, 2)
+        for r in (1, 2)
+    },
+    "methods that do not wait": (
+        ALL,
+        False,
+        {
+            "sender": lambda history: [history.send_nowait(item) for item in "ab"],
+            "receiver": lambda history: [history.receive_nowait() for _ in "ab"],
+            "closer": History.close,
+        },
+    ),
+    **{
+        f"a sender runs out of time as room is made for {receivers}": (
+            BOUNDED,
+            True,
+            {
+                "impatient": lambda history: history.send("late", 1.0),
+                **{f"receiver {n}": lambda history: history.receive(2.0) for n in range(receivers)},
+            },
+        )
+        for receivers in (1, 2)
+    },
+    "as much room as senders wait": (
+        [1, 2],
+        True,
+        {"sender a": sends("a"), "sender b": sends("b"), "receiver": receives(2)},
+    ),
+    "room that an impatient sender leaves": (
+        BOUNDED,
+        True,
+        {
+            "impatient": lambda history: history.send("impatient", 1.0),
+            "patient": sends("patient"),
+            "receiver": receive_until_the_patient,
+        },
+    ),
+    "an item that an impatient receiver leaves": (
+        ALL,
+        False,
+        {"impatient": receive_in_time_and_send, "patient": History.receive, "sender": sends("a")},
+    ),
+    "both sides are impatient": (
+        ALL,
+        False,
+        {
+            "receiver": lambda history: history.receive(1.0),
+            "sender": lambda history: history.send("a", 1.0),
+        },
+    ),
+    "a close meets senders that wait for room": (
+        BOUNDED,
+        True,
+        {"sender a": sends("a"), "sender b": sends("b"), "closer": History.close},
+    ),
+    "a close and a receiver meet senders that wait": (
+        BOUNDED,
+        True,
+        {
+            "sender a": sends("a"),
+            "sender b": sends("b"),
+            "closer": History.close,
+            "receiver": History.receive,
+        },
+    ),
+    "a coroutine that receives is cancelled": (
+        ALL,
+        False,
+        {"cancelled": History.receive_async, "sender": lambda history: history.send("a", 5.0)},
+    ),
+    "an item that a cancelled coroutine leaves": (
+        [1, inf],
+        False,
+        {"cancelled": receive_and_send, "receiver": History.receive, "sender": sends("a")},
+    ),
+    "a coroutine that sends is cancelled": (
+        BOUNDED,
+        True,
+        {
+            "cancelled": lambda history: history.send_async("a"),
+            "receiver": lambda history: history.receive(5.0),
+        },
+    ),
+}
 
 
-@pytest.mark.parametrize("capacity", [1, inf])
-def test_an_item_that_a_cancelled_coroutine_leaves(hunt, capacity):
-    hunt(receiver_behind_a_cancelled_one(make, capacity))
+@GRAIN
+@pytest.mark.parametrize(
+    ("name", "capacity"),
+    [(name, capacity) for name, (capacities, *_) in RACES.items() for capacity in capacities],
+)
+def test_a_channel_answers_as_one_may(name: str, capacity: float, grain: str) -> None:
+    _, full, threads = RACES[name]
+    explore(race(capacity, threads, full=full), grain=grain, schedules=SCHEDULES)
 
 
-@pytest.mark.parametrize("capacity", BOUNDED)
-def test_a_coroutine_that_sends_is_cancelled(hunt, capacity):
-    hunt(cancelled_sender(make, capacity))
+# Select
 
 
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_a_select_between_an_item_and_a_cancel(hunt, capacity):
-    hunt(select_send_and_cancel(make, select, capacity))
+@GRAIN
+@pytest.mark.parametrize("capacity", ALL)
+def test_a_select_between_an_item_and_a_cancel(capacity: float, grain: str) -> None:
+    def model(schedule: Schedule) -> Any:
+        history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
+        token = CancellationToken(clock=schedule.clock)
+        chosen: list[Any] = []
+
+        def choose() -> None:
+            chosen.append(note_selected([history], lambda: select(history.channel, token)))
+
+        def check() -> None:
+            assert chosen in ([history.channel], [token])
+            history.check()
+
+        schedule.thread("selecting", choose)
+        schedule.thread("sender", history.send, "a0", 5.0)
+        schedule.thread("canceller", token.cancel)
+        return check
+
+    explore(model, grain=grain, schedules=SCHEDULES)
 
 
+@GRAIN
 @pytest.mark.parametrize("nowait", [False, True])
 @pytest.mark.parametrize("senders", ["a", "ab"])
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_two_selects_over_the_same_channels(hunt, capacity, senders, nowait):
-    hunt(two_selects(make, select, capacity, senders=senders, nowait=nowait))
+@pytest.mark.parametrize("capacity", ALL)
+def test_two_selects_over_the_same_channels(
+    capacity: float, senders: str, nowait: bool, grain: str
+) -> None:
+    """Whoever gets nothing is told by a token."""
+
+    def model(schedule: Schedule) -> Any:
+        clock = schedule.clock
+        histories = [History(Channel(capacity, clock=clock), schedule.stamp) for _ in "ab"]
+        token = CancellationToken(clock=clock)
+
+        def choose(order: int) -> None:
+            sources = [each.channel for each in histories[::order]]
+            note_selected(histories, lambda: select(*sources, token))
+
+        def send(name: str) -> None:
+            history = histories["ab".index(name)]
+            if nowait:
+                history.send_nowait(name)
+            else:
+                history.send(name, 5.0)
+            token.cancel()
+
+        schedule.thread("select ab", choose, 1)
+        schedule.thread("select ba", choose, -1)
+        for name in senders:
+            schedule.thread(f"sender {name}", send, name)
+        return lambda: [history.check() for history in histories]
+
+    explore(model, grain=grain, schedules=SCHEDULES)
 
 
-@pytest.mark.parametrize("capacity", CAPACITIES)
-def test_a_select_meets_an_item_and_a_close(hunt, capacity):
-    hunt(select_and_close(make, select, capacity))
+@GRAIN
+@pytest.mark.parametrize("capacity", ALL)
+def test_a_select_meets_an_item_and_a_close(capacity: float, grain: str) -> None:
+    def choose(history: History) -> None:
+        silent = Channel[Any](clock=history.channel.clock)
+        while not history.receives or history.receives[-1].error is None:
+            note_selected([history], lambda: select(history.channel, silent))
+
+    threads = {"selecting": choose, "sender": sends("a"), "closer": History.close}
+    explore(race(capacity, threads, full=False), grain=grain, schedules=SCHEDULES)

@@ -9,6 +9,7 @@ import pytest
 
 from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
 from tests.helpers import collect_garbage, waiters_of
+from tests.interleaving import each_interleaving
 from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
@@ -79,6 +80,48 @@ def probes(names: str, log: list[str], source: WaitSet, **options: Any) -> list[
     for probe in made:
         register(probe, source)
     return made
+
+
+def names_in(source: WaitSet) -> str:
+    """Return who stands in line, and check that the lines are whole."""
+    names = []
+    for line in [source, *(source.others or {}).values()]:
+        before, place = None, line.first
+        assert place or line is source, "an empty line was left"
+        while place is not None:
+            assert place.line is line
+            assert place.before is before
+            names.append(place().name)  # type: ignore[union-attr]
+            before, place = place, place.after
+        assert line.last is before
+    return "".join(sorted(names))
+
+
+@pytest.mark.parametrize("loops", ["tll", pytest.param("tlt", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("second", [Waiter.register, Waiter.unregister])
+@pytest.mark.parametrize("first", [Waiter.register, Waiter.unregister])
+def test_two_who_come_or_go_at_once_find_their_lines_whole(
+    monkeypatch: pytest.MonkeyPatch, first: Any, second: Any, loops: str
+) -> None:
+    """One of them, or both, in the domain of the one who stands there already, or in another."""
+    domains = {"t": None, "l": FakeLoop()}
+    acts = {"b": first, "c": second}
+    sources: list[WaitSet] = []
+
+    def begin() -> Any:
+        kept.clear()
+        sources[:] = [source := WaitSet()]
+        made = [Probe(name, [], domains[kind]) for name, kind in zip("abc", loops, strict=True)]
+        for probe in made:
+            probe.sources = (source,)
+            if acts.get(probe.name) is not Waiter.register:
+                probe.register()
+        return [lambda probe=probe: acts[probe.name](probe) for probe in made[1:]]
+
+    entered = [name for name, act in acts.items() if act is Waiter.register]
+    for outcomes in each_interleaving(begin, monkeypatch):
+        assert outcomes == (None, None)
+        assert names_in(*sources) == "".join(["a", *entered])
 
 
 def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() -> None:
