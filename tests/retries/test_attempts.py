@@ -22,6 +22,7 @@ from backoff_ticker import (
 )
 from tests.helpers import collect_garbage
 from tests.retries.faces import FACES, LOOPS, in_loop, on_faces
+from tests.retries.made_hooks import AsyncManager, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
 
@@ -30,19 +31,6 @@ if TYPE_CHECKING:
 
     from backoff_ticker import Outcome
     from backoff_ticker.testing import VirtualClock
-
-
-@LOOPS
-def test_a_loop_ends_after_its_first_success(face: Any) -> None:
-    seen = []
-
-    def block(attempt: Attempt) -> None:
-        seen.append((attempt.number, now()))
-        if attempt.number < 3:
-            raise OSError
-
-    face.blocks(attempts(ConstantBackOff(5)), block)
-    assert seen == [(1, 0), (2, 5), (3, 10)]
 
 
 def test_leaving_the_block_early_is_a_success(clock: VirtualClock) -> None:
@@ -287,59 +275,31 @@ def test_without_a_delay_too_an_attempt_begins_with_the_step_of_the_loop(face: A
     assert seen == [1, "step", "block", 2, "step", "block"]
 
 
-def test_the_token_of_an_attempt_hears_of_an_interrupt(clock):
-    for attempt in attempts(ZeroBackOff()):
-        token = attempt.token
-        with pytest.raises(KeyboardInterrupt), attempt:
-            raise KeyboardInterrupt
-        break
-    assert token.cancelled
-
-
 def test_a_closed_generator_tells_its_manager(clock):
-    left = []
-
-    class Span:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, kind, error, traceback):
-            left.append(kind)
+    log = []
 
     def numbers():
-        for attempt in attempts(ZeroBackOff(), on_attempt=lambda _: Span()):
+        for attempt in attempts(ZeroBackOff(), **spanning(log, "on_attempt")):
             with attempt:
                 yield 1
 
-    generator = numbers()
-    next(generator)
-    generator.close()
-    assert left == [GeneratorExit]
-
-
-def test_a_closed_asynchronous_generator_tells_its_manager(clock):
-    left = []
-
-    class Span:
-        async def __aenter__(self):
-            return self
-
-        async def __aexit__(self, kind, error, traceback):
-            await asyncio.sleep(0)
-            left.append(kind)
-
-    async def numbers():
-        async for attempt in attempts(ZeroBackOff(), on_attempt=lambda _: Span()):
+    async def numbers_async():
+        hooks = spanning(log, "on_attempt", manager=AsyncManager)
+        async for attempt in attempts(ZeroBackOff(), **hooks):
             async with attempt:
                 yield 1
 
     async def main():
-        generator = numbers()
+        generator = numbers_async()
         await anext(generator)
         await generator.aclose()
 
+    generator = numbers()
+    next(generator)
+    generator.close()
     in_loop(main())
-    assert left == [GeneratorExit]
+    told = [type(error) for _, end, _, *errors in log for error in errors if end == "out"]
+    assert told == [GeneratorExit] * 2
 
 
 @on_faces("loop", "async loop, async with")

@@ -30,6 +30,7 @@ from tests.retries.faces import (
 )
 from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
+from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -89,14 +90,17 @@ def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock, limits: An
     assert (error.__cause__, now()) == (None, 20)
 
 
-def test_a_token_cancelled_before_cuts_nothing(face: Any) -> None:
-    assert face.run(Script(Takes(5, 7)), token=cancelled_token()) == 7
+@pytest.mark.parametrize("place", ["option", "policy"])
+def test_a_token_cancelled_before_cuts_nothing(face: Any, place: str) -> None:
+    token, policy = cancelled_token("before"), Scripted(then=1.0)
+    options = {"token": token} if place == "option" else {"backoff": with_token(policy, token)}
+    assert face.run(Script(Takes(5, 7)), **options) == 7
     assert now() == 5
     last = OSError()
     script = Script(Takes(5, last))
-    error = ended_by_cancel(face, script, ZeroBackOff(), token=cancelled_token())
-    assert error.__cause__ is last
-    assert (script.times, now()) == ([5], 10)
+    error = ended_by_cancel(face, script, **{"backoff": policy, **options})
+    assert (error.cause, error.__cause__) == ("before", last)
+    assert (script.times, now(), policy.asked) == ([5], 10, 0)
 
 
 @FOUR

@@ -9,6 +9,8 @@ import sys
 import threading
 import types
 import weakref
+from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,6 +37,7 @@ from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import Recorded, Script, Takes
+from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.test_imports import run
 
 if TYPE_CHECKING:
@@ -764,3 +767,46 @@ async def main():
 print(json.dumps(asyncio.run(main())))
 """
     assert run(script) == [1, False]
+
+
+# Interrupts, at any place at which CPython allows one
+
+
+def flaky(tokens: list[Any]) -> int:
+    attempt = current_attempt()
+    assert attempt is not None
+    tokens.append(attempt.token)
+    if attempt.number < 3:
+        raise OSError
+    return 7
+
+
+def called(tokens: list[Any]) -> None:
+    retry_call(lambda: flaky(tokens), ZeroBackOff())
+
+
+def called_with_hooks(tokens: list[Any]) -> None:
+    retry_call(lambda: flaky(tokens), ZeroBackOff(), on_attempt=lambda _: None)
+
+
+def nested(tokens: list[Any]) -> None:
+    retry_call(lambda: called(tokens), ZeroBackOff(), on=LookupError)
+
+
+@pytest.mark.parametrize("way", [called, called_with_hooks, nested])
+def test_an_interrupt_anywhere_leaves_no_attempt(way: Any) -> None:
+    left: set[str] = set()
+
+    def run(interrupt: InterruptAt) -> None:
+        def interrupted() -> None:
+            tokens: list[Any] = []
+            with suppress(Interrupted), interrupt:
+                way(tokens)
+            if current_attempt() is not None or not all(token.cancelled for token in tokens):
+                left.add(str(interrupt.where))
+
+        copy_context().run(interrupted)
+
+    with attempts_tracked():
+        assert each_place(run, all_of_them=True) > 20
+    assert left == set()

@@ -1,7 +1,8 @@
-"""The error at the end: its note, cause, context and traceback."""
+"""The error at the end, its note, cause and context; what is returned instead of it."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import re
 from functools import partial
@@ -14,12 +15,19 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
+    Outcome,
     Permanent,
+    RejectedResult,
     RetryAfter,
     RetryBudget,
     StopBackOff,
+    StopReason,
     ZeroBackOff,
+    attempts,
+    hedge_call,
+    retry,
     retry_call,
+    set_active,
     with_max_retries,
 )
 from tests.retries.faces import BOTH, on_faces
@@ -73,24 +81,20 @@ def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face: Any) -> N
         assert caught.value is error
         assert (notes_of(error), error.__cause__, error.__context__) == ([], None, None)
     assert gave_up.calls == notify.calls == []
-    with pytest.raises(FileNotFoundError):
-        face.run(Script(OSError, error), ConstantBackOff(1), on=lambda e: e is not error)
-    (note,) = notes_of(error)
-    assert note.endswith("on does not retry this error")
 
 
 @BOTH
 def test_the_same_error_again_has_its_note_replaced(face: Any) -> None:
     error = OSError()
-    error.add_note("of the user's")
+    error.add_note("gave up after lunch")
     seen = []
-    for attempts, last in [(3, 2), (1, 0), (2, 1)]:
+    for made, last in [(3, 2), (1, 0), (2, 1)]:
         with pytest.raises(OSError) as caught:
-            face.run(Script(error), ConstantBackOff(1), max_attempts=attempts, timeout=60)
+            face.run(Script(error), ConstantBackOff(1), max_attempts=made, timeout=60)
         assert caught.value is error
         users, ours = notes_of(error)
-        assert users == "of the user's"
-        assert re.match(rf"gave up after {attempts} attempts? in {last}\b", ours)
+        assert users == "gave up after lunch"
+        assert re.match(rf"gave up after {made} attempts? in {last}\b", ours)
         seen.append(ours)
     assert len(set(seen)) == 3
 
@@ -103,13 +107,6 @@ def test_of_two_runs_inside_each_other_the_outer_one_notes(clock: Any) -> None:
         retry_call(inner, ConstantBackOff(1), max_attempts=4)
     (note,) = notes_of(caught.value)
     assert note.startswith("gave up after 4 attempts: ")
-
-
-@BOTH
-def test_an_error_that_a_success_follows_has_no_note(face: Any) -> None:
-    errors = [OSError(1), OSError(2)]
-    face.run(Script(*errors, 7), ConstantBackOff(1))
-    assert [notes_of(error) for error in errors] == [[], []]
 
 
 def test_a_time_that_is_told_is_that_since_the_first_attempt_began(face: Any) -> None:
@@ -158,17 +155,18 @@ class RefusesNotes(Exception):
         raise RuntimeError(note)
 
 
-class SlottedError(Exception):
-    """Whose notes are a property that cannot be set."""
+class ClosedError(Exception):
+    """Whose notes are a property that cannot be read."""
 
     @property
     def __notes__(self) -> Any:
-        raise AttributeError("none")
+        raise self.args[0]
 
 
 @BOTH
 def test_an_error_that_takes_no_note_is_raised_itself(face: Any) -> None:
-    for error in (FrozenError(5), TupleOfNotes(), RefusesNotes(), SlottedError()):
+    closed = ClosedError(AttributeError), ClosedError(LookupError)
+    for error in (FrozenError(5), TupleOfNotes(), RefusesNotes(), *closed):
         for _ in range(2):
             script = Script(error)
             with pytest.raises(type(error)) as caught:
@@ -284,21 +282,6 @@ def test_a_budget_without_a_repr_changes_no_error(clock):
     assert "nothing left in one of type Spent" in caught.value.__notes__[0]
 
 
-def test_a_users_note_that_begins_alike_stays(clock):
-    error = OSError()
-    error.add_note("gave up after lunch")
-    with pytest.raises(OSError):
-        retry_call(Script(error), StopBackOff())
-    assert error.__notes__[0] == "gave up after lunch"
-    assert len(error.__notes__) == 2
-
-
-def test_markers_are_not_put_inside_each_other():
-    for wrong in (Permanent(OSError()), RetryAfter(1)):
-        with pytest.raises(TypeError, match="neither Permanent nor RetryAfter"):
-            RetryAfter(1, wrong)
-
-
 @on_faces("call", "decorator")
 def test_the_errors_own_context_stays_where_a_retry_runs_in_a_handler(face):
     def fail():
@@ -315,40 +298,28 @@ def test_the_errors_own_context_stays_where_a_retry_runs_in_a_handler(face):
     assert isinstance(caught.value.__context__, KeyError)
 
 
-def test_a_note_that_cannot_be_read_changes_no_error(clock):
-    class Closed(Exception):
-        @property
-        def __notes__(self):
-            raise LookupError
-
-    with pytest.raises(Closed):
-        retry_call(Script(Closed), StopBackOff())
-
-
 def of_their_own(*_):
     raise LookupError("of their own")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"on": of_their_own},
-        {"notify": of_their_own},
-        {"on_retry": of_their_own},
-        {"backoff": None},
-        {"until": of_their_own},
-        {"retry_if": of_their_own},
-    ],
-    ids=["on", "notify", "on_retry", "policy", "until", "retry_if"],
-)
-def test_what_a_users_function_raises_has_the_operations_error_as_its_context(face, options):
-    first = OSError("first")
-    steps = (first, 7) if {"until", "retry_if"} & options.keys() else (first,)
-    policy = Scripted(LookupError("of their own")) if "backoff" in options else ZeroBackOff()
-    with pytest.raises(LookupError, match="of their own") as caught:
-        face.run(Script(*steps), **{**options, "backoff": policy})
-    assert caught.value.__context__ is first
-    assert caught.value.__cause__ is first
+async def awaited(*_):
+    await asyncio.sleep(0)
+    raise LookupError("of their own")
+
+
+@pytest.mark.parametrize("name", ["on", "notify", "on_retry", "policy", "until", "retry_if"])
+def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_cause(face, name):
+    for fails in (of_their_own, awaited) if face.asynchronous else (of_their_own,):
+        first, gave_up = OSError("first"), Recorded()
+        script = Script(*([first] if name not in ("until", "retry_if") else [first, 7]))
+        options = {"backoff": ZeroBackOff(), name: fails}
+        if options.pop("policy", None):
+            options["backoff"] = Scripted(LookupError("of their own"))
+        with pytest.raises(LookupError, match="of their own") as caught:
+            face.run(script, on_give_up=gave_up, **options)
+        assert (caught.value.__context__, caught.value.__cause__) == (first, first)
+        assert script.count == 1 + (name in ("until", "retry_if"))
+        assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
 def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
@@ -369,3 +340,161 @@ def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
     with pytest.raises(LookupError) as caught:
         hedge(Script(first), on=of_their_own)
     assert caught.value.__context__ is first
+
+
+# ``fallback``
+
+
+CALLS = on_faces("call", "decorator", "async call", "async decorator")
+ASYNC_CALLS = on_faces("async call", "async decorator")
+
+GAVE_UP: dict[str, tuple[Any, dict[str, Any]]] = {
+    "permanent": (Permanent(OSError()), {}),
+    "max_attempts": (OSError, {"max_attempts": 2}),
+    "max_attempts of a rejected result": (1, {"max_attempts": 2, "until": lambda seen: seen > 1}),
+    "max_elapsed_time": (OSError, {"max_elapsed_time": 5}),
+    "exhausted": (OSError, {"backoff": StopBackOff()}),
+    "deadline": (OSError, {"timeout": 5}),
+    "budget": (OSError, {"budget": spent_budget()}),
+}
+
+
+@CALLS
+@pytest.mark.parametrize("reason", GAVE_UP)
+def test_it_stands_for_the_error_whatever_the_reason(face: Any, reason: str) -> None:
+    """It is called after the hooks."""
+    step, options = GAVE_UP[reason]
+    options = {"backoff": ConstantBackOff(10), **options}
+    for value in (7, None, "", [1]):
+        assert face.run(Script(step), fallback=value, **options) is value
+    gave_up = Recorded()
+    fallback = Recorded(lambda: len(gave_up.calls))
+    assert face.run(Script(step), fallback=fallback, on_give_up=gave_up, **options) == 1
+    assert fallback.last.reason == StopReason(reason.partition(" ")[0])
+    assert isinstance(fallback.last.last_error, (OSError, RejectedResult))
+    assert face.run(Script(8), fallback=fallback, **options) == 8
+
+
+@CALLS
+def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(face: Any) -> None:
+    fallback = Recorded(7)
+    for on in (OSError, {OSError: True}, lambda error: type(error) is OSError):
+        for errors in ([], [OSError], [OSError, OSError]):
+            with pytest.raises(KeyError) as caught:
+                face.run(Script(*errors, KeyError), ConstantBackOff(1), on=on, fallback=fallback)
+            assert len(getattr(caught.value, "__notes__", [])) == bool(errors)
+    with pytest.raises(TypeError):
+        face.run(Script(OSError, TypeError), ConstantBackOff(1), fallback=fallback)
+    assert fallback.calls == []
+
+
+@CALLS
+def test_where_retries_are_switched_off_there_is_none(face: Any) -> None:
+    with set_active(False), pytest.raises(OSError):
+        face.run(Script(OSError), fallback=7)
+
+
+@CALLS
+def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face: Any) -> None:
+    fallback = Recorded(7)
+    with pytest.raises(Cancelled):
+        face.run(Script(OSError), ConstantBackOff(1), fallback=fallback, token=cancelled_token())
+    with pytest.raises(KeyboardInterrupt):
+        face.run(Script(KeyboardInterrupt), ConstantBackOff(1), fallback=fallback)
+    with pytest.raises(LookupError):
+        face.run(
+            Script(OSError), ConstantBackOff(1), fallback=fallback, notify=Recorded(LookupError)
+        )
+    assert fallback.calls == []
+
+
+@CALLS
+def test_a_cancel_of_another_token_has_none_at_any_attempt(face: Any) -> None:
+    for script in (Script(Cancelled("others")), Script(OSError, Cancelled("others"))):
+        with pytest.raises(Cancelled, match="others"):
+            face.run(script, ConstantBackOff(1), max_attempts=3, fallback=7)
+    options: dict[str, Any] = {"on": (OSError, Cancelled), "max_attempts": 2}
+    assert face.run(Script(Cancelled), ConstantBackOff(1), fallback=7, **options) == 7
+
+
+@CALLS
+def test_what_it_raises_passes_with_the_last_error_as_its_cause(face: Any) -> None:
+    own, last = LookupError("of the fallback"), OSError("last")
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(last), max_attempts=1, fallback=Recorded(own))
+    assert caught.value is own
+    assert own.__cause__ is last
+
+
+@on_faces("call", "decorator")
+def test_in_a_thread_it_cannot_await(face: Any) -> None:
+    async def fallback(outcome: Outcome) -> int:
+        return outcome.attempts
+
+    last = OSError("last")
+    for run in (face.run, hedge_call):
+        with pytest.raises(TypeError, match="fallback returned a coroutine") as caught:
+            run(Script(last), max_attempts=1, fallback=fallback)
+        assert caught.value.__cause__ is last
+
+
+@CALLS
+def test_it_may_raise_the_last_error_itself(face: Any) -> None:
+    last = OSError("last")
+
+    def fallback(outcome: Outcome) -> Any:
+        raise outcome.last_error or AssertionError
+
+    for options in ({"timeout": 5}, {"max_attempts": 1}):
+        with pytest.raises(OSError, match="last") as caught:
+            face.run(Script(last), ConstantBackOff(10), fallback=fallback, **options)
+        assert caught.value is last
+        assert (last.__cause__, last.__context__) == (None, None)
+
+
+@ASYNC_CALLS
+def test_in_a_coroutine_it_may_await(face: Any) -> None:
+    async def fallback(outcome: Outcome) -> int:
+        await asyncio.sleep(1)
+        return outcome.attempts
+
+    for hooks in ({}, {"notify": Recorded()}):
+        assert (
+            face.run(
+                Script(OSError), ConstantBackOff(1), max_attempts=3, fallback=fallback, **hooks
+            )
+            == 3
+        )
+
+    own, last = LookupError("of the fallback"), OSError("last")
+
+    async def fails(outcome: Outcome) -> int:
+        await asyncio.sleep(1)
+        raise own
+
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(last), max_attempts=1, fallback=fails)
+    assert own is caught.value
+    assert own.__cause__ is last
+
+
+@ASYNC_CALLS
+def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face: Any) -> None:
+    assert face.run(Script(Takes(50, 1)), timeout=5, fallback=7) == 7
+    with pytest.raises(Cancelled):
+        face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)
+
+
+def test_where_there_is_no_result_it_is_refused() -> None:
+    with pytest.raises(TypeError, match="fallback"):
+        attempts(fallback=7)  # type: ignore[call-arg]
+
+    def generator() -> Any:
+        yield
+
+    async def async_generator() -> Any:
+        yield
+
+    for function in (generator, async_generator):
+        with pytest.raises(TypeError, match="fallback with a generator"):
+            retry(fallback=None)(function)

@@ -181,22 +181,20 @@ def test_the_bound_is_none_of_the_delays_of_the_policy(face: Any) -> None:
     assert now() == 90_000
 
 
-def test_a_bad_retry_after_is_named() -> None:
+def test_a_bad_marker_is_named() -> None:
+    negative, nan, inf = timedelta(seconds=-1), float("nan"), float("inf")
     bad: list[tuple[tuple[Any, ...], type[Exception], str]] = [
-        (("5",), TypeError, "seconds"),
-        ((True,), TypeError, "seconds"),
-        ((None,), TypeError, "seconds"),
-        ((-1,), ValueError, "seconds"),
-        ((float("nan"),), ValueError, "seconds"),
-        ((float("inf"),), ValueError, "seconds"),
-        ((timedelta(seconds=-1),), ValueError, "seconds"),
-        ((1, "busy"), TypeError, "error"),
-        ((1, ValueError), TypeError, "error"),
-        ((1, KeyboardInterrupt()), TypeError, "error"),
+        *(((value,), TypeError, "seconds") for value in ("5", True, None)),
+        *(((value,), ValueError, "seconds") for value in (-1, nan, inf, negative)),
+        *(((1, value), TypeError, "error") for value in ("busy", ValueError, KeyboardInterrupt())),
+        *(((1, value), TypeError, "neither") for value in (Permanent(OSError()), RetryAfter(1))),
     ]
     for arguments, kind, name in bad:
         with pytest.raises(kind, match=name):
             RetryAfter(*arguments)
+    for nothing in (None, "gone", 7, ValueError):  # in Go, the first of them is a success
+        with pytest.raises(TypeError, match="error"):
+            Permanent(nothing)  # type: ignore[arg-type]
 
 
 def test_markers_are_exceptions_and_tell_what_they_hold() -> None:

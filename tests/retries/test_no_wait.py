@@ -177,14 +177,6 @@ def test_a_loop_begun_in_the_block_goes_on_so_after_it(clock: VirtualClock) -> N
     assert seen == [(2, 0)]
 
 
-@BOTH
-def test_a_run_of_zero_delays_is_the_same(face: Any) -> None:
-    script = Script(*[OSError] * 200, 7)
-    with no_wait():
-        assert face.run(script, ZeroBackOff()) == 7
-    assert script.count == 201
-
-
 @no_wait()
 async def decorated():
     return await retry_call_async(Script(OSError, 7).in_loop, ConstantBackOff(5))
@@ -232,27 +224,10 @@ def test_of_blocks_inside_each_other_the_smallest_limit_counts(face: Any) -> Non
         assert script.count == 2
 
 
-@no_wait(max_attempts=1)
-def decorated_for_one_attempt(script):
-    return retry_call(script, HOUR)
-
-
-def test_a_decorator_may_limit_attempts(clock: VirtualClock) -> None:
-    script = Script(OSError)
-    with pytest.raises(OSError):
-        decorated_for_one_attempt(script)
-    assert script.count == 1
-    with no_wait(max_attempts=1):
-        assert retry_call(Script(7), HOUR) == 7
-
-
 @pytest.mark.parametrize("value", [0, -1, True, 2.0, "3"])
 def test_a_limit_is_a_whole_number(value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="max_attempts must be an int >= 1 or None"):
         no_wait(value)
-
-
-def test_a_decorator_needs_its_brackets() -> None:
     with pytest.raises(TypeError, match=r"max_attempts must be .*by @no_wait\(\)"):
         no_wait(print)  # type: ignore[arg-type]
 

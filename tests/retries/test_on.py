@@ -1,4 +1,4 @@
-"""``on``: which failures are retried, and after how long."""
+"""``on``, ``until`` and ``retry_if``: what is retried, and after how long."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
+    DeadlineExceeded,
     ExponentialBackOff,
+    RejectedResult,
+    RetryBudget,
     StopReason,
     ZeroBackOff,
+    attempts,
     retry,
     with_max_retries,
     with_token,
 )
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
-from tests.retries.scripts import Recorded, Script, now
-from tests.tickers.made_policies import Scripted
+from tests.retries.scripts import Recorded, Script, Takes, now
 
 
 def doubling(first: float) -> ExponentialBackOff:
@@ -192,18 +195,6 @@ def test_any_other_answer_is_an_error_that_names_on(face: Any) -> None:
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
-@BOTH
-def test_what_on_raises_ends_the_run(face: Any) -> None:
-    own, first, gave_up = LookupError("of on"), OSError("first"), Recorded()
-    script, policy = Script(first, 7), Scripted(then=1.0)
-    with pytest.raises(LookupError) as caught:
-        face.run(script, policy, on=Recorded(own), on_give_up=gave_up)
-    assert caught.value is own
-    assert first in (own.__cause__, own.__context__)
-    assert (script.count, policy.asked) == (1, 0)
-    assert gave_up.last.reason is StopReason.FAILED
-
-
 def test_what_is_no_exception_is_refused_and_told_what_to_write(face: Any) -> None:
     script = Script(7)
     for kind in (BaseException, KeyboardInterrupt, asyncio.CancelledError, BaseExceptionGroup):
@@ -332,21 +323,6 @@ def test_of_a_cancel_by_its_own_token_nothing_is_awaited(face: Any) -> None:
     assert seen.calls == []
 
 
-@ASYNC
-def test_what_on_raises_as_it_is_awaited_ends_the_run(face: Any) -> None:
-    own, first = LookupError("of on"), OSError("first")
-
-    async def on(error: Exception) -> bool:
-        await asyncio.sleep(0)
-        raise own
-
-    for hooks in ({}, {"notify": Recorded()}):
-        with pytest.raises(LookupError) as caught:
-            face.run(Script(first), on=on, **hooks)
-        assert caught.value is own
-        assert first in (own.__cause__, own.__context__)
-
-
 @ALL_ASYNC
 @pytest.mark.parametrize("name", ["until", "retry_if"])
 def test_in_a_coroutine_a_judge_of_results_may_await(face: Any, name: str) -> None:
@@ -396,3 +372,91 @@ def test_a_task_cancelled_while_a_predicate_awaits_ends_the_run(face: Any) -> No
     with pytest.raises(TimeoutError):
         in_loop(main())
     assert (now(), gave_up.calls) == (1, [])
+
+
+# Results that are not accepted
+
+
+REJECTING = [{"until": lambda result: result >= 3}, {"retry_if": lambda result: result < 3}]
+
+
+def test_it_is_called_until_a_result_is_accepted(face: Any) -> None:
+    for options in REJECTING:
+        script = Script(1, 2, 3, 4)
+        assert face.run(script, ConstantBackOff(5), **options) == 3
+        assert [when - script.times[0] for when in script.times] == [0, 5, 10]
+
+
+@FOUR
+def test_a_result_rejected_to_the_end_is_told_by_an_error(face: Any) -> None:
+    for options in REJECTING:
+        gave_up = Recorded()
+        with pytest.raises(RejectedResult) as caught:
+            face.run(Script(1, 2), ZeroBackOff(), max_attempts=2, on_give_up=gave_up, **options)
+        assert caught.value.result == 2
+        assert gave_up.last.reason is StopReason.MAX_ATTEMPTS
+        assert gave_up.last.last_error is caught.value
+
+
+@BOTH
+def test_a_rejected_result_is_retried_whatever_on_says(face: Any) -> None:
+    for on in (KeyError, (KeyError, OSError), lambda error: False):
+        script = Script(1, 2, 3)
+        assert face.run(script, ZeroBackOff(), on=on, until=lambda result: result == 3) == 3
+        assert script.count == 3
+
+
+@SYNC
+def test_a_late_result_is_looked_at_before_it_is_returned(face: Any) -> None:
+    with pytest.raises(DeadlineExceeded) as caught:
+        face.run(Script(Takes(5, 0)), ZeroBackOff(), until=bool, timeout=3)
+    assert isinstance(caught.value.__cause__, RejectedResult)
+    assert now() == 5
+    assert face.run(Script(Takes(5, 1)), ZeroBackOff(), until=bool, timeout=3) == 1
+
+
+@BOTH
+def test_a_rejected_result_is_no_success(face: Any) -> None:
+    budget, success = RetryBudget(10, 0.5), Recorded()
+    script = Script(0, 0, 0, 1)
+    face.run(script, ZeroBackOff(), until=bool, budget=budget, on_success=success)
+    assert budget.tokens == 7.5
+    assert [outcome.attempts for _, outcome in success.calls] == [4]
+
+
+@BOTH
+def test_a_predicate_is_not_asked_about_errors(face: Any) -> None:
+    asked = Recorded(True)
+    face.run(Script(OSError, OSError, None), ConstantBackOff(1), until=asked)
+    assert asked.calls == [(2, None)]
+
+
+@pytest.mark.parametrize("name", ["until", "retry_if"])
+def test_a_loop_must_tell_its_result(clock: Any, name: str) -> None:
+    seen = []
+    with pytest.raises(RuntimeError, match="set_result"):
+        for attempt in attempts(ZeroBackOff(), **{name: bool}):
+            with attempt:
+                seen.append(attempt.number)
+    assert seen == [1]
+
+
+def test_the_result_told_last_counts(clock: Any) -> None:
+    seen = []
+    for attempt in attempts(ZeroBackOff(), until=bool):
+        with attempt:
+            attempt.set_result(attempt.number != 2)
+            attempt.set_result(attempt.number == 2)
+            seen.append(attempt.number)
+    assert seen == [1, 2]
+
+
+def test_a_failure_after_a_result_is_a_failure(clock: Any) -> None:
+    seen = []
+    for attempt in attempts(ZeroBackOff(), until=bool):
+        with attempt:
+            attempt.set_result(True)
+            seen.append(attempt.number)
+            if attempt.number < 3:
+                raise OSError
+    assert seen == [1, 2, 3]

@@ -1,7 +1,9 @@
-"""What hooks and loops are told: the outcome so far."""
+"""What hooks and loops are told: the outcome so far, its name, and ``log_retries()``."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import pickle
 from typing import Any
 
@@ -13,16 +15,22 @@ from backoff_ticker import (
     ConstantBackOff,
     Outcome,
     Permanent,
+    RetryAfter,
     StopBackOff,
     StopReason,
     ZeroBackOff,
     attempts,
+    current_attempt,
+    log_retries,
     retry,
     retry_call,
+    retry_with,
+    set_default_hooks,
 )
-from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.helpers import PATIENCE, SetClock, attempts_tracked, in_thread
 from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, in_loop
+from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes
@@ -269,3 +277,178 @@ def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(
     for outcome, swallowed in each_interleaving(begin, monkeypatch):
         assert isinstance(outcome, Outcome)
         assert (outcome.succeeded, outcome.elapsed, swallowed) == (False, 0, False)
+
+
+# The option ``name``
+
+
+def name_here() -> str:
+    attempt = current_attempt()
+    assert attempt is not None
+    return attempt.name
+
+
+def test_hooks_and_the_attempt_have_the_name_that_is_given(face: Any) -> None:
+    told = Recorded()
+    options: dict[str, Any] = dict.fromkeys(HOOKS, told)
+    with attempts_tracked():
+        here = face.run(Script(OSError, name_here), ZeroBackOff(), name="prices", **options)
+    assert here == "prices"
+    assert [outcome.name for _, outcome in told.calls] == ["prices"] * 4
+
+
+@pytest.mark.parametrize("hedge", HEDGES.values(), ids=HEDGES)
+def test_a_hedged_call_has_the_name_that_is_given(hedge: Any, clock: Any) -> None:
+    async def in_a_loop() -> str:
+        return name_here()
+
+    with attempts_tracked():
+        operation = in_a_loop if hedge.waits else name_here
+        assert hedge(operation, ConstantBackOff(9), name="prices") == "prices"
+    told = Recorded()
+    hedge(Script(OSError), ZeroBackOff(), name="prices", max_attempts=1, fallback=told)
+    assert told.last.name == "prices"
+
+
+def test_a_loop_has_its_name_before_it_begins(clock: Any) -> None:
+    assert attempts(name="prices").outcome.name == "prices"
+    assert attempts().outcome.name == attempts(name=None).outcome.name == "attempts()"
+
+
+def test_the_name_can_be_changed_and_taken_away(clock: Any) -> None:
+    told = Recorded()
+
+    @retry(on_success=told, name="prices")
+    def fetch() -> int:
+        return 7
+
+    retry_with(fetch, name="rates")()
+    retry_with(fetch, name=None)()
+    names = [outcome.name for _, outcome in told.calls]
+    assert names[0] == "rates"
+    assert names[1].endswith("fetch")
+
+
+def test_a_generator_has_the_name_that_is_given(clock: Any) -> None:
+    told = Recorded()
+
+    @retry(on_success=told, name="prices")
+    def items() -> Any:
+        yield 7
+
+    @retry(on_success=told, name="prices")
+    async def items_async() -> Any:
+        yield 7
+
+    assert list(items()) == [7]
+    assert in_loop(anext(items_async())) == 7
+    assert [outcome.name for _, outcome in told.calls] == ["prices", "prices"]
+
+
+def test_logs_and_errors_use_the_name(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def fetch() -> None: ...
+
+    for options in ({}, {"on_retry": print}):
+        with pytest.raises(TypeError, match="^prices returned a coroutine"):
+            retry_call(lambda: fetch(), name="prices", **options)
+    with caplog.at_level(logging.INFO):
+        retry_call(Script(OSError, 7), ZeroBackOff(), name="prices", on_retry=log_retries())
+    assert [record.getMessage() for record in caplog.records] == [
+        "prices failed in attempt 1, again in 0 s: OSError()"
+    ]
+
+
+# log_retries()
+
+
+def test_retries_and_the_end_are_logged(face: Any, caplog: pytest.LogCaptureFixture) -> None:
+    hook = log_retries()
+    script = Script(OSError(1), RetryAfter(1.25, KeyError("no")), OSError(3))
+    with pytest.raises(OSError):
+        face.run(script, ConstantBackOff(5), max_attempts=3, on_retry=hook, on_give_up=hook)
+    assert {(each.name, each.levelname) for each in caplog.records} == {
+        ("backoff_ticker", "WARNING")
+    }
+    said = [each.getMessage().partition(" ")[2] for each in caplog.records]
+    name = {each.getMessage().partition(" ")[0] for each in caplog.records}
+    assert len(name) == 1
+    assert said == [
+        "failed in attempt 1, again in 5 s: OSError(1)",
+        "failed in attempt 2, again in 1.25 s: KeyError('no')",
+        "gave up after 3 attempts, max_attempts; last error: OSError(3)",
+    ]
+
+
+def test_waits_are_shown_in_seconds(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    for delay, shown in [(0, "0"), (0.12345, "0.123"), (999.9, "999.9"), (3600, "3600")]:
+        script = Script(OSError, 7)
+        retry_call(script, ConstantBackOff(delay), on_retry=log_retries())
+        assert f" again in {shown} s: " in caplog.records[-1].getMessage()
+
+
+def test_a_cut_before_any_error_is_logged_without_one(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    @retry(timeout=5, on_give_up=log_retries(), fallback=7)
+    async def fetch() -> int:
+        await asyncio.sleep(10)
+        return 8
+
+    assert clock.run_async(fetch()) == 7
+    assert caplog.records[-1].getMessage().endswith(".fetch gave up after 1 attempt, deadline")
+
+
+@BOTH
+def test_the_other_hooks_are_logged_too(face: Any, caplog: pytest.LogCaptureFixture) -> None:
+    hook = log_retries()
+    face.run(Script(OSError, 7), ConstantBackOff(5), on_attempt=hook, on_success=hook)
+    said = [message.partition("operation")[2] for message in caplog.messages]
+    assert said == [": attempt 1", ": attempt 2", " succeeded after 2 attempts"]
+
+
+@BOTH
+def test_a_logger_and_a_level_of_ones_own(face: Any, caplog: pytest.LogCaptureFixture) -> None:
+    for logger in (
+        logging.getLogger("mine"),
+        logging.LoggerAdapter(logging.getLogger("mine"), {"job": 7}),
+    ):
+        hook = log_retries(logger, logging.INFO)
+        with caplog.at_level(logging.INFO, "mine"):
+            face.run(Script(OSError, 7), ConstantBackOff(5), on_retry=hook, on_give_up=hook)
+        (record,) = caplog.records
+        assert (record.name, record.levelname) == ("mine", "INFO")
+        caplog.clear()
+        face.run(Script(OSError, 7), ConstantBackOff(5), on_retry=hook)
+        assert caplog.records == []
+
+
+def test_arguments_are_not_logged(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    @retry(ConstantBackOff(5), max_attempts=2)
+    def fetch(token: str, *, password: str) -> None:
+        raise OSError
+
+    hook = log_retries()
+    with set_default_hooks(on_retry=hook, on_give_up=hook), pytest.raises(OSError):
+        fetch("secret", password="secret")
+    assert len(caplog.records) == 2
+    assert "secret" not in caplog.text
+    assert all("secret" not in repr(vars(record)) for record in caplog.records)
+
+
+def test_an_error_that_cannot_be_shown_is_named_by_its_type(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Shy(Exception):
+        def __repr__(self) -> str:
+            raise LookupError
+
+    log_retries()(Outcome("fetch", 1, 0.0, 0.0, 5.0, None, Shy()))
+    assert caplog.messages == ["fetch failed in attempt 1, again in 5 s: one of type Shy"]
+
+
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"logger must be a logging\.Logger or None, not 'mine'"):
+        log_retries("mine")  # type: ignore[arg-type]
+    for wrong in ("INFO", True, 1.5):
+        with pytest.raises(TypeError, match="level must be an int"):
+            log_retries(None, wrong)  # type: ignore[arg-type]

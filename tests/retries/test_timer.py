@@ -10,7 +10,6 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     RetryAfter,
     Timer,
     ZeroBackOff,
@@ -48,11 +47,14 @@ def test_a_wait_lasts_until_the_timer_fires(face: Any, clock: VirtualClock) -> N
 
 
 @BOTH
-def test_a_cancel_ends_the_wait_for_a_timer_and_stops_it(face: Any, clock: VirtualClock) -> None:
+@pytest.mark.parametrize("limit", ["token", "timeout"])
+def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(
+    face: Any, clock: VirtualClock, limit: str
+) -> None:
     timer, token, script = Fake(), CancellationToken(), Script(OSError, 7)
     at(clock, 4, token.cancel)
     with pytest.raises(Cancelled):
-        face.run(script, ConstantBackOff(10), timer=timer, token=token)
+        face.run(script, ConstantBackOff(1), timer=timer, **{limit: {"token": token}.get(limit, 4)})
     assert (script.times, now()) == ([0], 4)
     assert timer.stops >= 1
 
@@ -74,15 +76,6 @@ def test_what_a_timer_sent_before_its_start_is_dropped(face: Any, clock: Virtual
     at(clock, 4, timer.fire)
     assert face.run(script, ConstantBackOff(10), timer=timer) == 7
     assert script.times == [0, 4]
-
-
-@BOTH
-def test_a_timer_that_never_fires_holds_nobody_beyond_the_timeout(face: Any) -> None:
-    timer, script = Fake(), Script(OSError, 7)
-    with pytest.raises(DeadlineExceeded):
-        face.run(script, ConstantBackOff(1), timer=timer, timeout=10)
-    assert (script.times, now()) == ([0], 10)
-    assert timer.stops >= 1
 
 
 @BOTH
