@@ -84,7 +84,8 @@ class RetryMiddleware:
         max_attempts: The greatest number of attempts, the first included: by default 5. None: no
             limit.
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
-            a longer one is cut to it. By default 60 s; None: no bound.
+            after an answer that asks for a longer one the request is not sent again. By default
+            60 s; None: no bound.
         **options: The options ``timeout``, ``attempt_timeout``, ``max_elapsed_time``, ``token``,
             ``budget``, ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``,
             ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an answer in
@@ -129,7 +130,7 @@ class _Exchange(Exchange["ClientResponse"]):
     """One request of aiohttp in all its attempts."""
 
     def __init__(self, rules: Rules, request: ClientRequest) -> None:
-        super().__init__(rules, request.method, "RetryMiddleware")
+        super().__init__(rules, request.method, request.url, "RetryMiddleware")
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
 
     def raise_if_retried(self, response: ClientResponse) -> None:
@@ -141,6 +142,9 @@ class _Exchange(Exchange["ClientResponse"]):
                 message=response.reason or "",
                 headers=response.headers,
             )
+
+    def status_of(self, response: ClientResponse) -> int:
+        return response.status
 
     def response_of(self, error: BaseException) -> ClientResponse | None:
         response = self.response

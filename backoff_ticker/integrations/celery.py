@@ -113,6 +113,9 @@ def retry_task(  # noqa: PLR0913 - options
         >>> fetch_price.apply().get()
         '42'
 
+    ``autoretry_for`` would retry what has ended here: a task that has it, too, raises ``TypeError``
+    whenever it is called. (Where it is made, Celery does not tell.)
+
     Thread safety: one decorated function serves any number of tasks, threads and processes.
 
     Args:
@@ -149,6 +152,7 @@ def retry_task(  # noqa: PLR0913 - options
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> T:
             task: Any = celery.current_task  # has no types
+            _refuse_autoretry(task)
             if not task or task.request.called_directly:
                 return function(*args, **kwargs)
             return retries.run(task, partial(function, *args, **kwargs))
@@ -278,6 +282,16 @@ def _on_after(on: Any, failures: int) -> Any:  # noqa: ANN401
         rules = {kind: after(rule) for kind, rule in on.items()}
         return {SoftTimeLimitExceeded: False, **rules, TaskPredicate: False}
     return lambda error: not isinstance(error, TaskPredicate) and after(on(error))
+
+
+def _refuse_autoretry(task: Any) -> None:  # noqa: ANN401
+    if task and getattr(task, "autoretry_for", None):
+        task.request.called_directly = True  # else Celery retries this error as well
+        raise TypeError(
+            f"task {task.name} has autoretry_for and @retry_task: Celery would retry what the "
+            "policy, the budget or Permanent has ended; leave autoretry_for out, and name the "
+            "errors in on="
+        )
 
 
 def _send_back(task: Any, error: BaseException, countdown: float, retries: int) -> Retry:  # noqa: ANN401

@@ -81,7 +81,8 @@ class RetryTransport(httpx.BaseTransport):
         max_attempts: The greatest number of attempts, the first included: by default 5. None: no
             limit.
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
-            a longer one is cut to it. By default 60 s; None: no bound.
+            after an answer that asks for a longer one the request is not sent again. By default
+            60 s; None: no bound.
         **options: The options ``timeout``, ``max_elapsed_time``, ``token``, ``budget``,
             ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``
             and ``clock`` of ``retry``. For hooks, the error of an answer in ``statuses`` is an
@@ -219,7 +220,7 @@ class _Exchange(Exchange[httpx.Response]):
     """One request of httpx in all its attempts."""
 
     def __init__(self, rules: Rules, request: httpx.Request, name: str) -> None:
-        super().__init__(rules, request.method, name)
+        super().__init__(rules, request.method, request.url, name)
         self._request = request
         stream = request.stream
         self._body = None if isinstance(stream, httpx.ByteStream) else _Body(stream)
@@ -251,10 +252,13 @@ class _Exchange(Exchange[httpx.Response]):
         )
 
     def raise_if_retried(self, response: httpx.Response) -> None:
-        status = response.status_code
+        status = self.status_of(response)
         if status in self._rules.statuses:
             what = f"{status} {response.reason_phrase}".rstrip()
             raise httpx.HTTPStatusError(what, request=self._request, response=response)
+
+    def status_of(self, response: httpx.Response) -> int:
+        return response.status_code
 
     def response_of(self, error: BaseException) -> httpx.Response | None:
         if not isinstance(error, httpx.HTTPStatusError):

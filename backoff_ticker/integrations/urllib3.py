@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from .. import ConstantBackOff, attempts
 from .._errors import RetryAfter
@@ -12,9 +13,12 @@ from ._http.rules import (
     MAX_RETRY_AFTER,
     METHODS,
     STATUSES,
+    as_longest_wait,
     as_methods,
     as_statuses,
     asked_wait,
+    hooks_in,
+    log_retry,
 )
 from ._shared import check_policy, imports_of_extra
 
@@ -33,15 +37,15 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ..retries import BudgetLike
+    from ..retries import BudgetLike, Outcome
     from ._http.rules import Hook, Notify, Seconds
+
+    Request = tuple[str, ConnectionPool | None, str]  # method, pool, URL
 
 __all__ = ["BackOffRetry"]
 
 _METHODS: Final = METHODS - {"PUT"}
 _REPLACED: Final = ("backoff_factor", "backoff_jitter", "backoff_max", "retry_after_max")
-_SMALL: Final = 65_536
-"""So many bytes of a response are read rather than closing its connection."""
 
 
 class BackOffRetry(Retry):
@@ -58,8 +62,9 @@ class BackOffRetry(Retry):
     - the defaults: 4 retries; for statuses in ``status_forcelist``, too; not for PUT;
     - errors after which the request may have arrived, other than timeouts and lost connections:
       urllib3 repeats every method after them, this class only those in ``allowed_methods``;
-    - responses that are retried: urllib3 reads them to the end, this class closes long ones. (With
-      ``preload_content=True``, the default of urllib3 alone, they have been read by then.)
+    - responses that are retried: urllib3 reads them to the end, however long that takes; this class
+      closes them. (With ``preload_content=True``, the default of urllib3 alone, they have been read
+      by then.)
 
     PUT is left out because urllib3 and requests cannot rewind the body if it is an iterator or a
     generator: they would send an empty one. If your bodies are bytes, texts or seekable files, add
@@ -89,7 +94,8 @@ class BackOffRetry(Retry):
         status_forcelist: The statuses that are retried. urllib3 also retries 413, 429 and 503 that
             have a ``Retry-After``, unless ``respect_retry_after_header=False``.
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
-            a longer one is cut to it. None: no bound.
+            after an answer that asks for a longer one the request is not sent again, and after a
+            redirect the wait is cut to it. None: no bound.
         token: A ``CancellationToken`` that ends waits.
         budget: A ``RetryBudget`` that each retry takes from, and that each answer fills whose
             status is not in ``status_forcelist``.
@@ -136,7 +142,6 @@ class BackOffRetry(Retry):
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
         self._policy = policy
-        self._max_retry_after = max_retry_after
         self._limits: dict[str, Any] = {
             "token": token,
             "clock": clock,
@@ -144,6 +149,7 @@ class BackOffRetry(Retry):
         }
         self._options = {**self._limits, "budget": budget, "notify": notify, "on_retry": on_retry}
         attempts(**self._options)  # checks them
+        self._longest_wait = as_longest_wait(max_retry_after)
         if policy is not None:
             check_policy(policy)
 
@@ -176,6 +182,7 @@ class BackOffRetry(Retry):
         except Exception:
             if self._run is not None:
                 self._run.leave()
+            self._free_unless_returned(response)
             raise
         if response is not None and response.get_redirect_location():
             return made
@@ -184,19 +191,17 @@ class BackOffRetry(Retry):
             status = 0 if response is None else response.status
             reason = ResponseError(ResponseError.SPECIFIC_ERROR.format(status_code=status))
         try:
-            made._note(reason, response)
+            made._note(reason, response, (method or "", _pool, url or "/"))
         except Exception as raised:
             if raised is reason:
+                self._free_unless_returned(response)
                 pool: Any = _pool  # may be None, as in urllib3
                 raise MaxRetryError(pool, url, reason) from reason
             _free(response)
             raise
         finally:
             del error, reason  # their tracebacks refer to this frame: a reference cycle
-        if response is not None:
-            left = getattr(response, "length_remaining", None)
-            if left is None or left > _SMALL:
-                _free(response)
+        _free(response)
         return made
 
     def is_retry(
@@ -249,12 +254,23 @@ class BackOffRetry(Retry):
             return None
         return asked_wait(response.headers, self._limits["clock"])
 
-    def _note(self, error: Exception, response: BaseHTTPResponse | None) -> None:
+    def _note(self, error: Exception, response: BaseHTTPResponse | None, request: Request) -> None:
         """Tell the run, which begins with the first failure; it raises if no attempt follows."""
+        seconds = None if response is None else self._asked(response)
+        if seconds is not None and seconds > self._longest_wait:
+            if self._run is not None:
+                self._run.leave()
+            raise error
         if self._run is None:
             self._run = _Run(self._policy, self._options)
-        seconds = None if response is None else self._asked(response)
+        self._run.failed = request, None if response is None else response.status
         self._run.fail(error if seconds is None else RetryAfter(seconds, error))
+
+    def _free_unless_returned(self, response: BaseHTTPResponse | None) -> None:
+        if response is not None:
+            moved = response.get_redirect_location()
+            if self.raise_on_redirect if moved else self.raise_on_status:
+                _free(response)
 
 
 _PLAIN: Final = Retry()
@@ -263,9 +279,18 @@ _PLAIN: Final = Retry()
 class _Run:
     """The attempts of one request, from its first failure."""
 
+    failed: tuple[Request, int | None]  # the request, and the status of its last answer
+
     def __init__(self, policy: BackOff | None, options: Mapping[str, Any]) -> None:
+        options = {**options, "on_retry": (self._log, *hooks_in(options, "on_retry"))}
         self._attempts = iter(attempts(policy, **options))
         self._attempt = next(self._attempts)
+
+    def _log(self, outcome: Outcome) -> None:
+        if hasattr(self, "failed") and isinstance(outcome.last_error, Exception):
+            (method, pool, url), status = self.failed
+            request = method, getattr(pool, "host", None), urlsplit(url).path or "/"
+            log_retry(request, status, outcome.last_error, outcome)
 
     def fail(self, error: Exception) -> None:
         """End an attempt; raise the error of the run if no other follows."""
@@ -298,7 +323,7 @@ class _NoFurtherAttempt(BaseException):
 
 
 def _free(response: BaseHTTPResponse | None) -> None:
-    """Close a response, and give its connection back to the pool."""
-    if response is not None:
+    """Close a response that is not read to its end, and give its connection back to the pool."""
+    if response is not None and getattr(response, "length_remaining", None) != 0:
         response.close()
         response.release_conn()

@@ -355,6 +355,19 @@ async def test_an_answer_that_has_begun_is_left_alone():
     assert len(server.sent) == 1
 
 
+@on_a_loop
+async def test_a_background_task_that_a_shutdown_cuts_ends_quietly():
+    async def app(scope, receive, send):
+        await answer(send)
+        parent.cancel()
+        token_of(scope).raise_if_cancelled()
+
+    parent = CancellationToken()
+    server = Server(TokenMiddleware(app, parent))
+    await server.serve()
+    assert [message["type"] for message in server.sent][-1] == "http.response.body"
+
+
 @pytest.mark.parametrize("leaves", [True, False])
 @on_a_loop
 async def test_a_websocket_ends_with_the_client_or_the_server(leaves):

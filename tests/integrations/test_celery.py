@@ -91,6 +91,28 @@ def countdown_of(headers):
     return (datetime.fromisoformat(headers["eta"]) - datetime.now(UTC)).total_seconds()
 
 
+# Other retries
+
+
+@pytest.mark.parametrize("bind", [False, True])
+@pytest.mark.parametrize("call", ["worker", "eager", "function"])
+def test_autoretry_for_is_refused_at_the_first_call(app, bind, call):
+    @app.task(name=uuid.uuid4().hex, autoretry_for=(Exception,), bind=bind, retry_backoff=True)
+    @retry_task(DOUBLED)
+    def refused(*args):
+        raise AssertionError("called")
+
+    if call == "worker":
+        state, error = work(refused)
+        assert state == "FAILURE"
+    else:
+        with pytest.raises(TypeError) as caught:
+            refused() if call == "function" else refused.apply(throw=True)
+        error = caught.value
+    assert f"task {refused.name} has autoretry_for and @retry_task" in str(error)
+    assert received(app) == []
+
+
 # The delays
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import timedelta
 from email.utils import formatdate
 from random import Random
 
@@ -222,10 +223,7 @@ def http_date(seconds):
         ({"Retry_After_Ms": "1500"}, 1.5),
         ({"retry_after_ms": "2.5", "Retry_After": "20"}, 0.0025),
         ({"x_ms_retry_after_ms": "750"}, 0.75),
-        ({"Retry_After": "61"}, 60.0),
-        ({"Retry_After": "9" * 400}, 60.0),
-        ({"Retry_After_Ms": "999999999999999"}, 60.0),
-        ({"Retry_After": http_date(86_400)}, 60.0),
+        ({"Retry_After": "60"}, 60.0),
         # Nothing that could be followed: the policy decides.
         ({}, 7.0),
         ({"Retry_After": "0"}, 7.0),
@@ -251,10 +249,46 @@ def test_the_date_is_compared_with_the_time_of_now(face, told, noting):
     assert 0 < delays(told)[0] <= 45
 
 
-def test_the_longest_wait_is_an_option(face, told, noting):
-    with MisbehavingServer(answer(503, Retry_After="20")) as server, no_wait():
-        face.request("GET", server.url, ConstantBackOff(7), max_retry_after=3, **noting)
-    assert delays(told) == [3.0]
+@pytest.mark.parametrize(
+    "fields, options",
+    [
+        ({"Retry_After": "61"}, {}),
+        ({"Retry_After": "9" * 400}, {}),
+        ({"Retry_After_Ms": "60001"}, {}),
+        ({"Retry_After": http_date(86_400)}, {}),
+        ({"Retry_After": "20"}, {"max_retry_after": timedelta(seconds=19)}),
+    ],
+)
+def test_nothing_is_sent_sooner_than_the_server_asks(face, told, noting, fields, options):
+    clock = SetClock(epoch=NOW)
+    answers = [answer(503, b"first"), answer(503, b"second", **fields)]
+    with MisbehavingServer(*answers) as server, no_wait():
+        policy = ConstantBackOff(7)
+        got = face.request("GET", server.url, policy, clock=clock, **noting, **options)
+    assert (got.status, got.text, server.methods) == (503, "second", "GET GET")
+    assert delays(told) == [7.0]
+
+
+def test_any_wait_that_the_server_asks_for_may_be_allowed(face, told, noting):
+    with MisbehavingServer(answer(503, Retry_After="86400")) as server, no_wait():
+        face.request("GET", server.url, ConstantBackOff(7), max_retry_after=None, **noting)
+    assert delays(told) == [86_400.0]
+
+
+# The log
+
+
+def test_a_retry_is_logged_without_the_query(face, caplog):
+    caplog.set_level("INFO", logger="backoff_ticker.http")
+    with MisbehavingServer(answer(503, Retry_After="20"), reset) as server, no_wait():
+        face.request("GET", server.url + "gold?key=secret", ConstantBackOff(0.25))
+    first, second = [record for record in caplog.records if record.name == "backoff_ticker.http"]
+    message = "GET 127.0.0.1/gold failed in attempt 1, again in 20 s: 503"
+    assert first.getMessage() == message
+    fields = ("method", "host", "path", "status", "attempt", "wait")
+    assert [getattr(first, each) for each in fields] == ["GET", "127.0.0.1", "/gold", 503, 1, 20.0]
+    assert [getattr(second, each) for each in fields[3:]] == [None, 2, 0.25]
+    assert "secret" not in first.getMessage()
 
 
 # The end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import pytest
+import requests
 import urllib3
 
 from backoff_ticker import (
@@ -27,6 +28,7 @@ from tests.integrations.misbehaving_server import (
     MisbehavingServer,
     answer,
     half_an_answer,
+    hang,
     reset,
     unused_port,
 )
@@ -206,11 +208,27 @@ def test_a_cancel_gives_the_connection_back():
 # Answers
 
 
-def test_a_short_answer_keeps_its_connection():
-    for face in (Urllib3(), Requests()):
-        with MisbehavingServer(answer(503, b"x" * 1000), answer(503)) as server:
-            assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
-        assert server.connections == 1
+def test_an_answer_that_was_read_keeps_its_connection():
+    with (
+        MisbehavingServer(answer(503, b"x" * 1000), answer(503)) as server,
+        urllib3.PoolManager(retries=BackOffRetry(ZeroBackOff())) as http,
+    ):
+        assert http.request("GET", server.url).data == b"fine"
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("total", [1, 0])
+def test_nobody_waits_for_the_body_of_an_answer_that_is_retried_or_the_last(total):
+    def dripping(connection):
+        answer(503, b"x", Content_Length="1000")(connection)
+        hang(connection)
+
+    retries = BackOffRetry(ZeroBackOff(), total=total)
+    with MisbehavingServer(dripping) as server, requests.Session() as session:
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
+        with nullcontext() if total else pytest.raises(requests.exceptions.RetryError):
+            assert session.get(server.url).text == "fine"
+        assert not server.ended.is_set()
 
 
 def test_what_the_server_asks_may_be_ignored(delays, noting):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import retry_call, retry_call_async
-from .rules import asked_wait
+from .rules import asked_wait, log_retry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,13 +25,15 @@ class Exchange(Generic[R]):
     Args:
         rules: Those of the client.
         method: The method of the request.
-        name: What hooks and log messages call the request.
+        url: Where it goes: an object with a ``host`` and a ``path``.
+        name: What hooks call the request.
     """
 
-    def __init__(self, rules: Rules, method: str, name: str) -> None:
+    def __init__(self, rules: Rules, method: str, url: Any, name: str) -> None:  # noqa: ANN401
         self.response: R | None = None
         self._rules = rules
         self._method = method
+        self._url = url
         self._name = name
         self._is_closed = False
 
@@ -44,6 +46,10 @@ class Exchange(Generic[R]):
 
     def response_of(self, error: BaseException) -> R | None:
         """Return the last response, if it is what an error stands for."""
+        raise NotImplementedError
+
+    def status_of(self, response: R) -> int:
+        """Return the status of a response."""
         raise NotImplementedError
 
     def kind_of(self, error: Exception) -> Kind:
@@ -65,7 +71,8 @@ class Exchange(Generic[R]):
             return False
         response: Any = self.response_of(error)
         if response is not None:
-            return asked_wait(response.headers, self._rules.options.get("clock")) or True
+            asked = asked_wait(response.headers, self._rules.options.get("clock"))
+            return True if asked is None else asked <= self._rules.longest_wait and asked
         return kind == "broken" or type(error) is TimeoutError  # attempt_timeout has cut it
 
     def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
@@ -75,8 +82,9 @@ class Exchange(Generic[R]):
             self.response, self._is_closed = None, False
             return self._checked(send())
 
-        def close_last(_: Outcome | None = None) -> None:
+        def close_last(outcome: Outcome | None = None) -> None:
             self._is_closed = True
+            self._log(outcome)
             if self.response is not None:
                 close(self.response)
 
@@ -101,8 +109,9 @@ class Exchange(Generic[R]):
             self.response, self._is_closed = None, False
             return self._checked(await send())
 
-        async def close_last(_: Outcome | None = None) -> None:
+        async def close_last(outcome: Outcome | None = None) -> None:
             self._is_closed = True
+            self._log(outcome)
             if self.response is not None:
                 await close(self.response)
 
@@ -116,6 +125,13 @@ class Exchange(Generic[R]):
                 return last
             await close_last()
             raise
+
+    def _log(self, outcome: Outcome | None) -> None:
+        if outcome is not None and isinstance(outcome.last_error, Exception):
+            response: Any = self.response_of(outcome.last_error)
+            status = None if response is None else self.status_of(response)
+            request = self._method, self._url.host, self._url.path
+            log_retry(request, status, outcome.last_error, outcome)
 
     def _checked(self, response: R) -> R:
         self.response = response

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ... import attempts, parse_retry_after
@@ -42,6 +44,7 @@ MAX_ATTEMPTS: Final = 5
 MAX_RETRY_AFTER: Final = 60.0
 
 _MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
+_LOGGER: Final = logging.getLogger("backoff_ticker.http")
 _NUMBER: Final = re.compile(r"[ \t]*([0-9]{1,15}(?:\.[0-9]{1,15})?)[ \t]*")
 
 
@@ -77,6 +80,7 @@ class Rules:
     Attributes:
         methods: The methods that may be repeated, in capitals.
         statuses: The statuses that are retried.
+        longest_wait: The seconds that a server may ask to wait; ``inf``: any number.
         policy: The policy; each request has a copy.
         options: The options of ``retry``.
 
@@ -108,6 +112,7 @@ class Rules:
         self.statuses: frozenset[int] = as_statuses("statuses", statuses)
         self.policy: BackOff | None = policy
         attempts(**self.options)  # checks them
+        self.longest_wait: float = as_longest_wait(self.options["max_retry_after"])
         if policy is not None:
             check_policy(policy)
 
@@ -117,15 +122,9 @@ class Rules:
         before_attempt: Callable[[Outcome], object],
     ) -> dict[str, Any]:
         """Return the options with hooks of the adapter: before a wait first, else last."""
-        on_retry, on_attempt = map(self._hooks, ("on_retry", "on_attempt"))
+        on_retry, on_attempt = (hooks_in(self.options, name) for name in ("on_retry", "on_attempt"))
         hooks = {"on_retry": (before_wait, *on_retry), "on_attempt": (*on_attempt, before_attempt)}
         return {**self.options, **hooks}
-
-    def _hooks(self, name: str) -> tuple[Any, ...]:
-        given = self.options.get(name)
-        if given is None:
-            return ()
-        return tuple(given) if isinstance(given, (list, tuple)) else (given,)
 
     def time_left(self, elapsed: float) -> float | None:
         """Return the seconds that an attempt may take, which begins after ``elapsed`` of a run."""
@@ -138,6 +137,14 @@ class Rules:
         if attempt_timeout is not None:
             left.append(as_seconds("attempt_timeout", attempt_timeout, zero=True))
         return min((each for each in left if each is not None), default=None)
+
+
+def hooks_in(options: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    """Return the hooks that an option has."""
+    given = options.get(name)
+    if given is None:
+        return ()
+    return tuple(given) if isinstance(given, (list, tuple)) else (given,)
 
 
 def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
@@ -154,6 +161,25 @@ def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
         return None
     now = current_clock() if clock is None else clock
     return parse_retry_after(value, now.time()) or None
+
+
+def as_longest_wait(value: Seconds | None) -> float:
+    """Return ``max_retry_after`` in seconds; ``inf`` if it is None."""
+    return inf if value is None else as_seconds("max_retry_after", value, zero=True)
+
+
+def log_retry(
+    request: tuple[str, str | None, str], status: int | None, error: Exception, outcome: Outcome
+) -> None:
+    """Log that a request is sent again: its method, host and path; its query may be secret."""
+    method, host, path = request
+    attempt, wait = outcome.attempts, round(outcome.delay or 0.0, 3)
+    fields = {"host": host, "method": method, "path": path, "status": status}
+    _LOGGER.info(
+        "%s %s%s failed in attempt %d, again in %g s: %s",
+        *(method, host, path, attempt, wait, repr(error) if status is None else status),
+        extra={**fields, "attempt": attempt, "wait": wait},
+    )
 
 
 def as_methods(name: str, value: Collection[str]) -> frozenset[str]:

@@ -40,8 +40,10 @@ class TokenMiddleware:
       and when the request has ended, background tasks included.
 
     Functions with and without ``async`` may use both. A request that raises ``Cancelled`` after a
-    cancel is answered with 503, if no answer has begun, and a WebSocket is closed with 1001. If the
-    client has gone away, the error is dropped, and middleware outside sees the status 499.
+    cancel is answered with 503, if no answer has begun, and a WebSocket is closed with 1001, unless
+    the server is faster (uvicorn closes with 1012). If the client has gone away, the error is
+    dropped, and middleware outside sees the status 499; it is dropped, too, after the whole answer,
+    where a shutdown ends a background task.
 
     A disconnect is noticed while the application still has to answer, and as soon as the server
     tells. If the request has a body that the application does not read, the server tells nothing:
@@ -126,7 +128,7 @@ class TokenMiddleware:
                     raise
                 if not connection.has_begun:
                     await connection.refuse()
-                elif not connection.has_left:
+                elif not connection.is_over:
                     raise
             finally:
                 connection.close()
@@ -151,6 +153,7 @@ class _Connection:
     Attributes:
         has_begun: Whether the answer has begun; for a WebSocket: whether it is closed.
         has_left: Whether the client has gone away before the end of the answer.
+        is_over: Whether nobody waits for the rest of an answer: the client has all, or has left.
     """
 
     def __init__(
@@ -169,6 +172,10 @@ class _Connection:
         # To read is to tell a client with "Expect: 100-continue" that its body is wanted.
         if all(name != b"expect" for name, _ in scope.get("headers", ())):
             self._start()
+
+    @property
+    def is_over(self) -> bool:
+        return self.has_left or self._has_answered
 
     def _start(self) -> None:
         self._reader = asyncio.create_task(self._read())
