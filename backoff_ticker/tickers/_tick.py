@@ -37,8 +37,8 @@ class Pace(enum.Enum):
         >>> from backoff_ticker import ConstantBackOff, Pace, Ticker
         >>> with Ticker(ConstantBackOff(0.001), pace=Pace.BURST) as ticker:
         ...     first, second = ticker.receive(), ticker.receive()
-        >>> second.due == first.due + 0.001
-        True
+        >>> round(second.due - first.due, 9)
+        0.001
     """
 
     RECEIPT = "receipt"
