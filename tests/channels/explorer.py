@@ -23,7 +23,7 @@ import threading
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from backoff_ticker._random import shared_random
 from backoff_ticker.waiting import _claim
@@ -143,7 +143,6 @@ class Schedule:
 
     def _run(self, me: Member, trace: Any) -> None:
         me.go.get()
-        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
         sys.settrace(trace)
         try:
             self._check()
@@ -225,11 +224,20 @@ class Schedule:
 
     def _check(self) -> None:
         if self._ended:
-            raise Abandoned
+            self._leave()
 
     def _fail(self, failure: str) -> None:
         self.failure = failure
         self._abandon()
+        self._leave()
+
+    def _leave(self) -> NoReturn:
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            # An error out of a trace function ends the tracing of its thread. CPython 3.12 goes on
+            # tracing the instructions of such a frame, by a null pointer.
+            frame.f_trace_opcodes = False
+            frame = frame.f_back
         raise Abandoned
 
     def _abandon(self) -> None:
@@ -249,10 +257,16 @@ class Schedule:
         return "\n".join(rows)
 
 
+def _trace_opcodes() -> None:
+    """Have instructions traced from now on: CPython 3.12 asks before the first trace function."""
+    sys._getframe().f_trace_opcodes = True
+
+
 @contextmanager
 def _exploring() -> Iterator[list[Schedule]]:
     """Have all changes under one claim, and no collection of garbage; yields the schedule."""
     current: list[Schedule] = []
+    _trace_opcodes()
     kept = _claim._CLAIMS, _claim.let_other_threads_run
     _claim._CLAIMS = ({_claim.FREE: True},)
     _claim.let_other_threads_run = lambda: current[0].spin()
