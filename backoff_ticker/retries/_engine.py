@@ -24,7 +24,7 @@ from ._operation import raise_coroutine_returned
 from ._options import Awaiting
 from ._outcome import StopReason
 from ._run import ASK_BUDGET, CUT, REFUSED, SUCCEEDED, NoResult
-from ._wait import wait, wait_async
+from ._wait import wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._attempt_scope import AttemptScope
-    from ._outcome import Outcome
     from ._run import Run
     from ._settings import Hooks
 
@@ -144,13 +143,12 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                     show_next_attempt(run)
                 managers = None
                 if on_attempt is not None:
-                    answered = _call_hooks(run, "on_attempt", on_attempt)
-                    managers = None if answered is None else (yield from answered)
-                if is_loop and (may_await or managers is not None):
+                    managers = yield from _hooks(run, "on_attempt", on_attempt)
+                if is_loop and (may_await or managers):
                     yield from _gate(run, managers)
                 if on_attempt is not None and run.attempts > 1 and run.limit_reached():
                     run.refusal = error = REFUSED  # the hooks may have taken long
-                if managers is not None:
+                if managers:
                     error = yield from _inside(run, "on_attempt", managers, _attempt)
                 elif is_loop or may_await:
                     error = error or (yield from make(run))
@@ -175,12 +173,11 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                     if answer is not None:
                         yield from _performed(run, answer)
                 if options.on_retry is not None:
-                    answered = _call_hooks(run, "on_retry", options.on_retry)
-                    managers = None if answered is None else (yield from answered)
-            if managers is not None:
-                reason = yield from _inside(run, "on_retry", managers, _wait)
+                    managers = yield from _hooks(run, "on_retry", options.on_retry)
+            if managers:
+                reason = yield from _inside(run, "on_retry", managers, wait)
             elif run.delay or run.always_waits or (run.awaits and run.attempts % EVERY == 0):
-                reason = (yield from wait_async(run)) if run.awaits else wait(run)
+                reason = yield from wait(run)
             elif needs_steps:
                 reason = run.limit_reached()  # the functions may have taken long
             run.is_waiting = False
@@ -199,15 +196,11 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
         if options.budget is not None:
             options.budget.success()
         if options.on_success is not None:
-            answered = _last_hooks(run, "on_success", options.on_success)
-            if answered is not None:
-                yield from answered
+            yield from _last_hooks(run, "on_success", options.on_success)
         if run.reason is SUCCEEDED:
             return
     if options.on_give_up is not None and not run.is_untouched:
-        answered = _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed
-        if answered is not None:
-            yield from answered
+        yield from _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed
     yield from conclude(run)
 
 
@@ -336,10 +329,6 @@ async def _settled(run: Run, scope: AttemptScope) -> None:
     await scope.block.settle()
 
 
-async def _wait(run: Run) -> StopReason | None:
-    return await wait_async(run) if run.awaits else wait(run)
-
-
 async def _answered(run: Run, reason: Any) -> StopReason | None:
     """Return what follows an attempt, where ``on``, a judge of results or the budget is awaited."""
     if run.operation is None:
@@ -390,54 +379,29 @@ async def _performed(run: Run, answer: Any) -> Any:
     )
 
 
-def _call_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, Any] | None:
-    """Call hooks in their order; return what goes on, if one answers: it returns the managers."""
+@coroutine
+def _hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, list[Manager]]:
+    """Call hooks in their order; return the context managers that they answer with."""
     run.failing_component = name
     outcome = run.outcome()
-    for number, hook in enumerate(hooks):
+    managers = []
+    for hook in hooks:
         answer = hook(outcome)
         if answer is not None:
-            return _managers(run, name, answer, outcome, hooks[number + 1 :])
-    return None
+            managed = _managed(name, (yield from _performed(run, answer)))
+            if managed is not None:
+                managers.append(managed)
+    return managers
 
 
 @coroutine
-def _managers(
-    run: Run, name: str, answer: Any, outcome: Outcome, hooks: Hooks
-) -> Generator[Any, Any, list[Manager] | None]:
-    """Return the context managers that hooks answer with; None if there is none."""
-    managers = []
-    calls = iter(hooks)
-    while True:
-        managed = None if answer is None else _managed(name, (yield from _performed(run, answer)))
-        if managed is not None:
-            managers.append(managed)
-        hook = next(calls, None)
-        if hook is None:
-            return managers or None
-        answer = hook(outcome)
-
-
-def _last_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, Any] | None:
-    """Call the hooks at the end of a run; return what goes on, if one answers."""
+def _last_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, None]:
+    """Call the hooks at the end of a run; enter and leave their managers around nothing."""
     try:
-        answered = _call_hooks(run, name, hooks)
-    except Exception as failure:  # noqa: BLE001 - raised at the end
-        run.end(run.fail(failure))
-        return None
-    return None if answered is None else _in_managers(run, name, answered)
-
-
-@coroutine
-def _in_managers(
-    run: Run, name: str, answered: Generator[Any, Any, Any]
-) -> Generator[Any, Any, None]:
-    """Enter and leave the managers of the last hooks, around nothing."""
-    try:
-        managers = yield from answered
-        if managers is not None:
+        managers = yield from _hooks(run, name, hooks)
+        if managers:
             yield from _inside(run, name, managers, None)
-    except Exception as failure:  # noqa: BLE001 - as above
+    except Exception as failure:  # noqa: BLE001 - raised at the end
         run.end(run.fail(failure))
     except GeneratorExit:  # a loop was left before hooks that its next step awaits
         run.cancel_attempts()

@@ -127,7 +127,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
         _with_methods("a CircuitBreaker", "allow", "record", "release"), turns_on=("starts_early",)
     ),
     "clock": Option(lambda _, value: resolve_clock(value)),
-    "timer": Option(_as_timer, turns_on=("is_special",), hedges=False),
+    "timer": Option(_as_timer, hedges=False),
     "name": Option(_as_name),
 }
 

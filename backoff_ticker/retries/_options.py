@@ -101,7 +101,6 @@ class Options:
     is_immutable: bool = False
     is_off: bool = False
     judges_results: bool = False
-    is_special: bool = False
     needs_steps: bool = False
     can_cut: bool = False
     limits_time: bool = False
@@ -177,7 +176,7 @@ class Options:
             return
         if token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
-        self.is_special = self.can_cut = True
+        self.can_cut = True
         self.starts_early = self.starts_early or self.token.deadline is not None
 
     def _with_hint(self, error: TypeError) -> TypeError:
@@ -278,7 +277,7 @@ class Options:
     def may_try_again(self, error: Exception, attempts: int) -> bool:
         """Whether an attempt follows a failure at once, because nothing but its class decides.
 
-        There is no wait, time limit, token, hook or budget then.
+        There is no wait, time limit, hook or budget then. The caller looks at the token.
         """
         if error.__class__ not in self.retried and self._on_types is not None:
             self.classify(error)
@@ -287,7 +286,7 @@ class Options:
             return False
         if self.most_at_once is None:
             is_plain = self.budget is None and not (
-                self.limits_time or self.is_special or self.starts_early or self.is_off
+                self.limits_time or self.timer or self.starts_early or self.is_off
             )
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0

@@ -119,6 +119,7 @@ class Run:
     cut_at: float | None = None  # when `attempt_timeout` cuts the attempt that runs
     current: Any = None  # the CurrentAttempt that is shown
     outer: Any = None  # what was shown before
+    is_left: bool = False  # before something that was entered inside the attempt
     policy: BackOff | None = None  # that of `on` that has ended the run; None: that of the retry
     failure: Exception | None = None  # of a component other than the operation
     failed_component: str = ""
@@ -147,11 +148,12 @@ class Run:
         self.failing_component = ""
         self.error = self.result = self.ticket = self.reason = self._poll = None
         self.token = self.deadline = self.latest_start = None
-        self.always_waits = self.awaits = self.is_paid = self.is_waiting = False
+        self.awaits = self.is_paid = self.is_waiting = False
+        self.always_waits = options.timer is not None
         self.is_tracked = settings.tracks_attempts and not options.is_off
         self._clock: Clock | None = options.clock
-        if options.is_special or active_no_wait:
-            self._use_special_options()
+        if options.token is not None or active_no_wait:
+            self._use_token_or_no_wait()
         if began is not None or not attempts:
             self._monotonic = (self._clock or self.clock).monotonic
             if began is None:
@@ -159,9 +161,8 @@ class Run:
             if options.limits_time:
                 self._set_limits(began)
 
-    def _use_special_options(self) -> None:
+    def _use_token_or_no_wait(self) -> None:
         options = self.options
-        self.always_waits = options.timer is not None
         token = options.token
         if token is not None:
             if token.deadline is not None and token.clock is not self.clock:
@@ -547,8 +548,10 @@ class Run:
         everything else.
         """
         self.refund()  # if an interrupt has prevented it
-        self.result = self.current = self.outer = self.operation = None
+        self.result = self.current = self.operation = None
         self.args, self.kwargs = (), NO_KWARGS
+        if not self.is_left:
+            self.outer = None
         self.cancel_attempts()
 
     def cancel_attempts(self) -> None:
