@@ -31,11 +31,12 @@ from __future__ import annotations
 
 from ._attempt_context import CurrentAttempt as CurrentAttempt, show_attempt as show_attempt
 from ._attempt_scope import token_of_attempts as token_of_attempts
+from ._decisions import accepts_result as accepts_result, note_failure as note_failure
 from ._final_error import conclude as conclude, raise_final as raise_final
 from ._no_wait import active_no_wait as active_no_wait
 from ._operation import require_operation as require_operation
 from ._option_table import HEDGE_OPTIONS as HEDGE_OPTIONS, NO_FALLBACK as NO_FALLBACK
-from ._options import Awaiting as Awaiting, Options as Options
+from ._options import Options as Options
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._run import SHORTEST_REFUSAL as SHORTEST_REFUSAL, Run as Run
 from ._settings import (

@@ -8,7 +8,8 @@ from .._validation import counted, whole_repr
 from ..clock import resolve_clock
 from ._attempt_context import close_run, enter_run, leave_run
 from ._attempt_scope import token_of_run
-from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
+from ._decisions import AWAIT, Marker
+from ._engine import CALL, READY, GeneratorExitCarrier, perform
 from ._final_error import raise_final
 from ._operation import NO_KWARGS
 from ._option_table import LOOP_OPTIONS
@@ -165,7 +166,7 @@ class Attempts(Generic[Options_co]):
             options = options.under_settings()
         name = self._options.name or _NAME
         self._run = run = Run(options, name, None, (), NO_KWARGS, self._made, began)
-        run.awaits = bool(self._awaits)
+        run.is_loop, run.awaits = True, bool(self._awaits)
         return run
 
     def _next_at_once(self, *, awaits: bool) -> Attempt | None:

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, coroutine
 
-from .._errors import Cancelled
 from .._operation import close_unawaited, is_awaitable, not_awaitable
 from .._sentinels import EMPTY
 from ..waiting import CHECKPOINT_EVERY as EVERY
 from ._attempt_context import close_run, enter_run, show_next_attempt
-from ._attempt_scope import attempt_scope, token_of_attempts
+from ._attempt_scope import attempt_scope
+from ._decisions import AWAIT, Marker, awaited, decide
 from ._final_error import conclude, raise_final
 from ._operation import raise_coroutine_returned
-from ._options import Awaiting
 from ._outcome import StopReason
-from ._run import ASK_BUDGET, CUT, REFUSED, SUCCEEDED, NoResult
+from ._run import CUT, REFUSED, SUCCEEDED, NoResult
 from ._wait import wait
 
 TYPE_CHECKING = False
@@ -39,23 +38,12 @@ if TYPE_CHECKING:
     Manager = tuple[Callable[[], object], Callable[..., object]]
 
 
-class Marker:
-    """Where a loop takes over from ``perform()``."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Marker, Any, Any]:
-        return (yield self)
-
-
 READY = Marker()
 """The next attempt is due, and may be made."""
 CALL = Marker()
 """Its block begins; the answer is the exception that ended it, or None."""
 RETRY = Marker()
 """The block has failed, and another attempt follows."""
-AWAIT = Marker()
-"""Something has to be awaited, which a plain ``with`` cannot; if the answer is True, it is not."""
 
 
 class GeneratorExitCarrier(BaseException):
@@ -127,7 +115,7 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
     """
     options = run.options
     on_attempt, needs_steps = options.on_attempt, options.needs_steps
-    is_loop = run.operation is None
+    is_loop = run.is_loop
     may_await = run.awaits or options.breaker is not None
     # The shortest way to make an attempt; in managers of hooks it is always _attempt().
     make: Any = _attempt
@@ -154,12 +142,12 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                     error = error or (yield from make(run))
                 else:
                     error = error or _call(run)
-            reason = run.after_attempt(error)
+            if error is None and not options.judges_results:
+                reason = SUCCEEDED
+                break
+            reason = yield from decide(run, error)
             if reason is not None:
-                if reason.__class__ is Awaiting:
-                    reason = yield from _answered(run, reason)
-                if reason is not None:
-                    break
+                break
             error = None
             if is_loop:
                 run.is_waiting = True
@@ -171,7 +159,7 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                     run.failing_component = "notify"
                     answer = function(run.error, run.delay)
                     if answer is not None:
-                        yield from _performed(run, answer)
+                        yield from awaited(run, answer)
                 if options.on_retry is not None:
                     managers = yield from _hooks(run, "on_retry", options.on_retry)
             if managers:
@@ -234,13 +222,13 @@ async def _attempt(run: Run) -> Exception | None:
     """Make one attempt; return the ``error`` that ``Run.after_attempt()`` takes."""
     options = run.options
     refusal, run.refusal = run.refusal, None
-    if refusal is None and run.operation is not None and options.breaker is not None:
+    if refusal is None and not run.is_loop and options.breaker is not None:
         refusal = run.ask_circuit()
     if refusal is not None:
         return refusal
     error = None
     try:
-        if run.operation is None or run.awaits:
+        if run.is_loop or run.awaits:
             error = await _call_async(run)
         else:
             error = _call(run)
@@ -324,59 +312,12 @@ def _require_result(run: Run) -> None:
 
 
 async def _settled(run: Run, scope: AttemptScope) -> None:
-    if run.operation is None:
+    if run.is_loop:
         await AWAIT
     await scope.block.settle()
 
 
-async def _answered(run: Run, reason: Any) -> StopReason | None:
-    """Return what follows an attempt, where ``on``, a judge of results or the budget is awaited."""
-    if run.operation is None:
-        await AWAIT
-    if reason is not ASK_BUDGET:
-        reason = run.after_answer(await reason())
-    if reason is ASK_BUDGET:
-        await _ask_budget(run)
-        reason = run.after_budget()
-    return reason  # type: ignore[no-any-return]
-
-
-async def _ask_budget(run: Run) -> None:
-    """Ask the budget to pay for the next attempt; ``Run.after_budget()`` decides then.
-
-    A cancel of the run's token, or ``timeout``, ends the question: nothing is paid then.
-    """
-    budget = run.options.budget
-    if run.token is None and run.deadline is None:
-        run.is_paid = await budget.try_acquire_async()
-        return
-    token = token_of_attempts(run)
-    try:
-        async with token.scope():
-            run.is_paid = await budget.try_acquire_async()
-    except Cancelled:
-        if not token.cancelled:
-            raise  # an error of the budget
-    finally:
-        token.cancel()
-
-
 # Hooks
-
-
-async def _performed(run: Run, answer: Any) -> Any:
-    """Return what a function of the user answered; what can be awaited is awaited."""
-    if answer is None or not is_awaitable(answer):
-        return answer
-    if run.awaits:
-        if run.operation is None and await AWAIT:
-            close_unawaited(answer)
-            return None
-        return await answer
-    close_unawaited(answer)
-    raise TypeError(
-        f"{run.failing_component} returned an awaitable, which only a coroutine can await"
-    )
 
 
 @coroutine
@@ -388,7 +329,7 @@ def _hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, list[Manage
     for hook in hooks:
         answer = hook(outcome)
         if answer is not None:
-            managed = _managed(name, (yield from _performed(run, answer)))
+            managed = _managed(name, (yield from awaited(run, answer)))
             if managed is not None:
                 managers.append(managed)
     return managers
@@ -417,7 +358,7 @@ async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | N
     if not managers:
         return None if inner is None else await inner(run)
     (enter, leave), *others = managers
-    await _performed(run, enter())
+    await awaited(run, enter())
     try:
         answer = await _inside(run, name, others, inner)
     except GeneratorExit as dropped:  # nothing can be awaited
@@ -425,13 +366,13 @@ async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | N
         raise
     except BaseException as interrupt:
         run.failing_component = name
-        await _performed(run, _left(leave, interrupt))
+        await awaited(run, _left(leave, interrupt))
         raise
     run.failing_component = name
     told: Any = run.failure if answer is StopReason.FAILED else answer  # the wait has failed
     ended = run.error_for(told) if isinstance(told, NoResult) else told
     try:
-        await _performed(run, _left(leave, ended if isinstance(ended, BaseException) else None))
+        await awaited(run, _left(leave, ended if isinstance(ended, BaseException) else None))
         return answer
     finally:
         del answer, told, ended  # a traceback refers to this frame: a reference cycle

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from .._error_chain import find_permanent
 from .._errors import BackoffTickerError, Cancelled, CircuitOpen, DeadlineExceeded, RetryAfter
-from .._operation import is_awaitable
 from .._validation import as_seconds, unknown_option
 from ..cancellation import any_of
 from ..clock import resolve_clock
@@ -28,7 +27,7 @@ from ._settings import settings
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from typing import Any
+    from typing import Any, Final
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
@@ -47,23 +46,14 @@ _WRONG_PROGRAM = (
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
-
-class Awaiting:
-    """An answer of a predicate that has to be awaited: calling it returns the awaitable."""
-
-    __slots__ = ("_awaitable",)
-
-    def __init__(self, awaitable: Any) -> None:
-        self._awaitable = awaitable
-
-    def __call__(self) -> Any:
-        return self._awaitable
+ASK_ON: Final = object()
+"""The function that was given as ``on`` decides."""
 
 
 if TYPE_CHECKING:
     # What follows a failure if no limit is reached: the end, for a reason; a wait of some seconds,
-    # or one that a policy says; an answer to be awaited first; None: what the policy says.
-    Demand = StopReason | float | BackOff | Awaiting | None
+    # or one that a policy says; what ``on`` answers, for ``ASK_ON``; None: what the policy says.
+    Demand = StopReason | float | BackOff | object | None
 
 
 class Options:
@@ -231,6 +221,8 @@ class Options:
     ) -> Demand:
         """Return whether, and when, the error of an attempt is retried if no limit forbids it.
 
+        A function that was given as ``on`` is not asked here.
+
         Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
         they name it or a deadline stopped the work.
 
@@ -259,16 +251,14 @@ class Options:
                 return None
             return None if was_cut else StopReason.NOT_RETRIED
         if self._rules is None:
-            return self.parse_answer(self.on(error))
+            return ASK_ON
         named = (self._rules[kind] for kind in type(error).__mro__ if kind in self._rules)
         return self.parse_answer(next(named, was_cut))
 
     def parse_answer(self, answer: Any) -> Demand:
-        """Return what an answer of ``on`` means, as ``classify()`` does."""
+        """Return what an answer of ``on``, once it was awaited, means, as ``classify()`` does."""
         if isinstance(answer, bool):
             return None if answer else StopReason.NOT_RETRIED
-        if is_awaitable(answer):
-            return Awaiting(answer)
         if is_policy(answer):
             return answer  # type: ignore[no-any-return]
         expected = "a bool, seconds >= 0, a timedelta or a BackOff"
@@ -291,18 +281,6 @@ class Options:
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
         return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0
-
-    def accepts(self, result: object) -> bool | Awaiting:
-        """Return whether ``until`` or ``retry_if`` accepts a result."""
-        judge = self.until or self.retry_if
-        if judge is None:
-            return True
-        answer = judge(result)
-        return Awaiting(answer) if is_awaitable(answer) else self.parse_judgement(answer)
-
-    def parse_judgement(self, answer: object) -> bool:
-        """Return whether a result is accepted, from the answer of ``until`` or ``retry_if``."""
-        return bool(answer) if self.until is not None else not answer
 
     def _clamped(self, seconds: float) -> float:
         """Return a wait that the operation or ``on`` asked for, at most ``max_retry_after``."""

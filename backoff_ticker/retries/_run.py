@@ -5,25 +5,19 @@ Nothing here waits or calls the operation.
 
 from __future__ import annotations
 
-from .._error_chain import append_cause, find_permanent, set_link, unwrapped
+from .._error_chain import append_cause, set_link
 from .._errors import (
     BackoffTickerError,
-    Cancelled,
     CircuitOpen,
-    CircuitState,
     DeadlineExceeded,
-    Permanent,
-    RejectedResult,
-    RetryAfter,
 )
-from .._operation import close_unawaited, name_of
+from .._operation import name_of
 from .._validation import LARGEST
 from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import complete
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS
-from ._options import Awaiting
 from ._outcome import Outcome, StopReason
 from ._settings import settings
 
@@ -58,9 +52,6 @@ _MOST_POLICIES = 100
 class NoResult(BackoffTickerError):
     """Stands for the error of an attempt that was cut or not made; never raised."""
 
-
-ASK_BUDGET: Final = Awaiting(None)
-"""Follows a failure if ``ask_budget()`` has to be awaited first, then ``Run.after_budget()``."""
 
 TOKEN: Final = "of the attempts"  # noqa: S105 - a key
 LATE_TOKEN: Final = "made after the end"  # noqa: S105
@@ -111,6 +102,7 @@ class Run:
     _poll: Poll | None
 
     # What most runs never change is kept in the class, so that a run begins quickly.
+    is_loop: bool = False  # it has a block instead of an operation
     skipping: SkippingClock | None = None  # skips the waits, inside no_wait()
     needs_await: bool = False  # the next attempt of a loop has an asynchronous manager around it
     refusal: Exception | None = None  # why a loop must not make its next attempt
@@ -190,65 +182,17 @@ class Run:
             self._clock = resolve_clock(None)
         return self._clock
 
-    # The rule
+    # What follows a failure
 
-    def after_attempt(self, error: Exception | None) -> StopReason | Awaiting | None:
-        """Decide what follows an attempt.
+    def plan_retry(self, demand: Demand) -> StopReason | None:
+        """Set the ``delay`` before the next attempt; return why there is none.
 
         Args:
-            error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned ``result``.
+            demand: What ``note_failure()`` returned, if that does not end the run.
 
-        Returns:
-            Why the run ends; None: another attempt follows, after a wait of ``delay``; an
-            ``Awaiting``: ``after_answer()`` decides, once that was awaited, or ``after_budget()``.
+        Raises:
+            Exception: The policy failed.
         """
-        try:
-            if error is None:
-                judges = self.options.judges_results
-                return self._after_judgement(self.accepts_result()) if judges else SUCCEEDED
-            if error.__class__ in self.options.retried and error.__cause__ is None:
-                self.error = error
-                return self._decide(None)
-            return self._decide(self.note_failure(error))
-        except Exception as failure:  # noqa: BLE001 - of a policy, predicate or budget
-            return self.fail(failure)
-
-    def after_answer(self, answer: object) -> StopReason | Awaiting | None:
-        """Decide what follows an attempt, given what a predicate's awaitable returned.
-
-        Returns:
-            As ``after_attempt()``; the only ``Awaiting`` is ``ASK_BUDGET``.
-        """
-        try:
-            if self.failing_component == "on":
-                return self._decide(self.parse_answer(answer))
-            return self._after_judgement(self.options.parse_judgement(answer))
-        except Exception as failure:  # noqa: BLE001 - as above
-            return self.fail(failure)
-
-    def parse_answer(self, answer: object) -> Any:
-        """Return what the awaited answer of ``on`` says of the last failure."""
-        return self._noted(self.options.parse_answer(answer))
-
-    def after_budget(self) -> StopReason | None:
-        """Decide what follows an attempt, after ``ASK_BUDGET``, which may have taken long."""
-        return self.limit_reached() or (None if self.is_paid else StopReason.BUDGET)
-
-    def _after_judgement(self, accepted: bool | Awaiting) -> StopReason | Awaiting | None:  # noqa: FBT001
-        if accepted:
-            return SUCCEEDED if accepted is True else accepted
-        self.error = RejectedResult(self.result)
-        return self._decide(None)
-
-    def _decide(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
-        self, demand: Demand
-    ) -> StopReason | Awaiting | None:
-        """Decide what follows a failure of which ``note_failure()`` has said how it is retried.
-
-        The order of these checks is part of the contract: see ``retry``.
-        """
-        if demand is not None and isinstance(demand, (StopReason, Awaiting)):
-            return demand
         options = self.options
         if self.token is not None or options.limits_time:
             reason = self.limit_reached()
@@ -274,77 +218,7 @@ class Run:
         if reason is not None:
             self.is_waiting = True
             return reason
-        if options.budget is not None:
-            self.failing_component = "the budget"
-            if options.awaits_budget and self.awaits:
-                return ASK_BUDGET
-            self.is_paid = options.budget.try_acquire()
-            if not self.is_paid:
-                return StopReason.BUDGET
         return None
-
-    def note_failure(self, error: Exception) -> Demand:
-        """Store the error of a failure; return whether, and when, it is retried without limits.
-
-        Returns:
-            As ``Options.classify()``.
-
-        Raises:
-            Exception: ``on`` raised it.
-        """
-        was_cut = False
-        if error.__class__ is NoResult:
-            if error is REFUSED:
-                self.attempts -= 1
-                if self.current is not None:
-                    self.current.number = self.attempts
-                return self.limit_reached() or StopReason.CANCELLED
-            if self.cut_for is not None:
-                return self.cut_for
-            error, self.cut = self.error_for(CUT), None
-            was_cut = True
-        self.error = error
-        if self.options.is_off:
-            return StopReason.NOT_RETRIED
-        self.failing_component = "on"
-        return self._noted(self.options.classify(error, was_cut=was_cut))
-
-    def _noted(self, demand: Demand) -> Demand:
-        """Return what ``on`` demands for ``error``; store the error that a marker carries."""
-        error = self.error
-        marker = find_permanent(error) if demand is StopReason.PERMANENT else error
-        if isinstance(marker, (Permanent, RetryAfter)):
-            self.error = unwrapped(marker)
-        elif isinstance(error, Cancelled) and self.is_cancelled():
-            if isinstance(demand, Awaiting):
-                close_unawaited(demand())
-            return StopReason.CANCELLED
-        elif isinstance(demand, Awaiting):
-            self._require_coroutine(demand)
-        elif isinstance(error, CircuitOpen) and demand is not StopReason.NOT_RETRIED:
-            is_for_ever = error.seconds is None and error.state is CircuitState.OPEN
-            return StopReason.CIRCUIT_OPEN if is_for_ever else demand
-        return demand
-
-    def _require_coroutine(self, awaiting: Awaiting) -> None:
-        if not self.awaits:
-            close_unawaited(awaiting())
-            raise TypeError(
-                f"{self.failing_component} must be a plain function, not a coroutine function: "
-                "only a coroutine can await its answer"
-            )
-
-    def accepts_result(self) -> bool | Awaiting:
-        """Return whether ``result`` is accepted.
-
-        Raises:
-            Exception: ``until`` or ``retry_if`` raised it.
-        """
-        self.failing_component = "retry_if" if self.options.until is None else "until"
-        accepted = self.options.accepts(self.result)
-        if isinstance(accepted, Awaiting):
-            self._require_coroutine(accepted)
-        return accepted
 
     # The limits
 
