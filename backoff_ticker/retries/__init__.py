@@ -4,8 +4,8 @@ Files, each of which imports only from those above it:
 
 - ``_settings``: what holds for all retries of the process.
 - ``_log_retries``: a hook that is ready to use.
-- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``,
-  ``_operation``: parts that do not depend on a run.
+- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``: parts that do
+  not depend on a run.
 - ``_option_table``, ``_option_types``: each option declared; its types.
 - ``_options``: the options of one retry; whether an error is retried.
 - ``_signatures``: how functions that take ``**options`` show each of them.
@@ -33,13 +33,12 @@ from ._attempt_context import CurrentAttempt as CurrentAttempt, show_attempt as 
 from ._attempt_scope import token_of_attempts as token_of_attempts
 from ._decisions import accepts_result as accepts_result, note_failure as note_failure
 from ._final_error import conclude as conclude, raise_final as raise_final
-from ._no_wait import active_no_wait as active_no_wait
-from ._operation import require_operation as require_operation
 from ._option_table import HEDGE_OPTIONS as HEDGE_OPTIONS, NO_FALLBACK as NO_FALLBACK
-from ._options import Options as Options
+from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._run import SHORTEST_REFUSAL as SHORTEST_REFUSAL, Run as Run
 from ._settings import (
+    active_no_wait as active_no_wait,
     is_active as is_active,
     set_active as set_active,
     set_default_hooks as set_default_hooks,

@@ -10,8 +10,7 @@ from contextvars import ContextVar
 
 from .._operation import name_of
 from ._attempt_scope import limits_of, token_of_run
-from ._operation import NO_KWARGS
-from ._run import Run
+from ._run import NO_KWARGS, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

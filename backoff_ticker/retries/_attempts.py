@@ -11,11 +11,10 @@ from ._attempt_scope import token_of_run
 from ._decisions import AWAIT, Marker
 from ._engine import CALL, READY, GeneratorExitCarrier, perform
 from ._final_error import raise_final
-from ._operation import NO_KWARGS
 from ._option_table import LOOP_OPTIONS
 from ._options import Options
 from ._outcome import Outcome, StopReason
-from ._run import Run
+from ._run import NO_KWARGS, Run
 from ._settings import settings
 from ._signatures import shows
 

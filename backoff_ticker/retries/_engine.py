@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, coroutine
 
-from .._operation import close_unawaited, is_awaitable, not_awaitable
+from .._operation import close_unawaited, coroutine_returned, is_awaitable, not_awaitable
 from .._sentinels import EMPTY
 from ..waiting import CHECKPOINT_EVERY as EVERY
 from ._attempt_context import close_run, enter_run, show_next_attempt
 from ._attempt_scope import attempt_scope
 from ._decisions import AWAIT, Marker, awaited, decide
 from ._final_error import conclude, raise_final
-from ._operation import raise_coroutine_returned
 from ._outcome import StopReason
 from ._run import CUT, REFUSED, SUCCEEDED, NoResult
 from ._wait import wait
@@ -28,7 +27,7 @@ from ._wait import wait
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
-    from typing import Any
+    from typing import Any, NoReturn
 
     from ._attempt_scope import AttemptScope
     from ._run import Run
@@ -259,6 +258,13 @@ def _call(run: Run) -> Exception | None:
         run.failing_component = run.name
         raise_coroutine_returned(run.name, run.result)
     return None
+
+
+def raise_coroutine_returned(name: str, result: object) -> NoReturn:
+    """Raise a TypeError: an operation that is called, not awaited, returned a coroutine."""
+    raise coroutine_returned(
+        name, result, "decorate an `async def` function, or use retry_call_async() or `async for`"
+    )
 
 
 async def _call_async(  # noqa: C901, PLR0912 - as it has to be awaited, and may be cut

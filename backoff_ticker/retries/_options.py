@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from types import FunctionType
 
 from .._error_chain import find_permanent
 from .._errors import BackoffTickerError, Cancelled, CircuitOpen, DeadlineExceeded, RetryAfter
-from .._validation import as_seconds, unknown_option
+from .._validation import as_seconds, safe_repr, unknown_option
 from ..cancellation import any_of
 from ..clock import resolve_clock
 from ..policies import (
@@ -15,14 +16,14 @@ from ..policies import (
     copy_policy,
     is_immutable,
     is_policy,
+    makes_policies,
     require_policy,
     token_of,
 )
 from ..waiting import CHECKPOINT_EVERY
-from ._no_wait import active_no_wait
 from ._option_table import ELSEWHERE, OPTIONS
 from ._outcome import StopReason
-from ._settings import settings
+from ._settings import active_no_wait, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,24 @@ if TYPE_CHECKING:
     # What follows a failure if no limit is reached: the end, for a reason; a wait of some seconds,
     # or one that a policy says; what ``on`` answers, for ``ASK_ON``; None: what the policy says.
     Demand = StopReason | float | BackOff | object | None
+
+
+def require_operation(operation: object) -> None:
+    """Raise a TypeError unless ``operation`` can be called, and does not make policies."""
+    if type(operation) is FunctionType:  # what retry_call() is called with most often
+        return
+    if not callable(operation):
+        raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
+    raise_if_makes_policy("operation", operation)
+
+
+def raise_if_makes_policy(what: str, function: object) -> None:
+    """Raise a TypeError for a class of policies or a ``NamedPolicy``, which was not called yet."""
+    if makes_policies(function):
+        raise TypeError(
+            f"{what} needs the function to retry, not {safe_repr(function)}, which makes a policy: "
+            "call it, and pass the policy as backoff"
+        )
 
 
 class Options:

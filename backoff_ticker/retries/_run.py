@@ -16,24 +16,27 @@ from .._validation import LARGEST
 from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import complete
-from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
-from ._operation import NO_KWARGS
 from ._outcome import Outcome, StopReason
-from ._settings import settings
+from ._settings import active_no_wait, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Final
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ._operation import Args, Kwargs, Operation
+    from ._no_wait import SkippingClock
     from ._options import Demand, Options
 
+    Args = tuple[Any, ...]
+    Kwargs = Mapping[str, Any]
+    Operation = Callable[..., Any]
     Poll = Callable[[], float | Stop | End]
+
+NO_KWARGS: Kwargs = {}
 
 
 SHORTEST_REFUSAL = 0.01
@@ -152,7 +155,10 @@ class Run:
                 )
             self.token = token
         if active_no_wait:
-            self.max_attempts = fewest_attempts(options.max_attempts)
+            from ._no_wait import SkippingClock  # only tests need it
+
+            limits = (options.max_attempts, *active_no_wait.copy().values())
+            self.max_attempts = min((each for each in limits if each is not None), default=None)
             self._clock = self.skipping = SkippingClock(self.clock)
             self.always_waits = True
 

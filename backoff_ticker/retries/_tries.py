@@ -6,8 +6,7 @@ from types import CoroutineType
 
 from .._operation import is_awaitable, name_of, not_awaitable
 from ._attempt_context import leave_first, run_of, show, shown_here
-from ._engine import drive, drive_async
-from ._operation import raise_coroutine_returned
+from ._engine import drive, drive_async, raise_coroutine_returned
 from ._run import Run
 from ._settings import settings
 
@@ -15,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._operation import Operation
     from ._options import Options
+    from ._run import Operation
 
 
 def retried(  # noqa: C901 - of the function inside
