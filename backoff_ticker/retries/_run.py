@@ -1,4 +1,4 @@
-"""One run of a retry: its state, and the one place that decides what follows a failure.
+"""One run of a retry: its state, its limits and its policy.
 
 Nothing here waits or calls the operation.
 """
