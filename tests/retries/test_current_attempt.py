@@ -10,7 +10,6 @@ import threading
 import types
 import weakref
 from contextlib import suppress
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,11 +27,8 @@ from backoff_ticker import (
     retry_call_async,
     set_active,
 )
-from backoff_ticker.retries._options import Options
-from backoff_ticker.retries._run import Run
 from backoff_ticker.testing import no_wait
-from backoff_ticker.types import CurrentAttempt
-from tests.helpers import attempts_tracked, collect_garbage
+from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS
@@ -44,12 +40,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from backoff_ticker.testing import VirtualClock
+    from backoff_ticker.types import CurrentAttempt
 
 
 @pytest.fixture(autouse=True)
-def _tracked() -> Iterator[None]:
-    with attempts_tracked():
-        yield
+def _no_attempt_is_left() -> Iterator[None]:
+    yield
     assert current_attempt() is None
 
 
@@ -218,24 +214,6 @@ def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
     # Threads may begin in a copy of the context: they do so by default without the lock.
     begins_in_copy = getattr(sys.flags, "thread_inherit_context", False)
     assert seen == [attempt if begins_in_copy else None, attempt]
-
-
-def test_a_cut_as_another_thread_asks_for_the_time_left_does_no_harm(clock: VirtualClock) -> None:
-    class Ending(Run):
-        """A run whose attempt ends once it was looked at."""
-
-        @property
-        def cut_at(self) -> float | None:
-            return ends.pop()
-
-        @cut_at.setter
-        def cut_at(self, when: float | None) -> None:
-            pass
-
-    ends: list[float | None] = [None, clock.monotonic() + 5]
-    run = Ending(Options("", None, {}), "fetch", attempts=1)
-    assert CurrentAttempt(run, 1).time_left == 5
-    assert ends == [None]
 
 
 def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:
@@ -602,21 +580,6 @@ def test_while_retries_are_off_there_is_no_attempt(clock: VirtualClock) -> None:
         assert retry_call(current_attempt) is None
 
 
-def test_attempts_are_not_tracked_before_somebody_can_ask() -> None:
-    script = """
-from backoff_ticker import attempts, retry_call
-from backoff_ticker.types import CurrentAttempt
-from backoff_ticker.retries._settings import settings
-seen = [settings.in_use]
-def operation():
-    from backoff_ticker import current_attempt
-    seen.append(settings.in_use)
-retry_call(operation)
-print(json.dumps(seen))
-"""
-    assert run(script) == [False, True]
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -721,54 +684,6 @@ print(json.dumps([kept[0].cancelled, kept[1]() is None]))
     assert run(script) == [True, True]
 
 
-# Attempts that began before the import
-
-
-def test_an_attempt_that_began_before_the_import_is_shown_nowhere_once_it_has_ended() -> None:
-    script = """
-import asyncio, threading
-from backoff_ticker import retry
-@retry(max_attempts=3)
-def operation():
-    from backoff_ticker import current_attempt
-operation()
-from backoff_ticker import current_attempt
-async def look():
-    return current_attempt()
-seen = [asyncio.run(look()), asyncio.run(asyncio.to_thread(current_attempt))]
-thread = threading.Thread(target=lambda: seen.append(current_attempt()))
-thread.start()
-thread.join()
-print(json.dumps([*seen, current_attempt(), asyncio.run(look())]))
-"""
-    assert run(script) == [None] * 5
-
-
-def test_a_task_in_the_context_of_a_running_attempt_does_not_end_it() -> None:
-    script = """
-import asyncio, contextvars
-from backoff_ticker import retry
-@retry(max_attempts=3)
-async def operation(asked):
-    from backoff_ticker import current_attempt
-    token = current_attempt().token
-    await asked.wait()
-    return current_attempt().number, token.cancelled
-async def main():
-    context, asked = contextvars.copy_context(), asyncio.Event()
-    task = asyncio.create_task(operation(asked), context=context)
-    await asyncio.sleep(0)
-    async def other():
-        from backoff_ticker import current_attempt
-        current_attempt()
-        asked.set()
-    await asyncio.create_task(other(), context=context)
-    return await task
-print(json.dumps(asyncio.run(main())))
-"""
-    assert run(script) == [1, False]
-
-
 # Interrupts, at any place at which CPython allows one
 
 
@@ -798,15 +713,11 @@ def test_an_interrupt_anywhere_leaves_no_attempt(way: Any) -> None:
     left: set[str] = set()
 
     def run(interrupt: InterruptAt) -> None:
-        def interrupted() -> None:
-            tokens: list[Any] = []
-            with suppress(Interrupted), interrupt:
-                way(tokens)
-            if current_attempt() is not None or not all(token.cancelled for token in tokens):
-                left.add(str(interrupt.where))
+        tokens: list[Any] = []
+        with suppress(Interrupted), interrupt:
+            way(tokens)
+        if current_attempt() is not None or not all(token.cancelled for token in tokens):
+            left.add(str(interrupt.where))
 
-        copy_context().run(interrupted)
-
-    with attempts_tracked():
-        assert each_place(run, all_of_them=True) > 20
+    assert each_place(run, all_of_them=True) > 20
     assert left == set()

@@ -27,7 +27,6 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
-from tests.helpers import attempts_tracked
 from tests.retries.hedges import InTurn, takes
 from tests.retries.scripts import Script
 
@@ -58,12 +57,11 @@ async def fail_async() -> Any:
     raise Failure
 
 
-@pytest.fixture(autouse=True, params=[False, True], ids=["", "tracked"])
-def _no_collector(clock: VirtualClock, request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _no_collector(clock: VirtualClock) -> Iterator[None]:
     Failure.made.clear()
     gc.disable()
-    with attempts_tracked() if request.param else nullcontext():
-        yield
+    yield
     gc.enable()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import pickle
 from typing import Any
@@ -27,7 +28,7 @@ from backoff_ticker import (
     retry_with,
     set_default_hooks,
 )
-from tests.helpers import PATIENCE, SetClock, attempts_tracked, in_thread
+from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, in_loop
 from tests.retries.hedges import HEDGES
@@ -271,7 +272,7 @@ def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(
     def begin() -> Any:
         run = attempts(max_attempts=1, clock=SetClock())
         attempt = next(iter(run))
-        attempt.__enter__()
+        contextvars.Context().run(attempt.__enter__)
         return lambda: run.outcome, lambda: attempt.__exit__(type(error), error, None)
 
     for outcome, swallowed in each_interleaving(begin, monkeypatch):
@@ -291,8 +292,7 @@ def name_here() -> str:
 def test_hooks_and_the_attempt_have_the_name_that_is_given(face: Any) -> None:
     told = Recorded()
     options: dict[str, Any] = dict.fromkeys(HOOKS, told)
-    with attempts_tracked():
-        here = face.run(Script(OSError, name_here), ZeroBackOff(), name="prices", **options)
+    here = face.run(Script(OSError, name_here), ZeroBackOff(), name="prices", **options)
     assert here == "prices"
     assert [outcome.name for _, outcome in told.calls] == ["prices"] * 4
 
@@ -302,9 +302,8 @@ def test_a_hedged_call_has_the_name_that_is_given(hedge: Any, clock: Any) -> Non
     async def in_a_loop() -> str:
         return name_here()
 
-    with attempts_tracked():
-        operation = in_a_loop if hedge.waits else name_here
-        assert hedge(operation, ConstantBackOff(9), name="prices") == "prices"
+    operation = in_a_loop if hedge.waits else name_here
+    assert hedge(operation, ConstantBackOff(9), name="prices") == "prices"
     told = Recorded()
     hedge(Script(OSError), ZeroBackOff(), name="prices", max_attempts=1, fallback=told)
     assert told.last.name == "prices"

@@ -23,12 +23,12 @@ from backoff_ticker import (
     attempts,
     is_active,
     retry,
+    retry_call,
     set_active,
     set_default_hooks,
     set_default_token,
     with_max_retries,
 )
-from backoff_ticker.retries._settings import settings
 from backoff_ticker.testing import no_wait
 from tests.helpers import in_thread
 from tests.retries.faces import BOTH, FOUR, in_loop
@@ -40,6 +40,36 @@ from tests.stress.places import InterruptAt, each_place
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
 
+
+def cancelled(cause: str) -> CancellationToken:
+    token = CancellationToken()
+    token.cancel(cause)
+    return token
+
+
+def told(name: str) -> Any:
+    """Return a hook that says its name as it is called."""
+    return lambda _: TOLD.append(name)
+
+
+TOLD: list[str] = []
+
+
+def obeyed() -> tuple[bool, list[str], object]:
+    """Return what a retry obeys: whether it is active, hooks called, the default token's cause."""
+    TOLD.clear()
+    cause, script = None, Script(OSError, 7)
+    try:
+        retry_call(script, ZeroBackOff())
+    except OSError:
+        assert not is_active()
+    except Cancelled as error:
+        cause = error.cause
+    return script.count == 2 or cause is not None, TOLD[:], cause
+
+
+NOTHING: Any = (True, [], None)
+"""What a retry obeys where nothing is set."""
 
 # Off
 
@@ -53,8 +83,8 @@ def everything(called: Recorded) -> dict[str, Any]:
 
 
 def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face: Any) -> None:
-    called, result, script = Recorded(), object(), Script()
-    script._steps = (result,)
+    called, result = Recorded(), object()
+    script = Script(result)
     with set_active(False):
         assert face.run(script, ConstantBackOff(5), **everything(called)) is result
         assert face.run(script, ConstantBackOff(5)) is result
@@ -321,29 +351,25 @@ def test_settings_may_be_nested_in_any_order(clock: VirtualClock) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda: set_active(False),
-        lambda: set_default_hooks(on_retry=len),
-        lambda: set_default_token(CancellationToken()),
+        lambda name: set_active(name == "1"),
+        lambda name: set_default_hooks(on_retry=told(name)),
+        lambda name: set_default_token(cancelled(name)),
     ],
     ids=["active", "hooks", "token"],
 )
 def test_blocks_that_overlap_leave_what_was_before_all_of_them(change: Any) -> None:
-    def state() -> list[object]:
-        return [*map(settings.values.get, ("active", "hooks", "token")), settings.in_use]
-
-    before = state()
     for order in itertools.permutations(range(3)):
         blocks, inside = [], []
-        for _ in range(3):
-            block = change()
+        for number in range(3):
+            block = change(str(number))
             block.__enter__()
             blocks.append(block)
-            inside.append(state())
+            inside.append(obeyed())
         left = set(range(3))
         for each in order:
             blocks[each].__exit__(None, None, None)
             left.remove(each)
-            assert state() == (inside[max(left)] if left else before), "the last one counts"
+            assert obeyed() == (inside[max(left)] if left else NOTHING), "the last one counts"
 
 
 def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace() -> None:
@@ -358,13 +384,12 @@ def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace() ->
 
 
 def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends() -> None:
-    token = CancellationToken()
     with set_default_token(None):
-        set_default_token(token)
+        set_default_token(cancelled("outer"))
         with set_default_token(None):
-            set_default_token(token)
-        assert settings.values["token"] is token
-    assert settings.values["token"] is None
+            set_default_token(cancelled("inner"))
+        assert obeyed() == (True, [], "outer")
+    assert obeyed() == NOTHING
 
 
 def test_what_is_set_again_and_again_is_not_kept() -> None:
@@ -380,57 +405,46 @@ def test_what_is_set_again_and_again_is_not_kept() -> None:
 
 
 def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
-    off = [lambda: set_active(True), set_default_hooks, lambda: set_default_token(None)]
-    on = [
-        lambda: set_active(False),
-        lambda: set_default_hooks(on_retry=len),
-        lambda: set_default_token(CancellationToken()),
+    off: list[Any] = [lambda: set_active(True), set_default_hooks, lambda: set_default_token(None)]
+    on: list[tuple[Any, Any]] = [
+        (lambda: set_active(False), (False, [], None)),
+        (lambda: set_default_hooks(on_retry=told("hook")), (True, ["hook"], None)),
+        (lambda: set_default_token(cancelled("token")), (True, [], "token")),
     ]
 
-    for change, back, other in itertools.product(on, off, on):
+    for first, second in itertools.permutations(range(3), 2):
+        change, other, expected = on[first][0], *on[second]
 
-        def run(interrupt: InterruptAt, change: Any = change, back: Any = back) -> None:
-            for setting in off:
-                setting()  # type: ignore[operator]
+        def run(interrupt: InterruptAt) -> None:
             change()
             with interrupt:
-                back()
-            values = settings.values
-            used = not values["active"] or values["hooks"] or values["token"] is not None
-            used = used or values["tracks_attempts"]
-            assert settings.in_use == bool(used), interrupt.where
+                off[first]()
+            assert obeyed() == (expected if interrupt.where else NOTHING), interrupt.where
+            off[second]()
 
         try:
             assert each_place(run, other) > 5
         finally:
-            for setting in off:
-                setting()  # type: ignore[operator]
+            off[first](), off[second]()
 
 
 def test_blocks_that_overlap_at_any_place_leave_what_was_before() -> None:
     def run(interrupt: InterruptAt) -> None:
-        token = CancellationToken()
-        inside = None
-
         def other() -> None:
-            nonlocal inside
-            inside = set_active(False)
-            with inside, set_active(True):
-                set_default_token(token)
+            with set_active(False), set_active(True):
+                set_default_token(cancelled("token"))
 
         interrupt.handler = other
         with interrupt, set_active(False):
             pass
-        assert is_active(), interrupt.where
-        assert settings.values["token"] is (None if inside is None else token)
+        assert obeyed() == (True, [], "token" if interrupt.where else None), interrupt.where
         set_default_token(None)
 
     assert each_place(run) > 5
 
 
 def test_a_call_uses_hooks_and_token_of_one_time() -> None:
-    token = CancellationToken()
-    token.cancel()
+    token = cancelled("token")
     function = retry(ZeroBackOff())(lambda: script())
 
     def other() -> None:
@@ -439,16 +453,16 @@ def test_a_call_uses_hooks_and_token_of_one_time() -> None:
 
     def run(interrupt: InterruptAt) -> None:
         nonlocal script
-        script, told = Script(OSError, 7), Recorded()
+        script, called = Script(OSError, 7), Recorded()
         interrupt.handler = other
-        with set_default_token(token), set_default_hooks(on_attempt=told):
+        with set_default_token(token), set_default_hooks(on_attempt=called):
             try:
                 with interrupt:
                     function()
             except Cancelled:
-                assert len(told.calls) == 1, interrupt.where
+                assert len(called.calls) == 1, interrupt.where
             else:
-                assert told.calls == [], interrupt.where
+                assert called.calls == [], interrupt.where
 
     script = Script()
     assert each_place(run, all_of_them=True) > 50
@@ -494,16 +508,14 @@ def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge: Any) -> None:
 
 
 def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set() -> None:
-    token = CancellationToken()
-    with set_default_token(token):
-        plain = CancellationToken()
-        set_default_token(plain)
-        outer = set_default_token(CancellationToken())
-        inner = set_default_token(CancellationToken())
+    with set_default_token(None):
+        set_default_token(cancelled("plain"))
+        outer = set_default_token(cancelled("outer"))
+        inner = set_default_token(cancelled("inner"))
         with outer, inner:
-            pass
-        assert settings.values["token"] is plain
-    assert settings.values["token"] is None
+            assert obeyed() == (True, [], "inner")
+        assert obeyed() == (True, [], "plain")
+    assert obeyed() == NOTHING
 
 
 def test_what_was_replaced_is_freed() -> None:
