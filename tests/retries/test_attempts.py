@@ -1,15 +1,11 @@
 """Retries as loops over attempts."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
-    Attempt,
     CancellationToken,
     Cancelled,
     ConstantBackOff,
@@ -26,15 +22,9 @@ from tests.retries.made_hooks import AsyncManager, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-    from backoff_ticker import Outcome
-    from backoff_ticker.testing import VirtualClock
-
-
-def test_leaving_the_block_early_is_a_success(clock: VirtualClock) -> None:
-    def returning(run: Any) -> Any:
+def test_leaving_the_block_early_is_a_success(clock):
+    def returning(run):
         for attempt in run:
             with attempt:
                 if attempt.number == 2:
@@ -42,7 +32,7 @@ def test_leaving_the_block_early_is_a_success(clock: VirtualClock) -> None:
                 raise OSError
         return "ended"
 
-    def breaking(run: Any) -> Any:
+    def breaking(run):
         for attempt in run:
             with attempt:
                 if attempt.number == 2:
@@ -52,7 +42,7 @@ def test_leaving_the_block_early_is_a_success(clock: VirtualClock) -> None:
             return "ended"
         return "broken"
 
-    def continuing(run: Any) -> Any:
+    def continuing(run):
         for attempt in run:
             with attempt:
                 if attempt.number == 2:
@@ -69,7 +59,7 @@ def test_leaving_the_block_early_is_a_success(clock: VirtualClock) -> None:
         assert (len(success.calls), gave_up.calls, budget.tokens) == (1, [], 9.5)
 
 
-def test_the_success_is_told_as_the_block_ends(clock: VirtualClock) -> None:
+def test_the_success_is_told_as_the_block_ends(clock):
     success = Recorded()
     for attempt in attempts(ZeroBackOff(), on_success=success):
         with attempt:
@@ -78,7 +68,7 @@ def test_the_success_is_told_as_the_block_ends(clock: VirtualClock) -> None:
     assert [when for when, _ in success.calls] == [0]
 
 
-def test_an_error_outside_the_block_is_none_of_an_attempt(clock: VirtualClock) -> None:
+def test_an_error_outside_the_block_is_none_of_an_attempt(clock):
     seen = []
     with pytest.raises(OSError, match="outside"):
         for attempt in attempts(ZeroBackOff()):
@@ -89,7 +79,7 @@ def test_an_error_outside_the_block_is_none_of_an_attempt(clock: VirtualClock) -
     assert seen == [1]
 
 
-def test_nothing_happens_before_the_first_step(clock: VirtualClock) -> None:
+def test_nothing_happens_before_the_first_step(clock):
     hook = Recorded()
     run = attempts(ZeroBackOff(), on_attempt=hook, timeout=5)
     clock.sleep(60)
@@ -101,7 +91,7 @@ def test_nothing_happens_before_the_first_step(clock: VirtualClock) -> None:
     assert [(when, outcome.elapsed) for when, outcome in hook.calls] == [(60, 0), (60, 0)]
 
 
-def test_an_attempt_has_a_token_of_its_own(clock: VirtualClock) -> None:
+def test_an_attempt_has_a_token_of_its_own(clock):
     token, kept = CancellationToken(), []
     at(clock, 13, lambda: token.cancel("enough"))
     with pytest.raises(Cancelled):
@@ -117,9 +107,7 @@ def test_an_attempt_has_a_token_of_its_own(clock: VirtualClock) -> None:
     assert now() == 13
 
 
-def test_the_token_of_an_attempt_is_cancelled_at_the_deadline_and_at_the_end(
-    clock: VirtualClock,
-) -> None:
+def test_the_token_of_an_attempt_is_cancelled_at_the_deadline_and_at_the_end(clock):
     with pytest.raises(DeadlineExceeded):
         for attempt in attempts(ZeroBackOff(), timeout=4):
             with attempt:
@@ -138,21 +126,19 @@ def test_the_token_of_an_attempt_is_cancelled_at_the_deadline_and_at_the_end(
 
 @LOOPS
 @pytest.mark.parametrize("again", ["loop", "async loop"])
-def test_a_run_is_iterated_once(face: Any, again: str) -> None:
+def test_a_run_is_iterated_once(face, again):
     run = attempts(ZeroBackOff())
     face.blocks(run, id)
     with pytest.raises(RuntimeError, match="iterated once"):
         FACES[again].blocks(run, id)
 
 
-def test_an_attempt_whose_block_is_not_entered_is_refused_at_the_next_step(
-    clock: VirtualClock,
-) -> None:
+def test_an_attempt_whose_block_is_not_entered_is_refused_at_the_next_step(clock):
     with pytest.raises(RuntimeError, match="attempt 1 was not made: write `with attempt:`"):
         for _ in attempts(ZeroBackOff()):
             pass
 
-    async def main() -> None:
+    async def main():
         async for _ in attempts(ZeroBackOff()):
             pass
 
@@ -160,7 +146,7 @@ def test_an_attempt_whose_block_is_not_entered_is_refused_at_the_next_step(
         in_loop(main())
 
 
-def test_a_block_is_entered_once(clock: VirtualClock) -> None:
+def test_a_block_is_entered_once(clock):
     with pytest.raises(RuntimeError):
         for attempt in attempts(ZeroBackOff(), on=OSError):
             with attempt:
@@ -170,16 +156,16 @@ def test_a_block_is_entered_once(clock: VirtualClock) -> None:
 
 
 @on_faces("loop", "async loop, async with")
-def test_an_interrupt_as_a_block_begins_is_told_by_the_token(face: Any) -> None:
-    tokens: list[CancellationToken] = []
+def test_an_interrupt_as_a_block_begins_is_told_by_the_token(face):
+    tokens = []
 
     @contextlib.contextmanager
-    def span(outcome: Outcome) -> Iterator[None]:
+    def span(outcome):
         if outcome.attempts == 2:
             raise KeyboardInterrupt
         yield
 
-    def block(attempt: Attempt) -> None:
+    def block(attempt):
         tokens.append(attempt.token)
         raise OSError
 
@@ -192,10 +178,8 @@ def test_an_interrupt_as_a_block_begins_is_told_by_the_token(face: Any) -> None:
 
 @LOOPS
 @pytest.mark.parametrize("delay", [0, 1])
-def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(
-    face: Any, delay: float
-) -> None:
-    async def awaited(_: Outcome) -> None:
+def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(face, delay):
+    async def awaited(_):
         await asyncio.sleep(0)
 
     for hooks in [{}, {"on_give_up": awaited}] if face.asynchronous else [{}]:
@@ -213,13 +197,11 @@ def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(
 
 @on_faces("loop", "async loop, async with")
 @pytest.mark.parametrize("as_it_is_entered", [False, True])
-def test_a_cancel_by_on_attempt_ends_the_loop_and_its_manager_is_left(
-    face: Any, as_it_is_entered: bool
-) -> None:
+def test_a_cancel_by_on_attempt_ends_the_loop_and_its_manager_is_left(face, as_it_is_entered):
     token, log = CancellationToken(), []
 
     @contextlib.contextmanager
-    def span(outcome: Outcome) -> Iterator[None]:
+    def span(outcome):
         log.append(f"in {outcome.attempts}")
         if as_it_is_entered and outcome.attempts == 2:
             token.cancel()
@@ -229,12 +211,12 @@ def test_a_cancel_by_on_attempt_ends_the_loop_and_its_manager_is_left(
             log.append(f"out by {type(error).__name__}")
             raise
 
-    def hook(outcome: Outcome) -> Any:
+    def hook(outcome):
         if not as_it_is_entered and outcome.attempts == 2:
             token.cancel()
         return span(outcome)
 
-    def block(attempt: Attempt) -> None:
+    def block(attempt):
         log.append(f"block {attempt.number}")
         raise OSError
 
@@ -262,10 +244,10 @@ def test_a_failure_that_looks_like_the_end_of_a_loop_does_not_end_it(clock):
 
 
 @LOOPS
-def test_without_a_delay_too_an_attempt_begins_with_the_step_of_the_loop(face: Any) -> None:
-    seen: list[Any] = []
+def test_without_a_delay_too_an_attempt_begins_with_the_step_of_the_loop(face):
+    seen = []
 
-    def block(attempt: Attempt) -> None:
+    def block(attempt):
         seen.append("block")
         if attempt.number == 1:
             raise OSError
@@ -303,11 +285,11 @@ def test_a_closed_generator_tells_its_manager(clock):
 
 
 @on_faces("loop", "async loop, async with")
-def test_who_leaves_after_a_failed_block_is_told_of_no_retry(face: Any) -> None:
-    told: list[Any] = []
+def test_who_leaves_after_a_failed_block_is_told_of_no_retry(face):
+    told = []
     run = attempts(ConstantBackOff(5), notify=told.append, on_retry=told.append)
 
-    async def main() -> None:
+    async def main():
         async for attempt in run:
             async with attempt:
                 raise OSError

@@ -1,7 +1,5 @@
 """Budgets of the user's own, above all those whose answer coroutines await."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

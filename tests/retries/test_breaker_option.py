@@ -1,9 +1,6 @@
 """``breaker=``: retries that go through a circuit breaker."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -34,11 +31,11 @@ from tests.tickers.made_policies import Scripted
 OPEN, CLOSED, HALF_OPEN = CircuitState.OPEN, CircuitState.CLOSED, CircuitState.HALF_OPEN
 
 
-def breaking(seconds: float = 30, failures: int = 2, **options: Any) -> CircuitBreaker:
+def breaking(seconds=30, failures=2, **options):
     return CircuitBreaker(ConstantBackOff(seconds), failures=failures, **options)
 
 
-def opened(seconds: float = 30, **options: Any) -> CircuitBreaker:
+def opened(seconds=30, **options):
     """Return a breaker whose circuit has just been opened by a failure."""
     breaker = breaking(seconds, 1, **options)
     breaker.record(breaker.allow(), OSError())
@@ -46,16 +43,14 @@ def opened(seconds: float = 30, **options: Any) -> CircuitBreaker:
     return breaker
 
 
-def test_failures_open_the_circuit_and_the_next_call_waits_until_it_lets_one_through(
-    face: Any,
-) -> None:
+def test_failures_open_the_circuit_and_the_next_call_waits_until_it_lets_one_through(face):
     breaker, script = breaking(30), Script(OSError, OSError, 7)
     assert face.run(script, ConstantBackOff(1), breaker=breaker) == 7
     assert script.times == [0, 1, 31]
     assert breaker.state is CLOSED
 
 
-def test_while_the_circuit_is_open_no_call_is_made(face: Any) -> None:
+def test_while_the_circuit_is_open_no_call_is_made(face):
     breaker, script, notified = opened(30), Script(7), Recorded()
     assert face.run(script, ConstantBackOff(1), breaker=breaker, notify=notified) == 7
     assert script.times == [30]
@@ -68,7 +63,7 @@ def test_while_the_circuit_is_open_no_call_is_made(face: Any) -> None:
 
 
 @BOTH
-def test_an_open_circuit_has_the_last_error_as_its_cause(face: Any) -> None:
+def test_an_open_circuit_has_the_last_error_as_its_cause(face):
     last = OSError("last")
     for attempts_made in (2, 3):
         breaker = breaking(30, 1)
@@ -98,9 +93,7 @@ def test_an_open_circuit_has_the_last_error_as_its_cause(face: Any) -> None:
         ({"budget": RetryBudget(1, retry_cost=1)}, StopReason.BUDGET),
     ],
 )
-def test_if_the_limits_do_not_allow_the_wait_it_is_raised_at_once(
-    face: Any, options: dict[str, Any], reason: StopReason
-) -> None:
+def test_if_the_limits_do_not_allow_the_wait_it_is_raised_at_once(face, options, reason):
     if "budget" in options:
         options["budget"].try_acquire()
     script, gave_up, breaker = Script(7), Recorded(), opened(30)
@@ -112,7 +105,7 @@ def test_if_the_limits_do_not_allow_the_wait_it_is_raised_at_once(
     assert gave_up.last.reason is reason
 
 
-def test_a_circuit_that_is_open_until_a_reset_ends_the_run(face: Any) -> None:
+def test_a_circuit_that_is_open_until_a_reset_ends_the_run(face):
     breaker, script, gave_up = breaking(), Script(7), Recorded()
     breaker.open()
     with pytest.raises(CircuitOpen) as caught:
@@ -124,7 +117,7 @@ def test_a_circuit_that_is_open_until_a_reset_ends_the_run(face: Any) -> None:
 
 
 @pytest.mark.parametrize("on", [OSError, {OSError: True}, lambda error: isinstance(error, OSError)])
-def test_an_inner_circuit_that_on_does_not_name_passes(face: Any, on: Any) -> None:
+def test_an_inner_circuit_that_on_does_not_name_passes(face, on):
     breaker = breaking()
     breaker.open()
     given_up = Recorded()
@@ -135,7 +128,7 @@ def test_an_inner_circuit_that_on_does_not_name_passes(face: Any, on: Any) -> No
 
 
 @pytest.mark.parametrize("on", [None, {CircuitOpen: True}, lambda error: True])
-def test_an_inner_circuit_that_is_open_until_a_reset_ends_the_run(face: Any, on: Any) -> None:
+def test_an_inner_circuit_that_is_open_until_a_reset_ends_the_run(face, on):
     breaker = breaking()
     breaker.open()
     with pytest.raises(CircuitOpen) as caught:
@@ -144,12 +137,12 @@ def test_an_inner_circuit_that_is_open_until_a_reset_ends_the_run(face: Any, on:
 
 
 @BOTH
-def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face: Any) -> None:
+def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face):
     breaker = opened(0)
     probe = breaker.allow()
     assert breaker.state is HALF_OPEN
 
-    def then_closed(*_: Any) -> None:
+    def then_closed(*_):
         if now() >= 4:
             breaker.record(probe)
 
@@ -159,10 +152,10 @@ def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face: Any) -
 
 
 @BOTH
-def test_while_the_policy_is_asked_how_long_it_stays_open_a_run_goes_on(face: Any) -> None:
+def test_while_the_policy_is_asked_how_long_it_stays_open_a_run_goes_on(face):
     gave_up, script = Recorded(), Script(7)
 
-    def meanwhile() -> float:  # as another thread would in this moment
+    def meanwhile():  # as another thread would in this moment
         with pytest.raises(CircuitOpen):
             face.run(
                 script, ConstantBackOff(1), breaker=breaker, max_attempts=3, on_give_up=gave_up
@@ -177,7 +170,7 @@ def test_while_the_policy_is_asked_how_long_it_stays_open_a_run_goes_on(face: An
 
 
 @BOTH
-def test_without_delays_nobody_spins_while_a_probe_is_out(face: Any, clock: Any) -> None:
+def test_without_delays_nobody_spins_while_a_probe_is_out(face, clock):
     breaker = opened(0)
     probe = breaker.allow()
     clock.call_at(clock.monotonic() + 1, lambda: breaker.record(probe))
@@ -188,7 +181,7 @@ def test_without_delays_nobody_spins_while_a_probe_is_out(face: Any, clock: Any)
 
 
 @BOTH
-def test_it_is_retried_whatever_on_says(face: Any) -> None:
+def test_it_is_retried_whatever_on_says(face):
     for on in (KeyError, {KeyError: True}, lambda error: False):
         script = Script(7)
         start = now()
@@ -197,11 +190,11 @@ def test_it_is_retried_whatever_on_says(face: Any) -> None:
 
 
 @BOTH
-def test_an_open_circuit_of_another_is_not_tried_again_too_early(face: Any) -> None:
+def test_an_open_circuit_of_another_is_not_tried_again_too_early(face):
     for policy in (ConstantBackOff(1), ZeroBackOff()):
         inner, start = opened(30), now()
 
-        def guarded() -> Any:
+        def guarded():
             with inner:
                 return 7
 
@@ -213,7 +206,7 @@ def test_an_open_circuit_of_another_is_not_tried_again_too_early(face: Any) -> N
 
 
 @BOTH
-def test_what_counts_is_up_to_the_breaker(face: Any) -> None:
+def test_what_counts_is_up_to_the_breaker(face):
     breaker = breaking(30, 1, on=OSError)
     assert face.run(Script(ValueError, KeyError, 7), ConstantBackOff(1), breaker=breaker) == 7
     assert now() == 2
@@ -223,7 +216,7 @@ def test_what_counts_is_up_to_the_breaker(face: Any) -> None:
 
 
 @BOTH
-def test_a_rejected_result_and_a_permanent_error_are_answers_of_the_service(face: Any) -> None:
+def test_a_rejected_result_and_a_permanent_error_are_answers_of_the_service(face):
     breaker = breaking(30, 1)
     assert face.run(Script(0, 0, 7), ConstantBackOff(1), until=bool, breaker=breaker) == 7
     with pytest.raises(OSError, match="404"):
@@ -232,14 +225,14 @@ def test_a_rejected_result_and_a_permanent_error_are_answers_of_the_service(face
 
 
 @ALL_ASYNC
-def test_an_attempt_cut_by_its_own_limit_is_a_failure(face: Any) -> None:
+def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
     breaker, script = breaking(30, 1), Script(Takes(100, 1), 7)
     face.run(script, ConstantBackOff(1), attempt_timeout=5, breaker=breaker)
     assert script.times == [0, 35]
 
 
 @ALL_ASYNC
-def test_an_attempt_cut_by_the_token_or_the_timeout_says_nothing(face: Any) -> None:
+def test_an_attempt_cut_by_the_token_or_the_timeout_says_nothing(face):
     for name in ("timeout", "token"):
         breaker = opened(0)
         options = {name: 5 if name == "timeout" else CancellationToken(timeout=5)}
@@ -251,7 +244,7 @@ def test_an_attempt_cut_by_the_token_or_the_timeout_says_nothing(face: Any) -> N
 
 
 @BOTH
-def test_an_interrupt_frees_the_place_of_a_probe(face: Any) -> None:
+def test_an_interrupt_frees_the_place_of_a_probe(face):
     breaker = opened(0)
     with pytest.raises(KeyboardInterrupt):
         face.run(Script(KeyboardInterrupt), breaker=breaker)
@@ -259,10 +252,10 @@ def test_an_interrupt_frees_the_place_of_a_probe(face: Any) -> None:
 
 
 @ASYNC
-def test_a_task_that_is_cancelled_frees_the_place_of_its_probe(face: Any) -> None:
+def test_a_task_that_is_cancelled_frees_the_place_of_its_probe(face):
     breaker = opened(0)
 
-    async def main() -> None:
+    async def main():
         task = asyncio.ensure_future(face.main(Script(Takes(100, 1)), breaker=breaker))
         await asyncio.sleep(1)
         task.cancel()
@@ -274,7 +267,7 @@ def test_a_task_that_is_cancelled_frees_the_place_of_its_probe(face: Any) -> Non
 
 
 @BOTH
-def test_a_retry_that_was_refused_costs_the_budget_nothing(face: Any) -> None:
+def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     budget = RetryBudget(10, token_ratio=0)
     breaker = breaking(30, 1)
     script = Script(OSError, 7)
@@ -285,15 +278,15 @@ def test_a_retry_that_was_refused_costs_the_budget_nothing(face: Any) -> None:
 
 
 @BOTH
-def test_hooks_see_an_open_circuit_as_a_failed_attempt(face: Any) -> None:
+def test_hooks_see_an_open_circuit_as_a_failed_attempt(face):
     breaker, told = opened(30), Recorded()
     face.run(Script(7), ConstantBackOff(1), breaker=breaker, on_attempt=told, on_success=told)
     assert [(at, outcome.attempts) for at, outcome in told.calls] == [(0, 1), (30, 2), (30, 2)]
 
 
-def test_a_policy_of_the_breaker_that_fails_ends_the_run(face: Any) -> None:
+def test_a_policy_of_the_breaker_that_fails_ends_the_run(face):
     class Fails(ConstantBackOff):
-        def next_backoff(self) -> float:
+        def next_backoff(self):
             raise LookupError("of the policy")
 
     first = OSError("first")
@@ -302,14 +295,14 @@ def test_a_policy_of_the_breaker_that_fails_ends_the_run(face: Any) -> None:
     assert first in (caught.value.__cause__, caught.value.__context__)
 
 
-def test_an_on_attempt_manager_is_left_with_the_open_circuit(clock: Any) -> None:
-    seen: list[object] = []
+def test_an_on_attempt_manager_is_left_with_the_open_circuit(clock):
+    seen = []
 
     class Manager:
-        def __enter__(self) -> None:
+        def __enter__(self):
             seen.append("entered")
 
-        def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        def __exit__(self, kind, *_):
             seen.append(kind and kind.__name__)
 
     for attempt in attempts(
@@ -320,7 +313,7 @@ def test_an_on_attempt_manager_is_left_with_the_open_circuit(clock: Any) -> None
     assert seen == ["entered", "CircuitOpen", "entered", 30, None]
 
 
-def test_hedges_go_through_it(hedge: Any) -> None:
+def test_hedges_go_through_it(hedge):
     operation = InTurn(takes(1, OSError()), takes(1, OSError()), takes(1, 7))
     assert hedge(operation, ConstantBackOff(20), breaker=breaking(30, 2)) == 7
     assert operation.times == [0, 1, 32]
@@ -334,9 +327,7 @@ def test_hedges_go_through_it(hedge: Any) -> None:
         hedge(operation, ConstantBackOff(20), breaker=breaker)
 
 
-def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(
-    hedge: Any, clock: Any
-) -> None:
+def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(hedge, clock):
     for answer in (7, OSError("last")):
         breaker, operation = breaking(), InTurn(takes(25, answer))
         at(clock, now() + 5, breaker.open)
@@ -349,20 +340,20 @@ def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(
         assert len(operation.times) == 1
 
 
-def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(hedge: Any) -> None:
+def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(hedge):
     with pytest.raises(CircuitOpen) as caught:
         hedge(Script(7), ConstantBackOff(10), breaker=opened(60), timeout=30)
     assert caught.value.__notes__[0].endswith("longer than timeout=30.0 allows")
     assert now() == 0
 
 
-def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge: Any) -> None:
+def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge):
     budget, operation = RetryBudget(1), InTurn(takes(0, OSError()), takes(0, 7))
     assert hedge(operation, ConstantBackOff(10), breaker=breaking(30, 1), budget=budget) == 7
     assert operation.times == [0, 30]
 
 
-def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock: Any) -> None:
+def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock):
     for options in ({}, {"timeout": 23}):
         breaker = breaking(failures=1)
         operation = InTurn(takes(100, 1), takes(100, 1), takes(4, 7))
@@ -377,23 +368,23 @@ def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(cl
 class CancelledByProbe(CircuitBreaker):
     """A breaker that is asked just before a cancel."""
 
-    def __init__(self, token: CancellationToken) -> None:
+    def __init__(self, token):
         super().__init__(ConstantBackOff(1), failures=1)
         self.token = token
         self.released = 0
 
-    def allow(self) -> Any:
+    def allow(self):
         ticket = super().allow()
         if now() >= 10:
             self.token.cancel()
         return ticket
 
-    def release(self, ticket: Any) -> None:
+    def release(self, ticket):
         self.released += 1
         super().release(ticket)
 
 
-def test_a_hedge_in_a_thread_is_not_called_if_a_cancel_comes_as_the_breaker_is_asked() -> None:
+def test_a_hedge_in_a_thread_is_not_called_if_a_cancel_comes_as_the_breaker_is_asked():
     with VirtualClock(START, auto=True) as clock:
         token, budget = CancellationToken(), RetryBudget(10)
         breaker, operation = CancelledByProbe(token), InTurn(takes(100, 7))
@@ -407,7 +398,7 @@ MODULE_LEVEL = CircuitBreaker(ConstantBackOff(30), failures=1)
 
 
 @pytest.mark.parametrize("_", range(2))
-def test_a_breaker_made_at_import_follows_the_clock_of_each_test(clock: Any, _: int) -> None:
+def test_a_breaker_made_at_import_follows_the_clock_of_each_test(clock, _):
     MODULE_LEVEL.reset()
     script = Script(OSError, 7)
     assert retry_call(script, ConstantBackOff(1), breaker=MODULE_LEVEL) == 7

@@ -1,13 +1,10 @@
 """RetryBudget: a bucket of tokens that callers share."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -33,17 +30,13 @@ from tests.interleaving import each_interleaving
 from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 from tests.tickers.made_policies import Scripted
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
 
 
-def test_it_starts_full_and_has_the_defaults_of_its_sources() -> None:
+def test_it_starts_full_and_has_the_defaults_of_its_sources():
     budget = RetryBudget()
     assert budget.tokens == 500
     assert [budget.try_acquire() for _ in range(501)] == [True] * 500 + [False]
@@ -53,7 +46,7 @@ def test_it_starts_full_and_has_the_defaults_of_its_sources() -> None:
     assert not budget.try_acquire()
 
 
-def test_ten_tenths_are_one_retry() -> None:
+def test_ten_tenths_are_one_retry():
     budget = RetryBudget(500, 0.1)
     assert budget.try_acquire(500)
     for _ in range(5):
@@ -69,7 +62,7 @@ def test_ten_tenths_are_one_retry() -> None:
     st.integers(1, 100).map(lambda number: number / 8),
     st.lists(st.one_of(st.sampled_from(["success", "release", None]), EIGHTHS), max_size=80),
 )
-def test_it_is_a_bucket(max_tokens: float, ratio: float, cost: float, actions: list[Any]) -> None:
+def test_it_is_a_bucket(max_tokens, ratio, cost, actions):
     budget = RetryBudget(max_tokens, ratio, min(cost, max_tokens))
     cost = min(cost, max_tokens)
     tokens, spent, successes = Fraction(max_tokens), Fraction(0), 0
@@ -94,7 +87,7 @@ def test_it_is_a_bucket(max_tokens: float, ratio: float, cost: float, actions: l
 
 
 @given(st.floats(0.001, 5), st.floats(0.01, 20), st.lists(st.booleans(), max_size=300))
-def test_its_promise_holds_for_any_numbers(ratio: float, cost: float, actions: list[bool]) -> None:
+def test_its_promise_holds_for_any_numbers(ratio, cost, actions):
     budget = RetryBudget(20, ratio, cost)
     retries = successes = 0
     for action in actions:
@@ -108,7 +101,7 @@ def test_its_promise_holds_for_any_numbers(ratio: float, cost: float, actions: l
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "token_ratio", "retry_cost", "cost"])
-def test_bad_numbers_are_named(name: str) -> None:
+def test_bad_numbers_are_named(name):
     for value, kind in [
         ("1", TypeError),
         (True, TypeError),
@@ -128,19 +121,19 @@ def test_bad_numbers_are_named(name: str) -> None:
 class Awaited(RetryBudget):
     """A budget whose answer comes in a later step of the event loop."""
 
-    async def try_acquire_async(self) -> bool:
+    async def try_acquire_async(self):
         await asyncio.sleep(0)
         return self.try_acquire()
 
 
 @pytest.fixture(params=[RetryBudget, Awaited])
-def make_budget(request: pytest.FixtureRequest) -> Any:
+def make_budget(request):
     """Each kind of budget in turn; integrations run the tests below with their own."""
     return request.param
 
 
 @BOTH
-def test_each_retry_costs_and_each_success_pays(face: Any, make_budget: Any) -> None:
+def test_each_retry_costs_and_each_success_pays(face, make_budget):
     budget = make_budget(10, 0.5, 2)
     face.run(Script(OSError, RetryAfter(3), OSError, 7), ConstantBackOff(1), budget=budget)
     assert budget.tokens == 4.5
@@ -153,7 +146,7 @@ def test_each_retry_costs_and_each_success_pays(face: Any, make_budget: Any) -> 
     assert budget.tokens == 3
 
 
-def test_a_success_at_once_pays_too(face: Any, make_budget: Any) -> None:
+def test_a_success_at_once_pays_too(face, make_budget):
     budget = make_budget(10, 0.5)
     assert budget.try_acquire(5)
     for paid, options in enumerate([{}, {"max_attempts": 3}, {"notify": print}], 1):
@@ -162,7 +155,7 @@ def test_a_success_at_once_pays_too(face: Any, make_budget: Any) -> None:
 
 
 @BOTH
-def test_where_it_refuses_the_error_itself_is_raised(face: Any, make_budget: Any) -> None:
+def test_where_it_refuses_the_error_itself_is_raised(face, make_budget):
     budget, gave_up = make_budget(2), Recorded()
     errors = [OSError(n) for n in range(5)]
     script = Script(*errors)
@@ -174,7 +167,7 @@ def test_where_it_refuses_the_error_itself_is_raised(face: Any, make_budget: Any
 
 
 @BOTH
-def test_runs_one_after_the_other_share_it(face: Any, make_budget: Any) -> None:
+def test_runs_one_after_the_other_share_it(face, make_budget):
     budget, calls = make_budget(7, 0.25), 0
     for _ in range(20):
         script = Script(OSError)
@@ -190,16 +183,16 @@ def test_runs_one_after_the_other_share_it(face: Any, make_budget: Any) -> None:
     assert script.count == 1 + 2
 
 
-def test_threads_and_tasks_share_it(clock: VirtualClock, make_budget: Any) -> None:
+def test_threads_and_tasks_share_it(clock, make_budget):
     budget, script = make_budget(50), Script(OSError)
     decorated = retry(ConstantBackOff(1), budget=budget, max_attempts=4)(lambda: script())
 
-    def run() -> None:
+    def run():
         for call in (decorated, lambda: in_loop(run_async())):
             with pytest.raises(OSError):
                 call()
 
-    async def run_async() -> None:
+    async def run_async():
         await retry_call_async(script.in_loop, ConstantBackOff(1), budget=budget, max_attempts=4)
 
     threads = [threading.Thread(target=run) for _ in range(20)]
@@ -220,12 +213,10 @@ ACTIONS = {
 
 @pytest.mark.parametrize("second", ACTIONS)
 @pytest.mark.parametrize("first", ACTIONS)
-def test_a_change_is_not_lost_if_another_thread_comes_at_any_place(
-    monkeypatch: pytest.MonkeyPatch, first: str, second: str
-) -> None:
-    budgets: list[RetryBudget] = []
+def test_a_change_is_not_lost_if_another_thread_comes_at_any_place(monkeypatch, first, second):
+    budgets = []
 
-    def begin() -> Any:
+    def begin():
         budgets.append(RetryBudget(10, 0.5))
         assert budgets[-1].try_acquire(7)
         return tuple(partial(ACTIONS[name], budgets[-1]) for name in (first, second))
@@ -238,12 +229,12 @@ def test_a_change_is_not_lost_if_another_thread_comes_at_any_place(
         assert budgets.pop().tokens == left
 
 
-def test_a_signal_handler_may_use_it_anywhere() -> None:
-    def run(interrupt: InterruptAt) -> None:
+def test_a_signal_handler_may_use_it_anywhere():
+    def run(interrupt):
         budget = RetryBudget(100)
         assert budget.try_acquire(50)
 
-        def handler() -> None:
+        def handler():
             assert budget.try_acquire(20)
             budget.release(3)
             budget.success()
@@ -389,11 +380,11 @@ def test_a_hedge_that_never_began_costs_nothing(clock, make_budget):
     assert (script.count, budget.tokens) == (2, 4)
 
 
-def called(**options: Any) -> None:
+def called(**options):
     retry_call(Script(OSError), ZeroBackOff(), **options)
 
 
-def looped(**options: Any) -> None:
+def looped(**options):
     for attempt in attempts(ZeroBackOff(), **options):
         with attempt:
             raise OSError
@@ -401,13 +392,11 @@ def looped(**options: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of loops
 @pytest.mark.parametrize("way", [called, looped])
-def test_an_interrupt_anywhere_leaves_no_retry_paid_that_was_not_made(
-    way: Any,
-) -> None:
-    lost: set[object] = set()
+def test_an_interrupt_anywhere_leaves_no_retry_paid_that_was_not_made(way):
+    lost = set()
     is_loop = way is looped
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         budget, token = RetryBudget(5), CancellationToken()
         try:
             with interrupt:

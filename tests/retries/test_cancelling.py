@@ -1,9 +1,6 @@
 """Cancels of a token and of the task."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -32,14 +29,10 @@ from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
-
 # Waits
 
 
-def test_a_cancel_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
+def test_a_cancel_ends_the_wait_at_once(face, clock):
     token, errors = CancellationToken(), [OSError(1), OSError(2)]
     at(clock, 13, lambda: token.cancel("enough"))
     script = Script(*errors)
@@ -51,7 +44,7 @@ def test_a_cancel_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
 
 
 @BOTH
-def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face: Any, clock: VirtualClock) -> None:
+def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face, clock):
     token, script = CancellationToken(), Script(OSError, 7)
     at(clock, 10, token.cancel)  # before the wait asks for the same moment
     ended_by_cancel(face, script, ConstantBackOff(10), token=token)
@@ -62,7 +55,7 @@ def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face: Any, clock: Virtua
 
 
 @SYNC
-def test_in_a_thread_an_attempt_runs_to_its_end(face: Any, clock: VirtualClock) -> None:
+def test_in_a_thread_an_attempt_runs_to_its_end(face, clock):
     token, last = CancellationToken(), OSError("last")
     at(clock, 13, token.cancel)
     script = Script(OSError, Takes(10, last))
@@ -77,7 +70,7 @@ def test_in_a_thread_an_attempt_runs_to_its_end(face: Any, clock: VirtualClock) 
 
 @ALL_ASYNC
 @pytest.mark.parametrize("limits", [{}, {"timeout": 60}, {"attempt_timeout": 60}], ids=str)
-def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock, limits: Any) -> None:
+def test_a_coroutine_that_runs_is_cut(face, clock, limits):
     token, first = CancellationToken(), OSError("first")
     at(clock, 13, lambda: token.cancel("enough"))
     script = Script(first, Takes(50, 7))
@@ -91,7 +84,7 @@ def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock, limits: An
 
 
 @pytest.mark.parametrize("place", ["option", "policy"])
-def test_a_token_cancelled_before_cuts_nothing(face: Any, place: str) -> None:
+def test_a_token_cancelled_before_cuts_nothing(face, place):
     token, policy = cancelled_token("before"), Scripted(then=1.0)
     options = {"token": token} if place == "option" else {"backoff": with_token(policy, token)}
     assert face.run(Script(Takes(5, 7)), **options) == 7
@@ -104,10 +97,10 @@ def test_a_token_cancelled_before_cuts_nothing(face: Any, place: str) -> None:
 
 
 @FOUR
-def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face: Any) -> None:
+def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face):
     token, script = CancellationToken(), Script(7)
 
-    def cancel(outcome: Any) -> None:
+    def cancel(outcome):
         token.cancel()
 
     assert face.run(script, token=token, on_attempt=cancel) == 7
@@ -118,11 +111,11 @@ def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face: Any) 
 
 
 @ASYNC
-def test_a_cancel_of_the_task_wins(face: Any, clock: VirtualClock) -> None:
+def test_a_cancel_of_the_task_wins(face, clock):
     for steps, when in [((Takes(50, 7),), 3), ((OSError,), 3)]:
         token = CancellationToken()
 
-        async def main() -> None:
+        async def main():
             began = now()
             task = asyncio.ensure_future(
                 face.main(Script(*steps), ConstantBackOff(10), token=token)
@@ -139,11 +132,11 @@ def test_a_cancel_of_the_task_wins(face: Any, clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("limit", ["token", "max_attempts"])
-def test_failures_without_a_delay_let_the_loop_run(clock: VirtualClock, limit: str) -> None:
+def test_failures_without_a_delay_let_the_loop_run(clock, limit):
     script = Script(OSError)
     options = {limit: CancellationToken() if limit == "token" else 64 * 50}
 
-    async def main() -> None:
+    async def main():
         running = asyncio.ensure_future(retry_call_async(script.in_loop, ZeroBackOff(), **options))
         for _ in range(20):
             await asyncio.sleep(0)
@@ -198,7 +191,7 @@ PLACES = {
 
 
 @FOUR
-def test_a_token_in_the_policy_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
+def test_a_token_in_the_policy_ends_the_wait_at_once(face, clock):
     for place, policy in PLACES.items():
         token, last, began = CancellationToken(), OSError("last"), now()
         at(clock, began + 13, lambda: token.cancel(place))
@@ -209,7 +202,7 @@ def test_a_token_in_the_policy_ends_the_wait_at_once(face: Any, clock: VirtualCl
 
 
 @ASYNC
-def test_a_token_in_the_policy_cuts_as_well(face: Any, clock: VirtualClock) -> None:
+def test_a_token_in_the_policy_cuts_as_well(face, clock):
     for place, policy in PLACES.items():
         token, first, began = CancellationToken(), OSError("first"), now()
         at(clock, began + 13, lambda: token.cancel(place))
@@ -220,7 +213,7 @@ def test_a_token_in_the_policy_cuts_as_well(face: Any, clock: VirtualClock) -> N
 
 
 @FOUR
-def test_a_deadline_in_the_policy_counts_skipped_waits(face: Any, clock: VirtualClock) -> None:
+def test_a_deadline_in_the_policy_counts_skipped_waits(face, clock):
     for place, policy in PLACES.items():
         token, last = CancellationToken().child(timeout=25), OSError("last")
         script = Script(OSError, OSError, last)

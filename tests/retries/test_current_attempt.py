@@ -1,7 +1,5 @@
 """``current_attempt()``: what runs inside an attempt knows which it is."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars
@@ -10,7 +8,6 @@ import threading
 import types
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,42 +30,36 @@ from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import Recorded, Script, Takes
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 from tests.test_imports import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from backoff_ticker.testing import VirtualClock
-    from backoff_ticker.types import CurrentAttempt
 
 
 @pytest.fixture(autouse=True)
-def _no_attempt_is_left() -> Iterator[None]:
+def _no_attempt_is_left():
     yield
     assert current_attempt() is None
 
 
-def here() -> CurrentAttempt:
+def here():
     """Return the current attempt, which is there."""
     attempt = current_attempt()
     assert attempt is not None
     return attempt
 
 
-def seen_by(script_ends: int, seen: list[Any], look: Any) -> Script:
+def seen_by(script_ends, seen, look):
     """Return an operation that looks each time it is called, and fails but for the last time."""
 
-    def step(answer: Any) -> Any:
+    def step(answer):
         seen.append(look())
         return answer
 
-    answers: list[Any] = [OSError] * (script_ends - 1) + [7]
+    answers = [OSError] * (script_ends - 1) + [7]
     return Script(*[lambda answer=answer: step(answer) for answer in answers])
 
 
-def test_an_operation_knows_its_attempt_which_stays_what_it_was(face: Any) -> None:
-    seen: list[Any] = []
+def test_an_operation_knows_its_attempt_which_stays_what_it_was(face):
+    seen = []
     script = seen_by(3, seen, lambda: (here(), here().number, here().waited))
     assert face.run(script, ConstantBackOff(5)) == 7
     expected = [(1, 0), (2, 5), (3, 10)]
@@ -80,11 +71,11 @@ def test_an_operation_knows_its_attempt_which_stays_what_it_was(face: Any) -> No
 
 
 @FOUR
-def test_hooks_and_predicates_see_the_attempt_that_they_are_about(face: Any) -> None:
-    seen: list[Any] = []
+def test_hooks_and_predicates_see_the_attempt_that_they_are_about(face):
+    seen = []
 
-    def noting(name: str, answer: Any = None) -> Any:
-        def note(*_: object) -> Any:
+    def noting(name, answer=None):
+        def note(*_):
             seen.append((name, here().number))
             return answer
 
@@ -110,25 +101,25 @@ def test_hooks_and_predicates_see_the_attempt_that_they_are_about(face: Any) -> 
 
 
 @BOTH
-def test_managers_policies_and_fallbacks_see_it(face: Any) -> None:
-    seen: list[Any] = []
+def test_managers_policies_and_fallbacks_see_it(face):
+    seen = []
 
     class Looking:
-        def next_backoff(self) -> float:
+        def next_backoff(self):
             seen.append(("policy", here().number))
             return 5.0
 
-        def reset(self) -> None:
+        def reset(self):
             pass
 
     class Manager:
-        def __enter__(self) -> None:
+        def __enter__(self):
             seen.append(("in", here().number))
 
-        def __exit__(self, *_: object) -> None:
+        def __exit__(self, *_):
             seen.append(("out", here().number))
 
-    def fallback(outcome: Any) -> int:
+    def fallback(outcome):
         seen.append(("fallback", here().number))
         return 7
 
@@ -140,8 +131,8 @@ def test_managers_policies_and_fallbacks_see_it(face: Any) -> None:
     ]
 
 
-def test_nothing_is_seen_between_the_blocks_of_a_loop(clock: VirtualClock) -> None:
-    seen: list[Any] = []
+def test_nothing_is_seen_between_the_blocks_of_a_loop(clock):
+    seen = []
     for attempt in attempts(ConstantBackOff(5), on_attempt=lambda _: seen.append(here().number)):
         seen.append(current_attempt())
         with attempt:
@@ -158,10 +149,10 @@ def test_nothing_is_seen_between_the_blocks_of_a_loop(clock: VirtualClock) -> No
 
 
 @FOUR
-def test_the_innermost_attempt_is_seen(face: Any) -> None:
-    seen: list[Any] = []
+def test_the_innermost_attempt_is_seen(face):
+    seen = []
 
-    def outer() -> int:
+    def outer():
         seen.append(("outer", here().number))
         inner = Script(OSError, lambda: seen.append(("inner", here().number)) or 7)
         retry_call(inner, ZeroBackOff())
@@ -178,7 +169,7 @@ def test_the_innermost_attempt_is_seen(face: Any) -> None:
 
 
 @BOTH
-def test_an_attempt_that_is_refused_is_seen_by_nobody(face: Any) -> None:
+def test_an_attempt_that_is_refused_is_seen_by_nobody(face):
     token, seen = CancellationToken(), Recorded()
     with pytest.raises(Cancelled):
         face.run(
@@ -195,14 +186,14 @@ def test_an_attempt_that_is_refused_is_seen_by_nobody(face: Any) -> None:
 # Threads, tasks, contexts
 
 
-def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
+def test_threads_see_it_in_a_copy_of_the_context(clock):
     """A new thread has such a copy where Python gives it one: without the global lock."""
-    seen: list[Any] = []
+    seen = []
 
-    def look() -> None:
+    def look():
         seen.append(current_attempt())
 
-    def operation() -> Any:
+    def operation():
         context = contextvars.copy_context()
         for target in (look, lambda: context.run(look)):
             thread = threading.Thread(target=target)
@@ -216,12 +207,12 @@ def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
     assert seen == [attempt if begins_in_copy else None, attempt]
 
 
-def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:
-    async def look() -> Any:
+def test_tasks_and_threads_of_a_coroutine_see_it(clock):
+    async def look():
         await asyncio.sleep(1)
         return current_attempt()
 
-    async def operation() -> Any:
+    async def operation():
         task = asyncio.ensure_future(look())
         return here(), await task, await asyncio.to_thread(current_attempt)
 
@@ -229,28 +220,26 @@ def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:
     assert others == [first, first]
 
 
-def test_what_an_operation_sets_in_its_context_stays(clock: VirtualClock) -> None:
-    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+def test_what_an_operation_sets_in_its_context_stays(clock):
+    variable = contextvars.ContextVar("variable", default=0)
 
-    def operation() -> None:
+    def operation():
         variable.set(7)
 
     retry_call(operation)
     assert variable.get() == 7
 
 
-def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(
-    clock: VirtualClock,
-) -> None:
-    async def endless() -> None:
+def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(clock):
+    async def endless():
         await asyncio.sleep(3600)
 
-    async def main() -> None:
+    async def main():
         other = contextvars.copy_context()
         left = retry_call_async(endless)
         other.run(left.send, None)
 
-        async def closing() -> int:
+        async def closing():
             number = here().number
             left.close()
             assert here().number == number
@@ -263,11 +252,11 @@ def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(
 
 
 @pytest.mark.parametrize("kind", ["generator", "agenerator"])
-def test_a_generator_sees_it_until_its_first_item(clock: VirtualClock, kind: str) -> None:
-    seen: list[Any] = []
+def test_a_generator_sees_it_until_its_first_item(clock, kind):
+    seen = []
 
     @retry(ConstantBackOff(5))
-    def generator() -> Any:
+    def generator():
         seen.append(here().number)
         if here().number < 2:
             raise OSError
@@ -276,11 +265,11 @@ def test_a_generator_sees_it_until_its_first_item(clock: VirtualClock, kind: str
         yield 2
 
     @retry(ConstantBackOff(5))
-    async def agenerator() -> Any:
-        for item in generator.__wrapped__():  # type: ignore[attr-defined]
+    async def agenerator():
+        for item in generator.__wrapped__():
             yield item
 
-    async def main() -> None:
+    async def main():
         async for _ in agenerator():
             seen.append(current_attempt())
 
@@ -296,8 +285,8 @@ def test_a_generator_sees_it_until_its_first_item(clock: VirtualClock, kind: str
 
 
 @FOUR
-def test_the_time_left_is_that_of_the_nearest_limit(face: Any) -> None:
-    def timed(seconds: float) -> CancellationToken:
+def test_the_time_left_is_that_of_the_nearest_limit(face):
+    def timed(seconds):
         return CancellationToken(timeout=seconds)
 
     for make, left in [
@@ -308,7 +297,7 @@ def test_the_time_left_is_that_of_the_nearest_limit(face: Any) -> None:
         (lambda: {"timeout": 20, "token": timed(15)}, [13, 8]),
         (lambda: {"max_elapsed_time": 100}, [None, None]),
     ]:
-        seen: list[Any] = []
+        seen = []
         script = Script(
             Takes(2, lambda: seen.append(here().time_left) or OSError),
             lambda: seen.append(here().time_left) or 7,
@@ -318,8 +307,8 @@ def test_the_time_left_is_that_of_the_nearest_limit(face: Any) -> None:
 
 
 @on_faces("async call", "async decorator", "async loop", "async loop, async with")
-def test_the_limit_of_the_attempt_counts_too(face: Any) -> None:
-    seen: list[Any] = []
+def test_the_limit_of_the_attempt_counts_too(face):
+    seen = []
     looks = [lambda: seen.append(here().time_left) or OSError] * 2
     with pytest.raises(OSError):
         face.run(
@@ -334,16 +323,16 @@ def test_the_limit_of_the_attempt_counts_too(face: Any) -> None:
 
 
 @BOTH
-def test_in_no_wait_the_time_that_was_skipped_is_gone(face: Any) -> None:
-    seen: list[Any] = []
+def test_in_no_wait_the_time_that_was_skipped_is_gone(face):
+    seen = []
     with no_wait():
         face.run(seen_by(2, seen, lambda: here().time_left), ConstantBackOff(5), timeout=20)
     assert seen == [20, 15]
 
 
 @SYNC
-def test_a_limit_that_has_passed_leaves_no_time(face: Any) -> None:
-    seen: list[Any] = []
+def test_a_limit_that_has_passed_leaves_no_time(face):
+    seen = []
     script = Script(Takes(30, lambda: seen.append(here().time_left) or 7))
     assert face.run(script, timeout=20) == 7
     assert seen == [0]
@@ -352,8 +341,8 @@ def test_a_limit_that_has_passed_leaves_no_time(face: Any) -> None:
 # The token
 
 
-def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face: Any) -> None:
-    seen: list[Any] = []
+def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face):
+    seen = []
     face.run(seen_by(2, seen, lambda: (here().token, here().token.cancelled)), ConstantBackOff(5))
     (first, early), (second, late) = seen
     assert first is second
@@ -362,8 +351,8 @@ def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face: Any) -
 
 
 @FOUR
-def test_an_interrupt_cancels_the_token_too(face: Any) -> None:
-    seen: list[Any] = []
+def test_an_interrupt_cancels_the_token_too(face):
+    seen = []
     with pytest.raises(KeyboardInterrupt):
         face.run(Script(lambda: seen.append(here().token) or KeyboardInterrupt))
     assert seen[0].cancelled
@@ -371,12 +360,10 @@ def test_an_interrupt_cancels_the_token_too(face: Any) -> None:
 
 @pytest.mark.parametrize("asks", [False, True])
 @on_faces("call", "decorator", "async call")
-def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(
-    face: Any, asks: bool
-) -> None:
-    contexts: list[contextvars.Context] = []
+def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(face, asks):
+    contexts = []
 
-    def operation() -> int:
+    def operation():
         contexts.append(contextvars.copy_context())
         if asks:
             assert not here().token.cancelled
@@ -394,9 +381,9 @@ def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(
     assert contexts[0].run(here) is attempt
 
 
-def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive() -> None:
+def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive():
     class Rule:
-        def __call__(self, _: Exception) -> bool:
+        def __call__(self, _):
             return True
 
     rules = [Rule() for _ in range(3)]
@@ -409,25 +396,23 @@ def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive() -> None
 
 
 @pytest.mark.parametrize("pair", [("end", "ask"), ("ask", "end"), ("ask", "ask")])
-def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]
-) -> None:
-    contexts: list[contextvars.Context] = []
-    running: list[Any] = []
+def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(monkeypatch, pair):
+    contexts = []
+    running = []
 
     @types.coroutine
-    def operation() -> Any:
+    def operation():
         contexts.append(contextvars.copy_context())
         yield
 
-    def begin() -> Any:
+    def begin():
         context, called = contextvars.Context(), retry_call_async(operation)
         context.run(called.send, None)
 
-        def ask() -> CancellationToken:
+        def ask():
             return contexts[-1].copy().run(here).token
 
-        def end() -> None:
+        def end():
             with pytest.raises(StopIteration):
                 context.run(called.send, None)
 
@@ -443,10 +428,10 @@ def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(
     assert number > 20
 
 
-def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled() -> None:
-    seen: list[CancellationToken] = []
+def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled():
+    seen = []
 
-    def leave() -> None:
+    def leave():
         for attempt in attempts(ZeroBackOff()):
             with attempt:
                 seen.append(here().token)
@@ -458,13 +443,13 @@ def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled() -> Non
     assert seen[0].cancelled
 
 
-def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock: VirtualClock) -> None:
-    def rows() -> Any:
+def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock):
+    def rows():
         for attempt in attempts(ZeroBackOff()):
             with attempt:
                 yield 1
 
-    def operation() -> None:
+    def operation():
         first, second = rows(), rows()
         outer = here()
         next(first)
@@ -479,30 +464,30 @@ def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock: Vir
 class Suspended(contextlib.AbstractAsyncContextManager[None]):
     """Is never entered to its end."""
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self):
         await asyncio.Event().wait()
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_):
         raise AssertionError
 
 
 class Interrupting(contextlib.AbstractContextManager[None]):
     """Is interrupted as it is entered."""
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         raise KeyboardInterrupt
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         raise AssertionError
 
 
-def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock: VirtualClock) -> None:
-    async def awaited(made: Any) -> None:
+def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock):
+    async def awaited(made):
         async for attempt in attempts(on_attempt=lambda _: made()):
             async with attempt:
                 pass
 
-    async def main() -> None:
+    async def main():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5):
                 await awaited(Suspended)
@@ -526,22 +511,22 @@ def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock: VirtualC
 
 @pytest.mark.parametrize("options", [{}, {"on_attempt": bool}], ids=["first try", "run"])
 def test_a_generator_may_be_left_after_the_attempt_that_has_entered_it_or_in_another(
-    clock: VirtualClock, options: Any
-) -> None:
-    def entered() -> Any:
+    clock, options
+):
+    def entered():
         for attempt in attempts(ZeroBackOff()):
             with attempt:
                 yield 1
 
-    def enter() -> Any:
+    def enter():
         rows = entered()
         next(rows)
         return rows
 
-    async def enter_in_loop() -> Any:
+    async def enter_in_loop():
         return enter()
 
-    async def main() -> None:
+    async def main():
         (await retry_call_async(enter_in_loop, **options)).close()
         assert current_attempt() is None
         retry_call(enter, **options).close()
@@ -555,10 +540,10 @@ def test_a_generator_may_be_left_after_the_attempt_that_has_entered_it_or_in_ano
 # Hedges
 
 
-def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock: VirtualClock) -> None:
-    seen: list[CurrentAttempt] = []
+def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock):
+    seen = []
 
-    async def operation() -> int:
+    async def operation():
         attempt = here()
         seen.append(attempt)
         assert not attempt.token.cancelled
@@ -575,7 +560,7 @@ def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock: VirtualC
 # Who does not ask
 
 
-def test_while_retries_are_off_there_is_no_attempt(clock: VirtualClock) -> None:
+def test_while_retries_are_off_there_is_no_attempt(clock):
     with set_active(False):
         assert retry_call(current_attempt) is None
 
@@ -591,7 +576,7 @@ def test_while_retries_are_off_there_is_no_attempt(clock: VirtualClock) -> None:
         "asyncio.run(async_loop())",
     ],
 )
-def test_who_first_asks_inside_of_an_attempt_is_told_too(call: str) -> None:
+def test_who_first_asks_inside_of_an_attempt_is_told_too(call):
     script = f"""
 import asyncio, contextvars, threading
 import backoff_ticker
@@ -635,7 +620,7 @@ print(json.dumps(seen))
     assert run(script) == [True, None, 1, True, None, 2, True, None, 3, None]
 
 
-def test_who_first_asks_in_a_loop_is_told_of_no_attempt_after_its_block() -> None:
+def test_who_first_asks_in_a_loop_is_told_of_no_attempt_after_its_block():
     script = """
 import backoff_ticker
 from backoff_ticker import ZeroBackOff, attempts
@@ -655,7 +640,7 @@ print(json.dumps(seen))
     assert run(script) == [1, None, 2, None, None]
 
 
-def test_who_first_asks_in_a_task_of_a_hedged_call_is_told_too() -> None:
+def test_who_first_asks_in_a_task_of_a_hedged_call_is_told_too():
     script = """
 import asyncio
 import backoff_ticker
@@ -668,7 +653,7 @@ print(json.dumps(asyncio.run(hedge_call_async(operation, ConstantBackOff(60)))))
     assert run(script) == 1
 
 
-def test_the_attempt_of_the_first_import_ends_as_any_other() -> None:
+def test_the_attempt_of_the_first_import_ends_as_any_other():
     script = """
 import weakref
 import backoff_ticker
@@ -687,7 +672,7 @@ print(json.dumps([kept[0].cancelled, kept[1]() is None]))
 # Interrupts, at any place at which CPython allows one
 
 
-def flaky(tokens: list[Any]) -> int:
+def flaky(tokens):
     attempt = current_attempt()
     assert attempt is not None
     tokens.append(attempt.token)
@@ -696,24 +681,24 @@ def flaky(tokens: list[Any]) -> int:
     return 7
 
 
-def called(tokens: list[Any]) -> None:
+def called(tokens):
     retry_call(lambda: flaky(tokens), ZeroBackOff())
 
 
-def called_with_hooks(tokens: list[Any]) -> None:
+def called_with_hooks(tokens):
     retry_call(lambda: flaky(tokens), ZeroBackOff(), on_attempt=lambda _: None)
 
 
-def nested(tokens: list[Any]) -> None:
+def nested(tokens):
     retry_call(lambda: called(tokens), ZeroBackOff(), on=LookupError)
 
 
 @pytest.mark.parametrize("way", [called, called_with_hooks, nested])
-def test_an_interrupt_anywhere_leaves_no_attempt(way: Any) -> None:
-    left: set[str] = set()
+def test_an_interrupt_anywhere_leaves_no_attempt(way):
+    left = set()
 
-    def run(interrupt: InterruptAt) -> None:
-        tokens: list[Any] = []
+    def run(interrupt):
+        tokens = []
         with suppress(Interrupted), interrupt:
             way(tokens)
         if current_attempt() is not None or not all(token.cancelled for token in tokens):

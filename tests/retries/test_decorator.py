@@ -1,13 +1,10 @@
 """``retry`` as a decorator of every kind of callable."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import inspect
 import random
 import threading
-from typing import Any
 from unittest.mock import Mock, call, create_autospec
 
 import pytest
@@ -33,10 +30,10 @@ THRICE = with_max_retries(ConstantBackOff(5), 2)
 class Flaky:
     """Fails twice, then returns what it is called with; counts its calls."""
 
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
+    def __init__(self):
+        self.calls = []
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args, **kwargs):
         self.calls.append((args, kwargs))
         if len(self.calls) % 3:
             raise OSError(len(self.calls))
@@ -44,8 +41,8 @@ class Flaky:
 
 
 @pytest.mark.parametrize("form", ["bare", "empty", "policy", "options"])
-def test_it_is_written_bare_or_called(clock: VirtualClock, form: str) -> None:
-    decorate: Any = {
+def test_it_is_written_bare_or_called(clock, form):
+    decorate = {
         "bare": retry,
         "empty": retry(),
         "policy": retry(THRICE),
@@ -54,7 +51,7 @@ def test_it_is_written_bare_or_called(clock: VirtualClock, form: str) -> None:
     flaky = Flaky()
 
     @decorate
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def function(*args, **kwargs):
         """Do it."""
         return flaky(*args, **kwargs)
 
@@ -63,15 +60,15 @@ def test_it_is_written_bare_or_called(clock: VirtualClock, form: str) -> None:
     assert (now() == 10) is (form == "policy")
 
 
-def test_a_coroutine_function_stays_one(clock: VirtualClock) -> None:
+def test_a_coroutine_function_stays_one(clock):
     flaky = Flaky()
 
     @retry
-    async def bare(*args: Any, **kwargs: Any) -> Any:
+    async def bare(*args, **kwargs):
         return flaky(*args, **kwargs)
 
     @retry(THRICE)
-    async def called(*args: Any, **kwargs: Any) -> Any:
+    async def called(*args, **kwargs):
         return flaky(*args, **kwargs)
 
     for function in (bare, called):
@@ -80,12 +77,12 @@ def test_a_coroutine_function_stays_one(clock: VirtualClock) -> None:
     assert len(flaky.calls) == 6
 
 
-def test_the_face_of_the_function_is_kept() -> None:
-    def function(first: int, *, second: str = "x") -> list[int]:
+def test_the_face_of_the_function_is_kept():
+    def function(first, *, second="x"):
         """Tell what it does."""
         return [first]
 
-    function.marked = True  # type: ignore[attr-defined]
+    function.marked = True
     for decorated in (retry(function), retry(THRICE)(function)):
         assert decorated.__name__ == "function"
         assert decorated.__qualname__ == function.__qualname__
@@ -104,36 +101,36 @@ class Client:
     flaky = Flaky()
 
     @retry(THRICE)
-    def method(self, value: int) -> Any:
+    def method(self, value):
         return self, Client.flaky(value)[0]
 
     @retry(THRICE)
-    async def coroutine(self, value: int) -> Any:
+    async def coroutine(self, value):
         return self, Client.flaky(value)[0]
 
     @classmethod
     @retry(THRICE)
-    def of_class(cls, value: int) -> Any:
+    def of_class(cls, value):
         return cls, Client.flaky(value)[0]
 
     @retry(THRICE)
     @classmethod
-    def of_class_above(cls, value: int) -> Any:
+    def of_class_above(cls, value):
         return cls, Client.flaky(value)[0]
 
     @staticmethod
     @retry(THRICE)
-    def static(value: int) -> Any:
+    def static(value):
         return None, Client.flaky(value)[0]
 
     @retry(THRICE)
     @staticmethod
-    def static_above(value: int) -> Any:
+    def static_above(value):
         return None, Client.flaky(value)[0]
 
     @retry(THRICE)
     @classmethod
-    async def coroutine_of_class(cls, value: int) -> Any:
+    async def coroutine_of_class(cls, value):
         return cls, Client.flaky(value)[0]
 
 
@@ -153,7 +150,7 @@ class Child(Client):
         ("coroutine_of_class", "class"),
     ],
 )
-def test_methods_of_each_kind_are_bound_as_ever(clock: VirtualClock, name: str, bound: Any) -> None:
+def test_methods_of_each_kind_are_bound_as_ever(clock, name, bound):
     child = Child()
     for holder in (child, Child) if bound != "self" else (child,):
         began = now()
@@ -164,7 +161,7 @@ def test_methods_of_each_kind_are_bound_as_ever(clock: VirtualClock, name: str, 
         assert now() - began == 10
 
 
-def test_partials_and_callables_are_decorated(clock: VirtualClock) -> None:
+def test_partials_and_callables_are_decorated(clock):
     flaky = Flaky()
     assert retry(THRICE)(flaky)(1) == ((1,), {})
     partial = functools.partial(flaky, 1, key=2)
@@ -174,16 +171,14 @@ def test_partials_and_callables_are_decorated(clock: VirtualClock) -> None:
     assert len(flaky.calls) == 12
 
 
-def test_partials_and_callables_that_are_awaited_are_coroutine_functions(
-    clock: VirtualClock,
-) -> None:
+def test_partials_and_callables_that_are_awaited_are_coroutine_functions(clock):
     flaky = Flaky()
 
-    async def function(*args: Any) -> Any:
+    async def function(*args):
         return flaky(*args)
 
     class Callable:
-        async def __call__(self, *args: Any) -> Any:
+        async def __call__(self, *args):
             return flaky(*args)
 
     for thing in (functools.partial(function, 1), Callable()):

@@ -1,12 +1,9 @@
 """The error at the end, its note, cause and context; what is returned instead of it."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import re
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -15,7 +12,6 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
-    Outcome,
     Permanent,
     RejectedResult,
     RetryAfter,
@@ -36,11 +32,11 @@ from tests.retries.scripts import Recorded, Script, Takes
 from tests.tickers.made_policies import Scripted
 
 
-def notes_of(error: BaseException) -> list[str]:
+def notes_of(error):
     return list(getattr(error, "__notes__", []))
 
 
-def test_the_error_raised_has_one_note_that_tells_how_it_ended(face: Any) -> None:
+def test_the_error_raised_has_one_note_that_tells_how_it_ended(face):
     errors = [OSError(1), OSError(2), OSError(3)]
     with pytest.raises(OSError) as caught:
         face.run(Script(*errors), ConstantBackOff(1), max_attempts=3)
@@ -50,7 +46,7 @@ def test_the_error_raised_has_one_note_that_tells_how_it_ended(face: Any) -> Non
     assert [notes_of(error) for error in errors] == [[], [], [note]]
 
 
-ENDINGS: list[tuple[type[Exception], Any, dict[str, Any]]] = [
+ENDINGS = [
     (ValueError, Permanent(ValueError()), {}),
     (Cancelled, ValueError, {"token": cancelled_token()}),
     (DeadlineExceeded, ValueError, {"timeout": 0}),
@@ -62,7 +58,7 @@ ENDINGS: list[tuple[type[Exception], Any, dict[str, Any]]] = [
 
 
 @BOTH
-def test_every_ending_leaves_one_note(face: Any) -> None:
+def test_every_ending_leaves_one_note(face):
     seen = set()
     for kind, step, options in ENDINGS:
         with pytest.raises(kind) as caught:
@@ -73,7 +69,7 @@ def test_every_ending_leaves_one_note(face: Any) -> None:
     assert len(seen) >= len(ENDINGS) - 1
 
 
-def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face: Any) -> None:
+def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face):
     error, gave_up, notify = FileNotFoundError(404), Recorded(), Recorded()
     for on in (ConnectionError, lambda error: False, {ConnectionError: True}):
         with pytest.raises(FileNotFoundError) as caught:
@@ -84,7 +80,7 @@ def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face: Any) -> N
 
 
 @BOTH
-def test_the_same_error_again_has_its_note_replaced(face: Any) -> None:
+def test_the_same_error_again_has_its_note_replaced(face):
     error = OSError()
     error.add_note("gave up after lunch")
     seen = []
@@ -99,8 +95,8 @@ def test_the_same_error_again_has_its_note_replaced(face: Any) -> None:
     assert len(set(seen)) == 3
 
 
-def test_of_two_runs_inside_each_other_the_outer_one_notes(clock: Any) -> None:
-    def inner() -> Any:
+def test_of_two_runs_inside_each_other_the_outer_one_notes(clock):
+    def inner():
         return retry_call(Script(OSError), ConstantBackOff(1), max_attempts=3)
 
     with pytest.raises(OSError) as caught:
@@ -109,7 +105,7 @@ def test_of_two_runs_inside_each_other_the_outer_one_notes(clock: Any) -> None:
     assert note.startswith("gave up after 4 attempts: ")
 
 
-def test_a_time_that_is_told_is_that_since_the_first_attempt_began(face: Any) -> None:
+def test_a_time_that_is_told_is_that_since_the_first_attempt_began(face):
     seen = set()
     for options in (
         {},
@@ -129,7 +125,7 @@ def test_a_time_that_is_told_is_that_since_the_first_attempt_began(face: Any) ->
 
 
 @BOTH
-def test_no_time_is_told_of_retries_at_once_that_nothing_measures(face: Any) -> None:
+def test_no_time_is_told_of_retries_at_once_that_nothing_measures(face):
     with pytest.raises(OSError) as caught:
         face.run(Script(Takes(2.5, OSError)), ZeroBackOff(), max_attempts=3)
     assert notes_of(caught.value) == ["gave up after 3 attempts: max_attempts is 3"]
@@ -151,7 +147,7 @@ class TupleOfNotes(Exception):
 class RefusesNotes(Exception):
     """Whose own method fails."""
 
-    def add_note(self, note: str) -> None:
+    def add_note(self, note):
         raise RuntimeError(note)
 
 
@@ -159,12 +155,12 @@ class ClosedError(Exception):
     """Whose notes are a property that cannot be read."""
 
     @property
-    def __notes__(self) -> Any:
+    def __notes__(self):
         raise self.args[0]
 
 
 @BOTH
-def test_an_error_that_takes_no_note_is_raised_itself(face: Any) -> None:
+def test_an_error_that_takes_no_note_is_raised_itself(face):
     closed = ClosedError(AttributeError), ClosedError(LookupError)
     for error in (FrozenError(5), TupleOfNotes(), RefusesNotes(), *closed):
         for _ in range(2):
@@ -178,15 +174,15 @@ def test_an_error_that_takes_no_note_is_raised_itself(face: Any) -> None:
 class FailsOnce:
     """A clock that raises once, when its time is read for the given time."""
 
-    def __init__(self, clock: Any, error: Exception, read: int) -> None:
+    def __init__(self, clock, error, read):
         self._clock = clock
         self._error = error
         self._reads_left = read
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self._clock, name)
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         self._reads_left -= 1
         if self._reads_left == 0:
             raise self._error
@@ -195,7 +191,7 @@ class FailsOnce:
 
 @BOTH
 @pytest.mark.parametrize("read", range(3, 9))
-def test_the_error_of_a_clock_keeps_that_of_the_operation(face: Any, clock: Any, read: int) -> None:
+def test_the_error_of_a_clock_keeps_that_of_the_operation(face, clock, read):
     own, first = LookupError("of the clock"), OSError("first")
     failing = FailsOnce(clock, own, read)
     with pytest.raises(LookupError) as caught:
@@ -348,7 +344,7 @@ def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
 CALLS = on_faces("call", "decorator", "async call", "async decorator")
 ASYNC_CALLS = on_faces("async call", "async decorator")
 
-GAVE_UP: dict[str, tuple[Any, dict[str, Any]]] = {
+GAVE_UP = {
     "permanent": (Permanent(OSError()), {}),
     "max_attempts": (OSError, {"max_attempts": 2}),
     "max_attempts of a rejected result": (1, {"max_attempts": 2, "until": lambda seen: seen > 1}),
@@ -361,7 +357,7 @@ GAVE_UP: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @CALLS
 @pytest.mark.parametrize("reason", GAVE_UP)
-def test_it_stands_for_the_error_whatever_the_reason(face: Any, reason: str) -> None:
+def test_it_stands_for_the_error_whatever_the_reason(face, reason):
     """It is called after the hooks."""
     step, options = GAVE_UP[reason]
     options = {"backoff": ConstantBackOff(10), **options}
@@ -376,7 +372,7 @@ def test_it_stands_for_the_error_whatever_the_reason(face: Any, reason: str) -> 
 
 
 @CALLS
-def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(face: Any) -> None:
+def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(face):
     fallback = Recorded(7)
     for on in (OSError, {OSError: True}, lambda error: type(error) is OSError):
         for errors in ([], [OSError], [OSError, OSError]):
@@ -389,13 +385,13 @@ def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(
 
 
 @CALLS
-def test_where_retries_are_switched_off_there_is_none(face: Any) -> None:
+def test_where_retries_are_switched_off_there_is_none(face):
     with set_active(False), pytest.raises(OSError):
         face.run(Script(OSError), fallback=7)
 
 
 @CALLS
-def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face: Any) -> None:
+def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face):
     fallback = Recorded(7)
     with pytest.raises(Cancelled):
         face.run(Script(OSError), ConstantBackOff(1), fallback=fallback, token=cancelled_token())
@@ -409,16 +405,16 @@ def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face: Any) -> No
 
 
 @CALLS
-def test_a_cancel_of_another_token_has_none_at_any_attempt(face: Any) -> None:
+def test_a_cancel_of_another_token_has_none_at_any_attempt(face):
     for script in (Script(Cancelled("others")), Script(OSError, Cancelled("others"))):
         with pytest.raises(Cancelled, match="others"):
             face.run(script, ConstantBackOff(1), max_attempts=3, fallback=7)
-    options: dict[str, Any] = {"on": (OSError, Cancelled), "max_attempts": 2}
+    options = {"on": (OSError, Cancelled), "max_attempts": 2}
     assert face.run(Script(Cancelled), ConstantBackOff(1), fallback=7, **options) == 7
 
 
 @CALLS
-def test_what_it_raises_passes_with_the_last_error_as_its_cause(face: Any) -> None:
+def test_what_it_raises_passes_with_the_last_error_as_its_cause(face):
     own, last = LookupError("of the fallback"), OSError("last")
     with pytest.raises(LookupError) as caught:
         face.run(Script(last), max_attempts=1, fallback=Recorded(own))
@@ -427,8 +423,8 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face: Any) -> No
 
 
 @on_faces("call", "decorator")
-def test_in_a_thread_it_cannot_await(face: Any) -> None:
-    async def fallback(outcome: Outcome) -> int:
+def test_in_a_thread_it_cannot_await(face):
+    async def fallback(outcome):
         return outcome.attempts
 
     last = OSError("last")
@@ -439,10 +435,10 @@ def test_in_a_thread_it_cannot_await(face: Any) -> None:
 
 
 @CALLS
-def test_it_may_raise_the_last_error_itself(face: Any) -> None:
+def test_it_may_raise_the_last_error_itself(face):
     last = OSError("last")
 
-    def fallback(outcome: Outcome) -> Any:
+    def fallback(outcome):
         raise outcome.last_error or AssertionError
 
     for options in ({"timeout": 5}, {"max_attempts": 1}):
@@ -453,8 +449,8 @@ def test_it_may_raise_the_last_error_itself(face: Any) -> None:
 
 
 @ASYNC_CALLS
-def test_in_a_coroutine_it_may_await(face: Any) -> None:
-    async def fallback(outcome: Outcome) -> int:
+def test_in_a_coroutine_it_may_await(face):
+    async def fallback(outcome):
         await asyncio.sleep(1)
         return outcome.attempts
 
@@ -468,7 +464,7 @@ def test_in_a_coroutine_it_may_await(face: Any) -> None:
 
     own, last = LookupError("of the fallback"), OSError("last")
 
-    async def fails(outcome: Outcome) -> int:
+    async def fails(outcome):
         await asyncio.sleep(1)
         raise own
 
@@ -479,20 +475,20 @@ def test_in_a_coroutine_it_may_await(face: Any) -> None:
 
 
 @ASYNC_CALLS
-def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face: Any) -> None:
+def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face):
     assert face.run(Script(Takes(50, 1)), timeout=5, fallback=7) == 7
     with pytest.raises(Cancelled):
         face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)
 
 
-def test_where_there_is_no_result_it_is_refused() -> None:
+def test_where_there_is_no_result_it_is_refused():
     with pytest.raises(TypeError, match="fallback"):
-        attempts(fallback=7)  # type: ignore[call-arg]
+        attempts(fallback=7)
 
-    def generator() -> Any:
+    def generator():
         yield
 
-    async def async_generator() -> Any:
+    async def async_generator():
         yield
 
     for function in (generator, async_generator):

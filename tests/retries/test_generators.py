@@ -1,11 +1,8 @@
 """Generators under the decorator: retried until their first item, and themselves from then on."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,17 +10,14 @@ from backoff_ticker import ConstantBackOff, retry
 from tests.retries.faces import in_loop
 from tests.retries.scripts import Recorded, now
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 POLICY = ConstantBackOff(5)
 
 
-def echoing(log: list[Any], fail: int = 0, **options: Any) -> Any:
+def echoing(log, fail=0, **options):
     """Return a decorated generator function: it fails so often, then it echoes."""
 
     @retry(POLICY, **options)
-    def generator(first: Any) -> Any:
+    def generator(first):
         """Echo."""
         log.append(("began", now()))
         if len(log) <= fail:
@@ -42,8 +36,8 @@ def echoing(log: list[Any], fail: int = 0, **options: Any) -> Any:
     return generator
 
 
-def test_a_generator_is_begun_again_until_its_first_item(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_a_generator_is_begun_again_until_its_first_item(clock):
+    log = []
     generator = echoing(log, 2)
     assert inspect.isgeneratorfunction(generator)
     assert (generator.__name__, generator.__doc__) == ("generator", "Echo.")
@@ -55,8 +49,8 @@ def test_a_generator_is_begun_again_until_its_first_item(clock: VirtualClock) ->
     assert log[3:] == ["closed"]
 
 
-def test_send_throw_and_the_return_value_go_through(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_send_throw_and_the_return_value_go_through(clock):
+    log = []
     running = echoing(log)("first")
     assert next(running) == "first"
     assert running.send(1) == ("echo", 1)
@@ -67,7 +61,7 @@ def test_send_throw_and_the_return_value_go_through(clock: VirtualClock) -> None
     assert caught.value.value == "returned"
     assert log == [("began", 0), "closed"]
 
-    def delegating() -> Any:
+    def delegating():
         return (yield from echoing(log)("first"))
 
     running = delegating()
@@ -77,11 +71,11 @@ def test_send_throw_and_the_return_value_go_through(clock: VirtualClock) -> None
     assert caught.value.value == "returned"
 
 
-def test_an_error_after_the_first_item_passes(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_an_error_after_the_first_item_passes(clock):
+    log = []
 
     @retry(POLICY)
-    def generator() -> Any:
+    def generator():
         log.append(now())
         yield 1
         raise OSError("later")
@@ -101,12 +95,12 @@ def test_an_error_after_the_first_item_passes(clock: VirtualClock) -> None:
     assert log[-1] == "closed"
 
 
-def test_a_generator_that_ends_without_an_item_is_a_success(clock: VirtualClock) -> None:
-    log: list[float] = []
+def test_a_generator_that_ends_without_an_item_is_a_success(clock):
+    log = []
     success = Recorded()
 
     @retry(POLICY, on_success=success)
-    def generator() -> Any:
+    def generator():
         log.append(now())
         if len(log) < 3:
             raise OSError
@@ -122,8 +116,8 @@ def test_a_generator_that_ends_without_an_item_is_a_success(clock: VirtualClock)
     assert list(generator()) == []
 
 
-def test_a_generator_that_gives_up_raises_its_last_error(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_a_generator_that_gives_up_raises_its_last_error(clock):
+    log = []
     running = echoing(log, 9, max_attempts=3)("first")
     with pytest.raises(OSError) as caught:
         next(running)
@@ -136,11 +130,11 @@ def test_a_generator_that_gives_up_raises_its_last_error(clock: VirtualClock) ->
 # Asynchronous ones
 
 
-def echoing_async(log: list[Any], fail: int = 0, **options: Any) -> Any:
+def echoing_async(log, fail=0, **options):
     """Return the same as an async generator function."""
 
     @retry(POLICY, **options)
-    async def generator(first: Any) -> Any:
+    async def generator(first):
         """Echo."""
         log.append(("began", now()))
         if len(log) <= fail:
@@ -158,13 +152,13 @@ def echoing_async(log: list[Any], fail: int = 0, **options: Any) -> Any:
     return generator
 
 
-def test_an_async_generator_is_begun_again_until_its_first_item(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_an_async_generator_is_begun_again_until_its_first_item(clock):
+    log = []
     generator = echoing_async(log, 2)
     assert inspect.isasyncgenfunction(generator)
     assert (generator.__name__, generator.__doc__) == ("generator", "Echo.")
 
-    async def main() -> None:
+    async def main():
         running = generator("first")
         assert log == []
         assert await anext(running) == "first"
@@ -175,10 +169,10 @@ def test_an_async_generator_is_begun_again_until_its_first_item(clock: VirtualCl
     in_loop(main())
 
 
-def test_asend_and_athrow_go_through(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_asend_and_athrow_go_through(clock):
+    log = []
 
-    async def main() -> None:
+    async def main():
         running = echoing_async(log)("first")
         assert await anext(running) == "first"
         assert await running.asend(1) == ("echo", 1)
@@ -197,18 +191,18 @@ def test_asend_and_athrow_go_through(clock: VirtualClock) -> None:
     in_loop(main())
 
 
-def test_an_async_generator_ends_as_it_would_alone(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_an_async_generator_ends_as_it_would_alone(clock):
+    log = []
 
     @retry(POLICY, max_attempts=3)
-    async def generator(items: int, *, fail: bool) -> Any:
+    async def generator(items, *, fail):
         log.append(now())
         for item in range(items):
             yield item
         if fail:
             raise OSError(len(log))
 
-    async def main() -> None:
+    async def main():
         assert [item async for item in generator(3, fail=False)] == [0, 1, 2]
         assert [item async for item in generator(0, fail=False)] == []
         assert len(log) == 2
@@ -224,9 +218,9 @@ def test_an_async_generator_ends_as_it_would_alone(clock: VirtualClock) -> None:
     in_loop(main())
 
 
-def test_an_error_that_was_thrown_and_handled_is_over() -> None:
+def test_an_error_that_was_thrown_and_handled_is_over():
     @retry(ConstantBackOff(5))
-    def items() -> Any:
+    def items():
         with contextlib.suppress(KeyError):
             yield 1
         assert sys.exception() is None

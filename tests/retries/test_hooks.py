@@ -1,11 +1,8 @@
 """The four hooks: when they are called, what their managers span, and that these are left once."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import types
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,14 +22,9 @@ from tests.retries.made_hooks import HOOKS, AsyncManager, ends_of, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
 
-    from backoff_ticker.testing import VirtualClock
-
-
-def test_a_manager_spans_the_attempt_or_the_wait(face: Any) -> None:
-    log: list[Any] = []
+def test_a_manager_spans_the_attempt_or_the_wait(face):
+    log = []
     error = OSError()
     script = Script(Takes(2, error), lambda: log.append("called") or 7)
     assert face.run(script, ConstantBackOff(5), **spanning(log)) == 7
@@ -49,9 +41,9 @@ def test_a_manager_spans_the_attempt_or_the_wait(face: Any) -> None:
     ]
 
 
-def test_a_manager_swallows_nothing_and_is_left_once_on_failure(face: Any) -> None:
+def test_a_manager_swallows_nothing_and_is_left_once_on_failure(face):
     """Each of them returns True."""
-    log: list[Any] = []
+    log = []
     errors = [OSError(1), OSError(2)]
     with pytest.raises(OSError) as caught:
         face.run(Script(*errors), ConstantBackOff(5), max_attempts=2, **spanning(log))
@@ -64,8 +56,8 @@ def test_a_manager_swallows_nothing_and_is_left_once_on_failure(face: Any) -> No
 
 
 @FOUR
-def test_managers_are_left_once_when_a_cancel_ends_the_wait(face: Any, clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_managers_are_left_once_when_a_cancel_ends_the_wait(face, clock):
+    log = []
     token = CancellationToken()
     at(clock, 3, token.cancel)
     with pytest.raises(Cancelled):
@@ -80,9 +72,9 @@ def test_managers_are_left_once_when_a_cancel_ends_the_wait(face: Any, clock: Vi
     ]
 
 
-def test_managers_are_left_once_when_an_interrupt_ends_the_attempt(face: Any) -> None:
+def test_managers_are_left_once_when_an_interrupt_ends_the_attempt(face):
     for interrupt in (KeyboardInterrupt(), SystemExit()):
-        log: list[Any] = []
+        log = []
         with pytest.raises(type(interrupt)):
             face.run(Script(OSError, interrupt), ConstantBackOff(5), **spanning(log))
         assert ends_of(log, "on_attempt")[2:] == [("in",), ("out", interrupt)]
@@ -91,8 +83,8 @@ def test_managers_are_left_once_when_an_interrupt_ends_the_attempt(face: Any) ->
 
 
 @SYNC
-def test_managers_are_left_once_when_ctrl_c_ends_the_wait(face: Any, clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_managers_are_left_once_when_ctrl_c_ends_the_wait(face, clock):
+    log = []
     at(clock, 3, lambda: signal.raise_signal(signal.SIGINT))
     script = Script(OSError, 7)
     with pytest.raises(KeyboardInterrupt):
@@ -105,9 +97,9 @@ def test_managers_are_left_once_when_ctrl_c_ends_the_wait(face: Any, clock: Virt
 
 
 @FOUR
-def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face: Any) -> None:
+def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face):
     for name in HOOKS[:3]:
-        log: list[Any] = []
+        log = []
         interrupt = KeyboardInterrupt()
         hooks = spanning(log) | {name: Recorded(interrupt)}
         with pytest.raises(KeyboardInterrupt) as caught:
@@ -119,8 +111,8 @@ def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face: Any) -> None:
             assert ends == ["in", "out"] * (len(ends) // 2)
 
 
-def test_calls_of_a_decorated_function_share_no_managers(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_calls_of_a_decorated_function_share_no_managers(clock):
+    log = []
     script = Script(OSError, 7, OSError, 8)
     decorated = retry(ConstantBackOff(5), **spanning(log, "on_retry"))(lambda: script())
     assert (decorated(), decorated()) == (7, 8)
@@ -135,13 +127,13 @@ def test_calls_of_a_decorated_function_share_no_managers(clock: VirtualClock) ->
 # Errors in hooks
 
 
-def made(name: str, how: str, own: Exception, log: list[Any]) -> dict[str, Any]:
+def made(name, how, own, log):
     """Return a hook that fails itself, or whose manager does."""
     return {name: Recorded(own)} if how == "call" else spanning(log, name, **{how: own})
 
 
 @pytest.mark.parametrize("how", ["call", "enter", "leave"])
-def test_an_error_of_a_hook_ends_the_run(face: Any, how: str) -> None:
+def test_an_error_of_a_hook_ends_the_run(face, how):
     for name in ("on_attempt", "notify", "on_retry", "on_success"):
         if name == "notify" and how != "call":
             continue
@@ -158,7 +150,7 @@ def test_an_error_of_a_hook_ends_the_run(face: Any, how: str) -> None:
 
 
 @FOUR
-def test_an_error_of_the_last_hook_is_raised(face: Any) -> None:
+def test_an_error_of_the_last_hook_is_raised(face):
     for how in ("call", "enter", "leave"):
         own, log = LookupError("own"), []
         hooks = made("on_give_up", how, own, log)
@@ -171,16 +163,16 @@ def test_an_error_of_the_last_hook_is_raised(face: Any) -> None:
         assert len(calls) == {"call": 1, "enter": 1, "leave": 2}[how]
 
 
-async def give() -> int:
+async def give():
     return 7
 
 
 @BOTH
-def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face: Any) -> None:
-    ends: list[Any] = []
+def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face):
+    ends = []
     with pytest.raises(TypeError, match="returned a coroutine|must return an awaitable") as caught:
         if face.asynchronous:
-            asyncio.run(retry_call_async([7].pop, on_give_up=ends.append))  # type: ignore[arg-type]
+            asyncio.run(retry_call_async([7].pop, on_give_up=ends.append))
         else:
             retry_call([give()].pop, on_give_up=ends.append)
     assert [outcome.reason for outcome in ends] == [StopReason.FAILED]
@@ -190,18 +182,18 @@ def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face: Any) -> None:
 # Several hooks for one
 
 
-def both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def both(first, second):
     """Return hooks of which each is a list of two."""
     return {name: [first[name], second[name]] for name in first}
 
 
-def test_hooks_are_called_in_order_and_their_managers_left_in_reverse(face: Any) -> None:
-    log: list[Any] = []
+def test_hooks_are_called_in_order_and_their_managers_left_in_reverse(face):
+    log = []
     error = OSError()
     hooks = both(spanning(log, by="a"), spanning(log, by="b"))
     face.run(Script(error, 7), ConstantBackOff(5), **hooks)
 
-    def spanned(kind: str, error: Any = None) -> list[Any]:
+    def spanned(kind, error=None):
         begun = [(what, f"{by} {kind}") for what in ("called", "in") for by in "ab"]
         return [*begun, *[("out", f"{by} {kind}", error) for by in "ba"]]
 
@@ -214,9 +206,9 @@ def test_hooks_are_called_in_order_and_their_managers_left_in_reverse(face: Any)
 
 
 @FOUR
-def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face: Any) -> None:
+def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face):
     for kind in HOOKS[:3]:
-        log: list[Any] = []
+        log = []
         hooks = both(spanning(log, by="a"), spanning(log, by="b"))
         own = LookupError(kind)
         hooks[kind].insert(1, Recorded(own))
@@ -230,9 +222,9 @@ def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face: 
 
 
 @FOUR
-def test_a_manager_that_fails_leaves_those_around_it_with_its_error(face: Any) -> None:
+def test_a_manager_that_fails_leaves_those_around_it_with_its_error(face):
     for end in ("enter", "leave"):
-        log: list[Any] = []
+        log = []
         own = LookupError(end)
         hooks = both(spanning(log, by="a"), spanning(log, by="b", **{end: own}))
         with pytest.raises(LookupError) as caught:
@@ -241,8 +233,8 @@ def test_a_manager_that_fails_leaves_those_around_it_with_its_error(face: Any) -
         assert ends_of(log, "a") == [("called",), ("in",), ("out", own)]
 
 
-def test_notify_may_be_several_functions(face: Any) -> None:
-    log: list[Any] = []
+def test_notify_may_be_several_functions(face):
+    log = []
     error = OSError()
     notify = (lambda *told: log.append(("a", *told)), lambda *told: log.append(("b", *told)))
     face.run(Script(error, 7), ConstantBackOff(5), notify=notify)
@@ -250,17 +242,17 @@ def test_notify_may_be_several_functions(face: Any) -> None:
 
 
 @BOTH
-def test_no_hooks_are_no_hooks(face: Any) -> None:
+def test_no_hooks_are_no_hooks(face):
     script = Script(OSError, 7)
     assert face.run(script, ZeroBackOff(), notify=[], **dict.fromkeys(HOOKS, ())) == 7
 
 
-def test_a_list_of_hooks_that_changes_later_changes_no_retry() -> None:
-    log: list[Any] = []
+def test_a_list_of_hooks_that_changes_later_changes_no_retry():
+    log = []
     hooks = [lambda _: log.append("first")]
 
     @retry(on_attempt=hooks)
-    def fetch() -> int:
+    def fetch():
         return 7
 
     hooks.append(lambda _: log.append("second"))
@@ -275,11 +267,11 @@ AWAITING = on_faces("async call", "async loop, async with")
 
 
 @ALL_ASYNC
-def test_a_hook_may_be_a_coroutine_function(face: Any) -> None:
-    log: list[Any] = []
+def test_a_hook_may_be_a_coroutine_function(face):
+    log = []
 
-    def hook(name: str) -> Any:
-        async def run(outcome: Any) -> None:
+    def hook(name):
+        async def run(outcome):
             log.append((name, outcome.attempts))
             for _ in range(3):
                 await asyncio.sleep(0)
@@ -306,9 +298,9 @@ def test_a_hook_may_be_a_coroutine_function(face: Any) -> None:
 
 @AWAITING
 @pytest.mark.parametrize("slow", [False, True])
-def test_asynchronous_managers_span_attempts_and_waits(face: Any, slow: bool) -> None:
+def test_asynchronous_managers_span_attempts_and_waits(face, slow):
     """Each of them returns True, which swallows nothing."""
-    log: list[Any] = []
+    log = []
     errors = [OSError(1), OSError(2)]
     hooks = spanning(log, manager=AsyncManager, slow=slow)
     with pytest.raises(OSError) as caught:
@@ -328,10 +320,8 @@ def test_asynchronous_managers_span_attempts_and_waits(face: Any, slow: bool) ->
 
 
 @AWAITING
-def test_asynchronous_managers_are_left_once_when_a_cancel_comes(
-    face: Any, clock: VirtualClock
-) -> None:
-    log: list[Any] = []
+def test_asynchronous_managers_are_left_once_when_a_cancel_comes(face, clock):
+    log = []
     token = CancellationToken()
     at(clock, 30, token.cancel)
     hooks = spanning(log, "on_attempt", "on_retry", manager=AsyncManager)
@@ -346,11 +336,11 @@ def test_asynchronous_managers_are_left_once_when_a_cancel_comes(
 
 
 @AWAITING
-def test_managers_are_left_once_when_the_task_is_cancelled(face: Any, clock: VirtualClock) -> None:
+def test_managers_are_left_once_when_the_task_is_cancelled(face, clock):
     for when, steps in [(0.5, (Takes(1, 7),)), (3, (Takes(1, OSError),))]:
-        log: list[Any] = []
+        log = []
 
-        async def main() -> None:
+        async def main():
             began = now()
             hooks = spanning(log)
             task = asyncio.ensure_future(face.main(Script(*steps), ConstantBackOff(5), **hooks))
@@ -369,10 +359,8 @@ def test_managers_are_left_once_when_the_task_is_cancelled(face: Any, clock: Vir
         assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
 
 
-def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(
-    clock: VirtualClock,
-) -> None:
-    log: list[Any] = []
+def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(clock):
+    log = []
     script, first, second = Script(7), spanning(log), spanning(log, manager=AsyncManager)
     with pytest.raises(RuntimeError, match="async with"):
         FACES["async loop"].run(script, on_attempt=[first["on_attempt"], second["on_attempt"]])
@@ -380,8 +368,8 @@ def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(
 
 
 @ALL_ASYNC
-def test_coroutine_functions_and_functions_may_be_mixed(face: Any) -> None:
-    log: list[Any] = []
+def test_coroutine_functions_and_functions_may_be_mixed(face):
+    log = []
     slow = spanning(log, slow=True)["on_attempt"]
     hooks = [spanning(log)["on_attempt"], slow, Recorded()]
     assert face.run(Script(7), on_attempt=hooks) == 7
@@ -393,10 +381,8 @@ def test_coroutine_functions_and_functions_may_be_mixed(face: Any) -> None:
     ]
 
 
-def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(
-    clock: VirtualClock,
-) -> None:
-    log: list[Any] = []
+def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(clock):
+    log = []
     hooks = spanning(log, "on_retry", "on_success", manager=AsyncManager)
     assert FACES["async loop"].run(Script(OSError, 7), ConstantBackOff(5), **hooks) == 7
     assert [(which, name) for _, which, name, *_ in log] == [
@@ -407,18 +393,18 @@ def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(
     ]
 
 
-async def awaitable(outcome: Any) -> None:
+async def awaitable(outcome):
     raise AssertionError
 
 
 @types.coroutine
-def awaitable_generator(outcome: Any) -> Generator[None, None, None]:
+def awaitable_generator(outcome):
     yield
 
 
 @SYNC
 @pytest.mark.parametrize("hook", [awaitable, awaitable_generator])
-def test_a_thread_awaits_no_hook(face: Any, hook: Any) -> None:
+def test_a_thread_awaits_no_hook(face, hook):
     """Nor is its coroutine left behind unawaited, which would be a warning."""
     for name in HOOKS:
         steps = (OSError,) if name == "on_give_up" else (OSError, 7)
@@ -439,11 +425,11 @@ CALLS = [
 ]
 
 
-def flaky() -> Callable[[], Any]:
+def flaky():
     failures = [OSError()]
 
     @types.coroutine
-    def operation() -> Generator[None, None, int]:
+    def operation():
         yield
         if failures:
             raise failures.pop()
@@ -453,13 +439,13 @@ def flaky() -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_coroutine_made_of_a_generator_is_awaited(call: Any) -> None:
+def test_a_coroutine_made_of_a_generator_is_awaited(call):
     assert asyncio.run(call(flaky())) == 7
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_generator_that_is_no_coroutine_is_not(call: Any) -> None:
-    def operation() -> Generator[None, None, None]:
+def test_a_generator_that_is_no_coroutine_is_not(call):
+    def operation():
         yield
 
     with pytest.raises(TypeError, match="must return an awaitable, not one of type generator"):
@@ -467,11 +453,11 @@ def test_a_generator_that_is_no_coroutine_is_not(call: Any) -> None:
 
 
 @on_faces("async loop", "async loop, async with")
-def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(face: Any) -> None:
-    log: list[str] = []
+def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(face):
+    log = []
 
     @types.coroutine
-    def hook(_: object) -> Generator[None, None, None]:
+    def hook(_):
         yield
         log.append("awaited")
 

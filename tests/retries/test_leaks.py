@@ -1,13 +1,10 @@
 """After a run its errors and results are freed without the collector."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import inspect
 import weakref
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,18 +27,13 @@ from backoff_ticker import (
 from tests.retries.hedges import InTurn, takes
 from tests.retries.scripts import Script
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from backoff_ticker.testing import VirtualClock
-
 
 class Failure(Exception):
     """Remembers, weakly, each of its kind."""
 
-    made: list[weakref.ref[Failure]] = []  # noqa: RUF012 - emptied by each test
+    made = []  # noqa: RUF012 - emptied by each test
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.made.append(weakref.ref(self))
 
 
@@ -49,51 +41,51 @@ class Result:
     """What an operation returns."""
 
 
-def fail() -> Any:
+def fail():
     raise Failure
 
 
-async def fail_async() -> Any:
+async def fail_async():
     raise Failure
 
 
 @pytest.fixture(autouse=True)
-def _no_collector(clock: VirtualClock) -> Iterator[None]:
+def _no_collector(clock):
     Failure.made.clear()
     gc.disable()
     yield
     gc.enable()
 
 
-def call(**options: Any) -> None:
+def call(**options):
     retry_call(fail, ConstantBackOff(1), **options)
 
 
-def decorated(**options: Any) -> None:
+def decorated(**options):
     retry(ConstantBackOff(1), **options)(fail)()
 
 
-def loop(**options: Any) -> None:
+def loop(**options):
     for attempt in attempts(ConstantBackOff(1), **options):
         with attempt:
             fail()
 
 
-async def call_async(**options: Any) -> None:
+async def call_async(**options):
     await retry_call_async(fail_async, ConstantBackOff(1), **options)
 
 
-async def decorated_async(**options: Any) -> None:
+async def decorated_async(**options):
     await retry(ConstantBackOff(1), **options)(fail_async)()
 
 
-async def loop_async(**options: Any) -> None:
+async def loop_async(**options):
     async for attempt in attempts(ConstantBackOff(1), **options):
         async with attempt:
             await fail_async()
 
 
-def alive(run: Callable[..., Any], **options: Any) -> list[bool]:
+def alive(run, **options):
     """Return which of the errors of a run still live after its last one was caught."""
     if not inspect.iscoroutinefunction(run):
         try:
@@ -102,7 +94,7 @@ def alive(run: Callable[..., Any], **options: Any) -> list[bool]:
             pass
         return [made() is not None for made in Failure.made]
 
-    async def main() -> list[bool]:
+    async def main():
         try:
             await run(**options)
         except (Failure, Cancelled):
@@ -119,18 +111,18 @@ LOOPS = pytest.mark.parametrize("run", [loop, loop_async])
 
 
 @CALLS
-def test_no_error_outlives_its_run(run: Any) -> None:
+def test_no_error_outlives_its_run(run):
     assert alive(run, max_attempts=3) == [False] * 3
 
 
 @LOOPS
-def test_of_a_loop_only_the_last_error_waits_for_the_collector(run: Any) -> None:
+def test_of_a_loop_only_the_last_error_waits_for_the_collector(run):
     """Its own frame holds the attempt, which tells the error."""
     assert alive(run, max_attempts=4)[:3] == [False] * 3
 
 
 @CALLS
-def test_no_error_outlives_a_run_with_everything(run: Any) -> None:
+def test_no_error_outlives_a_run_with_everything(run):
     outcomes = []
     options = {
         "on": lambda error: True,
@@ -148,15 +140,15 @@ def test_no_error_outlives_a_run_with_everything(run: Any) -> None:
 
 
 @CALLS
-def test_no_error_outlives_a_run_whose_hooks_return_managers(run: Any) -> None:
-    def managed(_: Any) -> Any:
+def test_no_error_outlives_a_run_whose_hooks_return_managers(run):
+    def managed(_):
         return nullcontext()
 
     class Failing(nullcontext[None]):
-        def __exit__(self, *_: object) -> None:
+        def __exit__(self, *_):
             fail()
 
-    def failing(_: Any) -> Any:
+    def failing(_):
         return Failing()
 
     for name in ("on_attempt", "on_retry", "on_give_up"):
@@ -169,17 +161,16 @@ def test_no_error_outlives_a_run_whose_hooks_return_managers(run: Any) -> None:
 class FailingPolicy(ConstantBackOff):
     """Fails when it is asked."""
 
-    def next_backoff(self) -> float:
+    def next_backoff(self):
         raise Failure
 
 
 @CALLS
 @pytest.mark.parametrize("hooks", [{}, {"on_give_up": lambda _: None}], ids=["", "hooks"])
-def test_no_error_outlives_a_run_in_which_something_else_fails(run: Any, hooks: Any) -> None:
-    def fails(*_: Any) -> Any:
+def test_no_error_outlives_a_run_in_which_something_else_fails(run, hooks):
+    def fails(*_):
         raise Failure
 
-    rest: dict[str, Any]
     for count, rest in [
         (2, {"on": {Failure: FailingPolicy(1)}}),
         (2, {"on": lambda error: FailingPolicy(1)}),
@@ -194,12 +185,12 @@ def test_no_error_outlives_a_run_in_which_something_else_fails(run: Any, hooks: 
         assert len(Failure.made) >= count
 
 
-def test_no_error_outlives_a_run_whose_predicates_await() -> None:
-    async def on(error: Exception) -> Any:
+def test_no_error_outlives_a_run_whose_predicates_await():
+    async def on(error):
         await asyncio.sleep(1)
         return len(Failure.made) < 3
 
-    async def fails(_: Any) -> Any:
+    async def fails(_):
         await asyncio.sleep(1)
         raise Failure
 
@@ -211,18 +202,16 @@ def test_no_error_outlives_a_run_whose_predicates_await() -> None:
 
 
 @CALLS
-def test_no_error_outlives_a_run_that_is_cancelled_or_out_of_time(
-    run: Any, clock: VirtualClock
-) -> None:
+def test_no_error_outlives_a_run_that_is_cancelled_or_out_of_time(run, clock):
     token = CancellationToken(clock=clock).child(timeout=2.5)
     assert alive(run, token=token) == [False] * 3
     assert alive(run, timeout=3) == [False] * 6
 
 
-def test_an_error_goes_when_the_next_attempt_succeeds(clock: VirtualClock) -> None:
+def test_an_error_goes_when_the_next_attempt_succeeds(clock):
     living = []
 
-    def operation() -> None:
+    def operation():
         living.append(sum(made() is not None for made in Failure.made))
         if len(living) < 8:
             raise Failure
@@ -231,8 +220,8 @@ def test_an_error_goes_when_the_next_attempt_succeeds(clock: VirtualClock) -> No
     assert max(living) <= 2
     assert [made() for made in Failure.made] == [None] * 7
 
-    async def main() -> None:
-        async def asynchronous() -> None:
+    async def main():
+        async def asynchronous():
             operation()
 
         await retry_call_async(asynchronous, ConstantBackOff(1))
@@ -243,10 +232,10 @@ def test_an_error_goes_when_the_next_attempt_succeeds(clock: VirtualClock) -> No
     assert max(living) <= 2
 
 
-def test_errors_inside_markers_go_as_well(clock: VirtualClock) -> None:
+def test_errors_inside_markers_go_as_well(clock):
     for marker in (Permanent, lambda error: RetryAfter(1, error)):
 
-        def operation() -> None:
+        def operation():
             raise marker(Failure())
 
         try:
@@ -256,7 +245,7 @@ def test_errors_inside_markers_go_as_well(clock: VirtualClock) -> None:
     assert [made() for made in Failure.made] == [None] * 3
 
 
-def test_a_deadline_keeps_its_cause_no_longer_than_itself(clock: VirtualClock) -> None:
+def test_a_deadline_keeps_its_cause_no_longer_than_itself(clock):
     try:
         call(timeout=1)
     except DeadlineExceeded as error:
@@ -264,13 +253,13 @@ def test_a_deadline_keeps_its_cause_no_longer_than_itself(clock: VirtualClock) -
     assert [made() for made in Failure.made] == [None]
 
 
-def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock: VirtualClock) -> None:
+def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock):
     token, budget = CancellationToken(), RetryBudget()
 
-    def run() -> weakref.ref[Any]:
+    def run():
         count = 0
 
-        def operation() -> Any:
+        def operation():
             nonlocal count
             count += 1
             if count < 3:
@@ -281,21 +270,21 @@ def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock: VirtualClock) -> No
         refs.append(weakref.ref(result))
         return weakref.ref(operation)
 
-    refs: list[weakref.ref[Any]] = []
+    refs = []
     refs.append(run())
     assert [ref() for ref in refs] == [None, None]
     assert [made() for made in Failure.made] == [None] * 2
     assert clock.pending() == []
 
 
-def test_an_async_run_under_a_token_that_lives_on_leaves_nothing(clock: VirtualClock) -> None:
+def test_an_async_run_under_a_token_that_lives_on_leaves_nothing(clock):
     token = CancellationToken()
 
-    async def main() -> None:
+    async def main():
         refs = []
 
-        async def run() -> None:
-            async def operation() -> Result:
+        async def run():
+            async def operation():
                 return Result()
 
             refs.append(weakref.ref(operation))
@@ -311,10 +300,10 @@ def test_an_async_run_under_a_token_that_lives_on_leaves_nothing(clock: VirtualC
 TOKEN = CancellationToken()
 
 
-def alive_after_hedge(make: Callable[[], Any], caught: Any = (), **options: Any) -> list[bool]:
+def alive_after_hedge(make, caught=(), **options):
     """Return which errors, and last the operation, live after a call whose end was caught."""
 
-    async def main() -> list[bool]:
+    async def main():
         operation = make()
         ref = weakref.ref(operation)
         try:
@@ -330,7 +319,7 @@ def alive_after_hedge(make: Callable[[], Any], caught: Any = (), **options: Any)
     return asyncio.run(main())
 
 
-CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+CASES = {
     "all fail": ([(1, Failure)], Failure, {}),
     "all fail at once": ([(0, Failure)], Failure, {"max_attempts": 3}),
     "success": ([(1, Failure), (1, Failure), (50, Failure), (2, 7)], (), {}),
@@ -343,10 +332,10 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_nothing_of_a_call_outlives_it(case: str, clock: VirtualClock) -> None:
+def test_nothing_of_a_call_outlives_it(case, clock):
     steps, caught, options = CASES[case]
 
-    def make() -> Any:
+    def make():
         functions = [
             takes(seconds, answer, cleanup=1, then=answer if answer is Failure else None)
             for seconds, answer in steps
@@ -359,11 +348,11 @@ def test_nothing_of_a_call_outlives_it(case: str, clock: VirtualClock) -> None:
     assert clock.pending() == []
 
 
-def test_no_interrupt_outlives_its_call() -> None:
+def test_no_interrupt_outlives_its_call():
     made = []
 
     class Weak(BaseException):
-        def __init__(self) -> None:
+        def __init__(self):
             made.append(weakref.ref(self))
 
     found = alive_after_hedge(lambda: InTurn(takes(50, 1), takes(1, Weak)), Weak)
@@ -371,8 +360,8 @@ def test_no_interrupt_outlives_its_call() -> None:
     assert [ref() for ref in made] == [None]
 
 
-def test_no_cancel_in_a_clean_up_outlives_its_call(clock: VirtualClock) -> None:
-    async def main() -> None:
+def test_no_cancel_in_a_clean_up_outlives_its_call(clock):
+    async def main():
         cause = Result()
         ref = weakref.ref(cause)
         operation = InTurn(takes(50, 1, cleanup=5), takes(1, 7))
@@ -392,15 +381,15 @@ def test_no_cancel_in_a_clean_up_outlives_its_call(clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("way", ["attempt", "scope"])
-def test_what_is_cut_leaves_no_cycle(clock: VirtualClock, way: str) -> None:
-    marks: list[weakref.ref[Result]] = []
+def test_what_is_cut_leaves_no_cycle(clock, way):
+    marks = []
 
-    async def hang() -> None:
+    async def hang():
         mark = Result()
         marks.append(weakref.ref(mark))
         await asyncio.sleep(100)
 
-    async def main() -> None:
+    async def main():
         try:
             if way == "attempt":
                 await retry_call_async(hang, ZeroBackOff(), attempt_timeout=1, max_attempts=2)
@@ -415,8 +404,8 @@ def test_what_is_cut_leaves_no_cycle(clock: VirtualClock, way: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"notify": lambda *_: None}])
-def test_an_interrupted_run_leaves_no_cycle(options: Any) -> None:
-    async def main() -> list[Any]:
+def test_an_interrupted_run_leaves_no_cycle(options):
+    async def main():
         task = asyncio.ensure_future(call_async(**options))
         await asyncio.sleep(0.5)
         task.cancel()
@@ -430,7 +419,7 @@ def test_an_interrupted_run_leaves_no_cycle(options: Any) -> None:
     assert asyncio.run(main()) == [None]
 
 
-def test_an_interrupt_of_a_retry_that_comes_at_once_leaves_no_cycle() -> None:
+def test_an_interrupt_of_a_retry_that_comes_at_once_leaves_no_cycle():
     with pytest.raises(KeyboardInterrupt):
         retry_call(Script(Failure, Failure, KeyboardInterrupt), ZeroBackOff())
     assert [made() for made in Failure.made] == [None, None]

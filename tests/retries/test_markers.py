@@ -1,9 +1,6 @@
 """``Permanent`` and ``RetryAfter``: errors that say themselves what comes next."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -23,7 +20,7 @@ from tests.tickers.made_policies import Counting
 
 
 @FOUR
-def test_the_error_inside_permanent_is_raised_as_it_was(face: Any) -> None:
+def test_the_error_inside_permanent_is_raised_as_it_was(face):
     cause = KeyError("cause")
     inner = OSError("gone")
     inner.__cause__ = cause
@@ -39,20 +36,20 @@ def test_the_error_inside_permanent_is_raised_as_it_was(face: Any) -> None:
 
 
 @BOTH
-def test_permanent_is_looked_for_along_causes_only(face: Any) -> None:
-    def while_handling() -> None:
+def test_permanent_is_looked_for_along_causes_only(face):
+    def while_handling():
         try:
             raise Permanent(KeyError("inner"))
         except Permanent:
             raise OSError("in the context")  # noqa: B904 - a context is what is tested
 
-    def without_cause() -> None:
+    def without_cause():
         try:
             raise Permanent(KeyError("inner"))
         except Permanent:
             raise OSError("unchained") from None
 
-    def in_the_context_of_a_cause() -> None:
+    def in_the_context_of_a_cause():
         try:
             while_handling()
         except OSError as error:
@@ -64,7 +61,7 @@ def test_permanent_is_looked_for_along_causes_only(face: Any) -> None:
 
 
 @BOTH
-def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face: Any) -> None:
+def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face):
     class Gone(Permanent):
         pass
 
@@ -77,7 +74,7 @@ def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face: Any) 
 
 
 @BOTH
-def test_chains_of_causes_that_are_rings_end(face: Any) -> None:
+def test_chains_of_causes_that_are_rings_end(face):
     first, second, third = OSError(1), OSError(2), OSError(3)
     first.__cause__, second.__cause__, third.__cause__ = second, third, second
     alone = OSError("alone")
@@ -92,8 +89,8 @@ def test_chains_of_causes_that_are_rings_end(face: Any) -> None:
 
 
 @BOTH
-def test_a_long_chain_of_causes_is_followed(face: Any) -> None:
-    error: BaseException = Permanent(KeyError("deep"))
+def test_a_long_chain_of_causes_is_followed(face):
+    error = Permanent(KeyError("deep"))
     for number in range(3000):
         outer = OSError(number)
         outer.__cause__ = error
@@ -102,7 +99,7 @@ def test_a_long_chain_of_causes_is_followed(face: Any) -> None:
         face.run(Script(error), ZeroBackOff())
 
 
-def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock: Any) -> None:
+def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock):
     script = Script(Permanent(OSError()))
     with pytest.raises(OSError):
         retry_call(lambda: retry_call(script, ZeroBackOff()), ConstantBackOff(1), max_attempts=3)
@@ -113,14 +110,14 @@ def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock: Any) -> None
 
 
 @BOTH
-def test_retry_after_sets_one_wait(face: Any) -> None:
+def test_retry_after_sets_one_wait(face):
     script = Script(OSError, RetryAfter(50, OSError()), OSError, 7)
     assert face.run(script, Counting()) == 7
     assert script.times == [0, 1, 51, 54]
 
 
 @BOTH
-def test_all_hear_of_the_error_inside_retry_after(face: Any) -> None:
+def test_all_hear_of_the_error_inside_retry_after(face):
     for inner in (OSError("busy"), None):
         notify, hook, gave_up = Recorded(), Recorded(), Recorded()
         marker, start = RetryAfter(50, inner), now()
@@ -142,8 +139,8 @@ def test_all_hear_of_the_error_inside_retry_after(face: Any) -> None:
 
 
 @BOTH
-def test_only_the_error_itself_is_a_retry_after(face: Any) -> None:
-    def wrapped() -> None:
+def test_only_the_error_itself_is_a_retry_after(face):
+    def wrapped():
         raise OSError from RetryAfter(50)
 
     script = Script(wrapped, KeyError, 7)
@@ -153,7 +150,7 @@ def test_only_the_error_itself_is_a_retry_after(face: Any) -> None:
 
 
 @BOTH
-def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face: Any) -> None:
+def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face):
     for asked, options, wait in [
         (21600, {}, 21600),
         (21600.5, {}, 21600),
@@ -175,15 +172,15 @@ def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face: Any) -> None:
 
 
 @BOTH
-def test_the_bound_is_none_of_the_delays_of_the_policy(face: Any) -> None:
+def test_the_bound_is_none_of_the_delays_of_the_policy(face):
     script = Script(OSError, 7)
     assert face.run(script, ConstantBackOff(90_000), max_retry_after=60) == 7
     assert now() == 90_000
 
 
-def test_a_bad_marker_is_named() -> None:
+def test_a_bad_marker_is_named():
     negative, nan, inf = timedelta(seconds=-1), float("nan"), float("inf")
-    bad: list[tuple[tuple[Any, ...], type[Exception], str]] = [
+    bad = [
         *(((value,), TypeError, "seconds") for value in ("5", True, None)),
         *(((value,), ValueError, "seconds") for value in (-1, nan, inf, negative)),
         *(((1, value), TypeError, "error") for value in ("busy", ValueError, KeyboardInterrupt())),
@@ -194,10 +191,10 @@ def test_a_bad_marker_is_named() -> None:
             RetryAfter(*arguments)
     for nothing in (None, "gone", 7, ValueError):  # in Go, the first of them is a success
         with pytest.raises(TypeError, match="error"):
-            Permanent(nothing)  # type: ignore[arg-type]
+            Permanent(nothing)
 
 
-def test_markers_are_exceptions_and_tell_what_they_hold() -> None:
+def test_markers_are_exceptions_and_tell_what_they_hold():
     inner = OSError("gone")
     assert issubclass(Permanent, Exception)
     assert issubclass(RetryAfter, Exception)
@@ -209,7 +206,7 @@ def test_markers_are_exceptions_and_tell_what_they_hold() -> None:
 
 
 @BOTH
-def test_the_time_limit_of_the_default_policy_refuses_no_longer_retry_after(face: Any) -> None:
+def test_the_time_limit_of_the_default_policy_refuses_no_longer_retry_after(face):
     script = Script(RetryAfter(3600), 7)
     assert face.run(script) == 7
     assert script.times == [0, 3600]

@@ -1,12 +1,9 @@
 """Options are checked before the first call, on every face, and named."""
 
-from __future__ import annotations
-
 import math
 import re
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -41,7 +38,7 @@ BAD_SECONDS = [
 ]
 NOT_CALLABLE = [(3, TypeError), ("text", TypeError), ([print], TypeError)]
 NO_HOOKS = [(3, TypeError), ("text", TypeError), ([print, 3], TypeError), ({print}, TypeError)]
-BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
+BAD = {
     "backoff": [
         (1.0, TypeError),
         ("x", TypeError),
@@ -83,7 +80,7 @@ BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
 }
 
 
-def refusal(face: Any, name: str, value: Any) -> Any:
+def refusal(face, name, value):
     """Return the type of the error that a run gives, or what is wrong with it."""
     script = Script(7)
     named = "backoff|decorates" if name == "backoff" and "decorator" in face.name else name
@@ -102,7 +99,7 @@ def refusal(face: Any, name: str, value: Any) -> Any:
     return "accepted"
 
 
-def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face: Any) -> None:
+def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face):
     bad = {**BAD, "attempt_timeout": BAD_SECONDS} if face.asynchronous else BAD
     wrong = {
         (name, repr(value)[:40]): (found, kind)
@@ -113,7 +110,7 @@ def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face: Any
     assert wrong == {}
 
 
-def test_the_options_most_like_an_unknown_one_are_named(face: Any) -> None:
+def test_the_options_most_like_an_unknown_one_are_named(face):
     script = Script(7)
     for name, alike in [
         ("max_tries", "max_attempts"),
@@ -130,18 +127,18 @@ def test_the_options_most_like_an_unknown_one_are_named(face: Any) -> None:
     assert script.count == 0
 
 
-def test_arguments_of_the_operation_are_recognized(clock: VirtualClock) -> None:
+def test_arguments_of_the_operation_are_recognized(clock):
     for call in (retry_call, lambda *a, **b: in_loop(retry_call_async(*a, **b)), *HEDGES.values()):
         with pytest.raises(TypeError, match=r"^backoff must be .*'http://x'; functools.partial"):
             call(Script(7), "http://x")
         with pytest.raises(TypeError, match=r"no option 'url'.*; functools.partial"):
             call(Script(7), url="http://x")
     with pytest.raises(TypeError, match="^backoff must be .*'http://x'$"):
-        attempts("http://x")  # type: ignore[arg-type]
+        attempts("http://x")
 
 
 @SYNC
-def test_attempt_timeout_is_for_coroutines(face: Any) -> None:
+def test_attempt_timeout_is_for_coroutines(face):
     script = Script(7)
     with pytest.raises(TypeError, match="attempt_timeout"):
         face.run(script, attempt_timeout=5)
@@ -152,7 +149,7 @@ def test_attempt_timeout_is_for_coroutines(face: Any) -> None:
 
 
 @pytest.mark.parametrize("operation", [None, 7, "text", ValueError()])
-def test_an_operation_that_cannot_be_called_is_refused(operation: Any) -> None:
+def test_an_operation_that_cannot_be_called_is_refused(operation):
     with pytest.raises(TypeError, match="operation"):
         retry_call(operation)
     with pytest.raises(TypeError, match="operation"):
@@ -162,40 +159,40 @@ def test_an_operation_that_cannot_be_called_is_refused(operation: Any) -> None:
 class Service:
     """Has coroutine functions of several forms."""
 
-    async def fetch(self) -> int:
+    async def fetch(self):
         return 7
 
-    async def __call__(self) -> int:
+    async def __call__(self):
         return 7
 
 
 @pytest.mark.parametrize(
     "operation", [Service().fetch, partial(Service.fetch, Service()), Service()]
 )
-def test_retry_call_refuses_coroutine_functions(operation: Any) -> None:
+def test_retry_call_refuses_coroutine_functions(operation):
     with pytest.raises(TypeError, match="retry_call_async"):
         retry_call(operation)
 
 
-def test_retry_call_async_needs_an_awaitable() -> None:
+def test_retry_call_async_needs_an_awaitable():
     script = Script(7)
     with pytest.raises(TypeError, match="awaitable"):
         in_loop(retry_call_async(script, ZeroBackOff()))
     assert script.count == 1
 
 
-def test_retry_of_a_function_with_options_says_how_to_write_it() -> None:
+def test_retry_of_a_function_with_options_says_how_to_write_it():
     script = Script(7)
     for options in ({"max_attempts": 3}, {"on": ValueError}):
         with pytest.raises(TypeError, match=r"retry_call|@retry\("):
-            retry(script, **options)  # type: ignore[call-overload]
+            retry(script, **options)
     assert script.count == 0
 
 
-def test_what_a_decorator_cannot_decorate_is_refused() -> None:
+def test_what_a_decorator_cannot_decorate_is_refused():
     for thing in (7, "text", None):
         with pytest.raises(TypeError):
-            retry(ZeroBackOff())(thing)  # type: ignore[type-var]
+            retry(ZeroBackOff())(thing)
 
 
 MAKERS = [POLICIES["constant"], POLICIES["zero"], ConstantBackOff, ZeroBackOff]

@@ -1,12 +1,9 @@
 """What hooks and loops are told: the outcome so far, its name, and ``log_retries()``."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import logging
 import pickle
-from typing import Any
 
 import pytest
 
@@ -41,7 +38,7 @@ from tests.tickers.made_timers import Instant
 FIELDS = ("name", "attempts", "elapsed", "waited", "delay", "reason", "last_error")
 
 
-def test_an_outcome_is_a_named_tuple(clock: Any) -> None:
+def test_an_outcome_is_a_named_tuple(clock):
     told = Recorded()
     retry_call(Script(7), on_success=told)
     assert Outcome._fields == FIELDS
@@ -50,15 +47,15 @@ def test_an_outcome_is_a_named_tuple(clock: Any) -> None:
         told.last.attempts = 5
 
 
-def test_the_name_is_that_of_the_operation(clock: Any) -> None:
-    told: list[str] = []
+def test_the_name_is_that_of_the_operation(clock):
+    told = []
 
-    def note(outcome: Outcome) -> None:
+    def note(outcome):
         told.append(outcome.name)
 
     class Client:
         @retry(on_success=note)
-        def fetch(self) -> int:
+        def fetch(self):
             return 7
 
     Client().fetch()
@@ -67,7 +64,7 @@ def test_the_name_is_that_of_the_operation(clock: Any) -> None:
     assert "Script" in told[1]
 
 
-def test_a_stop_reason_is_a_str() -> None:
+def test_a_stop_reason_is_a_str():
     assert sorted(StopReason) == [
         "budget",
         "cancelled",
@@ -85,8 +82,8 @@ def test_a_stop_reason_is_a_str() -> None:
     assert str(StopReason.MAX_ATTEMPTS) == StopReason.MAX_ATTEMPTS == "max_attempts"
 
 
-def test_hooks_are_told_how_the_run_stands(face: Any) -> None:
-    told: list[tuple[Any, ...]] = []
+def test_hooks_are_told_how_the_run_stands(face):
+    told = []
     hooks = {
         name: lambda outcome, name=name: told.append((name, *outcome[1:6], outcome.last_error))
         for name in HOOKS
@@ -110,7 +107,7 @@ def test_hooks_are_told_how_the_run_stands(face: Any) -> None:
 
 
 @BOTH
-def test_a_wait_that_is_cut_counts_as_far_as_it_went(face: Any, clock: Any) -> None:
+def test_a_wait_that_is_cut_counts_as_far_as_it_went(face, clock):
     token, gave_up, error = CancellationToken(), Recorded(), OSError()
     at(clock, 14, token.cancel)
     with pytest.raises(Cancelled):
@@ -118,20 +115,20 @@ def test_a_wait_that_is_cut_counts_as_far_as_it_went(face: Any, clock: Any) -> N
     assert gave_up.last[1:] == (2, 14, 14, None, StopReason.CANCELLED, error)
 
 
-def test_another_thread_that_asks_as_a_run_ends_is_told_how_long_it_took() -> None:
+def test_another_thread_that_asks_as_a_run_ends_is_told_how_long_it_took():
     class Asking(SetClock):
         """A clock; each time it is asked, another thread asks for the outcome."""
 
         is_asking = False
 
-        def monotonic(self) -> float:
+        def monotonic(self):
             if not self.is_asking:
                 self.is_asking = True
                 elapsed.append(in_thread(lambda: run.outcome.elapsed).result(PATIENCE))
                 self.is_asking = False
             return super().monotonic()
 
-    elapsed: list[float] = []
+    elapsed = []
     run = attempts(ZeroBackOff(), clock=Asking())
     for attempt in run:
         with attempt:
@@ -141,7 +138,7 @@ def test_another_thread_that_asks_as_a_run_ends_is_told_how_long_it_took() -> No
 
 
 @BOTH
-def test_time_is_that_of_the_clock_given(face: Any) -> None:
+def test_time_is_that_of_the_clock_given(face):
     """A timer measures the waits: nobody waits on that clock."""
     clock, told = SetClock(50.0), Recorded()
     script = Script(lambda: clock.advance(3) or OSError, lambda: clock.advance(4) or 7)
@@ -152,24 +149,24 @@ def test_time_is_that_of_the_clock_given(face: Any) -> None:
 # The arguments
 
 
-def decorated(kind: str, told: Any) -> Any:
+def decorated(kind, told):
     """Return a call of a decorated function of some kind, with arguments."""
 
     class Client:
         @retry(on_success=told, on_attempt=told)
-        def method(self, url: str, *, token: str) -> int:
+        def method(self, url, *, token):
             return 7
 
         @retry(on_success=told, on_attempt=told)
-        async def coroutine(self, url: str, *, token: str) -> int:
+        async def coroutine(self, url, *, token):
             return 7
 
         @retry(on_success=told, on_attempt=told)
-        def generator(self, url: str, *, token: str) -> Any:
+        def generator(self, url, *, token):
             yield 7
 
         @retry(on_success=told, on_attempt=told)
-        async def agenerator(self, url: str, *, token: str) -> Any:
+        async def agenerator(self, url, *, token):
             yield 7
 
     client = Client()
@@ -184,7 +181,7 @@ def decorated(kind: str, told: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["method", "coroutine", "generator", "agenerator"])
-def test_an_outcome_has_the_arguments_of_a_decorated_function(clock: Any, kind: str) -> None:
+def test_an_outcome_has_the_arguments_of_a_decorated_function(clock, kind):
     told = Recorded()
     client = decorated(kind, told)
     outcomes = [outcome for _, outcome in told.calls]
@@ -195,7 +192,7 @@ def test_an_outcome_has_the_arguments_of_a_decorated_function(clock: Any, kind: 
     assert outcomes[1].kwargs == {"token": "secret"}
 
 
-def test_arguments_are_shown_by_nothing(clock: Any) -> None:
+def test_arguments_are_shown_by_nothing(clock):
     told = Recorded()
     decorated("method", told)
     plain = Outcome(*told.last)
@@ -209,7 +206,7 @@ def test_arguments_are_shown_by_nothing(clock: Any) -> None:
 
 
 @FOUR
-def test_a_call_and_a_loop_know_no_arguments(face: Any) -> None:
+def test_a_call_and_a_loop_know_no_arguments(face):
     told = Recorded()
     face.run(Script(7), on_success=told)
     assert (told.last.args, told.last.kwargs) == ((), {})
@@ -218,7 +215,7 @@ def test_a_call_and_a_loop_know_no_arguments(face: Any) -> None:
 # Loops
 
 
-def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock: Any) -> None:
+def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock):
     run = attempts(ConstantBackOff(10))
     errors = [OSError(1), OSError(2)]
     assert run.outcome.attempts == 0
@@ -252,7 +249,7 @@ def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock: Any) -> None:
     ],
     ids=lambda value: repr(value),
 )
-def test_a_loop_knows_how_it_ended(clock: Any, error: Any, reason: Any) -> None:
+def test_a_loop_knows_how_it_ended(clock, error, reason):
     run = attempts(ZeroBackOff(), on=OSError, max_attempts=1)
     try:
         for attempt in run:
@@ -266,10 +263,8 @@ def test_a_loop_knows_how_it_ended(clock: Any, error: Any, reason: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(), KeyboardInterrupt()], ids=repr)
-def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(
-    monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
-    def begin() -> Any:
+def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(monkeypatch, error):
+    def begin():
         run = attempts(max_attempts=1, clock=SetClock())
         attempt = next(iter(run))
         contextvars.Context().run(attempt.__enter__)
@@ -283,23 +278,23 @@ def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(
 # The option ``name``
 
 
-def name_here() -> str:
+def name_here():
     attempt = current_attempt()
     assert attempt is not None
     return attempt.name
 
 
-def test_hooks_and_the_attempt_have_the_name_that_is_given(face: Any) -> None:
+def test_hooks_and_the_attempt_have_the_name_that_is_given(face):
     told = Recorded()
-    options: dict[str, Any] = dict.fromkeys(HOOKS, told)
+    options = dict.fromkeys(HOOKS, told)
     here = face.run(Script(OSError, name_here), ZeroBackOff(), name="prices", **options)
     assert here == "prices"
     assert [outcome.name for _, outcome in told.calls] == ["prices"] * 4
 
 
 @pytest.mark.parametrize("hedge", HEDGES.values(), ids=HEDGES)
-def test_a_hedged_call_has_the_name_that_is_given(hedge: Any, clock: Any) -> None:
-    async def in_a_loop() -> str:
+def test_a_hedged_call_has_the_name_that_is_given(hedge, clock):
+    async def in_a_loop():
         return name_here()
 
     operation = in_a_loop if hedge.waits else name_here
@@ -309,16 +304,16 @@ def test_a_hedged_call_has_the_name_that_is_given(hedge: Any, clock: Any) -> Non
     assert told.last.name == "prices"
 
 
-def test_a_loop_has_its_name_before_it_begins(clock: Any) -> None:
+def test_a_loop_has_its_name_before_it_begins(clock):
     assert attempts(name="prices").outcome.name == "prices"
     assert attempts().outcome.name == attempts(name=None).outcome.name == "attempts()"
 
 
-def test_the_name_can_be_changed_and_taken_away(clock: Any) -> None:
+def test_the_name_can_be_changed_and_taken_away(clock):
     told = Recorded()
 
     @retry(on_success=told, name="prices")
-    def fetch() -> int:
+    def fetch():
         return 7
 
     retry_with(fetch, name="rates")()
@@ -328,15 +323,15 @@ def test_the_name_can_be_changed_and_taken_away(clock: Any) -> None:
     assert names[1].endswith("fetch")
 
 
-def test_a_generator_has_the_name_that_is_given(clock: Any) -> None:
+def test_a_generator_has_the_name_that_is_given(clock):
     told = Recorded()
 
     @retry(on_success=told, name="prices")
-    def items() -> Any:
+    def items():
         yield 7
 
     @retry(on_success=told, name="prices")
-    async def items_async() -> Any:
+    async def items_async():
         yield 7
 
     assert list(items()) == [7]
@@ -344,8 +339,8 @@ def test_a_generator_has_the_name_that_is_given(clock: Any) -> None:
     assert [outcome.name for _, outcome in told.calls] == ["prices", "prices"]
 
 
-def test_logs_and_errors_use_the_name(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async def fetch() -> None: ...
+def test_logs_and_errors_use_the_name(clock, caplog):
+    async def fetch(): ...
 
     for options in ({}, {"on_retry": print}):
         with pytest.raises(TypeError, match="^prices returned a coroutine"):
@@ -360,7 +355,7 @@ def test_logs_and_errors_use_the_name(clock: Any, caplog: pytest.LogCaptureFixtu
 # log_retries()
 
 
-def test_retries_and_the_end_are_logged(face: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_retries_and_the_end_are_logged(face, caplog):
     hook = log_retries()
     script = Script(OSError(1), RetryAfter(1.25, KeyError("no")), OSError(3))
     with pytest.raises(OSError):
@@ -378,18 +373,16 @@ def test_retries_and_the_end_are_logged(face: Any, caplog: pytest.LogCaptureFixt
     ]
 
 
-def test_waits_are_shown_in_seconds(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_waits_are_shown_in_seconds(clock, caplog):
     for delay, shown in [(0, "0"), (0.12345, "0.123"), (999.9, "999.9"), (3600, "3600")]:
         script = Script(OSError, 7)
         retry_call(script, ConstantBackOff(delay), on_retry=log_retries())
         assert f" again in {shown} s: " in caplog.records[-1].getMessage()
 
 
-def test_a_cut_before_any_error_is_logged_without_one(
-    clock: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cut_before_any_error_is_logged_without_one(clock, caplog):
     @retry(timeout=5, on_give_up=log_retries(), fallback=7)
-    async def fetch() -> int:
+    async def fetch():
         await asyncio.sleep(10)
         return 8
 
@@ -398,7 +391,7 @@ def test_a_cut_before_any_error_is_logged_without_one(
 
 
 @BOTH
-def test_the_other_hooks_are_logged_too(face: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_other_hooks_are_logged_too(face, caplog):
     hook = log_retries()
     face.run(Script(OSError, 7), ConstantBackOff(5), on_attempt=hook, on_success=hook)
     said = [message.partition("operation")[2] for message in caplog.messages]
@@ -406,7 +399,7 @@ def test_the_other_hooks_are_logged_too(face: Any, caplog: pytest.LogCaptureFixt
 
 
 @BOTH
-def test_a_logger_and_a_level_of_ones_own(face: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_logger_and_a_level_of_ones_own(face, caplog):
     for logger in (
         logging.getLogger("mine"),
         logging.LoggerAdapter(logging.getLogger("mine"), {"job": 7}),
@@ -421,9 +414,9 @@ def test_a_logger_and_a_level_of_ones_own(face: Any, caplog: pytest.LogCaptureFi
         assert caplog.records == []
 
 
-def test_arguments_are_not_logged(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_arguments_are_not_logged(clock, caplog):
     @retry(ConstantBackOff(5), max_attempts=2)
-    def fetch(token: str, *, password: str) -> None:
+    def fetch(token, *, password):
         raise OSError
 
     hook = log_retries()
@@ -434,20 +427,18 @@ def test_arguments_are_not_logged(clock: Any, caplog: pytest.LogCaptureFixture) 
     assert all("secret" not in repr(vars(record)) for record in caplog.records)
 
 
-def test_an_error_that_cannot_be_shown_is_named_by_its_type(
-    clock: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_that_cannot_be_shown_is_named_by_its_type(clock, caplog):
     class Shy(Exception):
-        def __repr__(self) -> str:
+        def __repr__(self):
             raise LookupError
 
     log_retries()(Outcome("fetch", 1, 0.0, 0.0, 5.0, None, Shy()))
     assert caplog.messages == ["fetch failed in attempt 1, again in 5 s: one of type Shy"]
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match=r"logger must be a logging\.Logger or None, not 'mine'"):
-        log_retries("mine")  # type: ignore[arg-type]
+        log_retries("mine")
     for wrong in ("INFO", True, 1.5):
         with pytest.raises(TypeError, match="level must be an int"):
-            log_retries(None, wrong)  # type: ignore[arg-type]
+            log_retries(None, wrong)

@@ -1,7 +1,5 @@
 """The value of Retry-After: seconds, and the three forms of a date in RFC 9110."""
 
-from __future__ import annotations
-
 import locale
 import math
 from datetime import UTC, datetime, timedelta

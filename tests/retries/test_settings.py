@@ -1,12 +1,9 @@
 """What is set for the process: retries off, default hooks, a default token."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,27 +32,24 @@ from tests.retries.faces import BOTH, FOUR, in_loop
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
-from tests.stress.places import InterruptAt, each_place
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
+from tests.stress.places import each_place
 
 
-def cancelled(cause: str) -> CancellationToken:
+def cancelled(cause):
     token = CancellationToken()
     token.cancel(cause)
     return token
 
 
-def told(name: str) -> Any:
+def told(name):
     """Return a hook that says its name as it is called."""
     return lambda _: TOLD.append(name)
 
 
-TOLD: list[str] = []
+TOLD = []
 
 
-def obeyed() -> tuple[bool, list[str], object]:
+def obeyed():
     """Return what a retry obeys: whether it is active, hooks called, the default token's cause."""
     TOLD.clear()
     cause, script = None, Script(OSError, 7)
@@ -68,21 +62,21 @@ def obeyed() -> tuple[bool, list[str], object]:
     return script.count == 2 or cause is not None, TOLD[:], cause
 
 
-NOTHING: Any = (True, [], None)
+NOTHING = (True, [], None)
 """What a retry obeys where nothing is set."""
 
 # Off
 
 
-def everything(called: Recorded) -> dict[str, Any]:
+def everything(called):
     """Return options that all must be idle."""
     token = CancellationToken()
     token.cancel()
-    hooks: dict[str, Any] = dict.fromkeys(("notify", *HOOKS, "until"), called)
+    hooks = dict.fromkeys(("notify", *HOOKS, "until"), called)
     return {**hooks, "token": token, "timeout": 0, "budget": RetryBudget(1), "max_attempts": 3}
 
 
-def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face: Any) -> None:
+def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face):
     called, result = Recorded(), object()
     script = Script(result)
     with set_active(False):
@@ -91,7 +85,7 @@ def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face: 
     assert (script.times, called.calls) == ([0, 0], [])
 
 
-def test_while_retries_are_off_an_error_passes_as_it_is(face: Any) -> None:
+def test_while_retries_are_off_an_error_passes_as_it_is(face):
     for error in (OSError(1), Permanent(OSError(2)), RetryAfter(5, OSError(3)), Cancelled()):
         context, cause = error.__context__, error.__cause__
         for options in ({}, everything(Recorded())):
@@ -104,7 +98,7 @@ def test_while_retries_are_off_an_error_passes_as_it_is(face: Any) -> None:
             assert (error.__context__, error.__cause__) == (context, cause)
 
 
-def test_a_loop_knows_its_outcome_while_retries_are_off(clock: VirtualClock) -> None:
+def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
     with set_active(False):
         run = attempts(ConstantBackOff(5), until=bool)
         for attempt in run:
@@ -121,25 +115,23 @@ def test_a_loop_knows_its_outcome_while_retries_are_off(clock: VirtualClock) -> 
 
 
 @pytest.mark.parametrize("options", [{}, {"timeout": 60}])
-def test_all_kinds_of_decorated_functions_are_as_if_undecorated(
-    clock: VirtualClock, options: Any
-) -> None:
+def test_all_kinds_of_decorated_functions_are_as_if_undecorated(clock, options):
     script = Script(OSError)
 
     @retry(ConstantBackOff(5), **options)
-    def function() -> Any:
+    def function():
         return script.in_loop()
 
     @retry(ConstantBackOff(5), **options)
-    async def coroutine() -> Any:
+    async def coroutine():
         return await script.in_loop()
 
     @retry(ConstantBackOff(5), **options)
-    def generator() -> Any:
+    def generator():
         yield script()
 
     @retry(ConstantBackOff(5), **options)
-    async def agenerator() -> Any:
+    async def agenerator():
         yield await script.in_loop()
 
     calls = (
@@ -156,9 +148,7 @@ def test_all_kinds_of_decorated_functions_are_as_if_undecorated(
             assert not hasattr(caught.value, "__notes__")
 
 
-def test_a_retry_that_was_decorated_while_they_were_off_is_on_again_later(
-    clock: VirtualClock,
-) -> None:
+def test_a_retry_that_was_decorated_while_they_were_off_is_on_again_later(clock):
     with set_active(False):
         assert not is_active()
         script = Script(OSError, 7)
@@ -167,27 +157,27 @@ def test_a_retry_that_was_decorated_while_they_were_off_is_on_again_later(
     assert (function(), now()) == (7, 5)
 
 
-def test_options_are_checked_all_the_same(face: Any) -> None:
+def test_options_are_checked_all_the_same(face):
     with set_active(False), pytest.raises(TypeError, match="max_tries"):
         face.run(Script(7), max_tries=3)
 
 
 @FOUR
-def test_a_run_that_has_begun_goes_on(face: Any) -> None:
+def test_a_run_that_has_begun_goes_on(face):
     script = Script(OSError, OSError, 7)
-    changes: list[Any] = []
+    changes = []
     face.run(script, ConstantBackOff(5), notify=lambda *_: changes.append(set_active(False)))
     for change in reversed(changes):
         change.__exit__()
     assert (script.times, is_active()) == ([0, 5, 10], True)
 
 
-def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face: Any) -> None:
+def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face):
     with contextlib.ExitStack() as changes:
         cancelled, called = CancellationToken(), Recorded()
         cancelled.cancel()
 
-        def first() -> type[OSError]:
+        def first():
             changes.enter_context(set_active(False))
             changes.enter_context(set_default_token(cancelled))
             changes.enter_context(set_default_hooks(**dict.fromkeys(HOOKS, called)))
@@ -198,9 +188,7 @@ def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face
         assert (script.times, called.calls) == ([0, 5], [])
 
 
-def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(
-    clock: VirtualClock,
-) -> None:
+def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(clock):
     script = Script(OSError)
     function = retry(ConstantBackOff(5), max_attempts=3)(lambda: script())
     try:
@@ -223,7 +211,7 @@ def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(
 
 
 @pytest.mark.parametrize("value", [None, 1, "off"])
-def test_only_a_bool_switches(value: Any) -> None:
+def test_only_a_bool_switches(value):
     with pytest.raises(TypeError, match=f"active must be a bool, not {value!r}"):
         set_active(value)
     assert is_active()
@@ -232,8 +220,8 @@ def test_only_a_bool_switches(value: Any) -> None:
 # Default hooks
 
 
-def test_default_hooks_are_called_after_a_retrys_own(face: Any) -> None:
-    log: list[Any] = []
+def test_default_hooks_are_called_after_a_retrys_own(face):
+    log = []
     own = {name: lambda _, name=name: log.append(f"own {name}") for name in HOOKS}
     default = {name: lambda _, name=name: log.append(f"default {name}") for name in HOOKS}
     with set_default_hooks(**default):
@@ -245,8 +233,8 @@ def test_default_hooks_are_called_after_a_retrys_own(face: Any) -> None:
     assert log == [f"own {name}" for name in called]
 
 
-def test_default_hooks_are_called_for_retries_without_any(face: Any) -> None:
-    log: list[Any] = []
+def test_default_hooks_are_called_for_retries_without_any(face):
+    log = []
     with set_default_hooks(**spanning(log)), pytest.raises(OSError):
         face.run(Script(OSError), ConstantBackOff(5), max_attempts=2)
     assert [(which, name) for _, which, name, *_ in log] == [
@@ -257,7 +245,7 @@ def test_default_hooks_are_called_for_retries_without_any(face: Any) -> None:
 
 
 @BOTH
-def test_default_hooks_replace_those_set_before(face: Any) -> None:
+def test_default_hooks_replace_those_set_before(face):
     first, second = Recorded(), Recorded()
     with set_default_hooks(on_attempt=first, on_success=first):
         with set_default_hooks(on_success=(second,)):
@@ -270,7 +258,7 @@ def test_default_hooks_replace_those_set_before(face: Any) -> None:
     assert (len(first.calls), len(second.calls)) == (2, 1)
 
 
-def test_a_decorated_function_sees_each_change() -> None:
+def test_a_decorated_function_sees_each_change():
     function = retry(lambda: 7)
     told = [Recorded(), Recorded()]
     for each in (*told, *told):
@@ -281,16 +269,16 @@ def test_a_decorated_function_sees_each_change() -> None:
     assert [len(each.calls) for each in told] == [4, 4]
 
 
-def test_a_bad_default_hook_is_refused_by_name() -> None:
+def test_a_bad_default_hook_is_refused_by_name():
     for wrong in (3, [print, None], {"on_retry": print}):
         with pytest.raises(TypeError, match="on_retry must be a callable, a list or tuple of"):
-            set_default_hooks(on_retry=wrong)  # type: ignore[arg-type]
+            set_default_hooks(on_retry=wrong)
 
 
 # The default token
 
 
-def test_either_token_ends_the_run(face: Any, clock: VirtualClock) -> None:
+def test_either_token_ends_the_run(face, clock):
     for which in (0, 1):
         began = now()
         tokens = CancellationToken(), CancellationToken()
@@ -302,7 +290,7 @@ def test_either_token_ends_the_run(face: Any, clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("which", ["call", "hedge"])
-def test_a_default_token_cuts_a_coroutine(clock: VirtualClock, which: str) -> None:
+def test_a_default_token_cuts_a_coroutine(clock, which):
     import asyncio
 
     from backoff_ticker import hedge_call_async, retry_call_async
@@ -311,7 +299,7 @@ def test_a_default_token_cuts_a_coroutine(clock: VirtualClock, which: str) -> No
     at(clock, 7, token.cancel)
     run = {"call": retry_call_async, "hedge": hedge_call_async}[which]
 
-    async def operation() -> None:
+    async def operation():
         await asyncio.sleep(50)
 
     with set_default_token(token), pytest.raises(Cancelled):
@@ -320,22 +308,22 @@ def test_a_default_token_cuts_a_coroutine(clock: VirtualClock, which: str) -> No
 
 
 @BOTH
-def test_a_default_token_may_have_a_deadline(face: Any) -> None:
+def test_a_default_token_may_have_a_deadline(face):
     script = Script(OSError)
     with set_default_token(CancellationToken(timeout=12)), pytest.raises(DeadlineExceeded):
         face.run(script, ConstantBackOff(5))
     assert script.times == [0, 5, 10]
 
 
-def test_a_default_token_that_is_not_one_is_refused() -> None:
+def test_a_default_token_that_is_not_one_is_refused():
     with pytest.raises(TypeError, match="token must be a CancellationToken, not 3"):
-        set_default_token(3)  # type: ignore[arg-type]
+        set_default_token(3)
 
 
 # All of them
 
 
-def test_settings_may_be_nested_in_any_order(clock: VirtualClock) -> None:
+def test_settings_may_be_nested_in_any_order(clock):
     told = Recorded()
     script = Script(OSError, 7)
     function = retry(with_max_retries(ConstantBackOff(5), 3))(lambda: script())
@@ -357,7 +345,7 @@ def test_settings_may_be_nested_in_any_order(clock: VirtualClock) -> None:
     ],
     ids=["active", "hooks", "token"],
 )
-def test_blocks_that_overlap_leave_what_was_before_all_of_them(change: Any) -> None:
+def test_blocks_that_overlap_leave_what_was_before_all_of_them(change):
     for order in itertools.permutations(range(3)):
         blocks, inside = [], []
         for number in range(3):
@@ -372,7 +360,7 @@ def test_blocks_that_overlap_leave_what_was_before_all_of_them(change: Any) -> N
             assert obeyed() == (inside[max(left)] if left else NOTHING), "the last one counts"
 
 
-def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace() -> None:
+def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace():
     earlier = set_active(False)
     later = set_active(False)
     with earlier:
@@ -383,7 +371,7 @@ def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace() ->
     assert is_active()
 
 
-def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends() -> None:
+def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends():
     with set_default_token(None):
         set_default_token(cancelled("outer"))
         with set_default_token(None):
@@ -392,7 +380,7 @@ def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends() -> None:
     assert obeyed() == NOTHING
 
 
-def test_what_is_set_again_and_again_is_not_kept() -> None:
+def test_what_is_set_again_and_again_is_not_kept():
     links = []
     for _ in range(5):
         token = CancellationToken()
@@ -404,9 +392,9 @@ def test_what_is_set_again_and_again_is_not_kept() -> None:
     assert [link() for link in links] == [None] * 5
 
 
-def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
-    off: list[Any] = [lambda: set_active(True), set_default_hooks, lambda: set_default_token(None)]
-    on: list[tuple[Any, Any]] = [
+def test_a_setting_is_not_lost_if_another_changes_at_any_place():
+    off = [lambda: set_active(True), set_default_hooks, lambda: set_default_token(None)]
+    on = [
         (lambda: set_active(False), (False, [], None)),
         (lambda: set_default_hooks(on_retry=told("hook")), (True, ["hook"], None)),
         (lambda: set_default_token(cancelled("token")), (True, [], "token")),
@@ -415,7 +403,7 @@ def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
     for first, second in itertools.permutations(range(3), 2):
         change, other, expected = on[first][0], *on[second]
 
-        def run(interrupt: InterruptAt) -> None:
+        def run(interrupt):
             change()
             with interrupt:
                 off[first]()
@@ -428,9 +416,9 @@ def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
             off[first](), off[second]()
 
 
-def test_blocks_that_overlap_at_any_place_leave_what_was_before() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        def other() -> None:
+def test_blocks_that_overlap_at_any_place_leave_what_was_before():
+    def run(interrupt):
+        def other():
             with set_active(False), set_active(True):
                 set_default_token(cancelled("token"))
 
@@ -443,15 +431,15 @@ def test_blocks_that_overlap_at_any_place_leave_what_was_before() -> None:
     assert each_place(run) > 5
 
 
-def test_a_call_uses_hooks_and_token_of_one_time() -> None:
+def test_a_call_uses_hooks_and_token_of_one_time():
     token = cancelled("token")
     function = retry(ZeroBackOff())(lambda: script())
 
-    def other() -> None:
+    def other():
         set_default_hooks()
         set_default_token(None)
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         nonlocal script
         script, called = Script(OSError, 7), Recorded()
         interrupt.handler = other
@@ -468,8 +456,8 @@ def test_a_call_uses_hooks_and_token_of_one_time() -> None:
     assert each_place(run, all_of_them=True) > 50
 
 
-def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
-    def change() -> None:
+def test_threads_that_change_settings_at_once_leave_them_whole():
+    def change():
         for _ in range(50):
             set_default_hooks(on_success=len)
             set_active(False)
@@ -488,7 +476,7 @@ def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
     assert retry(ZeroBackOff())(lambda: script())() == 7
 
 
-def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge: Any) -> None:
+def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     script, told = Script(OSError, 7), Recorded()
     with set_active(False), pytest.raises(OSError) as caught:
         hedge(script, ZeroBackOff())
@@ -507,7 +495,7 @@ def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge: Any) -> None:
 # Blocks that are made before they are entered, replaced values
 
 
-def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set() -> None:
+def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set():
     with set_default_token(None):
         set_default_token(cancelled("plain"))
         outer = set_default_token(cancelled("outer"))
@@ -518,7 +506,7 @@ def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set() -> None:
     assert obeyed() == NOTHING
 
 
-def test_what_was_replaced_is_freed() -> None:
+def test_what_was_replaced_is_freed():
     token = CancellationToken()
     seen = weakref.ref(token)
     set_default_token(token)
@@ -533,7 +521,7 @@ def test_what_was_replaced_is_freed() -> None:
     assert seen_hook() is None
 
 
-def test_a_change_inside_a_later_block_lasts_until_that_block_ends() -> None:
+def test_a_change_inside_a_later_block_lasts_until_that_block_ends():
     outer, inner = contextlib.ExitStack(), contextlib.ExitStack()
     outer.enter_context(set_active(False))
     inner.enter_context(set_active(True))

@@ -1,7 +1,5 @@
 """What the public functions say they take: the options of the table, with their types."""
 
-from __future__ import annotations
-
 import inspect
 import pydoc
 

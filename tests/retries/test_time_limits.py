@@ -1,11 +1,8 @@
 """Limits of time: timeout, attempt_timeout, deadlines of tokens."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -28,7 +25,7 @@ from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
 
-def ended_by_timeout(face: Any, script: Script, *args: Any, **options: Any) -> DeadlineExceeded:
+def ended_by_timeout(face, script, *args, **options):
     """Return the error of a run that its ``timeout`` ends, as all are told."""
     gave_up = Recorded()
     with pytest.raises(DeadlineExceeded) as caught:
@@ -42,7 +39,7 @@ def ended_by_timeout(face: Any, script: Script, *args: Any, **options: Any) -> D
 
 
 @pytest.mark.parametrize("wait", [4, 5])
-def test_it_ends_at_once_where_the_wait_would_reach_the_limit(face: Any, wait: float) -> None:
+def test_it_ends_at_once_where_the_wait_would_reach_the_limit(face, wait):
     last = OSError("last")
     script, notify = Script(OSError, last, last), Recorded()
     error = ended_by_timeout(face, script, ConstantBackOff(wait), timeout=10, notify=notify)
@@ -54,7 +51,7 @@ def test_it_ends_at_once_where_the_wait_would_reach_the_limit(face: Any, wait: f
 
 
 @BOTH
-def test_the_limit_counts_from_the_start_of_the_first_attempt(face: Any) -> None:
+def test_the_limit_counts_from_the_start_of_the_first_attempt(face):
     script = Script(Takes(6, OSError), Takes(1, OSError))
     error = ended_by_timeout(face, script, ConstantBackOff(2), timeout=timedelta(seconds=10))
     assert isinstance(error.__cause__, OSError)
@@ -62,14 +59,14 @@ def test_the_limit_counts_from_the_start_of_the_first_attempt(face: Any) -> None
 
 
 @BOTH
-def test_a_time_out_of_the_operations_own_is_an_ordinary_failure(face: Any) -> None:
+def test_a_time_out_of_the_operations_own_is_an_ordinary_failure(face):
     script = Script(TimeoutError("mine"), DeadlineExceeded(), 7)
     assert face.run(script, ConstantBackOff(1), timeout=10) == 7
     assert script.times == [0, 1, 2]
 
 
 @BOTH
-def test_work_that_others_called_off_is_not_done_again_unless_on_names_it(face: Any) -> None:
+def test_work_that_others_called_off_is_not_done_again_unless_on_names_it(face):
     for on in (Exception, (OSError, Exception)):
         script = Script(OSError, Cancelled("theirs"), 7)
         with pytest.raises(Cancelled, match="theirs"):
@@ -82,7 +79,7 @@ def test_work_that_others_called_off_is_not_done_again_unless_on_names_it(face: 
 
 
 @BOTH
-def test_the_limit_of_a_policy_is_not_the_timeout(face: Any) -> None:
+def test_the_limit_of_a_policy_is_not_the_timeout(face):
     policy = ExponentialBackOff(1, 0, 1, 1, max_elapsed_time=2)
     script, gave_up = Script(Takes(50, OSError), OSError), Recorded()
     with pytest.raises(OSError):
@@ -92,8 +89,8 @@ def test_the_limit_of_a_policy_is_not_the_timeout(face: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["notify", "on_retry"])
-def test_the_time_that_a_hook_takes_counts(face: Any, clock: VirtualClock, name: str) -> None:
-    def hook(*_: Any) -> Any:
+def test_the_time_that_a_hook_takes_counts(face, clock, name):
+    def hook(*_):
         return asyncio.sleep(6) if face.asynchronous else clock.sleep(6)
 
     script = Script(OSError)
@@ -110,7 +107,7 @@ def test_the_time_that_a_hook_takes_counts(face: Any, clock: VirtualClock, name:
 # max_elapsed_time
 
 
-def ended_by_elapsed_time(face: Any, script: Script, *args: Any, **options: Any) -> str:
+def ended_by_elapsed_time(face, script, *args, **options):
     """Return the note of the last error of a run that ``max_elapsed_time`` ends."""
     gave_up = Recorded()
     with pytest.raises(OSError) as caught:
@@ -121,7 +118,7 @@ def ended_by_elapsed_time(face: Any, script: Script, *args: Any, **options: Any)
     return str(note).partition(": ")[2]
 
 
-def test_no_wait_begins_that_would_end_later_and_the_last_error_is_raised(face: Any) -> None:
+def test_no_wait_begins_that_would_end_later_and_the_last_error_is_raised(face):
     script = Script(OSError(1), OSError(2), OSError(3))
     note = ended_by_elapsed_time(face, script, ConstantBackOff(4), max_elapsed_time=10)
     assert (script.times, now()) == ([0, 4, 8], 8)
@@ -129,13 +126,13 @@ def test_no_wait_begins_that_would_end_later_and_the_last_error_is_raised(face: 
 
 
 @BOTH
-def test_an_attempt_may_begin_at_the_very_end(face: Any) -> None:
+def test_an_attempt_may_begin_at_the_very_end(face):
     script = Script(OSError)
     ended_by_elapsed_time(face, script, ConstantBackOff(5), max_elapsed_time=10)
     assert script.times == [0, 5, 10]
 
 
-def test_a_first_call_that_hangs_counts_and_is_not_cut(face: Any) -> None:
+def test_a_first_call_that_hangs_counts_and_is_not_cut(face):
     script = Script(Takes(30, OSError("hung")))
     limit = timedelta(seconds=20)
     note = ended_by_elapsed_time(face, script, ConstantBackOff(1), max_elapsed_time=limit)
@@ -144,7 +141,7 @@ def test_a_first_call_that_hangs_counts_and_is_not_cut(face: Any) -> None:
 
 
 @BOTH
-def test_no_elapsed_time_is_refused_and_none_is_no_limit(face: Any) -> None:
+def test_no_elapsed_time_is_refused_and_none_is_no_limit(face):
     script = Script(OSError)
     told = r"max_elapsed_time must be > 0, not .*0.*: max_attempts=1 .*, max_elapsed_time=None "
     for nothing in (0, 0.0, -0.0, timedelta()):
@@ -159,7 +156,7 @@ def test_no_elapsed_time_is_refused_and_none_is_no_limit(face: Any) -> None:
 
 
 @SYNC
-def test_in_a_thread_nothing_is_cut_and_the_limit_is_looked_at_afterwards(face: Any) -> None:
+def test_in_a_thread_nothing_is_cut_and_the_limit_is_looked_at_afterwards(face):
     last, policy = OSError("last"), Scripted(then=1.0)
     script = Script(OSError, Takes(50, last))
     error = ended_by_timeout(face, script, policy, timeout=10)
@@ -168,8 +165,8 @@ def test_in_a_thread_nothing_is_cut_and_the_limit_is_looked_at_afterwards(face: 
 
 
 @pytest.mark.parametrize("limit", ["timeout", "attempt_timeout", "token", "max_elapsed_time"])
-def test_a_result_that_comes_late_is_returned(face: Any, limit: str) -> None:
-    async def stubborn() -> str:
+def test_a_result_that_comes_late_is_returned(face, limit):
+    async def stubborn():
         try:
             await asyncio.sleep(30)
         except asyncio.CancelledError:
@@ -189,7 +186,7 @@ def test_a_result_that_comes_late_is_returned(face: Any, limit: str) -> None:
 
 
 @ALL_ASYNC
-def test_a_coroutine_is_cut_at_the_limit(face: Any) -> None:
+def test_a_coroutine_is_cut_at_the_limit(face):
     first = OSError("first")
     script = Script(Takes(4, first), Takes(50, 7))
     error = ended_by_timeout(face, script, ConstantBackOff(1), timeout=10)
@@ -201,10 +198,10 @@ def test_a_coroutine_is_cut_at_the_limit(face: Any) -> None:
 
 
 @ASYNC
-def test_what_a_coroutine_raises_as_it_is_cut_is_the_last_error(face: Any) -> None:
+def test_what_a_coroutine_raises_as_it_is_cut_is_the_last_error(face):
     last = OSError("while closing")
 
-    async def closing() -> None:
+    async def closing():
         try:
             await asyncio.sleep(50)
         finally:
@@ -217,7 +214,7 @@ def test_what_a_coroutine_raises_as_it_is_cut_is_the_last_error(face: Any) -> No
 
 
 @ASYNC
-def test_a_timeout_of_zero_lets_the_first_attempt_run_to_its_first_await(face: Any) -> None:
+def test_a_timeout_of_zero_lets_the_first_attempt_run_to_its_first_await(face):
     assert face.run(Script(7), timeout=0) == 7
     ended_by_timeout(face, Script(Takes(5, 7)), timeout=0)
     assert now() == 0
@@ -227,7 +224,7 @@ def test_a_timeout_of_zero_lets_the_first_attempt_run_to_its_first_await(face: A
 
 
 @ASYNC
-def test_each_attempt_may_take_so_long(face: Any) -> None:
+def test_each_attempt_may_take_so_long(face):
     script, notify = Script(Takes(50, 7), Takes(4.5, OSError), Takes(4.5, 7)), Recorded()
     assert face.run(script, ConstantBackOff(1), attempt_timeout=5, notify=notify) == 7
     assert script.times == [0, 6, 11.5]
@@ -239,7 +236,7 @@ def test_each_attempt_may_take_so_long(face: Any) -> None:
 
 
 @ALL_ASYNC
-def test_a_cut_attempt_is_retried_whatever_types_on_names(face: Any) -> None:
+def test_a_cut_attempt_is_retried_whatever_types_on_names(face):
     for on in (ConnectionError, (ValueError, KeyError), {ValueError: ConstantBackOff(9)}):
         script = Script(Takes(50, 7), Takes(50, 7), 7)
         start = now()
@@ -248,7 +245,7 @@ def test_a_cut_attempt_is_retried_whatever_types_on_names(face: Any) -> None:
 
 
 @ASYNC
-def test_a_function_and_a_rule_for_the_type_decide_about_a_cut_attempt(face: Any) -> None:
+def test_a_function_and_a_rule_for_the_type_decide_about_a_cut_attempt(face):
     for on in (
         lambda error: not isinstance(error, TimeoutError),
         {TimeoutError: False, OSError: True},
@@ -263,13 +260,13 @@ def test_a_function_and_a_rule_for_the_type_decide_about_a_cut_attempt(face: Any
 
 
 @ASYNC
-def test_a_time_out_of_the_operations_own_is_looked_up_as_any_error(face: Any) -> None:
+def test_a_time_out_of_the_operations_own_is_looked_up_as_any_error(face):
     with pytest.raises(TimeoutError, match="own"):
         face.run(Script(TimeoutError("own")), ConstantBackOff(1), attempt_timeout=5, on=KeyError)
 
 
 @ASYNC
-def test_of_both_limits_the_earlier_cuts(face: Any) -> None:
+def test_of_both_limits_the_earlier_cuts(face):
     script = Script(Takes(50, 7))
     error = ended_by_timeout(face, script, ConstantBackOff(1), attempt_timeout=4, timeout=13)
     assert type(error.__cause__) is TimeoutError
@@ -277,7 +274,7 @@ def test_of_both_limits_the_earlier_cuts(face: Any) -> None:
 
 
 @ASYNC
-def test_of_limits_at_the_same_moment_the_one_that_ends_the_run_counts(face: Any) -> None:
+def test_of_limits_at_the_same_moment_the_one_that_ends_the_run_counts(face):
     script = Script(Takes(50, 7))
     error = ended_by_timeout(face, script, ConstantBackOff(1), attempt_timeout=5, timeout=5)
     assert error.__cause__ is None
@@ -290,8 +287,8 @@ def test_of_limits_at_the_same_moment_the_one_that_ends_the_run_counts(face: Any
 
 
 @on_faces("async call", "async loop, async with")
-def test_a_cut_leaves_no_cancel_behind(face: Any) -> None:
-    async def main() -> None:
+def test_a_cut_leaves_no_cancel_behind(face):
+    async def main():
         script = Script(Takes(50, 7), Takes(1, 8))
         assert await face.main(script, ConstantBackOff(1), attempt_timeout=5) == 8
         for options in (
@@ -308,15 +305,15 @@ def test_a_cut_leaves_no_cancel_behind(face: Any) -> None:
     assert now() == 7 + 5 + 3 + 5 + 3 + 11 + 3
 
 
-def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock: VirtualClock) -> None:
+def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock):
     calls = []
 
-    async def operation() -> None:
+    async def operation():
         calls.append(now())
         async with asyncio.timeout(2):
             await asyncio.sleep(50)
 
-    async def main() -> None:
+    async def main():
         with pytest.raises(TimeoutError) as caught:
             async with asyncio.timeout(7):
                 await retry_call_async(operation, ConstantBackOff(1), attempt_timeout=20)
@@ -329,7 +326,7 @@ def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock: VirtualCl
 # Deadlines of tokens
 
 
-def test_a_token_with_a_deadline_on_another_clock_is_refused(face: Any) -> None:
+def test_a_token_with_a_deadline_on_another_clock_is_refused(face):
     script, other = Script(OSError, 7), VirtualClock()
     with pytest.raises(ValueError, match=r"token must have its deadline on .* clock.*, not on"):
         face.run(script, ConstantBackOff(1), token=CancellationToken(timeout=5, clock=other))
@@ -342,7 +339,7 @@ def test_a_token_with_a_deadline_on_another_clock_is_refused(face: Any) -> None:
 
 
 @BOTH
-def test_the_deadline_of_a_token_is_waited_for(face: Any, clock: VirtualClock) -> None:
+def test_the_deadline_of_a_token_is_waited_for(face, clock):
     token, error = CancellationToken(clock=clock).child(timeout=7), OSError()
     gave_up, script = Recorded(), Script(error)
     with pytest.raises(DeadlineExceeded) as caught:
@@ -353,13 +350,13 @@ def test_the_deadline_of_a_token_is_waited_for(face: Any, clock: VirtualClock) -
 
 
 @ALL_ASYNC
-def test_a_manager_is_left_with_what_cut_its_attempt(face: Any) -> None:
+def test_a_manager_is_left_with_what_cut_its_attempt(face):
     for options, kind in [
         ({"attempt_timeout": 2}, TimeoutError),
         ({"timeout": 3}, DeadlineExceeded),
         ({"token": CancellationToken(timeout=30)}, DeadlineExceeded),
     ]:
-        log: list[Any] = []
+        log = []
         hooks = spanning(log, "on_attempt")
         with pytest.raises(kind):
             face.run(Script(Takes(100, 7)), max_attempts=1, **options, **hooks)
@@ -367,10 +364,8 @@ def test_a_manager_is_left_with_what_cut_its_attempt(face: Any) -> None:
 
 
 @BOTH
-def test_no_attempt_begins_after_the_timeout_has_passed_in_its_hook(
-    face: Any, clock: VirtualClock
-) -> None:
-    def hook(outcome: Any) -> Any:
+def test_no_attempt_begins_after_the_timeout_has_passed_in_its_hook(face, clock):
+    def hook(outcome):
         if outcome.attempts == 1:
             return None
         return asyncio.sleep(10) if face.asynchronous else clock.sleep(10)
@@ -394,7 +389,7 @@ def test_a_wait_that_would_reach_the_timeout_is_told_not_that_it_has_passed(face
 
 
 @pytest.mark.parametrize("start", [0.3, 0.1, 1000.7])
-def test_attempts_are_cut_where_waits_are_skipped(start: float) -> None:
+def test_attempts_are_cut_where_waits_are_skipped(start):
     with VirtualClock(start, auto=True) as clock, no_wait():
         for delay, limit in itertools.product((0.2, 0.7, 1.1), (0.3, 0.1, 0.7)):
             hang = Script(Takes(1e6, 7)).in_loop
@@ -410,9 +405,7 @@ def test_skipped_waits_of_any_length_add_up(clock):
     assert "inf" not in caught.value.__notes__[0]
 
 
-def test_skipped_time_counts_for_a_tokens_deadline_while_an_attempt_runs(
-    clock: VirtualClock,
-) -> None:
+def test_skipped_time_counts_for_a_tokens_deadline_while_an_attempt_runs(clock):
     with no_wait(), pytest.raises(DeadlineExceeded):
         script, token = Script(OSError, Takes(3, 7)), CancellationToken(timeout=5)
         in_loop(retry_call_async(script.in_loop, ConstantBackOff(4), token=token))

@@ -1,9 +1,5 @@
 """Waits that a timer measures."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
 from backoff_ticker import (
@@ -23,12 +19,9 @@ from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Failing, Fake, Instant
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 
 @FOUR
-def test_a_timer_measures_the_waits_and_no_time_passes(face: Any) -> None:
+def test_a_timer_measures_the_waits_and_no_time_passes(face):
     timer, script = Instant(), Script(OSError, RetryAfter(60), OSError, 7)
     assert face.run(script, Scripted(1.5, 0.0, 1e6), timer=timer) == 7
     assert script.times == [0, 0, 0, 0]
@@ -37,7 +30,7 @@ def test_a_timer_measures_the_waits_and_no_time_passes(face: Any) -> None:
 
 
 @BOTH
-def test_a_wait_lasts_until_the_timer_fires(face: Any, clock: VirtualClock) -> None:
+def test_a_wait_lasts_until_the_timer_fires(face, clock):
     timer, script = Fake(), Script(OSError, OSError, 7)
     at(clock, 4, timer.fire)
     at(clock, 5000, timer.fire)
@@ -48,9 +41,7 @@ def test_a_wait_lasts_until_the_timer_fires(face: Any, clock: VirtualClock) -> N
 
 @BOTH
 @pytest.mark.parametrize("limit", ["token", "timeout"])
-def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(
-    face: Any, clock: VirtualClock, limit: str
-) -> None:
+def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(face, clock, limit):
     timer, token, script = Fake(), CancellationToken(), Script(OSError, 7)
     at(clock, 4, token.cancel)
     with pytest.raises(Cancelled):
@@ -60,7 +51,7 @@ def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(
 
 
 @BOTH
-def test_limits_go_by_the_clock_and_not_by_the_timer(face: Any) -> None:
+def test_limits_go_by_the_clock_and_not_by_the_timer(face):
     timer, script = Instant(), Script(Takes(4, OSError))
     with pytest.raises(TimeoutError):
         face.run(script, ConstantBackOff(1), timer=timer, timeout=11)
@@ -70,7 +61,7 @@ def test_limits_go_by_the_clock_and_not_by_the_timer(face: Any) -> None:
 
 
 @BOTH
-def test_what_a_timer_sent_before_its_start_is_dropped(face: Any, clock: VirtualClock) -> None:
+def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
     timer, script = Fake(), Script(OSError, 7)
     timer.fire()
     at(clock, 4, timer.fire)
@@ -79,7 +70,7 @@ def test_what_a_timer_sent_before_its_start_is_dropped(face: Any, clock: Virtual
 
 
 @BOTH
-def test_a_run_without_a_failure_starts_no_timer(face: Any) -> None:
+def test_a_run_without_a_failure_starts_no_timer(face):
     timer = Fake()
     assert face.run(Script(7), timer=timer) == 7
     with pytest.raises(OSError):
@@ -89,7 +80,7 @@ def test_a_run_without_a_failure_starts_no_timer(face: Any) -> None:
 
 @FOUR
 @pytest.mark.parametrize("kind", [LookupError, KeyboardInterrupt])
-def test_what_a_timer_raises_ends_the_run(face: Any, kind: Any) -> None:
+def test_what_a_timer_raises_ends_the_run(face, kind):
     own, gave_up, log = kind(), Recorded(), []
     script = Script(OSError, 7)
     with pytest.raises(kind) as caught:
@@ -106,16 +97,16 @@ def test_what_a_timer_raises_ends_the_run(face: Any, kind: Any) -> None:
 
 
 @BOTH
-def test_the_timer_of_a_clock_will_do(face: Any, clock: VirtualClock) -> None:
+def test_the_timer_of_a_clock_will_do(face, clock):
     script = Script(OSError, OSError, 7)
     assert face.run(script, ConstantBackOff(10), timer=Timer(clock=clock)) == 7
     assert script.times == [0, 10, 20]
 
 
-def test_a_timer_that_measures_a_wait_refuses_another(clock: VirtualClock) -> None:
+def test_a_timer_that_measures_a_wait_refuses_another(clock):
     timer, token = Fake(), CancellationToken()
 
-    def run(**options: Any) -> Any:
+    def run(**options):
         return retry_call(Script(OSError), ConstantBackOff(1), timer=timer, **options)
 
     running = clock.spawn(lambda: run(token=token))
@@ -127,11 +118,11 @@ def test_a_timer_that_measures_a_wait_refuses_another(clock: VirtualClock) -> No
         running.join()
 
 
-def test_a_timer_is_stopped_before_another_run_may_start_it(clock: VirtualClock) -> None:
+def test_a_timer_is_stopped_before_another_run_may_start_it(clock):
     refused = []
 
     class Asking(Instant):
-        def stop(self) -> None:
+        def stop(self):
             with pytest.raises(RuntimeError, match="another run") as caught:
                 retry_call(Script(OSError), ConstantBackOff(1), timer=self)
             refused.append(caught.value)
