@@ -4,7 +4,6 @@ import asyncio
 import threading
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import partial
 
 import pytest
 from hypothesis import given, strategies as st
@@ -22,15 +21,12 @@ from backoff_ticker import (
     attempts,
     hedge_call_async,
     retry,
-    retry_call,
     retry_call_async,
 )
 from tests.helpers import collect_garbage
-from tests.interleaving import each_interleaving
 from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
-from tests.stress.places import Interrupted, each_place
 from tests.tickers.made_policies import Scripted
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
@@ -204,50 +200,6 @@ def test_threads_and_tasks_share_it(clock, make_budget):
     assert budget.tokens == 0
 
 
-ACTIONS = {
-    "take": lambda budget: budget.try_acquire(2),
-    "put back": lambda budget: budget.release(2),
-    "succeed": RetryBudget.success,
-}
-
-
-@pytest.mark.parametrize("second", ACTIONS)
-@pytest.mark.parametrize("first", ACTIONS)
-def test_a_change_is_not_lost_if_another_thread_comes_at_any_place(monkeypatch, first, second):
-    budgets = []
-
-    def begin():
-        budgets.append(RetryBudget(10, 0.5))
-        assert budgets[-1].try_acquire(7)
-        return tuple(partial(ACTIONS[name], budgets[-1]) for name in (first, second))
-
-    worth = {"take": -2, "put back": 2, "succeed": 0.5}
-    is_short = first == second == "take"  # there are tokens for one of them
-    for answers in each_interleaving(begin, monkeypatch):
-        assert answers.count(False) == is_short
-        left = 3 - 2 if is_short else 3 + worth[first] + worth[second]
-        assert budgets.pop().tokens == left
-
-
-def test_a_signal_handler_may_use_it_anywhere():
-    def run(interrupt):
-        budget = RetryBudget(100)
-        assert budget.try_acquire(50)
-
-        def handler():
-            assert budget.try_acquire(20)
-            budget.release(3)
-            budget.success()
-
-        interrupt.handler = handler
-        with interrupt:
-            taken = [budget.try_acquire(10), budget.release(5), budget.success()]
-        assert taken == [True, None, None]
-        assert budget.tokens == (50 - 5 + 0.1 if interrupt.where is None else 50 - 22 + 0.2)
-
-    assert each_place(run) > 5
-
-
 def test_the_smallest_cost_counts():
     budget = RetryBudget(1e-9, 0, 4e-10)
     assert [budget.try_acquire() for _ in range(3)].count(True) <= 2
@@ -378,37 +330,3 @@ def test_a_hedge_that_never_began_costs_nothing(clock, make_budget):
             hedge_call_async(script.in_loop, Scripted(10.0, 10.0, LookupError()), budget=budget)
         )
     assert (script.count, budget.tokens) == (2, 4)
-
-
-def called(**options):
-    retry_call(Script(OSError), ZeroBackOff(), **options)
-
-
-def looped(**options):
-    for attempt in attempts(ZeroBackOff(), **options):
-        with attempt:
-            raise OSError
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of loops
-@pytest.mark.parametrize("way", [called, looped])
-def test_an_interrupt_anywhere_leaves_no_retry_paid_that_was_not_made(way):
-    lost = set()
-    is_loop = way is looped
-
-    def run(interrupt):
-        budget, token = RetryBudget(5), CancellationToken()
-        try:
-            with interrupt:
-                way(budget=budget, token=token, on_retry=lambda _: token.cancel())
-        except (Interrupted, Cancelled):
-            pass
-        interrupt.forget()
-        if is_loop:
-            collect_garbage()  # it was left
-        if budget.tokens < 5:
-            lost.add(interrupt.where)
-
-    assert each_place(run, all_of_them=not is_loop) > 50
-    # As a block is left, an interrupt can come before the first instruction that could heed it.
-    assert len(lost) <= is_loop

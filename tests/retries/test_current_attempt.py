@@ -7,7 +7,6 @@ import sys
 import threading
 import types
 import weakref
-from contextlib import suppress
 
 import pytest
 
@@ -27,10 +26,9 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
-from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
+from tests.retries.faces import ALL_ASYNC, BOTH, FACES, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import Recorded, Script, Takes
-from tests.stress.places import Interrupted, each_place
 from tests.test_imports import run
 
 
@@ -50,12 +48,8 @@ def here():
 def seen_by(script_ends, seen, look):
     """Return an operation that looks each time it is called, and fails but for the last time."""
 
-    def step(answer):
-        seen.append(look())
-        return answer
-
     answers = [OSError] * (script_ends - 1) + [7]
-    return Script(*[lambda answer=answer: step(answer) for answer in answers])
+    return Script(*[lambda answer=answer: seen.append(look()) or answer for answer in answers])
 
 
 def test_an_operation_knows_its_attempt_which_stays_what_it_was(face):
@@ -298,44 +292,29 @@ def test_the_time_left_is_that_of_the_nearest_limit(face):
         (lambda: {"max_elapsed_time": 100}, [None, None]),
     ]:
         seen = []
-        script = Script(
-            Takes(2, lambda: seen.append(here().time_left) or OSError),
-            lambda: seen.append(here().time_left) or 7,
-        )
+        look = lambda answer: seen.append(here().time_left) or answer
+        script = Script(Takes(2, lambda: look(OSError)), lambda: look(7))
         face.run(script, ConstantBackOff(5), **make())
         assert seen == left
 
 
-@on_faces("async call", "async decorator", "async loop", "async loop, async with")
+@ALL_ASYNC
 def test_the_limit_of_the_attempt_counts_too(face):
     seen = []
-    looks = [lambda: seen.append(here().time_left) or OSError] * 2
+    look = lambda *_: seen.append(here().time_left) or OSError
+    limits = {"attempt_timeout": 10, "timeout": 15, "max_attempts": 2}
     with pytest.raises(OSError):
-        face.run(
-            Script(*[Takes(3, look) for look in looks]),
-            ConstantBackOff(5),
-            attempt_timeout=10,
-            timeout=15,
-            max_attempts=2,
-            on_retry=lambda _: seen.append(here().time_left),
-        )
+        face.run(Script(Takes(3, look)), ConstantBackOff(5), on_retry=look, **limits)
     assert seen == [7, 12, 4]
 
 
-@BOTH
-def test_in_no_wait_the_time_that_was_skipped_is_gone(face):
+@SYNC
+def test_time_that_was_skipped_is_gone_and_none_is_left_after_the_limit(face):
     seen = []
     with no_wait():
         face.run(seen_by(2, seen, lambda: here().time_left), ConstantBackOff(5), timeout=20)
-    assert seen == [20, 15]
-
-
-@SYNC
-def test_a_limit_that_has_passed_leaves_no_time(face):
-    seen = []
-    script = Script(Takes(30, lambda: seen.append(here().time_left) or 7))
-    assert face.run(script, timeout=20) == 7
-    assert seen == [0]
+    face.run(Script(Takes(30, lambda: seen.append(here().time_left))), timeout=20)
+    assert seen == [20, 15, 0]
 
 
 # The token
@@ -461,7 +440,7 @@ def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock):
     assert current_attempt() is None
 
 
-class Suspended(contextlib.AbstractAsyncContextManager[None]):
+class Suspended(contextlib.AbstractAsyncContextManager):
     """Is never entered to its end."""
 
     async def __aenter__(self):
@@ -471,7 +450,7 @@ class Suspended(contextlib.AbstractAsyncContextManager[None]):
         raise AssertionError
 
 
-class Interrupting(contextlib.AbstractContextManager[None]):
+class Interrupting(contextlib.AbstractContextManager):
     """Is interrupted as it is entered."""
 
     def __enter__(self):
@@ -482,30 +461,20 @@ class Interrupting(contextlib.AbstractContextManager[None]):
 
 
 def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock):
-    async def awaited(made):
-        async for attempt in attempts(on_attempt=lambda _: made()):
-            async with attempt:
-                pass
-
     async def main():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(5):
-                await awaited(Suspended)
-        assert current_attempt() is None
-        with pytest.raises(KeyboardInterrupt):
-            await awaited(Interrupting)
-        assert current_attempt() is None
-        with pytest.raises(RuntimeError, match="needs `async with"):
-            async for attempt in attempts(on_attempt=lambda _: Suspended()):
-                with attempt:
-                    pass
-        assert current_attempt() is None
+        for face, manager, error in [
+            ("async loop, async with", Suspended, TimeoutError),
+            ("async loop, async with", Interrupting, KeyboardInterrupt),
+            ("async loop", Suspended, RuntimeError),  # which says that it needs `async with`
+        ]:
+            with pytest.raises(error):
+                async with asyncio.timeout(5):
+                    await FACES[face].main(Script(7), on_attempt=lambda _: manager())
+            assert current_attempt() is None
 
     in_loop(main())
     with pytest.raises(KeyboardInterrupt):
-        for attempt in attempts(on_attempt=lambda _: Interrupting()):
-            with attempt:
-                pass
+        FACES["loop"].run(Script(7), on_attempt=lambda _: Interrupting())
     assert current_attempt() is None
 
 
@@ -565,144 +534,51 @@ def test_while_retries_are_off_there_is_no_attempt(clock):
         assert retry_call(current_attempt) is None
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "retry_call(operation, ZeroBackOff(), on=OSError)",
-        "retry_call(operation, ZeroBackOff(), on=OSError, on_attempt=bool)",
-        "asyncio.run(retry_call_async(coroutine, ZeroBackOff(), on=OSError))",
-        "asyncio.run(retry_call_async(coroutine, ZeroBackOff(), on=OSError, timeout=60))",
-        "loop()",
-        "asyncio.run(async_loop())",
-    ],
-)
-def test_who_first_asks_inside_of_an_attempt_is_told_too(call):
-    script = f"""
-import asyncio, contextvars, threading
+# Nothing has to be imported first
+
+
+FIRST_USE = """
+import asyncio
 import backoff_ticker
-from backoff_ticker import ZeroBackOff, attempts, retry_call, retry_call_async
+from backoff_ticker import attempts, hedge_call, hedge_call_async, retry
+from backoff_ticker.testing import no_wait
 seen = []
 def operation():
+    from backoff_ticker import current_attempt
     current = backoff_ticker.current_attempt()
-    backoff_ticker.retry_call(lambda: seen.append(backoff_ticker.current_attempt() is not current))
-    assert backoff_ticker.current_attempt() is current
-    look = lambda: seen.append(backoff_ticker.current_attempt())
-    thread = threading.Thread(target=contextvars.Context().run, args=(look,))
-    thread.start()
-    thread.join()
-    assert current.token.cancelled is False
+    assert current_attempt() is current
+    assert not current.token.cancelled
     seen.append(current.number)
     if current.number < 3:
         raise OSError
-async def other():
-    assert backoff_ticker.current_attempt() is None
-async def child():
-    return backoff_ticker.current_attempt()
 async def coroutine():
     await asyncio.sleep(0)
-    first = backoff_ticker.current_attempt()
-    await asyncio.create_task(other(), context=contextvars.Context())
-    assert await asyncio.create_task(child()) is first
-    assert backoff_ticker.current_attempt() is first
     operation()
 def loop():
-    for attempt in attempts(ZeroBackOff(), on=OSError):
+    for attempt in attempts():
         with attempt:
             operation()
 async def async_loop():
-    async for attempt in attempts(ZeroBackOff(), on=OSError):
+    async for attempt in attempts():
         with attempt:
             await coroutine()
-{call}
+with no_wait():
+    {call}
 seen.append(backoff_ticker.current_attempt())
 print(json.dumps(seen))
 """
-    assert run(script) == [True, None, 1, True, None, 2, True, None, 3, None]
 
 
-def test_who_first_asks_in_a_loop_is_told_of_no_attempt_after_its_block():
-    script = """
-import backoff_ticker
-from backoff_ticker import ZeroBackOff, attempts
-seen = []
-def look():
-    current = backoff_ticker.current_attempt()
-    seen.append(current and current.number)
-for attempt in attempts(ZeroBackOff(), on=OSError):
-    with attempt:
-        look()
-        if attempt.number == 1:
-            raise OSError
-    look()
-look()
-print(json.dumps(seen))
-"""
-    assert run(script) == [1, None, 2, None, None]
-
-
-def test_who_first_asks_in_a_task_of_a_hedged_call_is_told_too():
-    script = """
-import asyncio
-import backoff_ticker
-from backoff_ticker import ConstantBackOff, hedge_call_async
-async def operation():
-    await asyncio.sleep(0)
-    return backoff_ticker.current_attempt().number
-print(json.dumps(asyncio.run(hedge_call_async(operation, ConstantBackOff(60)))))
-"""
-    assert run(script) == 1
-
-
-def test_the_attempt_of_the_first_import_ends_as_any_other():
-    script = """
-import weakref
-import backoff_ticker
-class Argument: pass
-def operation(argument):
-    kept.append(backoff_ticker.current_attempt().token)
-    kept.append(weakref.ref(argument))
-kept = []
-backoff_ticker.retry(operation)(Argument())
-assert backoff_ticker.current_attempt() is None
-print(json.dumps([kept[0].cancelled, kept[1]() is None]))
-"""
-    assert run(script) == [True, True]
-
-
-# Interrupts, at any place at which CPython allows one
-
-
-def flaky(tokens):
-    attempt = current_attempt()
-    assert attempt is not None
-    tokens.append(attempt.token)
-    if attempt.number < 3:
-        raise OSError
-    return 7
-
-
-def called(tokens):
-    retry_call(lambda: flaky(tokens), ZeroBackOff())
-
-
-def called_with_hooks(tokens):
-    retry_call(lambda: flaky(tokens), ZeroBackOff(), on_attempt=lambda _: None)
-
-
-def nested(tokens):
-    retry_call(lambda: called(tokens), ZeroBackOff(), on=LookupError)
-
-
-@pytest.mark.parametrize("way", [called, called_with_hooks, nested])
-def test_an_interrupt_anywhere_leaves_no_attempt(way):
-    left = set()
-
-    def run(interrupt):
-        tokens = []
-        with suppress(Interrupted), interrupt:
-            way(tokens)
-        if current_attempt() is not None or not all(token.cancelled for token in tokens):
-            left.add(str(interrupt.where))
-
-    assert each_place(run, all_of_them=True) > 20
-    assert left == set()
+@pytest.mark.parametrize(
+    "call",
+    [
+        "retry(operation)()",
+        "asyncio.run(retry(coroutine)())",
+        "loop()",
+        "asyncio.run(async_loop())",
+        "hedge_call(operation)",
+        "asyncio.run(hedge_call_async(coroutine))",
+    ],
+)
+def test_who_first_asks_inside_of_an_attempt_is_told(call):
+    assert run(FIRST_USE.replace("{call}", call)) == [1, 2, 3, None]

@@ -20,7 +20,6 @@ from backoff_ticker import (
     attempts,
     is_active,
     retry,
-    retry_call,
     set_active,
     set_default_hooks,
     set_default_token,
@@ -30,40 +29,9 @@ from backoff_ticker.testing import no_wait
 from tests.helpers import in_thread
 from tests.retries.faces import BOTH, FOUR, in_loop
 from tests.retries.made_hooks import HOOKS, spanning
-from tests.retries.made_policies import at
+from tests.retries.made_policies import at, cancelled_token
+from tests.retries.made_settings import NOTHING, obeyed, told
 from tests.retries.scripts import Recorded, Script, now
-from tests.stress.places import each_place
-
-
-def cancelled(cause):
-    token = CancellationToken()
-    token.cancel(cause)
-    return token
-
-
-def told(name):
-    """Return a hook that says its name as it is called."""
-    return lambda _: TOLD.append(name)
-
-
-TOLD = []
-
-
-def obeyed():
-    """Return what a retry obeys: whether it is active, hooks called, the default token's cause."""
-    TOLD.clear()
-    cause, script = None, Script(OSError, 7)
-    try:
-        retry_call(script, ZeroBackOff())
-    except OSError:
-        assert not is_active()
-    except Cancelled as error:
-        cause = error.cause
-    return script.count == 2 or cause is not None, TOLD[:], cause
-
-
-NOTHING = (True, [], None)
-"""What a retry obeys where nothing is set."""
 
 # Off
 
@@ -341,7 +309,7 @@ def test_settings_may_be_nested_in_any_order(clock):
     [
         lambda name: set_active(name == "1"),
         lambda name: set_default_hooks(on_retry=told(name)),
-        lambda name: set_default_token(cancelled(name)),
+        lambda name: set_default_token(cancelled_token(name)),
     ],
     ids=["active", "hooks", "token"],
 )
@@ -373,9 +341,9 @@ def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace():
 
 def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends():
     with set_default_token(None):
-        set_default_token(cancelled("outer"))
+        set_default_token(cancelled_token("outer"))
         with set_default_token(None):
-            set_default_token(cancelled("inner"))
+            set_default_token(cancelled_token("inner"))
         assert obeyed() == (True, [], "outer")
     assert obeyed() == NOTHING
 
@@ -390,70 +358,6 @@ def test_what_is_set_again_and_again_is_not_kept():
     for _ in range(2):
         set_default_token(None)
     assert [link() for link in links] == [None] * 5
-
-
-def test_a_setting_is_not_lost_if_another_changes_at_any_place():
-    off = [lambda: set_active(True), set_default_hooks, lambda: set_default_token(None)]
-    on = [
-        (lambda: set_active(False), (False, [], None)),
-        (lambda: set_default_hooks(on_retry=told("hook")), (True, ["hook"], None)),
-        (lambda: set_default_token(cancelled("token")), (True, [], "token")),
-    ]
-
-    for first, second in itertools.permutations(range(3), 2):
-        change, other, expected = on[first][0], *on[second]
-
-        def run(interrupt):
-            change()
-            with interrupt:
-                off[first]()
-            assert obeyed() == (expected if interrupt.where else NOTHING), interrupt.where
-            off[second]()
-
-        try:
-            assert each_place(run, other) > 5
-        finally:
-            off[first](), off[second]()
-
-
-def test_blocks_that_overlap_at_any_place_leave_what_was_before():
-    def run(interrupt):
-        def other():
-            with set_active(False), set_active(True):
-                set_default_token(cancelled("token"))
-
-        interrupt.handler = other
-        with interrupt, set_active(False):
-            pass
-        assert obeyed() == (True, [], "token" if interrupt.where else None), interrupt.where
-        set_default_token(None)
-
-    assert each_place(run) > 5
-
-
-def test_a_call_uses_hooks_and_token_of_one_time():
-    token = cancelled("token")
-    function = retry(ZeroBackOff())(lambda: script())
-
-    def other():
-        set_default_hooks()
-        set_default_token(None)
-
-    def run(interrupt):
-        nonlocal script
-        script, called = Script(OSError, 7), Recorded()
-        interrupt.handler = other
-        with set_default_token(token), set_default_hooks(on_attempt=called):
-            try:
-                with interrupt:
-                    function()
-            except Cancelled:
-                assert len(called.calls) == 1, interrupt.where
-            else:
-                assert called.calls == [], interrupt.where
-
-    script = Script()
-    assert each_place(run, all_of_them=True) > 50
 
 
 def test_threads_that_change_settings_at_once_leave_them_whole():
@@ -497,9 +401,9 @@ def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
 
 def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set():
     with set_default_token(None):
-        set_default_token(cancelled("plain"))
-        outer = set_default_token(cancelled("outer"))
-        inner = set_default_token(cancelled("inner"))
+        set_default_token(cancelled_token("plain"))
+        outer = set_default_token(cancelled_token("outer"))
+        inner = set_default_token(cancelled_token("inner"))
         with outer, inner:
             assert obeyed() == (True, [], "inner")
         assert obeyed() == (True, [], "plain")
