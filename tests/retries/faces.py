@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from backoff_ticker import Cancelled, attempts, retry, retry_call, retry_call_async
+from tests.helpers import collect_garbage
+from tests.retries.scripts import answered
 
 
 def in_loop(coroutine):
@@ -73,12 +75,14 @@ class Loop(Face):
     name = "loop"
     looped = True
 
-    def blocks(self, run, block, before=id):
-        """Have ``block(attempt)`` retried by a loop, after ``before(attempt)`` in each step."""
+    def blocks(self, run, block, before=id, after=id):
+        """Have ``block(attempt)`` retried by a loop; leave it where ``after(attempt)`` is False."""
         for attempt in run:
             before(attempt)
             with attempt:
                 block(attempt)
+            if after(attempt) is False:
+                break
 
     def run(self, script, backoff=None, **options):
         for attempt in attempts(backoff, **options):
@@ -124,12 +128,14 @@ class AsyncLoop(AsyncFace):
     name = "async loop"
     looped = True
 
-    def blocks(self, run, block, before=id):
+    def blocks(self, run, block, before=id, after=id):
         async def main():
             async for attempt in run:
                 before(attempt)
                 with attempt:
                     block(attempt)
+                if after(attempt) is False:
+                    break
 
         in_loop(main())
 
@@ -145,12 +151,14 @@ class AsyncLoopAsyncWith(AsyncFace):
     name = "async loop, async with"
     looped = True
 
-    def blocks(self, run, block, before=id):
+    def blocks(self, run, block, before=id, after=id):
         async def main():
             async for attempt in run:
                 before(attempt)
                 async with attempt:
                     block(attempt)
+                if after(attempt) is False:
+                    break
 
         in_loop(main())
 
@@ -201,3 +209,9 @@ def ended_by_cancel(face, script, *args, **options):
         face.run(script, *args, **options)
     assert type(caught.value) is Cancelled
     return caught.value
+
+
+def left_after_a_failure(face, policy, **options):
+    """Leave a loop, and all that refers to it, after an attempt that has failed."""
+    face.blocks(attempts(policy, **options), lambda _: answered(OSError), after=lambda _: False)
+    collect_garbage()

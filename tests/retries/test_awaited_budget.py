@@ -13,13 +13,12 @@ from backoff_ticker import (
     DeadlineExceeded,
     StopReason,
     ZeroBackOff,
-    attempts,
     current_clock,
     hedge_call_async,
 )
 from backoff_ticker.testing import no_wait
-from tests.helpers import collect_garbage, eventually
-from tests.retries.faces import ALL_ASYNC, in_loop
+from tests.helpers import eventually
+from tests.retries.faces import ALL_ASYNC, in_loop, left_after_a_failure, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
 
@@ -123,21 +122,18 @@ def test_predicate_and_budget_are_both_awaited(face):
 
 
 @ALL_ASYNC
-def test_a_cancel_of_the_token_does_not_wait_for_the_answer(face, clock):
-    budget, token, script = Slow(seconds=100), CancellationToken(), Script(OSError)
-    at(clock, now() + 5, token.cancel)
-    with pytest.raises(Cancelled):
-        face.run(script, ZeroBackOff(), budget=budget, token=token)
-    assert (now(), script.count, budget.log) == (5, 1, ["awaited"])
-
-
-@ALL_ASYNC
-def test_the_timeout_does_not_wait_for_the_answer(face, clock):
-    for limit in ({"timeout": 5}, {"timeout": 5, "attempt_timeout": 1}):
-        budget, began = Slow(seconds=100), now()
-        with pytest.raises(DeadlineExceeded):
-            face.run(Script(OSError), ZeroBackOff(), budget=budget, **limit)
-        assert (now() - began, budget.log) == (5, ["awaited"])
+def test_no_limit_waits_for_the_answer(face, clock):
+    token = CancellationToken()
+    at(clock, 5, token.cancel)
+    for kind, limits in [
+        (Cancelled, {"token": token}),
+        (DeadlineExceeded, {"timeout": 5}),
+        (DeadlineExceeded, {"timeout": 5, "attempt_timeout": 1}),
+    ]:
+        budget, script, began = Slow(seconds=100), Script(OSError), now()
+        with pytest.raises(kind):
+            face.run(script, ZeroBackOff(), budget=budget, **limits)
+        assert (now() - began, script.count, budget.log) == (5, 1, ["awaited"])
 
 
 @ALL_ASYNC
@@ -148,21 +144,16 @@ def test_an_attempt_timeout_does_not_cut_the_answer(face):
 
 
 @ALL_ASYNC
-def test_a_retry_that_the_answer_makes_too_late_is_paid_back(face):
-    budget, script, gave_up = Slow(seconds=10), Script(OSError), Recorded()
-    with pytest.raises(OSError):
-        face.run(script, ZeroBackOff(), budget=budget, max_elapsed_time=5, on_give_up=gave_up)
-    assert gave_up.last.reason is StopReason.MAX_ELAPSED_TIME
-    assert (script.count, budget.log) == (1, ["awaited", "released"])
-
-
-@ALL_ASYNC
-def test_a_cancel_at_the_very_moment_of_the_answer_is_paid_back(face):
-    token, script = CancellationToken(), Script(OSError)
-    budget = Slow(token.cancel)  # returns True
-    with pytest.raises(Cancelled):
-        face.run(script, ZeroBackOff(), budget=budget, token=token)
-    assert (script.count, budget.log) == (1, ["awaited", "released"])
+def test_a_retry_that_is_not_made_after_the_answer_is_paid_back(face):
+    token = CancellationToken()
+    for kind, answer, options in [
+        (OSError, True, {"max_elapsed_time": 5}),
+        (Cancelled, token.cancel, {"token": token}),  # which returns True
+    ]:
+        budget, script = Slow(answer, seconds=10), Script(OSError)
+        with pytest.raises(kind):
+            face.run(script, ZeroBackOff(), budget=budget, **options)
+        assert (script.count, budget.log) == (1, ["awaited", "released"])
 
 
 @ALL_ASYNC
@@ -178,17 +169,10 @@ def test_a_task_that_is_cancelled_while_it_waits_for_the_answer(face):
     assert (now(), script.count, budget.log) == (5, 1, ["awaited"])
 
 
-def test_a_loop_that_is_left_before_the_question_asks_nothing(clock):
+@on_faces("async loop")
+def test_a_loop_that_is_left_before_the_question_asks_nothing(face):
     budget = Slow()
-
-    async def main():
-        async for attempt in attempts(TEN, budget=budget):
-            with attempt:
-                raise OSError
-            break
-
-    in_loop(main())
-    collect_garbage()
+    left_after_a_failure(face, TEN, budget=budget)
     assert budget.log == []
 
 
@@ -210,44 +194,33 @@ def test_the_attempts_of_a_hedged_call_ask_for_themselves(hedge):
     assert budget.log[2:] == ["success"]
 
 
-def test_a_slow_answer_does_not_delay_the_result_of_another_attempt(hedge):
-    budget, script = Slow(seconds=1000), Script(Takes(25, 7))
-    assert hedge(script, TEN, budget=budget) == 7
-    assert (now(), script.count) == (25, 1)
-    assert budget.log[-1] == "success"
+def test_neither_a_slow_answer_nor_a_refusal_concerns_another_attempt(hedge):
+    for budget in (Slow(seconds=1000), Slow(False)):
+        script, began = Script(Takes(25, 7)), now()
+        assert hedge(script, TEN, budget=budget) == 7
+        assert (now() - began, script.count) == (25, 1)
+        assert budget.log[-1] == "success"
 
 
-def test_a_hedge_that_the_budget_refuses_leaves_the_others_alone(hedge):
-    budget, script = Slow(False), Script(Takes(25, 7))
-    assert hedge(script, TEN, budget=budget) == 7
-    assert (script.count, budget.log[-1]) == (1, "success")
-
-
-def test_a_hedge_that_is_refused_while_nothing_runs_ends_the_call(hedge):
-    error = OSError()
-    with pytest.raises(OSError) as caught:
-        hedge(Script(error), TEN, budget=Slow(False))
-    assert caught.value is error
-    assert "gave up after 1 attempt in" in caught.value.__notes__[0]
-    assert "nothing left in <" in caught.value.__notes__[0]
-
-
-def test_an_error_of_the_budget_ends_a_hedged_call(hedge):
-    failure = LookupError()
-    with pytest.raises(LookupError) as caught:
-        hedge(Script(OSError), TEN, budget=Slow(failure))
-    assert caught.value is failure
-    assert "the budget failed" in caught.value.__notes__[0]
+def test_a_refusal_while_nothing_runs_and_an_error_of_the_budget_end_the_call(hedge):
+    error, failure = OSError(), LookupError()
+    for raised, answer, why in [
+        (error, False, "nothing left in <"),
+        (failure, failure, "the budget failed"),
+    ]:
+        with pytest.raises(type(raised)) as caught:
+            hedge(Script(error), TEN, budget=Slow(answer))
+        assert caught.value is raised
+        (note,) = caught.value.__notes__
+        assert "gave up after 1 attempt in" in note
+        assert why in note
 
 
 def test_hedges_that_come_too_late_are_paid_back(clock):
     budget, script = Slow(seconds=10), Script(Takes(1, OSError))
+    limits = {"max_elapsed_time": 10.5, "max_attempts": 2}
     with pytest.raises(OSError) as caught:
-        in_loop(
-            hedge_call_async(
-                script.in_loop, TEN, budget=budget, max_elapsed_time=10.5, max_attempts=2
-            )
-        )
+        in_loop(hedge_call_async(script.in_loop, TEN, budget=budget, **limits))
     assert "max_elapsed_time" in caught.value.__notes__[0]
     assert (script.count, budget.log) == (1, ["awaited", "released"])
 

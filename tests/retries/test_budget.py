@@ -18,13 +18,10 @@ from backoff_ticker import (
     RetryBudget,
     StopReason,
     ZeroBackOff,
-    attempts,
     hedge_call_async,
     retry,
-    retry_call_async,
 )
-from tests.helpers import collect_garbage
-from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
+from tests.retries.faces import ALL_ASYNC, BOTH, LOOPS, in_loop, left_after_a_failure, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
 from tests.tickers.made_policies import Scripted
@@ -181,15 +178,12 @@ def test_runs_one_after_the_other_share_it(face, make_budget):
 
 def test_threads_and_tasks_share_it(clock, make_budget):
     budget, script = make_budget(50), Script(OSError)
-    decorated = retry(ConstantBackOff(1), budget=budget, max_attempts=4)(lambda: script())
+    decorate = retry(ConstantBackOff(1), budget=budget, max_attempts=4)
 
     def run():
-        for call in (decorated, lambda: in_loop(run_async())):
+        for call in (decorate(script), lambda: in_loop(decorate(script.in_loop)())):
             with pytest.raises(OSError):
                 call()
-
-    async def run_async():
-        await retry_call_async(script.in_loop, ConstantBackOff(1), budget=budget, max_attempts=4)
 
     threads = [threading.Thread(target=run) for _ in range(20)]
     for thread in threads:
@@ -208,38 +202,41 @@ def test_the_smallest_cost_counts():
 # Retries that are not made
 
 
-def refuse_second(outcome):
-    if outcome.attempts == 2:
-        raise LookupError
-
-
-@contextmanager
-def refuse_to_enter_second(outcome):
-    if outcome.attempts == 2:
-        raise LookupError
-    yield
-
-
 def interrupt(*_):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (LookupError, {"on_attempt": refuse_second}),
-        (LookupError, {"on_attempt": refuse_to_enter_second}),
-        (ZeroDivisionError, {"notify": lambda *_: 1 / 0}),
-        (ZeroDivisionError, {"on_retry": lambda _: 1 / 0}),
-        (KeyboardInterrupt, {"notify": interrupt}),
-        (KeyboardInterrupt, {"on_retry": interrupt}),
-    ],
-    ids=["on_attempt", "its manager", "notify", "on_retry", "interrupt", "interrupted on_retry"],
-)
-def test_a_retry_that_a_hook_prevents_costs_nothing(face, kind, options, make_budget):
+@contextmanager
+def not_entered(_):
+    raise LookupError
+    yield
+
+
+def at_second(hook):
+    return lambda outcome: hook(outcome) if outcome.attempts == 2 else None
+
+
+# What keeps the second attempt from being made, with a token, and what is raised.
+PREVENTED = {
+    "on_attempt": (ZeroDivisionError, lambda _: {"on_attempt": at_second(lambda _: 1 / 0)}),
+    "its manager": (LookupError, lambda _: {"on_attempt": at_second(not_entered)}),
+    "notify": (ZeroDivisionError, lambda _: {"notify": lambda *_: 1 / 0}),
+    "on_retry": (ZeroDivisionError, lambda _: {"on_retry": lambda _: 1 / 0}),
+    "interrupted notify": (KeyboardInterrupt, lambda _: {"notify": interrupt}),
+    "interrupted on_retry": (KeyboardInterrupt, lambda _: {"on_retry": interrupt}),
+    "a cancel right before the call": (
+        Cancelled,
+        lambda token: {"token": token, "on_attempt": at_second(lambda _: token.cancel())},
+    ),
+}
+
+
+@pytest.mark.parametrize("why", PREVENTED)
+def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
+    kind, options = PREVENTED[why]
     budget, script = make_budget(5), Script(OSError)
     with pytest.raises(kind):
-        face.run(script, ConstantBackOff(10), budget=budget, **options)
+        face.run(script, ConstantBackOff(10), budget=budget, **options(CancellationToken()))
     assert (script.count, budget.tokens) == (1, 5)
 
 
@@ -304,29 +301,16 @@ def test_a_retry_that_is_interrupted_costs_what_it_costs(face, make_budget):
     assert budget.tokens == 4
 
 
-def test_a_cancel_right_before_the_call_costs_nothing(face, make_budget):
-    budget, token = make_budget(5), CancellationToken()
-    hook = lambda outcome: outcome.attempts == 2 and token.cancel()
-    with pytest.raises(Cancelled):
-        face.run(Script(OSError), ConstantBackOff(1), budget=budget, token=token, on_attempt=hook)
-    assert budget.tokens == 5
-
-
-def test_a_loop_that_is_left_before_the_retry_costs_nothing(clock, make_budget):
+@LOOPS
+def test_a_loop_that_is_left_before_the_retry_costs_nothing(face, make_budget):
     budget = make_budget(5)
-    for attempt in attempts(ConstantBackOff(1), budget=budget):
-        with attempt:
-            raise OSError
-        break
-    del attempt
-    collect_garbage()
+    left_after_a_failure(face, ConstantBackOff(1), budget=budget)
     assert budget.tokens == 5
 
 
 def test_a_hedge_that_never_began_costs_nothing(clock, make_budget):
     budget, script = make_budget(5), Script(OSError)
-    with pytest.raises(LookupError):  # raised when the third was started, and had not begun
-        in_loop(
-            hedge_call_async(script.in_loop, Scripted(10.0, 10.0, LookupError()), budget=budget)
-        )
+    policy = Scripted(10.0, 10.0, LookupError())  # raised when the third was started
+    with pytest.raises(LookupError):
+        in_loop(hedge_call_async(script.in_loop, policy, budget=budget))
     assert (script.count, budget.tokens) == (2, 4)
