@@ -124,7 +124,7 @@ def test_failures_are_retried_and_told_after_the_delays_of_the_policy(face):
     assert {type(delay) for _, _, delay in notify.calls} == {float}
 
 
-# 3 and 6: interrupts
+# Interrupts
 
 
 def test_what_is_no_exception_passes(face):
@@ -147,15 +147,7 @@ def test_what_is_no_exception_passes(face):
             assert not hasattr(interrupt, "__notes__")
 
 
-# 4a to 4c
-
-
-@BOTH
-def test_retry_after_is_retried_whatever_on_says(face):
-    for on in (KeyError, (KeyError, OSError), {ValueError: False}, lambda error: False):
-        script = Script(RetryAfter(7, ValueError()), "done")
-        assert face.run(script, ConstantBackOff(1), on=on) == "done"
-        assert script.times[1] - script.times[0] == 7
+# RetryAfter
 
 
 @BOTH
@@ -174,7 +166,7 @@ def test_every_limit_binds_retry_after(face):
     assert ended == {step: (step.split()[0], 1, True) for step in list(STEPS)[2:]}
 
 
-# 4i and 4j
+# Hooks
 
 
 def test_notify_comes_before_on_retry_before_the_wait(face):
