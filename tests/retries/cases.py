@@ -13,9 +13,9 @@ def check(face, case):
         face: The way to run it.
         case: A pair. First: the steps of the script, the policy or the seconds of a constant one,
             and the options or a function that makes them. Second: when the operation is called,
-            counted from the start, and what is returned or raised, for which its type will do; then,
-            where it matters, when the run ends, the reason that ``on_give_up`` is told, the cause
-            of the error, and how its note ends.
+            counted from the start, and what is returned or raised, for which the type will do; if
+            it matters, when the run ends, the reason that ``on_give_up`` is told, the cause of the
+            error, and how its note ends.
     """
     (steps, backoff, options), (times, end, *rest) = case
     ended, reason, cause, note = [*rest, *[None] * (4 - len(rest))]

@@ -102,22 +102,6 @@ def test_an_error_of_the_budget_is_raised_with_the_last_error_as_its_cause(face,
     assert "the budget failed" in caught.value.__notes__[0]
 
 
-@ALL_ASYNC
-def test_predicate_and_budget_are_both_awaited(face):
-    async def on(_):
-        await asyncio.sleep(1)
-        return True
-
-    async def until(value):
-        await asyncio.sleep(1)
-        return value == 7
-
-    budget, script = Slow(True, True, False, seconds=3), Script(OSError, 5, 7)
-    assert face.run(script, TEN, on=on, until=until, budget=budget) == 7
-    assert script.times == [0, 14, 28]
-    assert budget.log == ["awaited", "awaited", "success"]
-
-
 # An answer that takes long
 
 

@@ -17,18 +17,19 @@ from backoff_ticker import (
     StopBackOff,
     StopReason,
     ZeroBackOff,
-    attempts,
     hedge_call,
     retry_call,
 )
 from backoff_ticker.testing import VirtualClock
+from tests.retries.cases import check
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, in_loop
 from tests.retries.hedges import InTurn, takes
-from tests.retries.made_policies import at
+from tests.retries.made_hooks import spanning
+from tests.retries.made_policies import at, spent_budget
 from tests.retries.scripts import START, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
-OPEN, CLOSED, HALF_OPEN = CircuitState.OPEN, CircuitState.CLOSED, CircuitState.HALF_OPEN
+CLOSED, HALF_OPEN = CircuitState.CLOSED, CircuitState.HALF_OPEN
 
 
 def breaking(seconds=30, failures=2, **options):
@@ -43,23 +44,109 @@ def opened(seconds=30, **options):
     return breaker
 
 
-def test_failures_open_the_circuit_and_the_next_call_waits_until_it_lets_one_through(face):
-    breaker, script = breaking(30), Script(OSError, OSError, 7)
-    assert face.run(script, ConstantBackOff(1), breaker=breaker) == 7
-    assert script.times == [0, 1, 31]
-    assert breaker.state is CLOSED
+def until_a_reset():
+    """Return a breaker whose circuit stays open."""
+    breaker = breaking()
+    breaker.open()
+    return breaker
 
 
-def test_while_the_circuit_is_open_no_call_is_made(face):
+def by(make, *args, **options):
+    """Return a function that makes options with a breaker."""
+    return lambda: {"breaker": make(*args), **options}
+
+
+class Guarded:
+    """An operation behind a circuit of its own."""
+
+    def __init__(self, make):
+        self._make, self._breaker = make, None
+
+    def __call__(self):
+        self._breaker = self._breaker or self._make()
+        with self._breaker:
+            return 7
+
+
+UNTIL_A_RESET = ": the circuit is open until a reset"
+
+CASES = {
+    "failures open it, and the next call waits until it lets one through": (
+        ([OSError, OSError, 7], 1, by(breaking)),
+        ([0, 1, 31], 7),
+    ),
+    "open": (([7], 1, by(opened)), ([30], 7)),
+    "open for less than the delay": (([7], 45, by(opened)), ([45], 7)),
+    **{
+        f"retried whatever on says, {number}": (([7], 1, by(opened, on=on)), ([30], 7))
+        for number, on in enumerate([KeyError, {KeyError: True}, lambda _: False])
+    },
+    "no attempt is left": (
+        ([7], 1, by(opened, max_attempts=1)),
+        ([], CircuitOpen, 0, "max_attempts", type(None)),
+    ),
+    "no time is left": (
+        ([7], 1, by(opened, max_elapsed_time=20)),
+        ([], CircuitOpen, 0, "max_elapsed_time"),
+    ),
+    "the wait would reach the timeout": (
+        ([7], 1, by(opened, timeout=20)),
+        ([], CircuitOpen, 0, "circuit_open"),
+    ),
+    "the policy stops": (([7], StopBackOff(), by(opened)), ([], CircuitOpen, 0, "exhausted")),
+    "the budget refuses": (
+        ([7], 1, lambda: {"breaker": opened(), "budget": spent_budget()}),
+        ([], CircuitOpen, 0, "budget"),
+    ),
+    "open until a reset": (
+        ([7], 1, by(until_a_reset)),
+        ([], CircuitOpen, 0, "circuit_open", None, UNTIL_A_RESET),
+    ),
+    "what counts is up to the breaker": (
+        ([ValueError, KeyError, 7], 1, lambda: {"breaker": breaking(30, 1, on=OSError)}),
+        ([0, 1, 2], 7),
+    ),
+    "a rejected result is an answer of the service": (
+        ([0, 0, 7], 1, by(breaking, 30, 1, until=bool)),
+        ([0, 1, 2], 7),
+    ),
+    **{
+        f"an inner one that is open until a reset, on={on}": (
+            ([Guarded(until_a_reset)], 0, {"on": on}),
+            ([0], CircuitOpen, 0, "circuit_open", None, UNTIL_A_RESET),
+        )
+        for on in (None, CircuitOpen)
+    },
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_an_open_circuit_does(face, case):
+    check(face, CASES[case])
+
+
+@BOTH
+def test_an_open_circuit_of_another_is_not_tried_again_too_early(face):
+    for policy in (ConstantBackOff(1), ZeroBackOff()):
+        script, start = Script(Guarded(opened)), now()
+        assert face.run(script, policy, max_attempts=2) == 7
+        assert [when - start for when in script.times] == [0, 30]
+    assert face.run(Script(Guarded(until_a_reset)), policy, fallback="instead") == "instead"
+
+
+@ALL_ASYNC
+def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
+    options = by(breaking, 30, 1, attempt_timeout=5)
+    check(face, (([Takes(100, 1), 7], 1, options), ([0, 35], 7)))
+
+
+def test_notify_is_told_of_an_open_circuit(face):
     breaker, script, notified = opened(30), Script(7), Recorded()
     assert face.run(script, ConstantBackOff(1), breaker=breaker, notify=notified) == 7
-    assert script.times == [30]
     ((_, error, delay),) = notified.calls
     assert isinstance(error, CircuitOpen)
     assert delay == error.seconds == 30
-    script = Script(7)
-    face.run(script, ConstantBackOff(45), breaker=opened(30))
-    assert script.times == [75]
+    assert error.breaker is breaker
 
 
 @BOTH
@@ -67,53 +154,16 @@ def test_an_open_circuit_has_the_last_error_as_its_cause(face):
     last = OSError("last")
     for attempts_made in (2, 3):
         breaker = breaking(30, 1)
+        options = {"notify": lambda *_, breaker=breaker: breaker.open(), "on": lambda _: 0}
         with pytest.raises(CircuitOpen) as caught:
             face.run(
                 Script(last),
                 ConstantBackOff(1),
                 breaker=breaker,
                 max_attempts=attempts_made,
-                notify=lambda *_, breaker=breaker: breaker.open(),
-                on=lambda error: 0,
+                **options,
             )
         assert caught.value.__cause__ is last
-    with pytest.raises(CircuitOpen) as caught:
-        face.run(Script(7), breaker=opened(30), max_attempts=1)
-    assert caught.value.__cause__ is None
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"max_attempts": 1}, StopReason.MAX_ATTEMPTS),
-        ({"max_elapsed_time": 20}, StopReason.MAX_ELAPSED_TIME),
-        ({"timeout": 20}, StopReason.CIRCUIT_OPEN),
-        ({"backoff": StopBackOff()}, StopReason.EXHAUSTED),
-        ({"budget": RetryBudget(1, retry_cost=1)}, StopReason.BUDGET),
-    ],
-)
-def test_if_the_limits_do_not_allow_the_wait_it_is_raised_at_once(face, options, reason):
-    if "budget" in options:
-        options["budget"].try_acquire()
-    script, gave_up, breaker = Script(7), Recorded(), opened(30)
-    options = {"backoff": ConstantBackOff(1), **options}
-    with pytest.raises(CircuitOpen) as caught:
-        face.run(script, breaker=breaker, on_give_up=gave_up, **options)
-    assert (caught.value.seconds, caught.value.breaker) == (30, breaker)
-    assert (script.count, now()) == (0, 0)
-    assert gave_up.last.reason is reason
-
-
-def test_a_circuit_that_is_open_until_a_reset_ends_the_run(face):
-    breaker, script, gave_up = breaking(), Script(7), Recorded()
-    breaker.open()
-    with pytest.raises(CircuitOpen) as caught:
-        face.run(script, ConstantBackOff(1), breaker=breaker, on_give_up=gave_up)
-    assert caught.value.seconds is None
-    assert gave_up.last.reason is StopReason.CIRCUIT_OPEN
-    assert "open until a reset" in caught.value.__notes__[0]
-    assert (script.count, now()) == (0, 0)
 
 
 @pytest.mark.parametrize("on", [OSError, {OSError: True}, lambda error: isinstance(error, OSError)])
@@ -125,15 +175,6 @@ def test_an_inner_circuit_that_on_does_not_name_passes(face, on):
         face.run(Script(lambda: breaker.allow()), ZeroBackOff(), on=on, on_give_up=given_up)
     assert not given_up.calls
     assert not hasattr(caught.value, "__notes__")
-
-
-@pytest.mark.parametrize("on", [None, {CircuitOpen: True}, lambda error: True])
-def test_an_inner_circuit_that_is_open_until_a_reset_ends_the_run(face, on):
-    breaker = breaking()
-    breaker.open()
-    with pytest.raises(CircuitOpen) as caught:
-        face.run(Script(lambda: breaker.allow()), ZeroBackOff(), on=on)
-    assert "open until a reset" in caught.value.__notes__[0]
 
 
 @BOTH
@@ -181,54 +222,15 @@ def test_without_delays_nobody_spins_while_a_probe_is_out(face, clock):
 
 
 @BOTH
-def test_it_is_retried_whatever_on_says(face):
-    for on in (KeyError, {KeyError: True}, lambda error: False):
-        script = Script(7)
-        start = now()
-        assert face.run(script, ConstantBackOff(1), on=on, breaker=opened(30)) == 7
-        assert [at - start for at in script.times] == [30]
-
-
-@BOTH
-def test_an_open_circuit_of_another_is_not_tried_again_too_early(face):
-    for policy in (ConstantBackOff(1), ZeroBackOff()):
-        inner, start = opened(30), now()
-
-        def guarded():
-            with inner:
-                return 7
-
-        script = Script(guarded)
-        assert face.run(script, policy, max_attempts=2) == 7
-        assert [at - start for at in script.times] == [0, 30]
-        inner.open()
-        assert face.run(script, policy, fallback="instead") == "instead"
-
-
-@BOTH
-def test_what_counts_is_up_to_the_breaker(face):
-    breaker = breaking(30, 1, on=OSError)
-    assert face.run(Script(ValueError, KeyError, 7), ConstantBackOff(1), breaker=breaker) == 7
-    assert now() == 2
-    with pytest.raises(OSError):
-        face.run(Script(OSError), ConstantBackOff(1), on=KeyError, breaker=breaker)
-    assert breaker.state is OPEN
-
-
-@BOTH
-def test_a_rejected_result_and_a_permanent_error_are_answers_of_the_service(face):
-    breaker = breaking(30, 1)
-    assert face.run(Script(0, 0, 7), ConstantBackOff(1), until=bool, breaker=breaker) == 7
-    with pytest.raises(OSError, match="404"):
-        face.run(Script(Permanent(OSError(404))), breaker=breaker)
-    assert breaker.state is CLOSED
-
-
-@ALL_ASYNC
-def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
-    breaker, script = breaking(30, 1), Script(Takes(100, 1), 7)
-    face.run(script, ConstantBackOff(1), attempt_timeout=5, breaker=breaker)
-    assert script.times == [0, 35]
+def test_what_is_not_retried_counts_too_but_a_permanent_error_does_not(face):
+    for error, on, state in [
+        (OSError("counts"), KeyError, CircuitState.OPEN),
+        (Permanent(OSError(404)), OSError, CLOSED),
+    ]:
+        breaker = breaking(30, 1)
+        with pytest.raises(OSError):
+            face.run(Script(error), ConstantBackOff(1), on=on, breaker=breaker)
+        assert breaker.state is state
 
 
 @ALL_ASYNC
@@ -277,13 +279,6 @@ def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     assert budget.tokens == 9
 
 
-@BOTH
-def test_hooks_see_an_open_circuit_as_a_failed_attempt(face):
-    breaker, told = opened(30), Recorded()
-    face.run(Script(7), ConstantBackOff(1), breaker=breaker, on_attempt=told, on_success=told)
-    assert [(at, outcome.attempts) for at, outcome in told.calls] == [(0, 1), (30, 2), (30, 2)]
-
-
 def test_a_policy_of_the_breaker_that_fails_ends_the_run(face):
     class Fails(ConstantBackOff):
         def next_backoff(self):
@@ -295,22 +290,17 @@ def test_a_policy_of_the_breaker_that_fails_ends_the_run(face):
     assert first in (caught.value.__cause__, caught.value.__context__)
 
 
-def test_an_on_attempt_manager_is_left_with_the_open_circuit(clock):
-    seen = []
-
-    class Manager:
-        def __enter__(self):
-            seen.append("entered")
-
-        def __exit__(self, kind, *_):
-            seen.append(kind and kind.__name__)
-
-    for attempt in attempts(
-        ConstantBackOff(1), breaker=opened(30), on_attempt=lambda outcome: Manager()
-    ):
-        with attempt:
-            seen.append(now())
-    assert seen == ["entered", "CircuitOpen", "entered", 30, None]
+@BOTH
+def test_hooks_see_an_open_circuit_as_a_failed_attempt(face):
+    log, success = [], Recorded()
+    hooks = spanning(log, "on_attempt")
+    face.run(Script(7), ConstantBackOff(1), breaker=opened(30), on_success=success, **hooks)
+    assert [(when, end, name) for when, end, name, *_ in log] == [
+        *[(0, "in", "on_attempt 1"), (0, "out", "on_attempt 1")],
+        *[(30, "in", "on_attempt 2"), (30, "out", "on_attempt 2")],
+    ]
+    assert [type(entry[-1]) for entry in log[1::2]] == [CircuitOpen, type(None)]
+    assert success.last.attempts == 2
 
 
 def test_hedges_go_through_it(hedge):

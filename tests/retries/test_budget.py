@@ -1,7 +1,6 @@
 """RetryBudget: a bucket of tokens that callers share."""
 
 import asyncio
-import threading
 from contextlib import contextmanager
 from fractions import Fraction
 
@@ -19,7 +18,6 @@ from backoff_ticker import (
     StopReason,
     ZeroBackOff,
     hedge_call_async,
-    retry,
 )
 from tests.retries.faces import ALL_ASYNC, BOTH, LOOPS, in_loop, left_after_a_failure, on_faces
 from tests.retries.made_policies import at
@@ -174,24 +172,6 @@ def test_runs_one_after_the_other_share_it(face, make_budget):
     with pytest.raises(OSError):
         face.run(script, ZeroBackOff(), budget=budget)
     assert script.count == 1 + 2
-
-
-def test_threads_and_tasks_share_it(clock, make_budget):
-    budget, script = make_budget(50), Script(OSError)
-    decorate = retry(ConstantBackOff(1), budget=budget, max_attempts=4)
-
-    def run():
-        for call in (decorate(script), lambda: in_loop(decorate(script.in_loop)())):
-            with pytest.raises(OSError):
-                call()
-
-    threads = [threading.Thread(target=run) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert script.count == 40 + 50
-    assert budget.tokens == 0
 
 
 def test_the_smallest_cost_counts():

@@ -16,7 +16,6 @@ from backoff_ticker import (
     ZeroBackOff,
     attempts,
     current_clock,
-    hedge_call,
     retry,
     retry_call,
 )
@@ -124,23 +123,6 @@ def test_where_warnings_are_errors_that_error_ends_the_run(clock):
 
     asyncio.run(main())
     assert clock.monotonic() == 1000
-
-
-def test_a_hedged_call_in_threads_does_the_same(clock):
-    def attempt():
-        clock.sleep(5)
-        return 7
-
-    def body():
-        return hedge_call(attempt, ConstantBackOff(60))  # the user's line
-
-    result, shown = in_loop(body)
-    assert (result, clock.monotonic()) == (7, 1005)
-    (warning,) = shown
-    assert linecache.getline(warning.filename, warning.lineno).endswith("# the user's line\n")
-    assert str(warning.message) == (
-        "hedge_call() blocks the event loop of this thread; use await hedge_call_async()"
-    )
 
 
 @pytest.mark.filterwarnings("ignore:.* blocks the event loop")
