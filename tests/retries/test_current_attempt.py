@@ -26,7 +26,17 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
-from tests.retries.faces import ALL_ASYNC, BOTH, FACES, FOUR, SYNC, in_loop, on_faces
+from tests.retries.faces import (
+    ALL_ASYNC,
+    BOTH,
+    FACES,
+    FOUR,
+    LOOPS,
+    SYNC,
+    in_loop,
+    left_after_a_failure,
+    on_faces,
+)
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import Recorded, Script, Takes
 from tests.test_imports import run
@@ -65,7 +75,7 @@ def test_an_operation_knows_its_attempt_which_stays_what_it_was(face):
 
 
 @FOUR
-def test_hooks_and_predicates_see_the_attempt_that_they_are_about(face):
+def test_all_functions_of_a_retry_see_the_attempt_that_they_are_about(face):
     seen = []
 
     def noting(name, answer=None):
@@ -75,54 +85,40 @@ def test_hooks_and_predicates_see_the_attempt_that_they_are_about(face):
 
         return note
 
-    hooks = {name: noting(name) for name in ("notify", *HOOKS)}
+    class Looking:
+        next_backoff = noting("policy", 5.0)
+        reset = noting("reset")
+
+    @contextlib.contextmanager
+    def span(name):
+        noting(f"{name}, in")()
+        try:
+            yield
+        finally:
+            noting(f"{name}, out")()
+
+    def hooks(*names):
+        return {name: [noting(name), lambda _, name=name: span(name)] for name in names}
+
+    def spanned(name, number):
+        return [(name, number), (f"{name}, in", number), (f"{name}, out", number)]
+
     with pytest.raises(OSError):
-        face.run(
-            Script(OSError), ConstantBackOff(5), on=noting("on", True), max_attempts=2, **hooks
-        )
-    assert seen == [
-        ("on_attempt", 1),
-        ("on", 1),
-        ("notify", 1),
-        ("on_retry", 1),
-        ("on_attempt", 2),
-        ("on", 2),
-        ("on_give_up", 2),
+        options = {"on": noting("on", True), "notify": noting("notify"), "max_attempts": 2}
+        face.run(Script(OSError), Looking(), **options, **hooks(*HOOKS))
+    assert [entry for entry in seen if entry[0] != "reset"] == [
+        *[*spanned("on_attempt", 1), ("on", 1), ("policy", 1), ("notify", 1)],
+        *[*spanned("on_retry", 1), *spanned("on_attempt", 2), ("on", 2), *spanned("on_give_up", 2)],
     ]
     seen.clear()
-    face.run(Script(7), until=noting("until", True), on_success=noting("on_success"))
-    assert seen == [("until", 1), ("on_success", 1)]
+    face.run(Script(7), until=noting("until", True), **hooks("on_success"))
+    assert seen == [("until", 1), *spanned("on_success", 1)]
 
 
-@BOTH
-def test_managers_policies_and_fallbacks_see_it(face):
-    seen = []
-
-    class Looking:
-        def next_backoff(self):
-            seen.append(("policy", here().number))
-            return 5.0
-
-        def reset(self):
-            pass
-
-    class Manager:
-        def __enter__(self):
-            seen.append(("in", here().number))
-
-        def __exit__(self, *_):
-            seen.append(("out", here().number))
-
-    def fallback(outcome):
-        seen.append(("fallback", here().number))
-        return 7
-
-    hook = lambda _: Manager()
-    assert face.run(Script(OSError), Looking(), on_attempt=hook, max_attempts=2, fallback=fallback)
-    assert seen == [
-        *[("in", 1), ("out", 1), ("policy", 1)],
-        *[("in", 2), ("out", 2), ("fallback", 2)],
-    ]
+@on_faces("call", "async call")
+def test_a_fallback_sees_the_last_attempt(face):
+    options = {"max_attempts": 2, "fallback": lambda _: here().number}
+    assert face.run(Script(OSError), ConstantBackOff(5), **options) == 2
 
 
 def test_nothing_is_seen_between_the_blocks_of_a_loop(clock):
@@ -245,8 +241,7 @@ def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(clock)
     in_loop(main())
 
 
-@pytest.mark.parametrize("kind", ["generator", "agenerator"])
-def test_a_generator_sees_it_until_its_first_item(clock, kind):
+def test_a_generator_sees_it_until_its_first_item(clock):
     seen = []
 
     @retry(ConstantBackOff(5))
@@ -258,20 +253,8 @@ def test_a_generator_sees_it_until_its_first_item(clock, kind):
         seen.append(current_attempt())
         yield 2
 
-    @retry(ConstantBackOff(5))
-    async def agenerator():
-        for item in generator.__wrapped__():
-            yield item
-
-    async def main():
-        async for _ in agenerator():
-            seen.append(current_attempt())
-
-    if kind == "generator":
-        for _ in generator():
-            seen.append(current_attempt())
-    else:
-        in_loop(main())
+    for _ in generator():
+        seen.append(current_attempt())
     assert seen == [1, 2, None, None, None]
 
 
@@ -407,27 +390,22 @@ def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(monk
     assert number > 20
 
 
-def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled():
+@LOOPS
+def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face):
     seen = []
-
-    def leave():
-        for attempt in attempts(ZeroBackOff()):
-            with attempt:
-                seen.append(here().token)
-                raise OSError
-            break
-
-    leave()
-    collect_garbage()
+    hook = lambda _: seen.append(here().token)
+    left_after_a_failure(face, ZeroBackOff(), on_attempt=hook)
     assert seen[0].cancelled
 
 
-def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock):
-    def rows():
-        for attempt in attempts(ZeroBackOff()):
-            with attempt:
-                yield 1
+def rows():
+    """Yield inside the block of a loop."""
+    for attempt in attempts(ZeroBackOff()):
+        with attempt:
+            yield 1
 
+
+def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock):
     def operation():
         first, second = rows(), rows()
         outer = here()
@@ -479,18 +457,11 @@ def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock):
 
 
 @pytest.mark.parametrize("options", [{}, {"on_attempt": bool}], ids=["first try", "run"])
-def test_a_generator_may_be_left_after_the_attempt_that_has_entered_it_or_in_another(
-    clock, options
-):
-    def entered():
-        for attempt in attempts(ZeroBackOff()):
-            with attempt:
-                yield 1
-
+def test_a_generator_may_be_left_after_the_attempt_that_entered_it_or_in_another(clock, options):
     def enter():
-        rows = entered()
-        next(rows)
-        return rows
+        entered = rows()
+        next(entered)
+        return entered
 
     async def enter_in_loop():
         return enter()
@@ -515,9 +486,9 @@ def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock):
     async def operation():
         attempt = here()
         seen.append(attempt)
-        assert not attempt.token.cancelled
         await asyncio.sleep(10 if attempt.number == 1 else 1)
         assert here() is attempt
+        assert not attempt.token.cancelled
         return attempt.number
 
     assert in_loop(hedge_call_async(operation, ConstantBackOff(2))) == 2

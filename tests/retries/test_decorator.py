@@ -22,7 +22,8 @@ from backoff_ticker import (
 from backoff_ticker.testing import VirtualClock
 from tests.effort import rounds
 from tests.retries.faces import in_loop
-from tests.retries.scripts import now
+from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
+from tests.retries.scripts import Script, now
 
 THRICE = with_max_retries(ConstantBackOff(5), 2)
 
@@ -86,69 +87,22 @@ def test_the_face_of_the_function_is_kept():
         assert inspect.get_annotations(decorated) == inspect.get_annotations(function)
 
 
-class Client:
-    """Has methods of each kind; each fails twice."""
-
-    flaky = Flaky()
-
-    @retry(THRICE)
-    def method(self, value):
-        return self, Client.flaky(value)[0]
-
-    @retry(THRICE)
-    async def coroutine(self, value):
-        return self, Client.flaky(value)[0]
-
-    @classmethod
-    @retry(THRICE)
-    def of_class(cls, value):
-        return cls, Client.flaky(value)[0]
-
-    @retry(THRICE)
-    @classmethod
-    def of_class_above(cls, value):
-        return cls, Client.flaky(value)[0]
-
-    @staticmethod
-    @retry(THRICE)
-    def static(value):
-        return None, Client.flaky(value)[0]
-
-    @retry(THRICE)
-    @staticmethod
-    def static_above(value):
-        return None, Client.flaky(value)[0]
-
-    @retry(THRICE)
-    @classmethod
-    async def coroutine_of_class(cls, value):
-        return cls, Client.flaky(value)[0]
+class Child(Client):
+    """Inherits all of them."""
 
 
-@pytest.mark.parametrize(
-    ("name", "bound"),
-    [
-        ("method", "self"),
-        ("coroutine", "self"),
-        ("of_class", "class"),
-        ("of_class_above", "class"),
-        ("static", None),
-        ("static_above", None),
-        ("coroutine_of_class", "class"),
-    ],
-)
-def test_methods_of_each_kind_are_bound_as_ever(clock, name, bound):
-    class Child(Client):
-        pass
-
-    child = Child()
-    for holder in (child, Child) if bound != "self" else (child,):
-        began = now()
-        result = getattr(holder, name)(5)
-        if inspect.iscoroutine(result):
-            result = in_loop(result)
-        assert result == ({"self": child, "class": Child, None: None}[bound], (5,))
-        assert now() - began == 10
+@pytest.mark.parametrize("kind", [*KINDS, *OF_CLASS, *STATIC])
+def test_methods_of_each_kind_are_bound_as_ever(clock, monkeypatch, kind):
+    monkeypatch.setattr(Client, "shared", Script(OSError, OSError, 7, OSError, OSError, 7))
+    child = Child(Script(OSError, OSError, 7))
+    if kind in KINDS:
+        assert result_of(getattr(child, kind)()) == 7
+        assert now() == 10
+        return
+    for holder in (Child, child):
+        expected = (Child if kind in OF_CLASS else Client, 7)
+        assert result_of(getattr(holder, kind)()) == expected
+    assert now() == 20
 
 
 def test_partials_and_callables_are_decorated(clock):

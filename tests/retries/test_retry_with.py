@@ -9,7 +9,7 @@ from types import MethodType
 import pytest
 
 from backoff_ticker import ConstantBackOff, ZeroBackOff, retry, retry_options, retry_with
-from tests.retries.faces import in_loop
+from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
 from tests.retries.scripts import Recorded, Script, now
 
 POLICY = ConstantBackOff(5)
@@ -19,7 +19,7 @@ def attempts_of(call, script):
     """Return how many attempts a call makes that never succeeds."""
     before = script.count
     with pytest.raises(OSError):
-        call()
+        result_of(call())
     return script.count - before
 
 
@@ -56,80 +56,28 @@ def test_none_removes_an_option():
         retry_with(fetch, retry_if=bool)
 
 
-class Client:
-    def __init__(self, script):
-        self.script = script
-
-    @retry(POLICY, max_attempts=3)
-    def method(self):
-        return self.script()
-
-    @retry(POLICY, max_attempts=3)
-    async def coroutine(self):
-        return await self.script.in_loop()
-
-    @retry(POLICY, max_attempts=3)
-    def generator(self):
-        yield self.script()
-
-    @retry(POLICY, max_attempts=3)
-    async def agenerator(self):
-        yield await self.script.in_loop()
-
-    shared = Script(OSError)
-
-    @classmethod
-    @retry(POLICY, max_attempts=3)
-    def inside_class(cls):
-        return cls.shared()
-
-    @retry(POLICY, max_attempts=3)
-    @classmethod
-    def around_class(cls):
-        return cls.shared()
-
-    @staticmethod
-    @retry(POLICY, max_attempts=3)
-    def inside_static():
-        return Client.shared()
-
-    @retry(POLICY, max_attempts=3)
-    @staticmethod
-    def around_static():
-        return Client.shared()
-
-
 class Careful(Client):
     method = retry_with(Client.method, max_attempts=2)
-    inside_class = retry_with(vars(Client)["inside_class"], max_attempts=2)
-    around_static = retry_with(vars(Client)["around_static"], max_attempts=2)
+    class_inside = retry_with(vars(Client)["class_inside"], max_attempts=2)
+    static_around = retry_with(vars(Client)["static_around"], max_attempts=2)
 
 
-def result_of(kind, value):
-    """Bring what a method of some kind has returned to its end."""
-    if kind == "coroutine":
-        return in_loop(value)
-    if kind == "generator":
-        return next(value)
-    return in_loop(anext(value)) if kind == "agenerator" else value
-
-
-@pytest.mark.parametrize("kind", ["method", "coroutine", "generator", "agenerator"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_methods_bound_and_not(clock, kind):
     client = Client(Script(OSError))
     bound = retry_with(getattr(client, kind), max_attempts=1)
     assert isinstance(bound, MethodType)
     assert bound.__self__ is client
-    assert attempts_of(lambda: result_of(kind, bound()), client.script) == 1
+    assert attempts_of(bound, client.script) == 1
     plain = retry_with(getattr(Client, kind), max_attempts=2)
-    assert attempts_of(lambda: result_of(kind, plain(client)), client.script) == 2
-    assert attempts_of(lambda: result_of(kind, getattr(client, kind)()), client.script) == 3
+    assert attempts_of(lambda: plain(client), client.script) == 2
+    assert attempts_of(getattr(client, kind), client.script) == 3
     assert inspect.iscoroutinefunction(plain) == (kind == "coroutine")
     assert inspect.isgeneratorfunction(plain) == (kind == "generator")
     assert inspect.isasyncgenfunction(plain) == (kind == "agenerator")
 
 
-@pytest.mark.parametrize("kind", ["inside_class", "around_class", "inside_static", "around_static"])
+@pytest.mark.parametrize("kind", [*OF_CLASS, *STATIC])
 def test_static_and_class_methods(clock, kind):
     for owner in (Client, Client(Script())):
         changed = retry_with(getattr(owner, kind), max_attempts=1)
@@ -140,8 +88,8 @@ def test_static_and_class_methods(clock, kind):
 def test_in_a_subclass(clock):
     careful = Careful(Script(OSError))
     assert attempts_of(careful.method, careful.script) == 2
-    assert attempts_of(Careful.inside_class, Client.shared) == 2
-    assert attempts_of(careful.around_static, Client.shared) == 2
+    assert attempts_of(Careful.class_inside, Client.shared) == 2
+    assert attempts_of(careful.static_around, Client.shared) == 2
     assert attempts_of(Client(careful.script).method, careful.script) == 3
 
 
@@ -167,7 +115,7 @@ def test_options_are_read_as_they_were_given():
 
 def test_options_of_one_function_decorate_another(clock):
     script = Script(OSError)
-    for first in (Client.method, Client(script).method, vars(Client)["around_static"]):
+    for first in (Client.method, Client(script).method, vars(Client)["static_around"]):
         fetch = retry(**retry_options(first))(lambda: script())
         began = now()
         assert (attempts_of(fetch, script), now()) == (3, began + 10)
