@@ -22,7 +22,8 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop
+from tests.retries.cases import check
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC, in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.scripts import Recorded, Script, Takes, now
 
@@ -152,31 +153,10 @@ def test_a_function_is_asked_once_for_each_error(face):
     assert asked.calls == [(0, errors[0]), (1, errors[1]), (2, errors[2])]
 
 
-@FOUR
-def test_a_number_is_how_long_to_wait_and_true_is_none(face):
-    for answer, wait in [
-        (7, 7),
-        (2.5, 2.5),
-        (0, 0),
-        (0.0, 0),
-        (1, 1),
-        (True, 10),
-        (timedelta(minutes=1), 60),
-        (timedelta(), 0),
-        (10**6, 21600),
-    ]:
-        told, script = Recorded(), Script(OSError, 7)
-        assert face.run(script, ConstantBackOff(10), on=lambda error: answer, notify=told) == 7
-        assert script.times[1] - script.times[0] == wait
-        assert told.calls[0][2] == wait
-
-
 @BOTH
 def test_the_policy_is_asked_beside_a_number_and_its_end_binds(face):
-    script = Script(ValueError)
-    with pytest.raises(ValueError):
-        face.run(script, with_max_retries(ConstantBackOff(1), 2), on=lambda error: 5)
-    assert script.times == [0, 5, 10]
+    policy = with_max_retries(ConstantBackOff(1), 2)
+    check(face, (([OSError], policy, {"on": lambda _: 5}), ([0, 5, 10], OSError, 10, "exhausted")))
 
 
 @FOUR
@@ -192,20 +172,32 @@ def test_any_other_answer_is_an_error_that_names_on(face):
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
-def test_what_is_no_exception_is_refused_and_told_what_to_write(face):
+WRONG = "on must be an exception type, a tuple or union of them"
+
+
+@FOUR
+def test_what_is_no_rule_is_refused_and_told_what_to_write(face):
     script = Script(7)
     for kind in (BaseException, KeyboardInterrupt, asyncio.CancelledError, BaseExceptionGroup):
         for on in (kind, (OSError, kind)):
             with pytest.raises(TypeError, match=rf"not {kind.__name__}: .* on=Exception means"):
                 face.run(script, on=on)
+    for on, told in [
+        ({OSError: 5}, r"on\[OSError\] must be True, False or a BackOff, not 5"),
+        ({OSError: ConstantBackOff}, r"on\[OSError\] must be True, False or a BackOff"),
+        ({KeyboardInterrupt: True}, "never retried"),
+        ({"OSError": True}, WRONG),
+        ({(OSError, KeyError): True}, WRONG),
+    ]:
+        with pytest.raises(TypeError, match=told):
+            face.run(script, on=on)
     assert script.count == 0
 
 
 # Policies by error
 
 
-@BOTH
-def test_a_mapping_is_read_when_it_is_given(face):
+def test_a_mapping_is_read_when_it_is_given():
     rules = {OSError: True}
     decorated = retry(ZeroBackOff(), on=rules, max_attempts=2)(Script(OSError, 7))
     rules.clear()
@@ -241,30 +233,10 @@ def test_a_new_policy_for_each_error_begins_each_time_and_few_are_kept(face):
 @BOTH
 def test_a_token_in_a_policy_of_a_mapping_cancels_the_run(face):
     token = CancellationToken()
-
-    def step():
-        token.cancel()
-        raise KeyError
-
-    script = Script(step)
+    script = Script(lambda: token.cancel() and KeyError)
     with pytest.raises(Cancelled):
         face.run(script, on={KeyError: True, OSError: with_token(ConstantBackOff(1), token)})
     assert script.count == 1
-
-
-@SYNC
-def test_a_wrong_mapping_is_refused_before_the_first_call(face):
-    script = Script(7)
-    for on, told in [
-        ({OSError: 5}, r"on\[OSError\] must be True, False or a BackOff, not 5"),
-        ({OSError: ConstantBackOff}, r"on\[OSError\] must be True, False or a BackOff"),
-        ({"OSError": True}, "on must be an exception type, a tuple or union of them"),
-        ({KeyboardInterrupt: True}, "never retried"),
-        ({(OSError, KeyError): True}, "on must be an exception type, a tuple or union of them"),
-    ]:
-        with pytest.raises(TypeError, match=told):
-            face.run(script, on=on)
-    assert script.count == 0
 
 
 # Functions that await
@@ -374,33 +346,46 @@ def test_a_task_cancelled_while_a_predicate_awaits_ends_the_run(face):
 # Results that are not accepted
 
 
-REJECTING = [{"until": lambda result: result >= 3}, {"retry_if": lambda result: result < 3}]
+def at_least_three(result):
+    return result >= 3
 
 
-def test_it_is_called_until_a_result_is_accepted(face):
-    for options in REJECTING:
-        script = Script(1, 2, 3, 4)
-        assert face.run(script, ConstantBackOff(5), **options) == 3
-        assert [when - script.times[0] for when in script.times] == [0, 5, 10]
+def less_than_three(result):
+    return result < 3
 
 
-@FOUR
-def test_a_result_rejected_to_the_end_is_told_by_an_error(face):
-    for options in REJECTING:
-        gave_up = Recorded()
-        with pytest.raises(RejectedResult) as caught:
-            face.run(Script(1, 2), ZeroBackOff(), max_attempts=2, on_give_up=gave_up, **options)
-        assert caught.value.result == 2
-        assert gave_up.last.reason is StopReason.MAX_ATTEMPTS
-        assert gave_up.last.last_error is caught.value
+REJECTING = [{"until": at_least_three}, {"retry_if": less_than_three}]
+
+
+RESULTS = {
+    "until": (([1, 2, 3, 4], 5, REJECTING[0]), ([0, 5, 10], 3)),
+    "retry_if": (([1, 2, 3, 4], 5, REJECTING[1]), ([0, 5, 10], 3)),
+    "until, to the end": (
+        ([1, 2], 0, {"max_attempts": 2, **REJECTING[0]}),
+        ([0, 0], RejectedResult, 0, "max_attempts"),
+    ),
+    "retry_if, to the end": (
+        ([1, 2], 0, {"max_attempts": 2, **REJECTING[1]}),
+        ([0, 0], RejectedResult, 0, "max_attempts"),
+    ),
+    **{
+        f"whatever on says, {number}": (([1, 2, 3], 0, {"on": on, **REJECTING[0]}), ([0, 0, 0], 3))
+        for number, on in enumerate([KeyError, (KeyError, OSError), lambda _: False])
+    },
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_results_are_judged(face, case):
+    check(face, RESULTS[case])
 
 
 @BOTH
-def test_a_rejected_result_is_retried_whatever_on_says(face):
-    for on in (KeyError, (KeyError, OSError), lambda error: False):
-        script = Script(1, 2, 3)
-        assert face.run(script, ZeroBackOff(), on=on, until=lambda result: result == 3) == 3
-        assert script.count == 3
+def test_a_result_rejected_to_the_end_is_told_by_the_error(face):
+    for options in REJECTING:
+        with pytest.raises(RejectedResult) as caught:
+            face.run(Script(1, 2), ZeroBackOff(), max_attempts=2, **options)
+        assert caught.value.result == 2
 
 
 @SYNC
@@ -428,32 +413,25 @@ def test_a_predicate_is_not_asked_about_errors(face):
     assert asked.calls == [(2, None)]
 
 
+@LOOPS
 @pytest.mark.parametrize("name", ["until", "retry_if"])
-def test_a_loop_must_tell_its_result(clock, name):
+def test_a_loop_must_tell_its_result(face, name):
     seen = []
     with pytest.raises(RuntimeError, match="set_result"):
-        for attempt in attempts(ZeroBackOff(), **{name: bool}):
-            with attempt:
-                seen.append(attempt.number)
-    assert seen == [1]
+        face.blocks(attempts(ZeroBackOff(), **{name: bool}), seen.append)
+    assert len(seen) == 1
 
 
-def test_the_result_told_last_counts(clock):
+@LOOPS
+def test_the_result_told_last_counts_and_a_failure_after_it_is_a_failure(face):
     seen = []
-    for attempt in attempts(ZeroBackOff(), until=bool):
-        with attempt:
-            attempt.set_result(attempt.number != 2)
-            attempt.set_result(attempt.number == 2)
-            seen.append(attempt.number)
-    assert seen == [1, 2]
 
+    def block(attempt):
+        seen.append(attempt.number)
+        attempt.set_result(attempt.number == 1)
+        attempt.set_result(attempt.number > 1)
+        if attempt.number == 2:
+            raise OSError
 
-def test_a_failure_after_a_result_is_a_failure(clock):
-    seen = []
-    for attempt in attempts(ZeroBackOff(), until=bool):
-        with attempt:
-            attempt.set_result(True)
-            seen.append(attempt.number)
-            if attempt.number < 3:
-                raise OSError
+    face.blocks(attempts(ZeroBackOff(), until=bool), block)
     assert seen == [1, 2, 3]
