@@ -7,7 +7,6 @@ waits for a socket, into whose other end CPython writes a byte at each signal.
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 from weakref import ref
@@ -201,8 +200,10 @@ class _LoopWakeup:
                 signal.set_wakeup_fd(former)
             loop = self._loop()
             if loop is not None and not loop.is_closed():
-                with contextlib.suppress(NotImplementedError, ValueError):  # Windows; closed
+                try:  # noqa: SIM105 - contextlib takes long to import
                     loop.remove_reader(reader)
+                except (NotImplementedError, ValueError):  # Windows; closed
+                    pass
             reader.close()
             writer.close()
             self._pair = None

@@ -9,7 +9,7 @@ from types import coroutine
 from .._errors import CircuitOpen, RejectedResult
 from ..channels import Channel, block_on, select_async
 from ..clock import later, start_thread
-from ..retries import SHORTEST_REFUSAL, Awaiting, StopReason, conclude
+from ..retries import SHORTEST_REFUSAL, StopReason, accepts_result, conclude, note_failure
 from ..waiting import NO_DEADLINE, cancelled_error, checkpoint, current_loop
 from ._attempt import Attempt, NotMade
 
@@ -219,9 +219,7 @@ class HedgedCall:
                 return self._after_none(error.reason, error.__cause__)
             if not isinstance(error, Exception):
                 raise error
-            demand = run.note_failure(error)
-            if isinstance(demand, Awaiting):
-                demand = run.parse_answer(await demand())
+            demand = await note_failure(run, error)
             return self._after_failure(demand)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
@@ -229,10 +227,7 @@ class HedgedCall:
     async def _accepts(self, result: Any) -> bool:
         """Whether what an attempt returned is good; it is the result of the run then."""
         self._run.result = result
-        accepted = self._run.accepts_result()
-        if isinstance(accepted, Awaiting):
-            accepted = self._run.options.parse_judgement(await accepted())
-        return accepted
+        return await accepts_result(self._run)
 
     async def _succeeds_late(self) -> bool:
         """Whether an attempt has ended with a good result, or does so in spite of a cut."""

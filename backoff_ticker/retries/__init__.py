@@ -4,15 +4,16 @@ Files, each of which imports only from those above it:
 
 - ``_settings``: what holds for all retries of the process.
 - ``_log_retries``: a hook that is ready to use.
-- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``,
-  ``_operation``: parts that do not depend on a run.
+- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``: parts that do
+  not depend on a run.
 - ``_option_table``, ``_option_types``: each option declared; its types.
 - ``_options``: the options of one retry; whether an error is retried.
 - ``_signatures``: how functions that take ``**options`` show each of them.
-- ``_run``: the state of one run, and the one place that decides what follows a failure.
-- ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
-  attempt of a coroutine, the wait between two attempts.
-- ``_attempt_context``: which attempt runs here.
+- ``_run``: the state of one run, its limits and its policy.
+- ``_attempt_scope``, ``_attempt_context``: what cuts an attempt of a coroutine; which attempt runs
+  here.
+- ``_decisions``: the one place that decides what follows an attempt.
+- ``_wait``, ``_final_error``: the wait between two attempts; the error at the end.
 - ``_engine``: the one way through attempts, hooks, decisions and waits, in their order.
 - ``_tries``: the cheap first try of a function.
 - ``_call``, ``_generators``, ``_decorator``, ``_attempts``: the public functions.
@@ -22,8 +23,8 @@ Hedged calls, in a folder of their own, use the options, runs and final errors o
 
 What always holds: the operation is called at least once, and not again after a cancel that came
 before the last check of the token, right before the call. Options are checked before the first
-call. ``Options.classify()`` alone decides whether an error may be retried, and ``Run._decide()``
-whether another attempt follows. Each hook's context manager is left exactly once. After a run
+call. ``Options.classify()`` alone decides whether an error may be retried, and ``decide()`` whether
+another attempt follows. Each hook's context manager is left exactly once. After a run
 nothing refers to its frames, so no reference cycle keeps an error alive.
 """
 
@@ -31,14 +32,14 @@ from __future__ import annotations
 
 from ._attempt_context import CurrentAttempt as CurrentAttempt, show_attempt as show_attempt
 from ._attempt_scope import token_of_attempts as token_of_attempts
+from ._decisions import accepts_result as accepts_result, note_failure as note_failure
 from ._final_error import conclude as conclude, raise_final as raise_final
-from ._no_wait import active_no_wait as active_no_wait
-from ._operation import require_operation as require_operation
 from ._option_table import HEDGE_OPTIONS as HEDGE_OPTIONS, NO_FALLBACK as NO_FALLBACK
-from ._options import Awaiting as Awaiting, Options as Options
+from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._run import SHORTEST_REFUSAL as SHORTEST_REFUSAL, Run as Run
 from ._settings import (
+    active_no_wait as active_no_wait,
     is_active as is_active,
     set_active as set_active,
     set_default_hooks as set_default_hooks,

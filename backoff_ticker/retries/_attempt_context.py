@@ -10,8 +10,7 @@ from contextvars import ContextVar
 
 from .._operation import name_of
 from ._attempt_scope import limits_of, token_of_run
-from ._operation import NO_KWARGS
-from ._run import Run
+from ._run import NO_KWARGS, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
 
-    # The first attempt of a function: what was shown before, what a run is made of, and, if
-    # somebody has asked, the CurrentAttempt. It has ended once it has no operation.
+    # The first attempt of a function: what was shown before, whether it was left meanwhile, what a
+    # run is made of, and, if somebody has asked, the CurrentAttempt. It has ended once it has no
+    # operation.
     First = list[Any]
 
 
@@ -85,10 +85,8 @@ class CurrentAttempt:
         return f"<CurrentAttempt {self.number} of {self.name}>"
 
 
-_DEEPEST = 100
-"""How many runs inside each other are looked at as one is left out of order."""
-
-_OUTER, _PARTS, _NAME, _OPERATION, _CALLED, _ATTEMPT = 0, slice(1, 8), 2, 3, slice(3, 6), 8
+_OUTER, _IS_LEFT, _PARTS, _NAME, _OPERATION, _CALLED = 0, 1, slice(2, 9), 3, 4, slice(4, 7)
+_ATTEMPT = 9
 """What is where in a ``First``."""
 
 _NOT_CALLED = None, (), NO_KWARGS
@@ -97,13 +95,29 @@ _here: ContextVar[CurrentAttempt | First | None] = ContextVar("current_attempt",
 
 shown_here: Callable[[], Any] = _here.get
 show: Callable[[Any], Any] = _here.set
-hide: Callable[[Any], object] = _here.reset
 
 
 def attempt_here() -> CurrentAttempt | None:
     """Return the innermost attempt around the caller."""
-    shown = _here.get()
-    return shown if shown.__class__ is not list else _attempt_of(shown)  # type: ignore[return-value]
+    shown = _not_left(_here.get())
+    return shown if shown.__class__ is not list else _attempt_of(shown)
+
+
+def _not_left(shown: Any) -> Any:
+    """Return what is shown, without what was left before something that was entered inside it.
+
+    Generators that take turns leave their attempts so.
+    """
+    while shown is not None:
+        if shown.__class__ is list:
+            if not shown[_IS_LEFT]:
+                break
+            shown = shown[_OUTER]
+        else:
+            if not shown._run.is_left:
+                break
+            shown = shown._run.outer
+    return shown
 
 
 def _attempt_of(first: First) -> CurrentAttempt:
@@ -127,10 +141,10 @@ def leave_first(first: First) -> None:
     A context may keep the attempt for a long time: so it drops what was called. May be repeated.
     """
     if _here.get() is first:
-        _here.set(first[_OUTER])
+        _here.set(_not_left(first[_OUTER]))
+        first[_OUTER] = None
     else:
-        _unlink(first, first[_OUTER])
-    first[_OUTER] = None
+        first[_IS_LEFT] = True
     if first[_NAME] is None:
         first[_NAME] = name_of(first[_OPERATION])
     first[_CALLED] = _NOT_CALLED
@@ -154,35 +168,17 @@ def enter_run(run: Run) -> None:
     here = _here.get()
     if here is not run.current:
         run.outer = here
+    run.is_left = False
     _here.set(run.current or run.outer)
 
 
 def leave_run(run: Run) -> None:
     """Show what was shown before ``enter_run()``."""
-    if run.current is not None and _here.get() is run.current:
-        _here.set(run.outer)
-    elif run.current is not None:
-        _unlink(run.current, run.outer)
-
-
-def _unlink(left: CurrentAttempt | First, outer: Any) -> None:
-    """Remove what is left before something that was entered inside it.
-
-    Generators that take turns do so. Otherwise the inner one would show the outer one again, and
-    nobody would hide it. No effect where a coroutine is closed in another context.
-    """
-    here: Any = _here.get()
-    for _ in range(_DEEPEST):
-        if here is None:
-            return
-        before = here[_OUTER] if here.__class__ is list else here._run.outer
-        if before is left:
-            if here.__class__ is list:
-                here[_OUTER] = outer
-            else:
-                here._run.outer = outer
-            return
-        here = before
+    if run.current is not None:
+        if _here.get() is run.current:
+            _here.set(_not_left(run.outer))
+        else:
+            run.is_left = True
 
 
 def close_run(run: Run) -> None:

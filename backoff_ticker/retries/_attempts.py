@@ -8,13 +8,13 @@ from .._validation import counted, whole_repr
 from ..clock import resolve_clock
 from ._attempt_context import close_run, enter_run, leave_run
 from ._attempt_scope import token_of_run
-from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
+from ._decisions import AWAIT, Marker
+from ._engine import CALL, READY, GeneratorExitCarrier, perform
 from ._final_error import raise_final
-from ._operation import NO_KWARGS
 from ._option_table import LOOP_OPTIONS
 from ._options import Options
 from ._outcome import Outcome, StopReason
-from ._run import Run
+from ._run import NO_KWARGS, Run
 from ._settings import settings
 from ._signatures import shows
 
@@ -165,7 +165,7 @@ class Attempts(Generic[Options_co]):
             options = options.under_settings()
         name = self._options.name or _NAME
         self._run = run = Run(options, name, None, (), NO_KWARGS, self._made, began)
-        run.awaits = bool(self._awaits)
+        run.is_loop, run.awaits = True, bool(self._awaits)
         return run
 
     def _next_at_once(self, *, awaits: bool) -> Attempt | None:
@@ -192,7 +192,8 @@ class Attempts(Generic[Options_co]):
         """Note how an attempt has ended; return the next ``Marker``, if that takes a run."""
         options, run = self._options, self._run
         if isinstance(error, Exception):
-            if run is None and options.may_try_again(error, self._made):
+            can_repeat = run is None and options.token is None
+            if can_repeat and options.may_try_again(error, self._made):
                 self._error = error
                 return None
             self._steps = perform(run or self._new_run(self._began), error)
@@ -214,44 +215,41 @@ class Attempts(Generic[Options_co]):
 
     def __next__(self) -> Attempt:
         attempt = self._next_at_once(awaits=False)
-        if attempt is not None:
-            return attempt
-        run = self._run
-        if run is not None and not self._has_ended:
+        if attempt is None:
             try:
-                if run.is_tracked:
-                    enter_run(run)
-                while self._go_on() is not READY and not self._has_ended:
-                    pass  # RETRY: what comes before the next attempt follows
-            finally:
-                self._leave()
-        if run is None or self._has_ended:
-            self._raise_final()
+                self._next().send(None)
+            except StopIteration as end:
+                attempt = end.value
+        if attempt is None:
             raise StopIteration
-        self._open = Attempt(self, run.attempts)
-        return self._open
+        return attempt
 
     def __aiter__(self) -> Self:
         return self._begin(awaits=True)
 
     async def __anext__(self) -> Attempt:
-        attempt = self._next_at_once(awaits=True)
-        if attempt is not None:
-            return attempt
+        attempt = self._next_at_once(awaits=True) or (await self._next())
+        if attempt is None:
+            raise StopAsyncIteration
+        return attempt
+
+    @coroutine  # not async: Python would warn if an interrupt kept it from its first step
+    def _next(self) -> Generator[Any, Any, Attempt | None]:
+        """Return the next attempt of the run; None if the loop is over. One step in a thread."""
         run = self._run
         if run is not None and not self._has_ended:
             try:
                 if run.is_tracked:
                     enter_run(run)
-                while await self._go_on_async() is not READY and not self._has_ended:
-                    pass
+                while (yield from self._go_on_async()) is not READY and not self._has_ended:
+                    pass  # RETRY: what comes before the next attempt follows
             finally:
                 self._leave()
         if run is None or self._has_ended:
             self._raise_final()
-            raise StopAsyncIteration
-        self._open = Attempt(self, run.attempts)
-        return self._open
+            return None
+        self._open = attempt = Attempt(self, run.attempts)
+        return attempt
 
     def _go_on(self, answer: object = None, error: BaseException | None = None) -> Any:
         """Run ``perform()`` up to the next ``Marker``, or what it awaits; return that.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ._operation import require_operation
 from ._option_table import NO_FALLBACK
-from ._options import Options
+from ._options import Options, require_operation
 from ._signatures import shows
 from ._tries import retried, retried_async
 

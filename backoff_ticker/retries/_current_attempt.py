@@ -1,23 +1,15 @@
 """``current_attempt``: once this module is imported, all runs that begin show their attempts.
 
-The first import may come inside an attempt that nothing shows yet. Its run is then looked for in
-the frames of the callers, once.
+The first import may come inside an attempt that nothing shows. It is then looked for in the frames
+of the callers.
 """
 
 from __future__ import annotations
 
 import sys
-from opcode import opmap
 
 from . import _tries
-from ._attempt_context import (
-    CurrentAttempt,
-    attempt_here,
-    enter_run,
-    show,
-    show_next_attempt,
-    shown_here,
-)
+from ._attempt_context import CurrentAttempt, attempt_here
 from ._attempts import Attempt
 from ._engine import perform
 from ._run import Run
@@ -25,9 +17,7 @@ from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
-    from typing import Any
 
 
 def current_attempt() -> CurrentAttempt | None:
@@ -42,8 +32,8 @@ def current_attempt() -> CurrentAttempt | None:
     copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
 
     Retries show their attempts once it was imported, because that makes each call slower. If the
-    first import comes inside an attempt, that attempt is seen all the same, but no other one that
-    has begun before.
+    first import comes inside an attempt, the functions that this attempt calls see it all the same,
+    but the tasks and threads that it starts do not, and its token is not cancelled as it ends.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
@@ -62,42 +52,24 @@ def current_attempt() -> CurrentAttempt | None:
 
     Thread safety: any thread or task; each sees its own attempt.
     """
-    here = attempt_here()
-    if not isinstance(here, _EarlyAttempt):
-        return here
-    if here.frame is not None:
-        if _is_running(here.frame):
-            return here
-        here.frame = None
-        here._run.close()
-    show(here.before)  # in each context that has it: it has ended
-    return attempt_here()
+    return attempt_here() or (_attempt_in_frames() if _began_early else None)
 
 
-# Before Python 3.13, the last instruction of a frame that is suspended; from then on, the next one.
-_SUSPENDED_AT = {opmap["YIELD_VALUE"], opmap["RESUME"]}
+_first_tries: list[Run] = []
+"""The run of the cheap first try that was found last: so that it is the same when asked again."""
 
 
-class _EarlyAttempt(CurrentAttempt):
-    """An attempt of a function that began before the import, and does not hide itself."""
-
-    __slots__ = ("before", "frame")
-
-    before: Any
-    frame: Any
-
-
-def _is_running(frame: FrameType) -> bool:
-    """Whether a frame runs in any thread, or is that of a coroutine that is suspended."""
-    if frame.f_code.co_code[frame.f_lasti] in _SUSPENDED_AT:
-        return True
-    return any(frame in _callers(each) for each in sys._current_frames().values())
-
-
-def _callers(frame: FrameType | None) -> Iterator[FrameType]:
+def _attempt_in_frames() -> CurrentAttempt | None:
+    """Return the innermost attempt in the frames of the callers, one that nothing shows."""
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        yield frame
+        run = _run_in(frame)
+        if run is not None:
+            if run.current is None or run.current.number != run.attempts:
+                run.current = CurrentAttempt(run, run.attempts)
+            return run.current  # type: ignore[no-any-return]
         frame = frame.f_back
+    return None
 
 
 def _run_in(frame: FrameType) -> Run | None:
@@ -106,8 +78,12 @@ def _run_in(frame: FrameType) -> Run | None:
     if code is perform.__code__:
         return values["run"]  # type: ignore[no-any-return]
     if code.co_filename == _tries.__file__ and code.co_name == "call":
-        names = ("options", "name", "function", "args", "kwargs", "attempts", "began")
-        return Run(*map(values.get, names))  # type: ignore[arg-type]
+        if not _first_tries or _first_tries[0].kwargs is not values["kwargs"]:
+            names = ("options", "name", "function", "args", "kwargs", "attempts", "began")
+            _first_tries[:] = [Run(*map(values.get, names))]  # type: ignore[arg-type]
+        run = _first_tries[0]
+        run.attempts = values["attempts"]
+        return run
     for each in values.values():
         if each.__class__ is Attempt and each._is_entered and each._attempts._open is each:
             loop = each._attempts
@@ -115,23 +91,5 @@ def _run_in(frame: FrameType) -> Run | None:
     return None
 
 
-def _show_attempt_around() -> None:
-    """Show the innermost attempt that began before this import, if any."""
-    for frame in _callers(sys._getframe(2)):  # not its own: it would refer to itself
-        run = _run_in(frame)
-        if run is None:
-            continue
-        run.is_tracked = True  # so it shows its next attempts, and hides the last one
-        if frame.f_code.co_filename == _tries.__file__:  # this run is only made here
-            attempt = _EarlyAttempt(run, run.attempts)
-            attempt.frame = frame
-            attempt.before = shown_here()
-            show(attempt)
-        else:
-            enter_run(run)
-            show_next_attempt(run)
-        return
-
-
 settings.change("tracks_attempts", True)  # noqa: FBT003 - a setting and its value
-_show_attempt_around()
+_began_early: bool = _attempt_in_frames() is not None

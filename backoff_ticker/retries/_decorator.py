@@ -9,10 +9,8 @@ from weakref import ref
 from .._operation import kind_of, name_of
 from .._validation import is_duration, safe_repr
 from ..policies import is_policy, makes_policies, require_policy
-from ._generators import retried_async_generator, retried_generator
-from ._operation import raise_if_makes_policy
 from ._option_table import NO_FALLBACK
-from ._options import Options
+from ._options import Options, raise_if_makes_policy
 from ._signatures import shows
 from ._tries import retried, retried_async
 
@@ -246,10 +244,11 @@ class DecoratorWithOptions:
             )
         options = self._options
         kind, name = kind_of(function), options.name or name_of(function)
-        if kind == "generator":
-            result = retried_generator(function, name, options)
-        elif kind == "async generator":
-            result = retried_async_generator(function, name, options)
+        if "generator" in kind:
+            from ._generators import retried_async_generator, retried_generator  # few are
+
+            retried_kind = retried_generator if kind == "generator" else retried_async_generator
+            result = retried_kind(function, name, options)
         elif kind == "coroutine function":
             result = wraps(function)(retried_async(function, name, options))
         else:

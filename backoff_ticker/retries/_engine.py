@@ -13,40 +13,28 @@ from __future__ import annotations
 
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, coroutine
 
-from .._errors import Cancelled
-from .._operation import close_unawaited, is_awaitable, not_awaitable
+from .._operation import close_unawaited, coroutine_returned, is_awaitable, not_awaitable
 from .._sentinels import EMPTY
 from ..waiting import CHECKPOINT_EVERY as EVERY
 from ._attempt_context import close_run, enter_run, show_next_attempt
-from ._attempt_scope import attempt_scope, token_of_attempts
+from ._attempt_scope import attempt_scope
+from ._decisions import AWAIT, Marker, awaited, decide
 from ._final_error import conclude, raise_final
-from ._operation import raise_coroutine_returned
-from ._options import Awaiting
 from ._outcome import StopReason
-from ._run import ASK_BUDGET, CUT, REFUSED, SUCCEEDED, NoResult
-from ._wait import wait, wait_async
+from ._run import CUT, REFUSED, SUCCEEDED, NoResult
+from ._wait import wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
-    from typing import Any
+    from typing import Any, NoReturn
 
     from ._attempt_scope import AttemptScope
-    from ._outcome import Outcome
     from ._run import Run
     from ._settings import Hooks
 
     Inner = Callable[[Run], Any]
     Manager = tuple[Callable[[], object], Callable[..., object]]
-
-
-class Marker:
-    """Where a loop takes over from ``perform()``."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Marker, Any, Any]:
-        return (yield self)
 
 
 READY = Marker()
@@ -55,8 +43,6 @@ CALL = Marker()
 """Its block begins; the answer is the exception that ended it, or None."""
 RETRY = Marker()
 """The block has failed, and another attempt follows."""
-AWAIT = Marker()
-"""Something has to be awaited, which a plain ``with`` cannot; if the answer is True, it is not."""
 
 
 class GeneratorExitCarrier(BaseException):
@@ -128,7 +114,7 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
     """
     options = run.options
     on_attempt, needs_steps = options.on_attempt, options.needs_steps
-    is_loop = run.operation is None
+    is_loop = run.is_loop
     may_await = run.awaits or options.breaker is not None
     # The shortest way to make an attempt; in managers of hooks it is always _attempt().
     make: Any = _attempt
@@ -144,24 +130,23 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                     show_next_attempt(run)
                 managers = None
                 if on_attempt is not None:
-                    answered = _call_hooks(run, "on_attempt", on_attempt)
-                    managers = None if answered is None else (yield from answered)
-                if is_loop and (may_await or managers is not None):
+                    managers = yield from _hooks(run, "on_attempt", on_attempt)
+                if is_loop and (may_await or managers):
                     yield from _gate(run, managers)
                 if on_attempt is not None and run.attempts > 1 and run.limit_reached():
                     run.refusal = error = REFUSED  # the hooks may have taken long
-                if managers is not None:
+                if managers:
                     error = yield from _inside(run, "on_attempt", managers, _attempt)
                 elif is_loop or may_await:
                     error = error or (yield from make(run))
                 else:
                     error = error or _call(run)
-            reason = run.after_attempt(error)
+            if error is None and not options.judges_results:
+                reason = SUCCEEDED
+                break
+            reason = yield from decide(run, error)
             if reason is not None:
-                if reason.__class__ is Awaiting:
-                    reason = yield from _answered(run, reason)
-                if reason is not None:
-                    break
+                break
             error = None
             if is_loop:
                 run.is_waiting = True
@@ -173,14 +158,13 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                     run.failing_component = "notify"
                     answer = function(run.error, run.delay)
                     if answer is not None:
-                        yield from _performed(run, answer)
+                        yield from awaited(run, answer)
                 if options.on_retry is not None:
-                    answered = _call_hooks(run, "on_retry", options.on_retry)
-                    managers = None if answered is None else (yield from answered)
-            if managers is not None:
-                reason = yield from _inside(run, "on_retry", managers, _wait)
+                    managers = yield from _hooks(run, "on_retry", options.on_retry)
+            if managers:
+                reason = yield from _inside(run, "on_retry", managers, wait)
             elif run.delay or run.always_waits or (run.awaits and run.attempts % EVERY == 0):
-                reason = (yield from wait_async(run)) if run.awaits else wait(run)
+                reason = yield from wait(run)
             elif needs_steps:
                 reason = run.limit_reached()  # the functions may have taken long
             run.is_waiting = False
@@ -199,15 +183,11 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
         if options.budget is not None:
             options.budget.success()
         if options.on_success is not None:
-            answered = _last_hooks(run, "on_success", options.on_success)
-            if answered is not None:
-                yield from answered
+            yield from _last_hooks(run, "on_success", options.on_success)
         if run.reason is SUCCEEDED:
             return
     if options.on_give_up is not None and not run.is_untouched:
-        answered = _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed
-        if answered is not None:
-            yield from answered
+        yield from _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed
     yield from conclude(run)
 
 
@@ -241,13 +221,13 @@ async def _attempt(run: Run) -> Exception | None:
     """Make one attempt; return the ``error`` that ``Run.after_attempt()`` takes."""
     options = run.options
     refusal, run.refusal = run.refusal, None
-    if refusal is None and run.operation is not None and options.breaker is not None:
+    if refusal is None and not run.is_loop and options.breaker is not None:
         refusal = run.ask_circuit()
     if refusal is not None:
         return refusal
     error = None
     try:
-        if run.operation is None or run.awaits:
+        if run.is_loop or run.awaits:
             error = await _call_async(run)
         else:
             error = _call(run)
@@ -278,6 +258,13 @@ def _call(run: Run) -> Exception | None:
         run.failing_component = run.name
         raise_coroutine_returned(run.name, run.result)
     return None
+
+
+def raise_coroutine_returned(name: str, result: object) -> NoReturn:
+    """Raise a TypeError: an operation that is called, not awaited, returned a coroutine."""
+    raise coroutine_returned(
+        name, result, "decorate an `async def` function, or use retry_call_async() or `async for`"
+    )
 
 
 async def _call_async(  # noqa: C901, PLR0912 - as it has to be awaited, and may be cut
@@ -331,113 +318,37 @@ def _require_result(run: Run) -> None:
 
 
 async def _settled(run: Run, scope: AttemptScope) -> None:
-    if run.operation is None:
+    if run.is_loop:
         await AWAIT
     await scope.block.settle()
-
-
-async def _wait(run: Run) -> StopReason | None:
-    return await wait_async(run) if run.awaits else wait(run)
-
-
-async def _answered(run: Run, reason: Any) -> StopReason | None:
-    """Return what follows an attempt, where ``on``, a judge of results or the budget is awaited."""
-    if run.operation is None:
-        await AWAIT
-    if reason is not ASK_BUDGET:
-        reason = run.after_answer(await reason())
-    if reason is ASK_BUDGET:
-        await _ask_budget(run)
-        reason = run.after_budget()
-    return reason  # type: ignore[no-any-return]
-
-
-async def _ask_budget(run: Run) -> None:
-    """Ask the budget to pay for the next attempt; ``Run.after_budget()`` decides then.
-
-    A cancel of the run's token, or ``timeout``, ends the question: nothing is paid then.
-    """
-    budget = run.options.budget
-    if run.token is None and run.deadline is None:
-        run.is_paid = await budget.try_acquire_async()
-        return
-    token = token_of_attempts(run)
-    try:
-        async with token.scope():
-            run.is_paid = await budget.try_acquire_async()
-    except Cancelled:
-        if not token.cancelled:
-            raise  # an error of the budget
-    finally:
-        token.cancel()
 
 
 # Hooks
 
 
-async def _performed(run: Run, answer: Any) -> Any:
-    """Return what a function of the user answered; what can be awaited is awaited."""
-    if answer is None or not is_awaitable(answer):
-        return answer
-    if run.awaits:
-        if run.operation is None and await AWAIT:
-            close_unawaited(answer)
-            return None
-        return await answer
-    close_unawaited(answer)
-    raise TypeError(
-        f"{run.failing_component} returned an awaitable, which only a coroutine can await"
-    )
-
-
-def _call_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, Any] | None:
-    """Call hooks in their order; return what goes on, if one answers: it returns the managers."""
+@coroutine
+def _hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, list[Manager]]:
+    """Call hooks in their order; return the context managers that they answer with."""
     run.failing_component = name
     outcome = run.outcome()
-    for number, hook in enumerate(hooks):
+    managers = []
+    for hook in hooks:
         answer = hook(outcome)
         if answer is not None:
-            return _managers(run, name, answer, outcome, hooks[number + 1 :])
-    return None
+            managed = _managed(name, (yield from awaited(run, answer)))
+            if managed is not None:
+                managers.append(managed)
+    return managers
 
 
 @coroutine
-def _managers(
-    run: Run, name: str, answer: Any, outcome: Outcome, hooks: Hooks
-) -> Generator[Any, Any, list[Manager] | None]:
-    """Return the context managers that hooks answer with; None if there is none."""
-    managers = []
-    calls = iter(hooks)
-    while True:
-        managed = None if answer is None else _managed(name, (yield from _performed(run, answer)))
-        if managed is not None:
-            managers.append(managed)
-        hook = next(calls, None)
-        if hook is None:
-            return managers or None
-        answer = hook(outcome)
-
-
-def _last_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, Any] | None:
-    """Call the hooks at the end of a run; return what goes on, if one answers."""
+def _last_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, None]:
+    """Call the hooks at the end of a run; enter and leave their managers around nothing."""
     try:
-        answered = _call_hooks(run, name, hooks)
-    except Exception as failure:  # noqa: BLE001 - raised at the end
-        run.end(run.fail(failure))
-        return None
-    return None if answered is None else _in_managers(run, name, answered)
-
-
-@coroutine
-def _in_managers(
-    run: Run, name: str, answered: Generator[Any, Any, Any]
-) -> Generator[Any, Any, None]:
-    """Enter and leave the managers of the last hooks, around nothing."""
-    try:
-        managers = yield from answered
-        if managers is not None:
+        managers = yield from _hooks(run, name, hooks)
+        if managers:
             yield from _inside(run, name, managers, None)
-    except Exception as failure:  # noqa: BLE001 - as above
+    except Exception as failure:  # noqa: BLE001 - raised at the end
         run.end(run.fail(failure))
     except GeneratorExit:  # a loop was left before hooks that its next step awaits
         run.cancel_attempts()
@@ -453,7 +364,7 @@ async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | N
     if not managers:
         return None if inner is None else await inner(run)
     (enter, leave), *others = managers
-    await _performed(run, enter())
+    await awaited(run, enter())
     try:
         answer = await _inside(run, name, others, inner)
     except GeneratorExit as dropped:  # nothing can be awaited
@@ -461,13 +372,13 @@ async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | N
         raise
     except BaseException as interrupt:
         run.failing_component = name
-        await _performed(run, _left(leave, interrupt))
+        await awaited(run, _left(leave, interrupt))
         raise
     run.failing_component = name
     told: Any = run.failure if answer is StopReason.FAILED else answer  # the wait has failed
     ended = run.error_for(told) if isinstance(told, NoResult) else told
     try:
-        await _performed(run, _left(leave, ended if isinstance(ended, BaseException) else None))
+        await awaited(run, _left(leave, ended if isinstance(ended, BaseException) else None))
         return answer
     finally:
         del answer, told, ended  # a traceback refers to this frame: a reference cycle

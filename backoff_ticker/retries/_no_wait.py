@@ -10,18 +10,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock, Parker, TimerHandle
 
-active_no_wait: dict[object, int | None] = {}
-"""The ``no_wait()`` blocks that are open, each with its ``max_attempts``.
-
-While there is one, retries that begin skip waits.
-"""
-
-
-def fewest_attempts(own: int | None) -> int | None:
-    """Return the smallest ``max_attempts`` of a retry and of the open blocks."""
-    limits = [limit for limit in (own, *active_no_wait.copy().values()) if limit is not None]
-    return min(limits, default=None)
-
 
 class SkippingClock:
     """The clock of one run whose waits are skipped: skipped time counts as passed.

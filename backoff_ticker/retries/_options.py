@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from types import FunctionType
 
 from .._error_chain import find_permanent
 from .._errors import BackoffTickerError, Cancelled, CircuitOpen, DeadlineExceeded, RetryAfter
-from .._operation import is_awaitable
-from .._validation import as_seconds, unknown_option
+from .._validation import as_seconds, safe_repr, unknown_option
 from ..cancellation import any_of
 from ..clock import resolve_clock
 from ..policies import (
@@ -16,19 +16,19 @@ from ..policies import (
     copy_policy,
     is_immutable,
     is_policy,
+    makes_policies,
     require_policy,
     token_of,
 )
 from ..waiting import CHECKPOINT_EVERY
-from ._no_wait import active_no_wait
 from ._option_table import ELSEWHERE, OPTIONS
 from ._outcome import StopReason
-from ._settings import settings
+from ._settings import active_no_wait, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from typing import Any
+    from typing import Any, Final
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
@@ -47,23 +47,32 @@ _WRONG_PROGRAM = (
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
-
-class Awaiting:
-    """An answer of a predicate that has to be awaited: calling it returns the awaitable."""
-
-    __slots__ = ("_awaitable",)
-
-    def __init__(self, awaitable: Any) -> None:
-        self._awaitable = awaitable
-
-    def __call__(self) -> Any:
-        return self._awaitable
+ASK_ON: Final = object()
+"""The function that was given as ``on`` decides."""
 
 
 if TYPE_CHECKING:
     # What follows a failure if no limit is reached: the end, for a reason; a wait of some seconds,
-    # or one that a policy says; an answer to be awaited first; None: what the policy says.
-    Demand = StopReason | float | BackOff | Awaiting | None
+    # or one that a policy says; what ``on`` answers, for ``ASK_ON``; None: what the policy says.
+    Demand = StopReason | float | BackOff | object | None
+
+
+def require_operation(operation: object) -> None:
+    """Raise a TypeError unless ``operation`` can be called, and does not make policies."""
+    if type(operation) is FunctionType:  # what retry_call() is called with most often
+        return
+    if not callable(operation):
+        raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
+    raise_if_makes_policy("operation", operation)
+
+
+def raise_if_makes_policy(what: str, function: object) -> None:
+    """Raise a TypeError for a class of policies or a ``NamedPolicy``, which was not called yet."""
+    if makes_policies(function):
+        raise TypeError(
+            f"{what} needs the function to retry, not {safe_repr(function)}, which makes a policy: "
+            "call it, and pass the policy as backoff"
+        )
 
 
 class Options:
@@ -101,7 +110,6 @@ class Options:
     is_immutable: bool = False
     is_off: bool = False
     judges_results: bool = False
-    is_special: bool = False
     needs_steps: bool = False
     can_cut: bool = False
     limits_time: bool = False
@@ -177,7 +185,7 @@ class Options:
             return
         if token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
-        self.is_special = self.can_cut = True
+        self.can_cut = True
         self.starts_early = self.starts_early or self.token.deadline is not None
 
     def _with_hint(self, error: TypeError) -> TypeError:
@@ -232,6 +240,8 @@ class Options:
     ) -> Demand:
         """Return whether, and when, the error of an attempt is retried if no limit forbids it.
 
+        A function that was given as ``on`` is not asked here.
+
         Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
         they name it or a deadline stopped the work.
 
@@ -260,16 +270,14 @@ class Options:
                 return None
             return None if was_cut else StopReason.NOT_RETRIED
         if self._rules is None:
-            return self.parse_answer(self.on(error))
+            return ASK_ON
         named = (self._rules[kind] for kind in type(error).__mro__ if kind in self._rules)
         return self.parse_answer(next(named, was_cut))
 
     def parse_answer(self, answer: Any) -> Demand:
-        """Return what an answer of ``on`` means, as ``classify()`` does."""
+        """Return what an answer of ``on``, once it was awaited, means, as ``classify()`` does."""
         if isinstance(answer, bool):
             return None if answer else StopReason.NOT_RETRIED
-        if is_awaitable(answer):
-            return Awaiting(answer)
         if is_policy(answer):
             return answer  # type: ignore[no-any-return]
         expected = "a bool, seconds >= 0, a timedelta or a BackOff"
@@ -278,7 +286,7 @@ class Options:
     def may_try_again(self, error: Exception, attempts: int) -> bool:
         """Whether an attempt follows a failure at once, because nothing but its class decides.
 
-        There is no wait, time limit, token, hook or budget then.
+        There is no wait, time limit, hook or budget then. The caller looks at the token.
         """
         if error.__class__ not in self.retried and self._on_types is not None:
             self.classify(error)
@@ -287,23 +295,11 @@ class Options:
             return False
         if self.most_at_once is None:
             is_plain = self.budget is None and not (
-                self.limits_time or self.is_special or self.starts_early or self.is_off
+                self.limits_time or self.timer or self.starts_early or self.is_off
             )
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
         return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0
-
-    def accepts(self, result: object) -> bool | Awaiting:
-        """Return whether ``until`` or ``retry_if`` accepts a result."""
-        judge = self.until or self.retry_if
-        if judge is None:
-            return True
-        answer = judge(result)
-        return Awaiting(answer) if is_awaitable(answer) else self.parse_judgement(answer)
-
-    def parse_judgement(self, answer: object) -> bool:
-        """Return whether a result is accepted, from the answer of ``until`` or ``retry_if``."""
-        return bool(answer) if self.until is not None else not answer
 
     def _clamped(self, seconds: float) -> float:
         """Return a wait that the operation or ``on`` asked for, at most ``max_retry_after``."""

@@ -1,45 +1,42 @@
-"""One run of a retry: its state, and the one place that decides what follows a failure.
+"""One run of a retry: its state, its limits and its policy.
 
 Nothing here waits or calls the operation.
 """
 
 from __future__ import annotations
 
-from .._error_chain import append_cause, find_permanent, set_link, unwrapped
+from .._error_chain import append_cause, set_link
 from .._errors import (
     BackoffTickerError,
-    Cancelled,
     CircuitOpen,
-    CircuitState,
     DeadlineExceeded,
-    Permanent,
-    RejectedResult,
-    RetryAfter,
 )
-from .._operation import close_unawaited, name_of
+from .._operation import name_of
 from .._validation import LARGEST
 from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import complete
-from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
-from ._operation import NO_KWARGS
-from ._options import Awaiting
 from ._outcome import Outcome, StopReason
-from ._settings import settings
+from ._settings import active_no_wait, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Final
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ._operation import Args, Kwargs, Operation
+    from ._no_wait import SkippingClock
     from ._options import Demand, Options
 
+    Args = tuple[Any, ...]
+    Kwargs = Mapping[str, Any]
+    Operation = Callable[..., Any]
     Poll = Callable[[], float | Stop | End]
+
+NO_KWARGS: Kwargs = {}
 
 
 SHORTEST_REFUSAL = 0.01
@@ -58,9 +55,6 @@ _MOST_POLICIES = 100
 class NoResult(BackoffTickerError):
     """Stands for the error of an attempt that was cut or not made; never raised."""
 
-
-ASK_BUDGET: Final = Awaiting(None)
-"""Follows a failure if ``ask_budget()`` has to be awaited first, then ``Run.after_budget()``."""
 
 TOKEN: Final = "of the attempts"  # noqa: S105 - a key
 LATE_TOKEN: Final = "made after the end"  # noqa: S105
@@ -82,35 +76,29 @@ class Run:
         began: When the first attempt began, if attempts were made and that was measured.
     """
 
-    __slots__ = (
-        "__dict__",
-        *("_clock", "_monotonic", "_poll", "always_waits", "args", "attempts", "awaits", "began"),
-        *("deadline", "delay", "ended", "error", "failing_component", "is_paid", "is_tracked"),
-        *("is_waiting", "kwargs", "latest_start", "max_attempts", "name", "now", "operation"),
-        *("options", "reason", "result", "ticket", "token", "waited"),
-    )
-
-    token: CancellationToken | None  # cancels it: the given one with that of the policy
-    deadline: float | None  # when `timeout` is reached, in the clock's monotonic seconds
-    latest_start: float | None  # when the last attempt may begin, by `max_elapsed_time`
-    always_waits: bool  # waits are skipped, or timed: a delay of 0 is one as well
-    awaits: bool  # a coroutine drives it, which can await what predicates return
-    is_tracked: bool  # its attempts are shown to current_attempt()
-    error: Any  # of the last attempt that failed
-    result: Any  # of the last attempt that returned
-    ticket: Any  # what the circuit breaker gave the attempt that is under way
-    is_paid: bool  # the budget was charged for an attempt that was not made yet
-    delay: float  # the wait that follows the last failure, in seconds
-    waited: float  # seconds spent between attempts
-    is_waiting: bool  # the wait of `delay` is under way, or would be the next step
-    now: float  # when limit_reached() has last read the clock
-    failing_component: str  # the name of the component in use, in case it raises
-    reason: StopReason | None  # why it ended
+    # Kept in the class until they change, so that a run begins quickly.
+    token: CancellationToken | None = None  # cancels it: the given one with that of the policy
+    deadline: float | None = None  # when `timeout` is reached, in the clock's monotonic seconds
+    latest_start: float | None = None  # when the last attempt may begin, by `max_elapsed_time`
+    always_waits: bool = False  # waits are skipped, or timed: a delay of 0 is one as well
+    awaits: bool = False  # a coroutine drives it, which can await what predicates return
+    is_loop: bool = False  # it has a block instead of an operation
+    is_tracked: bool = False  # its attempts are shown to current_attempt()
+    error: Any = None  # of the last attempt that failed
+    result: Any = None  # of the last attempt that returned
+    ticket: Any = None  # what the circuit breaker gave the attempt that is under way
+    is_paid: bool = False  # the budget was charged for an attempt that was not made yet
+    delay: float = 0.0  # the wait that follows the last failure, in seconds
+    waited: float = 0.0  # seconds spent between attempts
+    is_waiting: bool = False  # the wait of `delay` is under way, or would be the next step
+    now: float = 0.0  # when limit_reached() has last read the clock
+    failing_component: str = ""  # the name of the component in use, in case it raises
+    failed_component: str = ""  # the one that raised `failure`
+    failure: Exception | None = None  # of a component other than the operation
+    reason: StopReason | None = None  # why it ended
     ended: float  # when, if it is known when it began
-    _monotonic: Callable[[], float]
-    _poll: Poll | None
-
-    # What most runs never change is kept in the class, so that a run begins quickly.
+    final: BaseException | None = None  # the error to raise at the end
+    policy: BackOff | None = None  # that of `on` that has ended the run; None: that of the retry
     skipping: SkippingClock | None = None  # skips the waits, inside no_wait()
     needs_await: bool = False  # the next attempt of a loop has an asynchronous manager around it
     refusal: Exception | None = None  # why a loop must not make its next attempt
@@ -119,10 +107,9 @@ class Run:
     cut_at: float | None = None  # when `attempt_timeout` cuts the attempt that runs
     current: Any = None  # the CurrentAttempt that is shown
     outer: Any = None  # what was shown before
-    policy: BackOff | None = None  # that of `on` that has ended the run; None: that of the retry
-    failure: Exception | None = None  # of a component other than the operation
-    failed_component: str = ""
-    final: BaseException | None = None  # the error to raise at the end
+    is_left: bool = False  # before something that was entered inside the attempt
+    _monotonic: Callable[[], float]
+    _poll: Poll | None = None
     _chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
@@ -143,15 +130,13 @@ class Run:
         self.attempts: int = attempts
         self.began: float | None = began
         self.max_attempts: int | None = options.max_attempts
-        self.delay = self.waited = self.now = 0.0
-        self.failing_component = ""
-        self.error = self.result = self.ticket = self.reason = self._poll = None
-        self.token = self.deadline = self.latest_start = None
-        self.always_waits = self.awaits = self.is_paid = self.is_waiting = False
-        self.is_tracked = settings.tracks_attempts and not options.is_off
+        if options.timer is not None:
+            self.always_waits = True
+        if settings.tracks_attempts and not options.is_off:
+            self.is_tracked = True
         self._clock: Clock | None = options.clock
-        if options.is_special or active_no_wait:
-            self._use_special_options()
+        if options.token is not None or active_no_wait:
+            self._use_token_or_no_wait()
         if began is not None or not attempts:
             self._monotonic = (self._clock or self.clock).monotonic
             if began is None:
@@ -159,9 +144,8 @@ class Run:
             if options.limits_time:
                 self._set_limits(began)
 
-    def _use_special_options(self) -> None:
+    def _use_token_or_no_wait(self) -> None:
         options = self.options
-        self.always_waits = options.timer is not None
         token = options.token
         if token is not None:
             if token.deadline is not None and token.clock is not self.clock:
@@ -171,7 +155,10 @@ class Run:
                 )
             self.token = token
         if active_no_wait:
-            self.max_attempts = fewest_attempts(options.max_attempts)
+            from ._no_wait import SkippingClock  # only tests need it
+
+            limits = (options.max_attempts, *active_no_wait.copy().values())
+            self.max_attempts = min((each for each in limits if each is not None), default=None)
             self._clock = self.skipping = SkippingClock(self.clock)
             self.always_waits = True
 
@@ -189,65 +176,17 @@ class Run:
             self._clock = resolve_clock(None)
         return self._clock
 
-    # The rule
+    # What follows a failure
 
-    def after_attempt(self, error: Exception | None) -> StopReason | Awaiting | None:
-        """Decide what follows an attempt.
+    def plan_retry(self, demand: Demand) -> StopReason | None:
+        """Set the ``delay`` before the next attempt; return why there is none.
 
         Args:
-            error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned ``result``.
+            demand: What ``note_failure()`` returned, if that does not end the run.
 
-        Returns:
-            Why the run ends; None: another attempt follows, after a wait of ``delay``; an
-            ``Awaiting``: ``after_answer()`` decides, once that was awaited, or ``after_budget()``.
+        Raises:
+            Exception: The policy failed.
         """
-        try:
-            if error is None:
-                judges = self.options.judges_results
-                return self._after_judgement(self.accepts_result()) if judges else SUCCEEDED
-            if error.__class__ in self.options.retried and error.__cause__ is None:
-                self.error = error
-                return self._decide(None)
-            return self._decide(self.note_failure(error))
-        except Exception as failure:  # noqa: BLE001 - of a policy, predicate or budget
-            return self.fail(failure)
-
-    def after_answer(self, answer: object) -> StopReason | Awaiting | None:
-        """Decide what follows an attempt, given what a predicate's awaitable returned.
-
-        Returns:
-            As ``after_attempt()``; the only ``Awaiting`` is ``ASK_BUDGET``.
-        """
-        try:
-            if self.failing_component == "on":
-                return self._decide(self.parse_answer(answer))
-            return self._after_judgement(self.options.parse_judgement(answer))
-        except Exception as failure:  # noqa: BLE001 - as above
-            return self.fail(failure)
-
-    def parse_answer(self, answer: object) -> Any:
-        """Return what the awaited answer of ``on`` says of the last failure."""
-        return self._noted(self.options.parse_answer(answer))
-
-    def after_budget(self) -> StopReason | None:
-        """Decide what follows an attempt, after ``ASK_BUDGET``, which may have taken long."""
-        return self.limit_reached() or (None if self.is_paid else StopReason.BUDGET)
-
-    def _after_judgement(self, accepted: bool | Awaiting) -> StopReason | Awaiting | None:  # noqa: FBT001
-        if accepted:
-            return SUCCEEDED if accepted is True else accepted
-        self.error = RejectedResult(self.result)
-        return self._decide(None)
-
-    def _decide(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
-        self, demand: Demand
-    ) -> StopReason | Awaiting | None:
-        """Decide what follows a failure of which ``note_failure()`` has said how it is retried.
-
-        The order of these checks is part of the contract: see ``retry``.
-        """
-        if demand is not None and isinstance(demand, (StopReason, Awaiting)):
-            return demand
         options = self.options
         if self.token is not None or options.limits_time:
             reason = self.limit_reached()
@@ -273,77 +212,7 @@ class Run:
         if reason is not None:
             self.is_waiting = True
             return reason
-        if options.budget is not None:
-            self.failing_component = "the budget"
-            if options.awaits_budget and self.awaits:
-                return ASK_BUDGET
-            self.is_paid = options.budget.try_acquire()
-            if not self.is_paid:
-                return StopReason.BUDGET
         return None
-
-    def note_failure(self, error: Exception) -> Demand:
-        """Store the error of a failure; return whether, and when, it is retried without limits.
-
-        Returns:
-            As ``Options.classify()``.
-
-        Raises:
-            Exception: ``on`` raised it.
-        """
-        was_cut = False
-        if error.__class__ is NoResult:
-            if error is REFUSED:
-                self.attempts -= 1
-                if self.current is not None:
-                    self.current.number = self.attempts
-                return self.limit_reached() or StopReason.CANCELLED
-            if self.cut_for is not None:
-                return self.cut_for
-            error, self.cut = self.error_for(CUT), None
-            was_cut = True
-        self.error = error
-        if self.options.is_off:
-            return StopReason.NOT_RETRIED
-        self.failing_component = "on"
-        return self._noted(self.options.classify(error, was_cut=was_cut))
-
-    def _noted(self, demand: Demand) -> Demand:
-        """Return what ``on`` demands for ``error``; store the error that a marker carries."""
-        error = self.error
-        marker = find_permanent(error) if demand is StopReason.PERMANENT else error
-        if isinstance(marker, (Permanent, RetryAfter)):
-            self.error = unwrapped(marker)
-        elif isinstance(error, Cancelled) and self.is_cancelled():
-            if isinstance(demand, Awaiting):
-                close_unawaited(demand())
-            return StopReason.CANCELLED
-        elif isinstance(demand, Awaiting):
-            self._require_coroutine(demand)
-        elif isinstance(error, CircuitOpen) and demand is not StopReason.NOT_RETRIED:
-            is_for_ever = error.seconds is None and error.state is CircuitState.OPEN
-            return StopReason.CIRCUIT_OPEN if is_for_ever else demand
-        return demand
-
-    def _require_coroutine(self, awaiting: Awaiting) -> None:
-        if not self.awaits:
-            close_unawaited(awaiting())
-            raise TypeError(
-                f"{self.failing_component} must be a plain function, not a coroutine function: "
-                "only a coroutine can await its answer"
-            )
-
-    def accepts_result(self) -> bool | Awaiting:
-        """Return whether ``result`` is accepted.
-
-        Raises:
-            Exception: ``until`` or ``retry_if`` raised it.
-        """
-        self.failing_component = "retry_if" if self.options.until is None else "until"
-        accepted = self.options.accepts(self.result)
-        if isinstance(accepted, Awaiting):
-            self._require_coroutine(accepted)
-        return accepted
 
     # The limits
 
@@ -547,8 +416,10 @@ class Run:
         everything else.
         """
         self.refund()  # if an interrupt has prevented it
-        self.result = self.current = self.outer = self.operation = None
+        self.result = self.current = self.operation = None
         self.args, self.kwargs = (), NO_KWARGS
+        if not self.is_left:
+            self.outer = None
         self.cancel_attempts()
 
     def cancel_attempts(self) -> None:

@@ -30,6 +30,12 @@ _AT_START: Final[Mapping[str, Any]] = {
     "tracks_attempts": False,
 }
 
+active_no_wait: dict[object, int | None] = {}
+"""The ``no_wait()`` blocks of tests that are open, each with its ``max_attempts``.
+
+While there is one, retries that begin skip waits.
+"""
+
 
 class Settings:
     """The settings of the process.

@@ -6,8 +6,7 @@ from types import CoroutineType
 
 from .._operation import is_awaitable, name_of, not_awaitable
 from ._attempt_context import leave_first, run_of, show, shown_here
-from ._engine import drive, drive_async
-from ._operation import raise_coroutine_returned
+from ._engine import drive, drive_async, raise_coroutine_returned
 from ._run import Run
 from ._settings import settings
 
@@ -15,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._operation import Operation
     from ._options import Options
+    from ._run import Operation
 
 
 def retried(  # noqa: C901 - of the function inside
@@ -32,41 +31,41 @@ def retried(  # noqa: C901 - of the function inside
     starts_early, budget = options.starts_early, options.budget
     is_watched = starts_early or options.limits_time
 
-    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call, as it is fast
-        began = first = None
-        error: Any
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call: fast
+        began = first = token = error = None
         attempts = 1
         if is_watched or settings.in_use:
             if starts_early or settings.overrides:
                 return drive(Run(options.under_settings(), name, function, args, kwargs))
             began = options.start_of_limits()
             if settings.tracks_attempts:
-                first = [shown_here(), options, name, function, args, kwargs, 1, began]
+                first = [shown_here(), False, options, name, function, args, kwargs, 1, began]
         try:
             if first is not None:
                 show(first)
-            while True:
+            # Right before each call but the first: after a cancel, none is made.
+            while token is None or not token.cancelled:
                 try:
                     result = function(*args, **kwargs)
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
+                    error = failure
                     if first is None and options.may_try_again(failure, attempts):
                         attempts += 1
+                        token = options.token
                         continue
-                    error = failure
                     break
-                if result.__class__ is CoroutineType:
+                if type(result) is CoroutineType:
                     raise_coroutine_returned(name or name_of(function), result)
                 if budget is not None:
                     budget.success()
                 return result
-            try:
-                if first is not None:
-                    return drive(run_of(first), error)
-                run = Run(options, name, function, args, kwargs, attempts, began)
-                return drive(run, error)
-            finally:
-                error = None  # its traceback refers to this frame
+            else:
+                attempts -= 1
+            if first is not None:
+                return drive(run_of(first), error)
+            return drive(Run(options, name, function, args, kwargs, attempts, began), error)
         finally:
+            error = None  # its traceback refers to this frame
             if first is not None:
                 try:
                     leave_first(first)
@@ -85,8 +84,7 @@ def retried_async(  # noqa: C901 - as above
     is_watched = starts_early or options.limits_time
 
     async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - as above
-        began = first = None
-        error: Any
+        began = first = error = None
         attempts = 1
         if is_watched or settings.in_use:
             if starts_early or settings.overrides:
@@ -94,35 +92,33 @@ def retried_async(  # noqa: C901 - as above
                 return await drive_async(run)
             began = options.start_of_limits()
             if settings.tracks_attempts:
-                first = [shown_here(), options, name, function, args, kwargs, 1, began]
+                first = [shown_here(), False, options, name, function, args, kwargs, 1, began]
         try:
             if first is not None:
                 show(first)
-            while True:
+            while True:  # without a token: it could cut the call
                 try:
                     result = function(*args, **kwargs)
-                    is_plain = result.__class__ is not CoroutineType and not is_awaitable(result)
+                    is_plain = type(result) is not CoroutineType and not is_awaitable(result)
                     if not is_plain:
                         result = await result
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
+                    error = failure
                     if first is None and options.may_try_again(failure, attempts):
                         attempts += 1
                         continue
-                    error = failure
                     break
                 if is_plain:
                     raise not_awaitable(name or name_of(function), result)
                 if budget is not None:
                     budget.success()
                 return result
-            try:
-                if first is not None:
-                    return await drive_async(run_of(first), error)
-                run = Run(options, name, function, args, kwargs, attempts, began)
-                return await drive_async(run, error)
-            finally:
-                error = None
+            if first is not None:
+                return await drive_async(run_of(first), error)
+            run = Run(options, name, function, args, kwargs, attempts, began)
+            return await drive_async(run, error)
         finally:
+            error = None
             if first is not None:
                 try:
                     leave_first(first)

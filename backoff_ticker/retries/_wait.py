@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import weakref
 from functools import partial
+from types import coroutine
 
 from .. import _process
 from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..clock import later
 from ..waiting import (
-    CHECKPOINT_EVERY,
     NO_DEADLINE,
     checkpoint,
     loop_runs,
@@ -22,7 +22,7 @@ from ._outcome import StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from typing import Any, Self
 
     from ..channels import TimerLike
@@ -50,71 +50,60 @@ def warn_if_loop_runs(what: str, instead: str) -> None:
     warnings.warn(text, RuntimeWarning, level)
 
 
-def wait(run: Run) -> StopReason | None:
-    """Block for the run's ``delay``; a cancel of its token ends the wait at once.
+@coroutine  # not async: see perform()
+def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
+    """Wait for the run's ``delay``; a cancel of its token ends the wait at once.
 
-    An interrupt propagates and leaves nothing behind.
+    A thread is blocked, and does not suspend. In a coroutine, a wait without a delay lets the loop
+    run everything else that is ready. An interrupt propagates and leaves nothing behind.
 
     Returns:
         Why no further attempt follows; None: one does.
     """
     run.failing_component = "the wait"
+    awaits = run.awaits
     try:
         if run.latest_start is not None and run.would_wait_too_long():
             return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
         elif run.options.timer is not None:
-            from ..channels import block_on  # few retries need it
-
-            warn_if_loop_runs(f"a retry of {run.name}", _IN_COROUTINES)
-            with _TimerWait(run, run.options.timer) as timed:
-                seconds = NO_DEADLINE if timed.timeout is None else timed.timeout
-                found = block_on(("a retry", ""), timed.sources, seconds)
-                timed.raise_if_closed((found.chosen, found.value))
+            yield from _wait_on_timer(run, run.options.timer)
         elif run.delay:
             what = f"a retry of {run.name}"
-            warn_if_loop_runs(what, _IN_COROUTINES)
+            if not awaits:
+                warn_if_loop_runs(what, _IN_COROUTINES)
             clock = run.clock
             monotonic = clock.monotonic
             began, until, sources, look = _waits(run, monotonic())
             while monotonic() < until and not (run.token is not None and run.token.cancelled):
-                park_thread(clock, what, "", sources, look, until)
+                if awaits:
+                    yield from park_coroutine(clock, sources, look, until)
+                else:
+                    park_thread(clock, what, "", sources, look, until)
             run.waited += monotonic() - began
+        if awaits and (run.skipping is not None or not run.delay):
+            yield from checkpoint()
         return run.limit_reached()
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end
         return run.fail(failure)
 
 
-async def wait_async(run: Run) -> StopReason | None:
-    """Wait in a coroutine as ``wait()`` does in a thread.
+async def _wait_on_timer(run: Run, timer: TimerLike) -> None:
+    from ..channels import block_on, select_async  # few retries need them
 
-    Every 64th wait without a delay lets the loop run everything else that is ready.
-    """
-    run.failing_component = "the wait"
-    try:
-        if run.latest_start is not None and run.would_wait_too_long():
-            return StopReason.MAX_ELAPSED_TIME
-        if run.skipping is not None:
-            _skip(run, run.skipping)
-            await checkpoint()
-        elif run.options.timer is not None:
-            from ..channels import select_async
-
-            with _TimerWait(run, run.options.timer) as timed:
-                timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
-        elif run.delay:
-            clock = run.clock
-            monotonic = clock.monotonic
-            began, until, sources, look = _waits(run, monotonic())
-            while monotonic() < until and not (run.token is not None and run.token.cancelled):
-                await park_coroutine(clock, sources, look, until)
-            run.waited += monotonic() - began
-        elif run.attempts % CHECKPOINT_EVERY == 0:
-            await checkpoint()
-        return run.limit_reached()
-    except Exception as failure:  # noqa: BLE001 - as above
-        return run.fail(failure)
+    what = f"a retry of {run.name}"
+    if not run.awaits:
+        warn_if_loop_runs(what, _IN_COROUTINES)
+    with _TimerWait(run, timer) as timed:
+        if run.awaits:
+            chosen, value = await select_async(*timed.sources, timeout=timed.timeout)
+        else:
+            seconds = NO_DEADLINE if timed.timeout is None else timed.timeout
+            found = block_on((what, ""), timed.sources, seconds)
+            chosen, value = found.chosen, found.value
+        if chosen is timer and value is CLOSED:
+            raise RuntimeError(f"the channel of {timer!r} is closed")
 
 
 def _waits(run: Run, began: float) -> Waits:
@@ -189,11 +178,6 @@ class _TimerWait:
                 self._timer.stop()  # before the release: the next run may start it at once
             finally:
                 _timers.pop(self._key, None)
-
-    def raise_if_closed(self, found: tuple[Any, Any]) -> None:
-        """Raise a RuntimeError if ``select()`` found the timer's channel closed."""
-        if found[0] is self._timer and found[1] is CLOSED:
-            raise RuntimeError(f"the channel of {self._timer!r} is closed")
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
         self._release()

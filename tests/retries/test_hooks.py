@@ -384,7 +384,7 @@ def test_a_thread_awaits_no_hook(face, hook):
     """Nor is its coroutine left behind unawaited, which would be a warning."""
     for name in HOOKS:
         steps = (OSError,) if name == "on_give_up" else (OSError, 7)
-        with pytest.raises(TypeError, match=f"{name} returned an awaitable"):
+        with pytest.raises(TypeError, match=f"{name} must be a plain function"):
             face.run(Script(*steps), ConstantBackOff(5), max_attempts=len(steps), **{name: hook})
 
 
