@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import types
+from functools import partial
 
 import pytest
 
@@ -55,31 +56,31 @@ def test_a_manager_swallows_nothing_and_is_left_once_on_failure(face):
     assert log[-2][:3] == (5, "in", "on_give_up 2")
 
 
+def brief(log):
+    return [entry[:3] for entry in log]
+
+
 @FOUR
 def test_managers_are_left_once_when_a_cancel_ends_the_wait(face, clock):
-    log = []
-    token = CancellationToken()
+    log, token = [], CancellationToken()
     at(clock, 3, token.cancel)
     with pytest.raises(Cancelled):
         face.run(Script(OSError), ConstantBackOff(5), token=token, **spanning(log))
-    assert [(when, which, name) for when, which, name, *_ in log] == [
-        (0, "in", "on_attempt 1"),
-        (0, "out", "on_attempt 1"),
-        (0, "in", "on_retry 1"),
-        (3, "out", "on_retry 1"),
-        (3, "in", "on_give_up 1"),
-        (3, "out", "on_give_up 1"),
+    assert brief(log) == [
+        *[(0, "in", "on_attempt 1"), (0, "out", "on_attempt 1")],
+        *[(0, "in", "on_retry 1"), (3, "out", "on_retry 1")],
+        *[(3, "in", "on_give_up 1"), (3, "out", "on_give_up 1")],
     ]
 
 
-def test_managers_are_left_once_when_an_interrupt_ends_the_attempt(face):
-    for interrupt in (KeyboardInterrupt(), SystemExit()):
-        log = []
-        with pytest.raises(type(interrupt)):
-            face.run(Script(OSError, interrupt), ConstantBackOff(5), **spanning(log))
-        assert ends_of(log, "on_attempt")[2:] == [("in",), ("out", interrupt)]
-        assert ends_of(log, "on_retry") == [("in",), ("out", None)]
-        assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), SystemExit()], ids=repr)
+def test_managers_are_left_once_when_an_interrupt_ends_the_attempt(face, interrupt):
+    log = []
+    with pytest.raises(type(interrupt)):
+        face.run(Script(OSError, interrupt), ConstantBackOff(5), **spanning(log))
+    assert ends_of(log, "on_attempt")[2:] == [("in",), ("out", interrupt)]
+    assert ends_of(log, "on_retry") == [("in",), ("out", None)]
+    assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
 
 
 @SYNC
@@ -97,18 +98,17 @@ def test_managers_are_left_once_when_ctrl_c_ends_the_wait(face, clock):
 
 
 @FOUR
-def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face):
-    for name in HOOKS[:3]:
-        log = []
-        interrupt = KeyboardInterrupt()
-        hooks = spanning(log) | {name: Recorded(interrupt)}
-        with pytest.raises(KeyboardInterrupt) as caught:
-            face.run(Script(OSError, 7), ConstantBackOff(5), **hooks)
-        assert caught.value is interrupt
-        assert ends_of(log, "on_give_up") == []
-        for other in HOOKS:
-            ends = [which for which, *_ in ends_of(log, other)]
-            assert ends == ["in", "out"] * (len(ends) // 2)
+@pytest.mark.parametrize("name", HOOKS[:3])
+def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face, name):
+    log, interrupt = [], KeyboardInterrupt()
+    hooks = spanning(log) | {name: Recorded(interrupt)}
+    with pytest.raises(KeyboardInterrupt) as caught:
+        face.run(Script(OSError, 7), ConstantBackOff(5), **hooks)
+    assert caught.value is interrupt
+    assert ends_of(log, "on_give_up") == []
+    for other in HOOKS:
+        ends = [which for which, *_ in ends_of(log, other)]
+        assert ends == ["in", "out"] * (len(ends) // 2)
 
 
 def test_calls_of_a_decorated_function_share_no_managers(clock):
@@ -197,31 +197,29 @@ def test_hooks_are_called_in_order_and_their_managers_left_in_reverse(face):
 
 
 @FOUR
-def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face):
-    for kind in HOOKS[:3]:
-        log = []
-        hooks = both(spanning(log, by="a"), spanning(log, by="b"))
-        own = LookupError(kind)
-        hooks[kind].insert(1, Recorded(own))
-        with pytest.raises(LookupError) as caught:
-            face.run(Script(OSError, 7), ConstantBackOff(5), **hooks)
-        assert caught.value is own
-        called = [name for _, what, name, *_ in log if what == "called"]
-        assert f"a {kind}" in called
-        assert f"b {kind}" not in called
-        assert "b on_give_up" in called
+@pytest.mark.parametrize("kind", HOOKS[:3])
+def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face, kind):
+    log, own = [], LookupError(kind)
+    hooks = both(spanning(log, by="a"), spanning(log, by="b"))
+    hooks[kind].insert(1, Recorded(own))
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError, 7), ConstantBackOff(5), **hooks)
+    assert caught.value is own
+    called = [name for _, what, name, *_ in log if what == "called"]
+    assert f"a {kind}" in called
+    assert f"b {kind}" not in called
+    assert "b on_give_up" in called
 
 
 @FOUR
-def test_a_manager_that_fails_leaves_those_around_it_with_its_error(face):
-    for end in ("enter", "leave"):
-        log = []
-        own = LookupError(end)
-        hooks = both(spanning(log, by="a"), spanning(log, by="b", **{end: own}))
-        with pytest.raises(LookupError) as caught:
-            face.run(Script(7), on_attempt=hooks["on_attempt"])
-        assert caught.value is own
-        assert ends_of(log, "a") == [("called",), ("in",), ("out", own)]
+@pytest.mark.parametrize("end", ["enter", "leave"])
+def test_a_manager_that_fails_leaves_those_around_it_with_its_error(face, end):
+    log, own = [], LookupError(end)
+    hooks = both(spanning(log, by="a"), spanning(log, by="b", **{end: own}))
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(7), on_attempt=hooks["on_attempt"])
+    assert caught.value is own
+    assert ends_of(log, "a") == [("called",), ("in",), ("out", own)]
 
 
 def test_notify_may_be_several_functions(face):
@@ -297,49 +295,42 @@ def test_asynchronous_managers_span_attempts_and_waits(face, slow):
 
 @AWAITING
 def test_asynchronous_managers_are_left_once_when_a_cancel_comes(face, clock):
-    log = []
-    token = CancellationToken()
+    log, token = [], CancellationToken()
     at(clock, 30, token.cancel)
     hooks = spanning(log, "on_attempt", "on_retry", manager=AsyncManager)
     with pytest.raises(Cancelled):
         face.run(Script(OSError), ConstantBackOff(100), token=token, **hooks)
-    assert [(when, which, name) for when, which, name, *_ in log] == [
-        (1, "in", "on_attempt 1"),
-        (2, "out", "on_attempt 1"),
-        (3, "in", "on_retry 1"),
-        (31, "out", "on_retry 1"),
+    assert brief(log) == [
+        *[(1, "in", "on_attempt 1"), (2, "out", "on_attempt 1")],
+        *[(3, "in", "on_retry 1"), (31, "out", "on_retry 1")],
     ]
 
 
 @AWAITING
-def test_managers_are_left_once_when_the_task_is_cancelled(face, clock):
-    for when, steps in [(0.5, (Takes(1, 7),)), (3, (Takes(1, OSError),))]:
-        log = []
+@pytest.mark.parametrize(
+    ("when", "step", "last"), [(0.5, Takes(1, 7), "on_attempt"), (3, Takes(1, OSError), "on_retry")]
+)
+def test_managers_are_left_once_when_the_task_is_cancelled(face, when, step, last):
+    log = []
 
-        async def main():
-            began = now()
-            hooks = spanning(log)
-            task = asyncio.ensure_future(face.main(Script(*steps), ConstantBackOff(5), **hooks))
-            await asyncio.sleep(when)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert now() == began + when
+    async def main():
+        async with asyncio.timeout(when):
+            await face.main(Script(step), ConstantBackOff(5), **spanning(log))
 
+    with pytest.raises(TimeoutError):
         in_loop(main())
-        last = "on_attempt" if when < 1 else "on_retry"
-        entered, (ended, error) = ends_of(log, last)
-        assert entered == ("in",)
-        assert ended == "out"
-        assert isinstance(error, asyncio.CancelledError)
-        assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
+    assert now() == when
+    entered, (ended, error) = ends_of(log, last)
+    assert (entered, ended) == (("in",), "out")
+    assert isinstance(error, asyncio.CancelledError)
+    assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
 
 
 def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(clock):
-    log = []
-    script, first, second = Script(7), spanning(log), spanning(log, manager=AsyncManager)
+    log, script = [], Script(7)
+    hooks = both(spanning(log), spanning(log, manager=AsyncManager))
     with pytest.raises(RuntimeError, match="async with"):
-        FACES["async loop"].run(script, on_attempt=[first["on_attempt"], second["on_attempt"]])
+        FACES["async loop"].run(script, on_attempt=hooks["on_attempt"])
     assert (script.count, log) == (0, [])
 
 
@@ -349,37 +340,24 @@ def test_coroutine_functions_and_functions_may_be_mixed(face):
     slow = spanning(log, slow=True)["on_attempt"]
     hooks = [spanning(log)["on_attempt"], slow, Recorded()]
     assert face.run(Script(7), on_attempt=hooks) == 7
-    assert [entry[:3] for entry in log] == [
-        (1, "in", "on_attempt 1"),
-        (1, "in", "on_attempt 1"),
-        (1, "out", "on_attempt 1"),
-        (1, "out", "on_attempt 1"),
-    ]
+    assert brief(log) == [(1, end, "on_attempt 1") for end in ("in", "in", "out", "out")]
 
 
 def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(clock):
     log = []
     hooks = spanning(log, "on_retry", "on_success", manager=AsyncManager)
     assert FACES["async loop"].run(Script(OSError, 7), ConstantBackOff(5), **hooks) == 7
-    assert [(which, name) for _, which, name, *_ in log] == [
-        ("in", "on_retry 1"),
-        ("out", "on_retry 1"),
-        ("in", "on_success 2"),
-        ("out", "on_success 2"),
-    ]
-
-
-async def awaitable(outcome):
-    raise AssertionError
+    names = ["on_retry 1", "on_success 2"]
+    assert [entry[1:3] for entry in log] == [(end, name) for name in names for end in ("in", "out")]
 
 
 @types.coroutine
-def awaitable_generator(outcome):
+def made_of_a_generator(_):
     yield
 
 
 @SYNC
-@pytest.mark.parametrize("hook", [awaitable, awaitable_generator])
+@pytest.mark.parametrize("hook", [lambda _: asyncio.sleep(0), made_of_a_generator])
 def test_a_thread_awaits_no_hook(face, hook):
     """Nor is its coroutine left behind unawaited, which would be a warning."""
     for name in HOOKS:
@@ -388,47 +366,7 @@ def test_a_thread_awaits_no_hook(face, hook):
             face.run(Script(*steps), ConstantBackOff(5), max_attempts=len(steps), **{name: hook})
 
 
-CALLS = [
-    pytest.param(lambda operation: retry_call_async(operation, ZeroBackOff()), id="call"),
-    pytest.param(
-        lambda operation: retry_call_async(operation, ZeroBackOff(), on_retry=lambda _: None),
-        id="script",
-    ),
-    pytest.param(
-        lambda operation: retry_call_async(operation, ZeroBackOff(), timeout=60), id="cut"
-    ),
-    pytest.param(lambda operation: hedge_call_async(operation, ZeroBackOff()), id="hedge"),
-]
-
-
-def flaky():
-    failures = [OSError()]
-
-    @types.coroutine
-    def operation():
-        yield
-        if failures:
-            raise failures.pop()
-        return 7
-
-    return operation
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_a_coroutine_made_of_a_generator_is_awaited(call):
-    assert asyncio.run(call(flaky())) == 7
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_a_generator_that_is_no_coroutine_is_not(call):
-    def operation():
-        yield
-
-    with pytest.raises(TypeError, match="must return an awaitable, not one of type generator"):
-        asyncio.run(call(operation))
-
-
-@on_faces("async loop", "async loop, async with")
+@ALL_ASYNC
 def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(face):
     log = []
 
@@ -439,3 +377,26 @@ def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(face):
 
     face.run(Script(7), on_success=hook)
     assert log == ["awaited"]
+
+
+CALLS = {
+    "call": retry_call_async,
+    "run": partial(retry_call_async, on_retry=lambda _: None),
+    "cut": partial(retry_call_async, timeout=60),
+    "hedge": hedge_call_async,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_operation_made_of_a_generator_is_awaited_if_it_is_a_coroutine(call):
+    failures = [OSError()]
+
+    def generator():
+        yield
+        if failures:
+            raise failures.pop()
+        return 7
+
+    assert asyncio.run(CALLS[call](types.coroutine(generator), ZeroBackOff())) == 7
+    with pytest.raises(TypeError, match="must return an awaitable, not one of type generator"):
+        asyncio.run(CALLS[call](lambda: (yield), ZeroBackOff()))
