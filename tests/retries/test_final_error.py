@@ -104,17 +104,15 @@ def test_of_two_runs_inside_each_other_the_outer_one_notes(clock):
     assert note.startswith("gave up after 4 attempts: ")
 
 
+TIMED = [
+    *[{}, {"budget": RetryBudget()}, {"timeout": 60}, {"token": CancellationToken()}],
+    *[{"notify": lambda *_: None}, {"on_retry": lambda _: None}],
+]
+
+
 def test_a_time_that_is_told_is_that_since_the_first_attempt_began(face):
     seen = set()
-    for options in (
-        {},
-        {"token": CancellationToken()},
-        {"budget": RetryBudget()},
-        {"timeout": 60},
-        {"token": CancellationToken().child(timeout=3600)},
-        {"notify": lambda *_: None},
-        {"on_retry": lambda _: None},
-    ):
+    for options in TIMED:
         for backoff in (ConstantBackOff(1), with_max_retries(ConstantBackOff(1), 5)):
             with pytest.raises(OSError) as caught:
                 face.run(Script(Takes(2.5, OSError)), backoff, max_attempts=2, **options)
@@ -153,15 +151,18 @@ class ClosedError(Exception):
 
 
 @BOTH
-def test_an_error_that_takes_no_note_is_raised_itself(face):
-    closed = ClosedError(AttributeError), ClosedError(LookupError)
-    for error in (FrozenError(5), RefusesNotes(), *closed):
-        for _ in range(2):
-            script = Script(error)
-            with pytest.raises(type(error)) as caught:
-                face.run(script, ConstantBackOff(1), max_attempts=2)
-            assert caught.value is error
-            assert script.count == 2
+@pytest.mark.parametrize(
+    "error",
+    [FrozenError(5), RefusesNotes(), ClosedError(AttributeError), ClosedError(LookupError)],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_that_takes_no_note_is_raised_itself(face, error):
+    for _ in range(2):
+        script = Script(error)
+        with pytest.raises(type(error)) as caught:
+            face.run(script, ConstantBackOff(1), max_attempts=2)
+        assert caught.value is error
+        assert script.count == 2
 
 
 @pytest.mark.parametrize(
@@ -201,27 +202,15 @@ def test_the_error_of_a_hook_that_has_a_cause_leads_to_the_operations_error_too(
     assert str(caught.value.__cause__.__context__) == "work"
 
 
-@BOTH
-def test_an_error_that_two_hooks_raise_is_not_its_own_cause(face):
-    own = LookupError("same")
-
-    def hook(_):
-        raise own
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError("work")), ConstantBackOff(1), on_retry=hook, on_give_up=hook)
-    assert caught.value is own
-    assert isinstance(own.__cause__, OSError)
-
-
 @on_faces("call", "async call", "loop")
-def test_the_hook_that_failed_first_is_blamed(face):
-    def hook(_):
-        raise LookupError
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError), ConstantBackOff(1), on_retry=hook, on_give_up=lambda _: None)
-    assert caught.value.__notes__[0].endswith("on_retry failed")
+def test_the_last_hook_that_fails_is_blamed_and_its_error_is_not_its_own_cause(face):
+    own = LookupError("same")
+    for last, blamed in [(Recorded(), "on_retry"), (Recorded(own), "on_give_up")]:
+        with pytest.raises(LookupError) as caught:
+            face.run(Script(OSError), ConstantBackOff(1), on_retry=Recorded(own), on_give_up=last)
+        assert caught.value is own
+        assert isinstance(own.__cause__, OSError)
+        assert notes_of(own)[0].endswith(f"{blamed} failed")
 
 
 @on_faces("call", "decorator")
@@ -251,16 +240,17 @@ async def awaited(*_):
 
 @pytest.mark.parametrize("name", ["on", "notify", "on_retry", "policy", "until", "retry_if"])
 def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_cause(face, name):
+    judges = name in ("until", "retry_if")
     for fails in (of_their_own, awaited) if face.asynchronous else (of_their_own,):
         first, gave_up = OSError("first"), Recorded()
-        script = Script(*([first] if name not in ("until", "retry_if") else [first, 7]))
+        script = Script(first, 7) if judges else Script(first)
         options = {"backoff": ZeroBackOff(), name: fails}
         if options.pop("policy", None):
             options["backoff"] = Scripted(LookupError("of their own"))
         with pytest.raises(LookupError, match="of their own") as caught:
             face.run(script, on_give_up=gave_up, **options)
         assert (caught.value.__context__, caught.value.__cause__) == (first, first)
-        assert script.count == 1 + (name in ("until", "retry_if"))
+        assert script.count == 1 + judges
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
@@ -331,16 +321,18 @@ def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(
 
 
 @CALLS
-def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face):
+@pytest.mark.parametrize(
+    ("kind", "step", "options"),
+    [
+        (Cancelled, OSError, {"token": cancelled_token()}),
+        (KeyboardInterrupt, KeyboardInterrupt, {}),
+        (LookupError, OSError, {"notify": Recorded(LookupError)}),
+    ],
+)
+def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face, kind, step, options):
     fallback = Recorded(7)
-    with pytest.raises(Cancelled):
-        face.run(Script(OSError), ConstantBackOff(1), fallback=fallback, token=cancelled_token())
-    with pytest.raises(KeyboardInterrupt):
-        face.run(Script(KeyboardInterrupt), ConstantBackOff(1), fallback=fallback)
-    with pytest.raises(LookupError):
-        face.run(
-            Script(OSError), ConstantBackOff(1), fallback=fallback, notify=Recorded(LookupError)
-        )
+    with pytest.raises(kind):
+        face.run(Script(step), ConstantBackOff(1), fallback=fallback, **options)
     assert fallback.calls == []
 
 

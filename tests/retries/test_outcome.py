@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import logging
 import pickle
+from contextlib import suppress
 
 import pytest
 
@@ -27,11 +28,11 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.interleaving import each_interleaving
-from tests.retries.faces import BOTH, FOUR, in_loop
+from tests.retries.faces import BOTH, FOUR, LOOPS, in_loop
 from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, Takes
+from tests.retries.scripts import Recorded, Script, Takes, answered
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Instant
 
@@ -62,26 +63,22 @@ def test_a_stop_reason_is_a_str():
 
 def test_hooks_are_told_how_the_run_stands(face):
     told = []
-    hooks = {
-        name: lambda outcome, name=name: told.append((name, *outcome[1:6], outcome.last_error))
-        for name in HOOKS
-    }
-    errors = [OSError(1), OSError(2)]
-    script = Script(Takes(3, errors[0]), Takes(4, errors[1]), Takes(0.5, 7))
+    hooks = {name: lambda seen, name=name: told.append((name, *seen[1:])) for name in HOOKS}
+    first, second = OSError(1), OSError(2)
+    script = Script(Takes(3, first), Takes(4, second), Takes(0.5, 7))
     face.run(script, Scripted(10.0, 20.0), **hooks)
-    *before, (last, *end, _) = told
-    assert before == [
+    assert [entry[:-1] for entry in told[-1:]] == [("on_success", 3, 37.5, 30, None, "succeeded")]
+    assert told[:-1] == [
         ("on_attempt", 1, 0, 0, None, None, None),
-        ("on_retry", 1, 3, 0, 10, None, errors[0]),
-        ("on_attempt", 2, 13, 10, None, None, errors[0]),
-        ("on_retry", 2, 17, 10, 20, None, errors[1]),
-        ("on_attempt", 3, 37, 30, None, None, errors[1]),
+        ("on_retry", 1, 3, 0, 10, None, first),
+        ("on_attempt", 2, 13, 10, None, None, first),
+        ("on_retry", 2, 17, 10, 20, None, second),
+        ("on_attempt", 3, 37, 30, None, None, second),
     ]
-    assert (last, end) == ("on_success", [3, 37.5, 30, None, "succeeded"])
     told.clear()
     with pytest.raises(OSError):
-        face.run(Script(Takes(3, errors[0])), StopBackOff(), **hooks)
-    assert told[1:] == [("on_give_up", 1, 3, 0, None, StopReason.EXHAUSTED, errors[0])]
+        face.run(Script(Takes(3, first)), StopBackOff(), **hooks)
+    assert told[1:] == [("on_give_up", 1, 3, 0, None, StopReason.EXHAUSTED, first)]
 
 
 @BOTH
@@ -216,6 +213,7 @@ def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock):
     assert run.outcome[1:6] == (3, 23, 20, None, "succeeded")
 
 
+@LOOPS
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -226,19 +224,19 @@ def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock):
         (SystemExit(), StopReason.INTERRUPTED),
         (None, StopReason.SUCCEEDED),
     ],
-    ids=lambda value: repr(value),
+    ids=repr,
 )
-def test_a_loop_knows_how_it_ended(clock, error, reason):
+def test_a_loop_knows_how_it_ended(face, error, reason):
     run = attempts(ZeroBackOff(), on=OSError, max_attempts=1)
-    try:
-        for attempt in run:
-            with attempt:
-                assert run.outcome.reason is None
-                if error is not None:
-                    raise error
-    except (OSError, KeyError, KeyboardInterrupt, SystemExit):
-        pass
-    assert run.outcome.reason is reason
+    reasons = []
+
+    def block(_):
+        reasons.append(run.outcome.reason)
+        answered(error)
+
+    with suppress(OSError, KeyError, KeyboardInterrupt, SystemExit):
+        face.blocks(run, block)
+    assert [*reasons, run.outcome.reason] == [None, reason]
 
 
 @pytest.mark.parametrize("error", [OSError(), KeyboardInterrupt()], ids=repr)
@@ -290,29 +288,17 @@ def test_a_loop_has_its_name_before_it_begins(clock):
 
 def test_the_name_can_be_changed_and_taken_away(clock):
     told = Recorded()
-
-    @retry(on_success=told, name="prices")
-    def fetch():
-        return 7
-
+    fetch = retry(on_success=told, name="prices")(Script(7))
     retry_with(fetch, name="rates")()
+    assert told.last.name == "rates"
     retry_with(fetch, name=None)()
-    names = [outcome.name for _, outcome in told.calls]
-    assert names[0] == "rates"
-    assert names[1].endswith("fetch")
+    assert "Script" in told.last.name
 
 
-def test_logs_and_errors_use_the_name(clock, caplog):
-    async def fetch(): ...
-
-    for options in ({}, {"on_retry": print}):
-        with pytest.raises(TypeError, match="^prices returned a coroutine"):
-            retry_call(lambda: fetch(), name="prices", **options)
-    with caplog.at_level(logging.INFO):
-        retry_call(Script(OSError, 7), ZeroBackOff(), name="prices", on_retry=log_retries())
-    assert [record.getMessage() for record in caplog.records] == [
-        "prices failed in attempt 1, again in 0 s: OSError()"
-    ]
+@pytest.mark.parametrize("options", [{}, {"on_retry": print}])
+def test_the_error_about_a_coroutine_uses_the_name(clock, options):
+    with pytest.raises(TypeError, match="^prices returned a coroutine"):
+        retry_call(lambda: asyncio.sleep(0), name="prices", **options)
 
 
 # log_retries()
@@ -321,18 +307,16 @@ def test_logs_and_errors_use_the_name(clock, caplog):
 def test_retries_and_the_end_are_logged(face, caplog):
     hook = log_retries()
     script = Script(OSError(1), RetryAfter(1.25, KeyError("no")), OSError(3))
+    options = {"max_attempts": 3, "on_retry": hook, "on_give_up": hook, "name": "fetch"}
     with pytest.raises(OSError):
-        face.run(script, ConstantBackOff(5), max_attempts=3, on_retry=hook, on_give_up=hook)
+        face.run(script, ConstantBackOff(5), **options)
     assert {(each.name, each.levelname) for each in caplog.records} == {
         ("backoff_ticker", "WARNING")
     }
-    said = [each.getMessage().partition(" ")[2] for each in caplog.records]
-    name = {each.getMessage().partition(" ")[0] for each in caplog.records}
-    assert len(name) == 1
-    assert said == [
-        "failed in attempt 1, again in 5 s: OSError(1)",
-        "failed in attempt 2, again in 1.25 s: KeyError('no')",
-        "gave up after 3 attempts, max_attempts; last error: OSError(3)",
+    assert caplog.messages == [
+        "fetch failed in attempt 1, again in 5 s: OSError(1)",
+        "fetch failed in attempt 2, again in 1.25 s: KeyError('no')",
+        "fetch gave up after 3 attempts, max_attempts; last error: OSError(3)",
     ]
 
 
@@ -361,20 +345,18 @@ def test_the_other_hooks_are_logged_too(face, caplog):
     assert said == [": attempt 1", ": attempt 2", " succeeded after 2 attempts"]
 
 
-@BOTH
-def test_a_logger_and_a_level_of_ones_own(face, caplog):
-    for logger in (
-        logging.getLogger("mine"),
-        logging.LoggerAdapter(logging.getLogger("mine"), {"job": 7}),
-    ):
-        hook = log_retries(logger, logging.INFO)
-        with caplog.at_level(logging.INFO, "mine"):
-            face.run(Script(OSError, 7), ConstantBackOff(5), on_retry=hook, on_give_up=hook)
-        (record,) = caplog.records
-        assert (record.name, record.levelname) == ("mine", "INFO")
-        caplog.clear()
-        face.run(Script(OSError, 7), ConstantBackOff(5), on_retry=hook)
-        assert caplog.records == []
+@pytest.mark.parametrize("adapted", [False, True])
+def test_a_logger_and_a_level_of_ones_own(clock, caplog, adapted):
+    logger = logging.getLogger("mine")
+    hook = log_retries(
+        logging.LoggerAdapter(logger, {"job": 7}) if adapted else logger, logging.INFO
+    )
+    with caplog.at_level(logging.INFO, "mine"):
+        retry_call(Script(OSError, 7), ConstantBackOff(5), on_retry=hook, on_give_up=hook)
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("mine", "INFO")
+    retry_call(Script(OSError, 7), ConstantBackOff(5), on_retry=hook)
+    assert caplog.records == [record]
 
 
 def test_arguments_are_not_logged(clock, caplog):
