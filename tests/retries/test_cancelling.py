@@ -16,15 +16,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.testing import no_wait
-from tests.retries.faces import (
-    ALL_ASYNC,
-    ASYNC,
-    BOTH,
-    FOUR,
-    SYNC,
-    ended_by_cancel,
-    in_loop,
-)
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, ended_by_cancel, in_loop
 from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
 from tests.tickers.made_policies import Scripted

@@ -41,11 +41,7 @@ def test_what_is_named_is_changed_and_the_rest_kept(clock):
     assert attempts_of(retry_with(fetch, ZeroBackOff()), script) == 3
     assert attempts_of(retry_with(fetch, backoff=ConstantBackOff(1)), script) == 3
     assert now() == began + 2
-    assert (once.__name__, once.__doc__, once.__wrapped__) == (
-        "fetch",
-        "Fetch.",
-        fetch.__wrapped__,
-    )
+    assert (once.__name__, once.__doc__, once.__wrapped__) == ("fetch", "Fetch.", fetch.__wrapped__)
 
 
 def test_none_removes_an_option():
@@ -176,11 +172,7 @@ def test_a_decorator_can_be_kept_changed_and_read(clock):
         with pytest.raises(OSError):
             decorator(script)()
         assert [at - script.times[0] for at in script.times] == times
-    assert retry_options(slower) == {
-        "backoff": slow,
-        "on": OSError,
-        "max_attempts": 3,
-    }
+    assert retry_options(slower) == {"backoff": slow, "on": OSError, "max_attempts": 3}
     assert repr(retry(ConstantBackOff(1), max_attempts=2)) == (
         "retry(backoff=ConstantBackOff(1.0), max_attempts=2)"
     )
