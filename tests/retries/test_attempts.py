@@ -63,26 +63,6 @@ def test_leaving_the_block_early_is_a_success(clock, leave, told):
     assert (len(success.calls), gave_up.calls, budget.tokens) == (1, [], 9.5)
 
 
-def test_the_success_is_told_as_the_block_ends(clock):
-    success = Recorded()
-    for attempt in attempts(ZeroBackOff(), on_success=success):
-        with attempt:
-            assert success.calls == []
-        clock.sleep(5)
-    assert [when for when, _ in success.calls] == [0]
-
-
-def test_an_error_outside_the_block_is_none_of_an_attempt(clock):
-    seen = []
-    with pytest.raises(OSError, match="outside"):
-        for attempt in attempts(ZeroBackOff()):
-            seen.append(attempt.number)
-            with attempt:
-                pass
-            raise OSError("outside")
-    assert seen == [1]
-
-
 def test_nothing_happens_before_the_first_step(clock):
     hook = Recorded()
     run = attempts(ZeroBackOff(), on_attempt=hook, timeout=5)

@@ -11,7 +11,6 @@ from backoff_ticker import (
     CircuitOpen,
     ConstantBackOff,
     DeadlineExceeded,
-    StopReason,
     ZeroBackOff,
     current_clock,
     hedge_call_async,
@@ -20,7 +19,7 @@ from backoff_ticker.testing import no_wait
 from tests.helpers import eventually
 from tests.retries.faces import ALL_ASYNC, in_loop, left_after_a_failure, on_faces
 from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import Script, Takes, now
 
 TEN = ConstantBackOff(10)
 
@@ -80,16 +79,6 @@ def test_coroutines_await_the_answer_and_threads_do_not(face, hooks):
         asked = "awaited" if face.asynchronous and waits == 13 else "asked"
         assert budget.log == [asked, asked, "success"]
         assert script.times == [start, start + waits, start + 2 * waits]
-
-
-def test_where_it_refuses_the_error_is_raised(face):
-    budget, gave_up, error = Slow(True, False), Recorded(), OSError()
-    with pytest.raises(OSError) as caught:
-        face.run(Script(OSError, error), TEN, budget=budget, on_give_up=gave_up)
-    assert caught.value is error
-    assert gave_up.last.reason is StopReason.BUDGET
-    assert "nothing left in <" in caught.value.__notes__[0]
-    assert budget.log[-1] != "released"
 
 
 @pytest.mark.parametrize("kind", [LookupError, Cancelled])

@@ -18,7 +18,6 @@ from backoff_ticker import (
     StopReason,
     ZeroBackOff,
     hedge_call,
-    retry_call,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.retries.cases import check
@@ -382,14 +381,3 @@ def test_a_hedge_in_a_thread_is_not_called_if_a_cancel_comes_as_the_breaker_is_a
             hedge_call(operation, ConstantBackOff(10), token=token, breaker=breaker, budget=budget)
         clock.sleep(1)
     assert (operation.times, budget.tokens, breaker.released) == ([0], 10, 2)
-
-
-MODULE_LEVEL = CircuitBreaker(ConstantBackOff(30), failures=1)
-
-
-@pytest.mark.parametrize("_", range(2))
-def test_a_breaker_made_at_import_follows_the_clock_of_each_test(clock, _):
-    MODULE_LEVEL.reset()
-    script = Script(OSError, 7)
-    assert retry_call(script, ConstantBackOff(1), breaker=MODULE_LEVEL) == 7
-    assert script.times == [0, 30]

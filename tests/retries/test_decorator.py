@@ -13,7 +13,6 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    ExponentialBackOff,
     ZeroBackOff,
     retry,
     retry_call,
@@ -170,66 +169,10 @@ def test_a_property_is_told_to_go_above():
         retry(property(lambda _: 1))
 
 
-# One decorated function in many threads and tasks at once
+# One decorated function in threads and tasks at once
 
 
-THREADS, TASKS = 8, 100
 RACES = rounds(100, 2_000)
-
-
-class Failing:
-    """Fails so many times for each caller; remembers when each called."""
-
-    def __init__(self, clock):
-        self.calls = {}
-        self._clock = clock
-
-    def __call__(self, caller, failures):
-        times = self.calls.setdefault(caller, [])
-        times.append(self._clock.monotonic())
-        if len(times) <= failures:
-            raise ConnectionError(caller, len(times))
-        return caller
-
-
-def test_each_call_of_one_function_has_its_own_run(clock):
-    """With its own delays, its own count of attempts, and its own last error."""
-    failing, start = Failing(clock), clock.monotonic()
-    fetch = retry(with_max_retries(ExponentialBackOff(1, 0, 2), 4))
-    results = {}
-
-    async def failing_async(caller, failures):
-        return failing(caller, failures)
-
-    def thread(caller):
-        try:
-            results[caller] = fetch(failing)(caller, caller % 7)
-        except ConnectionError as error:
-            results[caller] = error.args
-
-    async def task(caller):
-        await asyncio.sleep(caller / 64)
-        try:
-            results[caller] = await fetch(failing_async)(caller, caller % 7)
-        except ConnectionError as error:
-            results[caller] = error.args
-
-    async def main():
-        await asyncio.gather(*(task(caller) for caller in range(THREADS, THREADS + TASKS)))
-
-    threads = [threading.Thread(target=thread, args=(caller,)) for caller in range(THREADS)]
-    for each in threads:
-        each.start()
-    asyncio.run(main())
-    for each in threads:
-        each.join()
-
-    at = (0, 1, 3, 7, 15)
-    for caller in range(THREADS + TASKS):
-        failures = caller % 7
-        began = start if caller < THREADS else start + caller / 64
-        assert failing.calls[caller] == pytest.approx([began + t for t in at[: failures + 1]])
-        assert results[caller] == (caller if failures < 5 else (caller, 5))
 
 
 def race(seed):

@@ -294,19 +294,6 @@ def test_asynchronous_managers_span_attempts_and_waits(face, slow):
 
 
 @AWAITING
-def test_asynchronous_managers_are_left_once_when_a_cancel_comes(face, clock):
-    log, token = [], CancellationToken()
-    at(clock, 30, token.cancel)
-    hooks = spanning(log, "on_attempt", "on_retry", manager=AsyncManager)
-    with pytest.raises(Cancelled):
-        face.run(Script(OSError), ConstantBackOff(100), token=token, **hooks)
-    assert brief(log) == [
-        *[(1, "in", "on_attempt 1"), (2, "out", "on_attempt 1")],
-        *[(3, "in", "on_retry 1"), (31, "out", "on_retry 1")],
-    ]
-
-
-@AWAITING
 @pytest.mark.parametrize(
     ("when", "step", "last"), [(0.5, Takes(1, 7), "on_attempt"), (3, Takes(1, OSError), "on_retry")]
 )

@@ -2,7 +2,6 @@
 
 import asyncio
 import linecache
-import time
 import warnings
 
 import pytest
@@ -19,7 +18,7 @@ from backoff_ticker import (
     retry,
     retry_call,
 )
-from backoff_ticker.testing import VirtualClock, no_wait
+from backoff_ticker.testing import no_wait
 from tests.helpers import in_thread
 from tests.retries.scripts import Script
 
@@ -123,34 +122,3 @@ def test_where_warnings_are_errors_that_error_ends_the_run(clock):
 
     asyncio.run(main())
     assert clock.monotonic() == 1000
-
-
-@pytest.mark.filterwarnings("ignore:.* blocks the event loop")
-@pytest.mark.parametrize("kind", ["retry", "time.sleep"])
-def test_virtual_time_goes_on_as_in_a_sleep(kind):
-    """Others go on meanwhile, the tasks of the loop after it."""
-    log = []
-
-    def note(name):
-        log.append((name, clock.monotonic()))
-
-    async def ticking():
-        for _ in range(2):
-            await asyncio.sleep(4)
-            note("task")
-
-    async def main():
-        task = asyncio.ensure_future(ticking())
-        await asyncio.sleep(1)
-        if kind == "retry":
-            retry_call(Script(OSError, OSError, OSError, 7), ConstantBackOff(10))
-        else:
-            time.sleep(30)  # noqa: ASYNC251 - just that
-        note("main")
-        await task
-
-    with VirtualClock(auto=True, patch_time=True) as clock:
-        thread = clock.spawn(lambda: clock.sleep(15) or note("thread"))
-        clock.run_async(main())
-        thread.join()
-    assert log == [("thread", 15), ("main", 31), ("task", 31), ("task", 35)]

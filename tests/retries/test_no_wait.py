@@ -122,41 +122,11 @@ def test_threads_begun_before_the_block_are_concerned():
         assert running.result(PATIENCE) == 7
 
 
-def test_blocks_may_stand_inside_each_other(clock):
-    with no_wait():
-        with no_wait():
-            retry_call(Script(OSError, 7), HOUR)
-        retry_call(Script(OSError, 7), HOUR)
-        with pytest.raises(KeyError), no_wait():
-            raise KeyError
-        retry_call(Script(OSError, 7), HOUR)
-    assert now() == 0
-    retry_call(Script(OSError, 7), HOUR)
-    assert now() == 3600
-
-
 def test_what_is_no_retry_waits(clock):
     with no_wait():
         assert not CancellationToken().wait(5)
         in_loop(asyncio.sleep(5))
     assert now() == 10
-
-
-def test_loops_are_given_way(clock):
-    token, script = CancellationToken(), Script(OSError)
-
-    async def main():
-        running = asyncio.ensure_future(retry_call_async(script.in_loop, HOUR, token=token))
-        for _ in range(20):
-            await asyncio.sleep(0)
-        token.cancel()
-        with pytest.raises(Cancelled):
-            await running
-
-    with no_wait():
-        in_loop(main())
-    assert 0 < script.count < 64 * 25
-    assert now() == 0
 
 
 def test_a_loop_begun_in_the_block_goes_on_so_after_it(clock):

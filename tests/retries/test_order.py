@@ -169,20 +169,6 @@ def test_every_limit_binds_retry_after(face):
 # Hooks
 
 
-def test_notify_comes_before_on_retry_before_the_wait(face):
-    log = []
-    error = ValueError()
-    script = Script(error, lambda: log.append("called") or 7)
-    face.run(
-        script,
-        ConstantBackOff(5),
-        notify=lambda *told: log.append(told),
-        on_retry=lambda outcome: log.append(outcome.delay),
-    )
-    assert log == [(error, 5.0), 5.0, "called"]
-    assert script.times == [0, 5]
-
-
 def test_a_cancel_before_the_next_call_prevents_it(face):
     for hook, delay in [("notify", 9), ("notify", 0), ("on_retry", 9), ("on_attempt", 0)]:
         token, error, calls, gave_up = CancellationToken(), ValueError(), [], Recorded()

@@ -27,8 +27,8 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import no_wait
 from tests.helpers import in_thread
-from tests.retries.faces import BOTH, FOUR, in_loop
-from tests.retries.made_hooks import HOOKS, spanning
+from tests.retries.faces import BOTH, in_loop
+from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
 from tests.retries.scripts import Recorded, Script, Takes, now
@@ -114,16 +114,6 @@ def test_options_are_checked_all_the_same(face):
         face.run(Script(7), max_tries=3)
 
 
-@FOUR
-def test_a_run_that_has_begun_goes_on(face):
-    script = Script(OSError, OSError, 7)
-    changes = []
-    face.run(script, ConstantBackOff(5), notify=lambda *_: changes.append(set_active(False)))
-    for change in reversed(changes):
-        change.__exit__()
-    assert (script.times, is_active()) == ([0, 5, 10], True)
-
-
 def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face):
     with contextlib.ExitStack() as changes:
         cancelled, called = CancellationToken(), Recorded()
@@ -187,17 +177,6 @@ def test_default_hooks_are_called_after_a_retrys_own(face):
     log.clear()
     face.run(Script(OSError, 7), ConstantBackOff(5), **hooks("own"))
     assert log == [f"own {name}" for name in called]
-
-
-def test_default_hooks_are_called_for_retries_without_any(face):
-    log = []
-    with set_default_hooks(**spanning(log)), pytest.raises(OSError):
-        face.run(Script(OSError), ConstantBackOff(5), max_attempts=2)
-    assert [(which, name) for _, which, name, *_ in log] == [
-        (which, name)
-        for name in ("on_attempt 1", "on_retry 1", "on_attempt 2", "on_give_up 2")
-        for which in ("in", "out")
-    ]
 
 
 @BOTH
