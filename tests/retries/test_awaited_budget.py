@@ -129,19 +129,6 @@ def test_a_retry_that_is_not_made_after_the_answer_is_paid_back(face):
         assert (script.count, budget.log) == (1, ["awaited", "released"])
 
 
-@ALL_ASYNC
-def test_a_task_that_is_cancelled_while_it_waits_for_the_answer(face):
-    budget, script = Slow(seconds=100), Script(OSError)
-
-    async def main():
-        async with asyncio.timeout(5):
-            await face.main(script, TEN, budget=budget, token=CancellationToken())
-
-    with pytest.raises(TimeoutError):
-        in_loop(main())
-    assert (now(), script.count, budget.log) == (5, 1, ["awaited"])
-
-
 @on_faces("async loop")
 def test_a_loop_that_is_left_before_the_question_asks_nothing(face):
     budget = Slow()

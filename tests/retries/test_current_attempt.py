@@ -12,7 +12,6 @@ import pytest
 
 from backoff_ticker import (
     CancellationToken,
-    Cancelled,
     ConstantBackOff,
     ZeroBackOff,
     attempts,
@@ -28,7 +27,6 @@ from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
 from tests.retries.faces import (
     ALL_ASYNC,
-    BOTH,
     FACES,
     FOUR,
     LOOPS,
@@ -38,7 +36,7 @@ from tests.retries.faces import (
     on_faces,
 )
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import Recorded, Script, Takes
+from tests.retries.scripts import Script, Takes
 from tests.test_imports import run
 
 
@@ -156,21 +154,6 @@ def test_the_innermost_attempt_is_seen(face):
 
     face.run(Script(OSError, OSError, outer), ConstantBackOff(5))
     assert seen == [("outer", 3), ("inner", 2), ("loop", 1), ("loop", 2), ("outer", 3)]
-
-
-@BOTH
-def test_an_attempt_that_is_refused_is_seen_by_nobody(face):
-    token, seen = CancellationToken(), Recorded()
-    with pytest.raises(Cancelled):
-        face.run(
-            Script(OSError),
-            ConstantBackOff(5),
-            token=token,
-            on_attempt=lambda outcome: outcome.attempts == 2 and token.cancel(),
-            on_give_up=lambda outcome: seen(outcome.attempts, here().number),
-        )
-    ((_, *told),) = seen.calls
-    assert told == [1, 1]
 
 
 # Threads, tasks, contexts

@@ -236,15 +236,6 @@ def test_no_hooks_are_no_hooks(face):
     assert face.run(script, ZeroBackOff(), notify=[], **dict.fromkeys(HOOKS, ())) == 7
 
 
-def test_a_list_of_hooks_that_changes_later_changes_no_retry():
-    told = Recorded()
-    hooks = [told]
-    fetch = retry(on_attempt=hooks)(lambda: 7)
-    hooks.append(told)
-    fetch()
-    assert len(told.calls) == 1
-
-
 # In coroutines: awaitable hooks, and asynchronous context managers
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from backoff_ticker import (
     CancellationToken,
-    Cancelled,
     Channel,
     CircuitBreaker,
     CircuitOpen,
@@ -80,23 +79,6 @@ def test_a_skipped_wait_goes_no_further_than_the_deadline_of_a_token(face):
         face.run(script, ConstantBackOff(5), token=token, on_give_up=gave_up)
     assert script.count == 2
     assert (gave_up.last.waited, gave_up.last.elapsed) == (7, 7)
-
-
-@BOTH
-def test_all_but_the_wait_is_as_ever(face):
-    token, log = CancellationToken(), []
-    script = Script(OSError)
-
-    def notify(error, delay):
-        log.append(delay)
-        if len(log) == 3:
-            token.cancel()
-
-    hook = Recorded()
-    with no_wait(), pytest.raises(Cancelled):
-        face.run(script, HOUR, token=token, notify=notify, on_retry=hook)
-    assert (script.count, log) == (3, [3600] * 3)
-    assert len(hook.calls) >= 2
 
 
 @BOTH

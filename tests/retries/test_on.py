@@ -1,7 +1,6 @@
 """``on``, ``until`` and ``retry_if``: what is retried, and after how long."""
 
 import asyncio
-import re
 from datetime import timedelta
 from fractions import Fraction
 
@@ -113,17 +112,6 @@ def test_by_default_an_error_of_a_wrong_program_passes_at_once(face, kind):
         assert not hasattr(error, "__notes__")
         assert script.count == 1
     assert hook.calls == []
-
-
-@FOUR
-def test_by_default_it_passes_later_on_too_and_the_note_says_why(face):
-    for first in (OSError, ConnectionError("the same class as before")):
-        script = Script(first, first, NameError("wrong"), 7)
-        with pytest.raises(NameError) as caught:
-            face.run(script, ZeroBackOff())
-        assert script.count == 3
-        (note,) = caught.value.__notes__
-        assert re.fullmatch(r"gave up after 3 attempts.*: on does not retry this error", note)
 
 
 @FOUR
@@ -273,23 +261,6 @@ def test_what_on_awaits_may_be_seconds_a_policy_or_no_answer(face):
     assert script.times == [0, 5, 6, 66, 68]
     with pytest.raises(TypeError, match="what on returns must be a bool"):
         face.run(Script(OSError), on=lambda error: asyncio.sleep(0, "soon"))
-
-
-@ASYNC
-def test_of_a_cancel_by_its_own_token_nothing_is_awaited(face):
-    token, seen = CancellationToken(), Recorded()
-
-    async def on(error):
-        seen(error)  # would be told if it was awaited; if it is forgotten, Python warns
-        return True
-
-    def cancel():
-        token.cancel("the end")
-        raise Cancelled("of the operation")
-
-    with pytest.raises(Cancelled, match="the end"):
-        face.run(Script(cancel), on=on, token=token)
-    assert seen.calls == []
 
 
 @ALL_ASYNC

@@ -372,15 +372,6 @@ def test_arguments_are_not_logged(clock, caplog):
     assert all("secret" not in repr(vars(record)) for record in caplog.records)
 
 
-def test_an_error_that_cannot_be_shown_is_named_by_its_type(clock, caplog):
-    class Shy(Exception):
-        def __repr__(self):
-            raise LookupError
-
-    log_retries()(Outcome("fetch", 1, 0.0, 0.0, 5.0, None, Shy()))
-    assert caplog.messages == ["fetch failed in attempt 1, again in 5 s: one of type Shy"]
-
-
 def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match=r"logger must be a logging\.Logger or None, not 'mine'"):
         log_retries("mine")
