@@ -18,7 +18,7 @@ from hypothesis.strategies import none
 
 from backoff_ticker.testing import VirtualClock
 from tests import effort
-from tests.helpers import LoopFace, ThreadFace, settings
+from tests.helpers import LoopFace, ThreadFace
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -137,11 +137,6 @@ def ends_tracing(module: ModuleType) -> bool:
     ours = {module.__name__, *(owner for owner in owners if owner.startswith("tests."))}
     files = [sys.modules[name].__file__ for name in ours]
     return any("settrace(None)" in Path(file).read_text("utf-8") for file in files if file)
-
-
-def pytest_runtest_setup() -> None:
-    """Let no test depend on whether another one has imported ``current_attempt``."""
-    settings.change("tracks_attempts", False)
 
 
 def pytest_collection_finish() -> None:

@@ -9,14 +9,12 @@ import threading
 import time
 import weakref
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import AsyncTicker, CancellationToken, Ticker
-from backoff_ticker.retries._settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine
 
     from backoff_ticker.types import Parker
 
@@ -82,17 +80,6 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
-
-
-@contextmanager
-def attempts_tracked() -> Iterator[None]:
-    """Let retries keep track of their attempts, as once ``current_attempt`` has been imported."""
-    before = settings.tracks_attempts
-    settings.change("tracks_attempts", True)
-    try:
-        yield
-    finally:
-        settings.change("tracks_attempts", before)
 
 
 def readable_id(value: object) -> str:

@@ -8,12 +8,11 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import attempts_tracked, configure_django
+from tests.helpers import configure_django
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 110.0
@@ -76,8 +75,7 @@ def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys):
     name = (
         "docs" if "\nif __name__ ==" in code else "__main__"
     )  # what would run until it is stopped
-    with attempts_tracked() if "current_attempt" in code else nullcontext():
-        exec(compile(code, "<docs>", "exec"), {"__name__": name})
+    exec(compile(code, "<docs>", "exec"), {"__name__": name})
     printed = capsys.readouterr().out.splitlines()
     assert printed == EXPECTED.findall(code)
 

@@ -7,7 +7,6 @@ import doctest
 import inspect
 import re
 import sys
-from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import is_typeddict
@@ -16,7 +15,6 @@ import pytest
 
 import backoff_ticker
 from backoff_ticker import testing
-from tests.helpers import attempts_tracked
 
 PACKAGE = Path(backoff_ticker.__file__).parent
 PATHS = sorted(PACKAGE.rglob("*.py"))
@@ -119,8 +117,7 @@ def test_the_examples_of_a_module_run(module):
         for package in re.findall(r">>> (?:from|import) ([\w.]+)", example.docstring):
             if package.partition(".")[0] not in sys.stdlib_module_names:
                 pytest.importorskip(package)
-        with attempts_tracked() if "current_attempt" in example.docstring else nullcontext():
-            runner.run(example, out=said.append)
+        runner.run(example, out=said.append)
     assert runner.tries > 0
     assert runner.failures == 0, "".join(said)
 

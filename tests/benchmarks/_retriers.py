@@ -27,7 +27,6 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import no_wait
 from tests.benchmarks._table import say
-from tests.helpers import attempts_tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,7 +243,6 @@ def package(case: Case) -> Subjects:
     arounds = {
         "default hook": partial(set_default_hooks, on_retry=nothing),
         "default token": partial(set_default_token, CancellationToken()),
-        "current_attempt in use": attempts_tracked,
     }
     function = retry_call_async if case.awaits else retry_call
     call = partial(case.subject, retry_call=function, zero=zero)

@@ -1,26 +1,21 @@
 """The ways to run an operation with retries, behind one interface."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from backoff_ticker import Cancelled, attempts, retry, retry_call, retry_call_async
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from tests.retries.scripts import Script
+from tests.helpers import collect_garbage
+from tests.retries.scripts import answered
 
 
-def in_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def in_loop(coroutine):
     """Run a coroutine in a new event loop, in debug mode, in which nothing may go wrong."""
-    wrong: list[dict[str, Any]] = []
+    wrong = []
 
-    async def main() -> tuple[Any, BaseException | None]:
+    async def main():
         asyncio.get_running_loop().set_exception_handler(lambda _, context: wrong.append(context))
         try:
             return await coroutine, None
@@ -47,7 +42,7 @@ class Face:
     asynchronous = False
     looped = False
 
-    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    def run(self, script, backoff=None, **options):
         """Run ``script`` to its end here and now."""
         raise NotImplementedError
 
@@ -55,8 +50,8 @@ class Face:
 class Call(Face):
     name = "call"
 
-    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
-        def operation() -> Any:
+    def run(self, script, backoff=None, **options):
+        def operation():
             return script()
 
         return retry_call(operation, backoff, **options)
@@ -65,9 +60,9 @@ class Call(Face):
 class Decorator(Face):
     name = "decorator"
 
-    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    def run(self, script, backoff=None, **options):
         @retry(backoff, **options)
-        def operation() -> Any:
+        def operation():
             return script()
 
         return operation()
@@ -80,14 +75,16 @@ class Loop(Face):
     name = "loop"
     looped = True
 
-    def blocks(self, run: Any, block: Block, before: Block = id) -> None:
-        """Have ``block(attempt)`` retried by a loop, after ``before(attempt)`` in each step."""
+    def blocks(self, run, block, before=id, after=id):
+        """Have ``block(attempt)`` retried by a loop; leave it where ``after(attempt)`` is False."""
         for attempt in run:
             before(attempt)
             with attempt:
                 block(attempt)
+            if after(attempt) is False:
+                break
 
-    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    def run(self, script, backoff=None, **options):
         for attempt in attempts(backoff, **options):
             with attempt:
                 result = script()
@@ -98,10 +95,10 @@ class Loop(Face):
 class AsyncFace(Face):
     asynchronous = True
 
-    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    def run(self, script, backoff=None, **options):
         return in_loop(self.main(script, backoff, **options))
 
-    def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    def main(self, script, backoff=None, **options):
         """Return the coroutine that ``run()`` runs."""
         raise NotImplementedError
 
@@ -109,8 +106,8 @@ class AsyncFace(Face):
 class AsyncCall(AsyncFace):
     name = "async call"
 
-    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
-        async def operation() -> Any:
+    async def main(self, script, backoff=None, **options):
+        async def operation():
             return await script.in_loop()
 
         return await retry_call_async(operation, backoff, **options)
@@ -119,9 +116,9 @@ class AsyncCall(AsyncFace):
 class AsyncDecorator(AsyncFace):
     name = "async decorator"
 
-    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    async def main(self, script, backoff=None, **options):
         @retry(backoff, **options)
-        async def operation() -> Any:
+        async def operation():
             return await script.in_loop()
 
         return await operation()
@@ -131,16 +128,18 @@ class AsyncLoop(AsyncFace):
     name = "async loop"
     looped = True
 
-    def blocks(self, run: Any, block: Block, before: Block = id) -> None:
-        async def main() -> None:
+    def blocks(self, run, block, before=id, after=id):
+        async def main():
             async for attempt in run:
                 before(attempt)
                 with attempt:
                     block(attempt)
+                if after(attempt) is False:
+                    break
 
         in_loop(main())
 
-    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    async def main(self, script, backoff=None, **options):
         async for attempt in attempts(backoff, **options):
             with attempt:
                 result = await script.in_loop()
@@ -152,16 +151,18 @@ class AsyncLoopAsyncWith(AsyncFace):
     name = "async loop, async with"
     looped = True
 
-    def blocks(self, run: Any, block: Block, before: Block = id) -> None:
-        async def main() -> None:
+    def blocks(self, run, block, before=id, after=id):
+        async def main():
             async for attempt in run:
                 before(attempt)
                 async with attempt:
                     block(attempt)
+                if after(attempt) is False:
+                    break
 
         in_loop(main())
 
-    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+    async def main(self, script, backoff=None, **options):
         async for attempt in attempts(backoff, **options):
             async with attempt:
                 result = await script.in_loop()
@@ -169,7 +170,7 @@ class AsyncLoopAsyncWith(AsyncFace):
         return result
 
 
-FACES: dict[str, Face] = {
+FACES = {
     made.name: made
     for made in (
         Call(),
@@ -183,7 +184,7 @@ FACES: dict[str, Face] = {
 }
 
 
-def on_faces(*names: str) -> Callable[[Any], Any]:
+def on_faces(*names):
     """Run a test on some of the faces only."""
     return pytest.mark.parametrize("face", names, indirect=True)
 
@@ -202,9 +203,15 @@ ALL_ASYNC = on_faces("async call", "async decorator", "async loop", "async loop,
 ASYNC = on_faces("async call", "async loop, async with")
 
 
-def ended_by_cancel(face: Face, script: Script, *args: Any, **options: Any) -> Cancelled:
+def ended_by_cancel(face, script, *args, **options):
     """Return the error of a run that a cancel ends."""
     with pytest.raises(Cancelled) as caught:
         face.run(script, *args, **options)
     assert type(caught.value) is Cancelled
     return caught.value
+
+
+def left_after_a_failure(face, policy, **options):
+    """Leave a loop, and all that refers to it, after an attempt that has failed."""
+    face.blocks(attempts(policy, **options), lambda _: answered(OSError), after=lambda _: False)
+    collect_garbage()

@@ -1,22 +1,15 @@
 """Hedged calls in threads and in loops, and the attempts that a test makes them of."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from backoff_ticker import current_attempt, current_clock, hedge_call, hedge_call_async
 from tests.retries.faces import in_loop
 from tests.retries.scripts import answered, now
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from backoff_ticker import CancellationToken
-
-
-def hedge(operation: Any, backoff: Any = None, **options: Any) -> Any:
+def hedge(operation, backoff=None, **options):
     """Make a hedged call in a new loop, in which nothing goes wrong and no task is left.
 
     Args:
@@ -25,7 +18,7 @@ def hedge(operation: Any, backoff: Any = None, **options: Any) -> Any:
         **options: As of ``hedge_call_async``.
     """
 
-    async def main() -> Any:
+    async def main():
         try:
             made = getattr(operation, "in_loop", operation)
             return await hedge_call_async(made, backoff, **options)
@@ -39,12 +32,12 @@ def hedge(operation: Any, backoff: Any = None, **options: Any) -> Any:
 class HedgeFace(NamedTuple):
     """One of the two ways to make a hedged call; an operation for both has also ``in_loop``."""
 
-    call: Callable[..., Any]
+    call: object
     name: str
     waits: bool
     """Whether it waits for the attempts that have lost."""
 
-    def __call__(self, operation: Any, backoff: Any = None, **options: Any) -> Any:
+    def __call__(self, operation, backoff=None, **options):
         return self.call(operation, backoff, **options)
 
 
@@ -54,7 +47,7 @@ HEDGES = {
 }
 
 
-def own_token() -> CancellationToken:
+def own_token():
     """Return the token of the attempt that runs in this thread."""
     attempt = current_attempt()
     assert attempt is not None
@@ -68,19 +61,19 @@ class InTurn:
         times: When it was called.
     """
 
-    def __init__(self, *functions: Callable[[], Any]) -> None:
+    def __init__(self, *functions):
         self._functions = functions
-        self.times: list[float] = []
+        self.times = []
 
-    def __call__(self) -> Any:
+    def __call__(self):
         return self._next()()
 
-    def in_loop(self) -> Any:
+    def in_loop(self):
         """Do the same as a coroutine function."""
         function = self._next()
         return getattr(function, "in_loop", function)()
 
-    def _next(self) -> Callable[[], Any]:
+    def _next(self):
         self.times.append(now())
         return self._functions[min(len(self.times), len(self._functions)) - 1]
 
@@ -88,23 +81,21 @@ class InTurn:
 class takes:  # noqa: N801 - reads as what an attempt does
     """An attempt that takes time, and takes time and does something when it is told to end."""
 
-    def __init__(
-        self, seconds: float, answer: Any, *, cleanup: float = 0.0, then: Any = None
-    ) -> None:
+    def __init__(self, seconds, answer, *, cleanup=0.0, then=None):
         self._seconds = seconds
         self._answer = answer
         self._cleanup = cleanup
         self._then = then
 
-    def __call__(self) -> Any:
+    def __call__(self):
         if own_token().wait(self._seconds):
-            current_clock().sleep(self._cleanup)  # type: ignore[attr-defined]
+            current_clock().sleep(self._cleanup)
             if self._then is None:
                 own_token().raise_if_cancelled()
             return answered(self._then)
         return answered(self._answer)
 
-    async def in_loop(self) -> Any:
+    async def in_loop(self):
         """Do the same as a coroutine."""
         try:
             await asyncio.sleep(self._seconds)

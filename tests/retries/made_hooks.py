@@ -1,9 +1,6 @@
 """Hooks that note what happens to them."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import Any
 
 from tests.retries.scripts import now
 
@@ -19,12 +16,12 @@ class Noting:
         failing: The error of one of its ends, by ``"in"`` or ``"out"``.
     """
 
-    def __init__(self, log: list[Any], name: str, failing: dict[str, BaseException]) -> None:
+    def __init__(self, log, name, failing):
         self._log = log
         self._name = name
         self._failing = failing
 
-    def _end(self, which: str, *told: Any) -> None:
+    def _end(self, which, *told):
         self._log.append((now(), which, self._name, *told))
         if which in self._failing:
             raise self._failing[which]
@@ -33,10 +30,10 @@ class Noting:
 class Manager(Noting):
     """One for ``with``."""
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         self._end("in")
 
-    def __exit__(self, *told: object) -> bool:
+    def __exit__(self, *told):
         self._end("out", told[1])
         return True
 
@@ -44,24 +41,17 @@ class Manager(Noting):
 class AsyncManager(Noting):
     """One for ``async with``, each of its ends a second long."""
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self):
         await asyncio.sleep(1)
         self._end("in")
 
-    async def __aexit__(self, *told: object) -> bool:
+    async def __aexit__(self, *told):
         await asyncio.sleep(1)
         self._end("out", told[1])
         return True
 
 
-def spanning(
-    log: list[Any],
-    *names: str,
-    by: str = "",
-    manager: Any = Manager,
-    slow: bool = False,
-    **failing: Any,
-) -> dict[str, Any]:
+def spanning(log, *names, by="", manager=Manager, slow=False, **failing):
     """Return the hooks called ``names``, all by default, each with a manager that logs.
 
     Args:
@@ -74,14 +64,14 @@ def spanning(
     """
     ends = {{"enter": "in", "leave": "out"}[end]: error for end, error in failing.items()}
 
-    def hook(name: str) -> Any:
-        def made(outcome: Any) -> Any:
+    def hook(name):
+        def made(outcome):
             if by:
                 log.append((now(), "called", f"{by} {name}"))
                 return manager(log, f"{by} {name}", ends)
             return manager(log, f"{name} {outcome.attempts}", ends)
 
-        async def made_slowly(outcome: Any) -> Any:
+        async def made_slowly(outcome):
             await asyncio.sleep(1)
             return made(outcome)
 
@@ -90,6 +80,6 @@ def spanning(
     return {name: hook(name) for name in names or HOOKS}
 
 
-def ends_of(log: list[Any], name: str) -> list[Any]:
+def ends_of(log, name):
     """Return what happened to the managers of one hook, without when."""
     return [(which, *told) for _, which, of, *told in log if of.split()[0] == name]

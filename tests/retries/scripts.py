@@ -1,7 +1,5 @@
 """Operations that a test writes down beforehand."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, NamedTuple
 
@@ -11,7 +9,7 @@ START = 1000.0
 """When the clock of these tests begins; all times that tests compare count from here."""
 
 
-def now() -> float:
+def now():
     """Return the seconds since the test began."""
     return current_clock().monotonic() - START
 
@@ -33,26 +31,26 @@ class Script:
         times: When it was called.
     """
 
-    def __init__(self, *steps: Any) -> None:
+    def __init__(self, *steps):
         self._steps = steps
-        self.times: list[float] = []
+        self.times = []
 
     @property
-    def count(self) -> int:
+    def count(self):
         return len(self.times)
 
-    def _step(self) -> Any:
+    def _step(self):
         self.times.append(now())
         return self._steps[min(self.count, len(self._steps)) - 1]
 
-    def __call__(self) -> Any:
+    def __call__(self):
         step = self._step()
         if isinstance(step, Takes):
-            current_clock().sleep(step.seconds)  # type: ignore[attr-defined]
+            current_clock().sleep(step.seconds)
             step = step.answer
         return answered(step)
 
-    async def in_loop(self) -> Any:
+    async def in_loop(self):
         """Do the same as a coroutine."""
         step = self._step()
         if isinstance(step, Takes):
@@ -61,7 +59,7 @@ class Script:
         return answered(step)
 
 
-def answered(step: Any) -> Any:
+def answered(step):
     """Return or raise what ``step`` stands for."""
     if isinstance(step, BaseException) or (
         isinstance(step, type) and issubclass(step, BaseException)
@@ -77,15 +75,15 @@ class Recorded:
         calls: ``(when, *arguments)`` of each call.
     """
 
-    def __init__(self, then: Any = None) -> None:
-        self.calls: list[tuple[Any, ...]] = []
+    def __init__(self, then=None):
+        self.calls = []
         self._then = then
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments):
         self.calls.append((now(), *arguments))
         return answered(self._then)
 
     @property
-    def last(self) -> Any:
+    def last(self):
         """The argument of the last call."""
         return self.calls[-1][1]

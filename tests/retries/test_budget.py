@@ -1,14 +1,8 @@
-"""RetryBudget: a bucket of tokens that callers share."""
-
-from __future__ import annotations
+"""Budgets: the bucket of tokens that callers share, and those of the user's own."""
 
 import asyncio
-import contextvars
-import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -16,6 +10,8 @@ from hypothesis import given, strategies as st
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
     ConstantBackOff,
     DeadlineExceeded,
     Permanent,
@@ -23,28 +19,20 @@ from backoff_ticker import (
     RetryBudget,
     StopReason,
     ZeroBackOff,
-    attempts,
+    current_clock,
     hedge_call_async,
-    retry,
-    retry_call,
-    retry_call_async,
 )
-from tests.helpers import attempts_tracked, collect_garbage
-from tests.interleaving import each_interleaving
-from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
+from backoff_ticker.testing import no_wait
+from tests.helpers import eventually
+from tests.retries.faces import ALL_ASYNC, BOTH, LOOPS, in_loop, left_after_a_failure, on_faces
 from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, now
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
 
 
-def test_it_starts_full_and_has_the_defaults_of_its_sources() -> None:
+def test_it_starts_full_and_has_the_defaults_of_its_sources():
     budget = RetryBudget()
     assert budget.tokens == 500
     assert [budget.try_acquire() for _ in range(501)] == [True] * 500 + [False]
@@ -54,7 +42,7 @@ def test_it_starts_full_and_has_the_defaults_of_its_sources() -> None:
     assert not budget.try_acquire()
 
 
-def test_ten_tenths_are_one_retry() -> None:
+def test_ten_tenths_are_one_retry():
     budget = RetryBudget(500, 0.1)
     assert budget.try_acquire(500)
     for _ in range(5):
@@ -70,7 +58,7 @@ def test_ten_tenths_are_one_retry() -> None:
     st.integers(1, 100).map(lambda number: number / 8),
     st.lists(st.one_of(st.sampled_from(["success", "release", None]), EIGHTHS), max_size=80),
 )
-def test_it_is_a_bucket(max_tokens: float, ratio: float, cost: float, actions: list[Any]) -> None:
+def test_it_is_a_bucket(max_tokens, ratio, cost, actions):
     budget = RetryBudget(max_tokens, ratio, min(cost, max_tokens))
     cost = min(cost, max_tokens)
     tokens, spent, successes = Fraction(max_tokens), Fraction(0), 0
@@ -95,7 +83,7 @@ def test_it_is_a_bucket(max_tokens: float, ratio: float, cost: float, actions: l
 
 
 @given(st.floats(0.001, 5), st.floats(0.01, 20), st.lists(st.booleans(), max_size=300))
-def test_its_promise_holds_for_any_numbers(ratio: float, cost: float, actions: list[bool]) -> None:
+def test_its_promise_holds_for_any_numbers(ratio, cost, actions):
     budget = RetryBudget(20, ratio, cost)
     retries = successes = 0
     for action in actions:
@@ -109,7 +97,7 @@ def test_its_promise_holds_for_any_numbers(ratio: float, cost: float, actions: l
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "token_ratio", "retry_cost", "cost"])
-def test_bad_numbers_are_named(name: str) -> None:
+def test_bad_numbers_are_named(name):
     for value, kind in [
         ("1", TypeError),
         (True, TypeError),
@@ -129,19 +117,18 @@ def test_bad_numbers_are_named(name: str) -> None:
 class Awaited(RetryBudget):
     """A budget whose answer comes in a later step of the event loop."""
 
-    async def try_acquire_async(self) -> bool:
+    async def try_acquire_async(self):
         await asyncio.sleep(0)
         return self.try_acquire()
 
 
 @pytest.fixture(params=[RetryBudget, Awaited])
-def make_budget(request: pytest.FixtureRequest) -> Any:
+def make_budget(request):
     """Each kind of budget in turn; integrations run the tests below with their own."""
     return request.param
 
 
-@BOTH
-def test_each_retry_costs_and_each_success_pays(face: Any, make_budget: Any) -> None:
+def test_each_retry_costs_and_each_success_pays(face, make_budget):
     budget = make_budget(10, 0.5, 2)
     face.run(Script(OSError, RetryAfter(3), OSError, 7), ConstantBackOff(1), budget=budget)
     assert budget.tokens == 4.5
@@ -154,16 +141,8 @@ def test_each_retry_costs_and_each_success_pays(face: Any, make_budget: Any) -> 
     assert budget.tokens == 3
 
 
-def test_a_success_at_once_pays_too(face: Any, make_budget: Any) -> None:
-    budget = make_budget(10, 0.5)
-    assert budget.try_acquire(5)
-    for paid, options in enumerate([{}, {"max_attempts": 3}, {"notify": print}], 1):
-        face.run(Script(7), budget=budget, **options)
-        assert budget.tokens == 5 + paid / 2
-
-
 @BOTH
-def test_where_it_refuses_the_error_itself_is_raised(face: Any, make_budget: Any) -> None:
+def test_where_it_refuses_the_error_itself_is_raised(face, make_budget):
     budget, gave_up = make_budget(2), Recorded()
     errors = [OSError(n) for n in range(5)]
     script = Script(*errors)
@@ -172,90 +151,7 @@ def test_where_it_refuses_the_error_itself_is_raised(face: Any, make_budget: Any
     assert caught.value is errors[2]
     assert script.times == [0, 1, 2]
     assert gave_up.last.reason is StopReason.BUDGET
-
-
-@BOTH
-def test_runs_one_after_the_other_share_it(face: Any, make_budget: Any) -> None:
-    budget, calls = make_budget(7, 0.25), 0
-    for _ in range(20):
-        script = Script(OSError)
-        with pytest.raises(OSError):
-            face.run(script, ZeroBackOff(), budget=budget, max_attempts=3)
-        calls += script.count
-    assert calls == 20 + 7
-    for _ in range(8):
-        face.run(Script(7), budget=budget)
-    script = Script(OSError)
-    with pytest.raises(OSError):
-        face.run(script, ZeroBackOff(), budget=budget)
-    assert script.count == 1 + 2
-
-
-def test_threads_and_tasks_share_it(clock: VirtualClock, make_budget: Any) -> None:
-    budget, script = make_budget(50), Script(OSError)
-    decorated = retry(ConstantBackOff(1), budget=budget, max_attempts=4)(lambda: script())
-
-    def run() -> None:
-        for call in (decorated, lambda: in_loop(run_async())):
-            with pytest.raises(OSError):
-                call()
-
-    async def run_async() -> None:
-        await retry_call_async(script.in_loop, ConstantBackOff(1), budget=budget, max_attempts=4)
-
-    threads = [threading.Thread(target=run) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert script.count == 40 + 50
-    assert budget.tokens == 0
-
-
-ACTIONS = {
-    "take": lambda budget: budget.try_acquire(2),
-    "put back": lambda budget: budget.release(2),
-    "succeed": RetryBudget.success,
-}
-
-
-@pytest.mark.parametrize("second", ACTIONS)
-@pytest.mark.parametrize("first", ACTIONS)
-def test_a_change_is_not_lost_if_another_thread_comes_at_any_place(
-    monkeypatch: pytest.MonkeyPatch, first: str, second: str
-) -> None:
-    budgets: list[RetryBudget] = []
-
-    def begin() -> Any:
-        budgets.append(RetryBudget(10, 0.5))
-        assert budgets[-1].try_acquire(7)
-        return tuple(partial(ACTIONS[name], budgets[-1]) for name in (first, second))
-
-    worth = {"take": -2, "put back": 2, "succeed": 0.5}
-    is_short = first == second == "take"  # there are tokens for one of them
-    for answers in each_interleaving(begin, monkeypatch):
-        assert answers.count(False) == is_short
-        left = 3 - 2 if is_short else 3 + worth[first] + worth[second]
-        assert budgets.pop().tokens == left
-
-
-def test_a_signal_handler_may_use_it_anywhere() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        budget = RetryBudget(100)
-        assert budget.try_acquire(50)
-
-        def handler() -> None:
-            assert budget.try_acquire(20)
-            budget.release(3)
-            budget.success()
-
-        interrupt.handler = handler
-        with interrupt:
-            taken = [budget.try_acquire(10), budget.release(5), budget.success()]
-        assert taken == [True, None, None]
-        assert budget.tokens == (50 - 5 + 0.1 if interrupt.where is None else 50 - 22 + 0.2)
-
-    assert each_place(run) > 5
+    assert "nothing left in <" in caught.value.__notes__[0]
 
 
 def test_the_smallest_cost_counts():
@@ -266,38 +162,41 @@ def test_the_smallest_cost_counts():
 # Retries that are not made
 
 
-def refuse_second(outcome):
-    if outcome.attempts == 2:
-        raise LookupError
-
-
-@contextmanager
-def refuse_to_enter_second(outcome):
-    if outcome.attempts == 2:
-        raise LookupError
-    yield
-
-
 def interrupt(*_):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (LookupError, {"on_attempt": refuse_second}),
-        (LookupError, {"on_attempt": refuse_to_enter_second}),
-        (ZeroDivisionError, {"notify": lambda *_: 1 / 0}),
-        (ZeroDivisionError, {"on_retry": lambda _: 1 / 0}),
-        (KeyboardInterrupt, {"notify": interrupt}),
-        (KeyboardInterrupt, {"on_retry": interrupt}),
-    ],
-    ids=["on_attempt", "its manager", "notify", "on_retry", "interrupt", "interrupted on_retry"],
-)
-def test_a_retry_that_a_hook_prevents_costs_nothing(face, kind, options, make_budget):
+@contextmanager
+def not_entered(_):
+    raise LookupError
+    yield
+
+
+def at_second(hook):
+    return lambda outcome: hook(outcome) if outcome.attempts == 2 else None
+
+
+# What keeps the second attempt from being made, with a token, and what is raised.
+PREVENTED = {
+    "on_attempt": (ZeroDivisionError, lambda _: {"on_attempt": at_second(lambda _: 1 / 0)}),
+    "its manager": (LookupError, lambda _: {"on_attempt": at_second(not_entered)}),
+    "notify": (ZeroDivisionError, lambda _: {"notify": lambda *_: 1 / 0}),
+    "on_retry": (ZeroDivisionError, lambda _: {"on_retry": lambda _: 1 / 0}),
+    "interrupted notify": (KeyboardInterrupt, lambda _: {"notify": interrupt}),
+    "interrupted on_retry": (KeyboardInterrupt, lambda _: {"on_retry": interrupt}),
+    "a cancel right before the call": (
+        Cancelled,
+        lambda token: {"token": token, "on_attempt": at_second(lambda _: token.cancel())},
+    ),
+}
+
+
+@pytest.mark.parametrize("why", PREVENTED)
+def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
+    kind, options = PREVENTED[why]
     budget, script = make_budget(5), Script(OSError)
     with pytest.raises(kind):
-        face.run(script, ConstantBackOff(10), budget=budget, **options)
+        face.run(script, ConstantBackOff(10), budget=budget, **options(CancellationToken()))
     assert (script.count, budget.tokens) == (1, 5)
 
 
@@ -362,68 +261,212 @@ def test_a_retry_that_is_interrupted_costs_what_it_costs(face, make_budget):
     assert budget.tokens == 4
 
 
-def test_a_cancel_right_before_the_call_costs_nothing(face, make_budget):
-    budget, token = make_budget(5), CancellationToken()
-    hook = lambda outcome: outcome.attempts == 2 and token.cancel()
-    with pytest.raises(Cancelled):
-        face.run(Script(OSError), ConstantBackOff(1), budget=budget, token=token, on_attempt=hook)
-    assert budget.tokens == 5
-
-
-def test_a_loop_that_is_left_before_the_retry_costs_nothing(clock, make_budget):
+@LOOPS
+def test_a_loop_that_is_left_before_the_retry_costs_nothing(face, make_budget):
     budget = make_budget(5)
-    for attempt in attempts(ConstantBackOff(1), budget=budget):
-        with attempt:
-            raise OSError
-        break
-    del attempt
-    collect_garbage()
+    left_after_a_failure(face, ConstantBackOff(1), budget=budget)
     assert budget.tokens == 5
 
 
 def test_a_hedge_that_never_began_costs_nothing(clock, make_budget):
     budget, script = make_budget(5), Script(OSError)
-    with pytest.raises(LookupError):  # raised when the third was started, and had not begun
-        in_loop(
-            hedge_call_async(script.in_loop, Scripted(10.0, 10.0, LookupError()), budget=budget)
-        )
+    policy = Scripted(10.0, 10.0, LookupError())  # raised when the third was started
+    with pytest.raises(LookupError):
+        in_loop(hedge_call_async(script.in_loop, policy, budget=budget))
     assert (script.count, budget.tokens) == (2, 4)
 
 
-def called(**options: Any) -> None:
-    retry_call(Script(OSError), ZeroBackOff(), **options)
+# Budgets of the user's own, above all those whose answer coroutines await
 
 
-def looped(**options: Any) -> None:
-    for attempt in attempts(ZeroBackOff(), **options):
-        with attempt:
-            raise OSError
+TEN = ConstantBackOff(10)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of loops
-@pytest.mark.parametrize("tracked", [False, True])
-@pytest.mark.parametrize("way", [called, looped])
-def test_an_interrupt_anywhere_leaves_no_retry_paid_that_was_not_made(
-    way: Any, tracked: bool
-) -> None:
-    lost: set[str] = set()
-    is_loop = way is looped
+class Plain:
+    """A budget that only counts; each answer is returned, raised or called for.
 
-    def run(interrupt: InterruptAt) -> None:
-        budget, token = RetryBudget(5), CancellationToken()
-        try:
-            with interrupt:
-                way(budget=budget, token=token, on_retry=lambda _: token.cancel())
-        except (Interrupted, Cancelled):
-            pass
-        interrupt.forget()
-        if is_loop:
-            collect_garbage()  # it was left
-        if budget.tokens < 5:
-            lost.add(str(interrupt.where).split(":")[0])
+    Attributes:
+        log: What was asked of it.
+    """
 
-    with attempts_tracked() if tracked else nullcontext():
-        context = contextvars.copy_context()
-        assert context.run(each_place, run, all_of_them=not is_loop) > 50
-    # As a block is left, an interrupt can come before the first instruction that could heed it.
-    assert lost <= ({"Attempts._leave"} if is_loop and tracked else set())
+    def __init__(self, *answers):
+        self.log = []
+        self._answers = iter(answers)
+
+    def _answer(self):
+        answer = next(self._answers, True)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer() if callable(answer) else answer
+
+    def try_acquire(self):
+        self.log.append("asked")
+        return self._answer()
+
+    def release(self):
+        self.log.append("released")
+
+    def success(self):
+        self.log.append("success")
+
+
+class Slow(Plain):
+    """A budget that takes a time to answer: in coroutines and hedged calls without blocking."""
+
+    def __init__(self, *answers, seconds=0):
+        super().__init__(*answers)
+        self._seconds = seconds
+
+    def try_acquire(self):
+        self.log.append("asked")
+        if self._seconds:
+            current_clock().sleep(self._seconds)
+        return self._answer()
+
+    async def try_acquire_async(self):
+        self.log.append("awaited")
+        await asyncio.sleep(self._seconds)
+        return self._answer()
+
+
+@pytest.mark.parametrize("hooks", [{}, {"notify": lambda *_: None}])
+def test_coroutines_await_the_answer_and_threads_do_not(face, hooks):
+    for budget, waits in [(Slow(seconds=3), 13), (Plain(), 10)]:
+        script, start = Script(OSError, OSError, 7), now()
+        face.run(script, TEN, budget=budget, **hooks)
+        asked = "awaited" if face.asynchronous and waits == 13 else "asked"
+        assert budget.log == [asked, asked, "success"]
+        assert script.times == [start, start + waits, start + 2 * waits]
+
+
+@pytest.mark.parametrize("kind", [LookupError, Cancelled])
+def test_an_error_of_the_budget_is_raised_with_the_last_error_as_its_cause(face, kind):
+    failure, token, error = kind(), CancellationToken(), OSError()
+    with pytest.raises(kind) as caught:
+        face.run(Script(error), TEN, budget=Slow(failure), token=token)
+    assert caught.value is failure
+    assert caught.value.__cause__ is error
+    assert "the budget failed" in caught.value.__notes__[0]
+
+
+# An answer that takes long
+
+
+@ALL_ASYNC
+def test_no_limit_waits_for_the_answer(face, clock):
+    token = CancellationToken()
+    at(clock, 5, token.cancel)
+    for kind, limits in [
+        (Cancelled, {"token": token}),
+        (DeadlineExceeded, {"timeout": 5}),
+        (DeadlineExceeded, {"timeout": 5, "attempt_timeout": 1}),
+    ]:
+        budget, script, began = Slow(seconds=100), Script(OSError), now()
+        with pytest.raises(kind):
+            face.run(script, ZeroBackOff(), budget=budget, **limits)
+        assert (now() - began, script.count, budget.log) == (5, 1, ["awaited"])
+
+
+@ALL_ASYNC
+def test_an_attempt_timeout_does_not_cut_the_answer(face):
+    script = Script(OSError, 7)
+    assert face.run(script, ZeroBackOff(), budget=Slow(seconds=10), attempt_timeout=1) == 7
+    assert script.times == [0, 10]
+
+
+@ALL_ASYNC
+def test_a_retry_that_is_not_made_after_the_answer_is_paid_back(face):
+    token = CancellationToken()
+    for kind, answer, options in [
+        (OSError, True, {"max_elapsed_time": 5}),
+        (Cancelled, token.cancel, {"token": token}),  # which returns True
+    ]:
+        budget, script = Slow(answer, seconds=10), Script(OSError)
+        with pytest.raises(kind):
+            face.run(script, ZeroBackOff(), budget=budget, **options)
+        assert (script.count, budget.log) == (1, ["awaited", "released"])
+
+
+@on_faces("async loop")
+def test_a_loop_that_is_left_before_the_question_asks_nothing(face):
+    budget = Slow()
+    left_after_a_failure(face, TEN, budget=budget)
+    assert budget.log == []
+
+
+@ALL_ASYNC
+def test_waits_that_are_skipped(face):
+    budget, script = Slow(True, False), Script(OSError)
+    with no_wait(), pytest.raises(OSError):
+        face.run(script, TEN, budget=budget, timeout=1000, token=CancellationToken(timeout=1000))
+    assert (script.count, budget.log) == (2, ["awaited", "awaited"])
+
+
+# Hedged calls, in which each attempt asks for itself
+
+
+def test_the_attempts_of_a_hedged_call_ask_for_themselves(hedge):
+    budget = Slow()
+    assert hedge(Script(Takes(25, 7), OSError, Takes(1, 8)), TEN, budget=budget) == 8
+    assert sorted(budget.log[:2]) == ["awaited" if hedge.waits else "asked"] * 2
+    assert budget.log[2:] == ["success"]
+
+
+def test_neither_a_slow_answer_nor_a_refusal_concerns_another_attempt(hedge):
+    for budget in (Slow(seconds=1000), Slow(False)):
+        script, began = Script(Takes(25, 7)), now()
+        assert hedge(script, TEN, budget=budget) == 7
+        assert (now() - began, script.count) == (25, 1)
+        assert budget.log[-1] == "success"
+
+
+def test_a_refusal_while_nothing_runs_and_an_error_of_the_budget_end_the_call(hedge):
+    error, failure = OSError(), LookupError()
+    for raised, answer, why in [
+        (error, False, "nothing left in <"),
+        (failure, failure, "the budget failed"),
+    ]:
+        with pytest.raises(type(raised)) as caught:
+            hedge(Script(error), TEN, budget=Slow(answer))
+        assert caught.value is raised
+        (note,) = caught.value.__notes__
+        assert "gave up after 1 attempt in" in note
+        assert why in note
+
+
+def test_hedges_that_come_too_late_are_paid_back(clock):
+    budget, script = Slow(seconds=10), Script(Takes(1, OSError))
+    limits = {"max_elapsed_time": 10.5, "max_attempts": 2}
+    with pytest.raises(OSError) as caught:
+        in_loop(hedge_call_async(script.in_loop, TEN, budget=budget, **limits))
+    assert "max_elapsed_time" in caught.value.__notes__[0]
+    assert (script.count, budget.log) == (1, ["awaited", "released"])
+
+
+def test_a_hedge_that_the_circuit_refuses_is_paid_back(hedge):
+    budget, script = Slow(), Script(OSError)
+    breaker = CircuitBreaker(ConstantBackOff(100), failures=1)
+    with pytest.raises(CircuitOpen):
+        hedge(script, TEN, budget=budget, breaker=breaker, timeout=50)
+    assert (script.count, budget.log[1:]) == (1, ["released"])
+
+
+@pytest.mark.parametrize("kind", [Plain, Slow])
+def test_a_hedge_whose_circuit_breaker_fails_is_paid_back(hedge, kind):
+    def may_probe():
+        raise LookupError
+
+    budget, script = kind(), Script(OSError)
+    breaker = CircuitBreaker(ConstantBackOff(5), failures=1, may_probe=may_probe)
+    with pytest.raises(LookupError):
+        hedge(script, TEN, budget=budget, breaker=breaker, max_attempts=3)
+    assert (script.count, budget.log[1::2]) == (1, ["released", "released"])
+
+
+def test_a_hedge_whose_token_is_cancelled_at_the_answer_is_paid_back(hedge):
+    token, script = CancellationToken(), Script(Takes(100, 7))
+    budget = Slow(token.cancel)  # returns True
+    with pytest.raises(Cancelled):
+        hedge(script, TEN, budget=budget, token=token)
+    assert script.count == 1
+    eventually(lambda: budget.log[1:] == ["released"])

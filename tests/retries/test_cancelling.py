@@ -1,45 +1,37 @@
-"""Cancels of a token and of the task."""
-
-from __future__ import annotations
+"""Cancels of a token and of the task, and waits that a timer measures."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
 
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
+    Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
+    RetryAfter,
+    Timer,
     ZeroBackOff,
     chain,
+    retry_call,
     retry_call_async,
     with_jitter,
     with_max_retries,
     with_token,
 )
 from backoff_ticker.testing import no_wait
-from tests.retries.faces import (
-    ALL_ASYNC,
-    ASYNC,
-    BOTH,
-    FOUR,
-    SYNC,
-    ended_by_cancel,
-    in_loop,
-)
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, ended_by_cancel, in_loop
+from tests.retries.made_hooks import ends_of, spanning
 from tests.retries.made_policies import Wrapper, at, cancelled_token
-from tests.retries.scripts import Script, Takes, now
+from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
+from tests.tickers.made_timers import Failing, Fake, Instant
 
 # Waits
 
 
-def test_a_cancel_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
+def test_a_cancel_ends_the_wait_at_once(face, clock):
     token, errors = CancellationToken(), [OSError(1), OSError(2)]
     at(clock, 13, lambda: token.cancel("enough"))
     script = Script(*errors)
@@ -51,7 +43,7 @@ def test_a_cancel_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
 
 
 @BOTH
-def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face: Any, clock: VirtualClock) -> None:
+def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face, clock):
     token, script = CancellationToken(), Script(OSError, 7)
     at(clock, 10, token.cancel)  # before the wait asks for the same moment
     ended_by_cancel(face, script, ConstantBackOff(10), token=token)
@@ -62,7 +54,7 @@ def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face: Any, clock: Virtua
 
 
 @SYNC
-def test_in_a_thread_an_attempt_runs_to_its_end(face: Any, clock: VirtualClock) -> None:
+def test_in_a_thread_an_attempt_runs_to_its_end(face, clock):
     token, last = CancellationToken(), OSError("last")
     at(clock, 13, token.cancel)
     script = Script(OSError, Takes(10, last))
@@ -77,7 +69,7 @@ def test_in_a_thread_an_attempt_runs_to_its_end(face: Any, clock: VirtualClock) 
 
 @ALL_ASYNC
 @pytest.mark.parametrize("limits", [{}, {"timeout": 60}, {"attempt_timeout": 60}], ids=str)
-def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock, limits: Any) -> None:
+def test_a_coroutine_that_runs_is_cut(face, clock, limits):
     token, first = CancellationToken(), OSError("first")
     at(clock, 13, lambda: token.cancel("enough"))
     script = Script(first, Takes(50, 7))
@@ -91,7 +83,7 @@ def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock, limits: An
 
 
 @pytest.mark.parametrize("place", ["option", "policy"])
-def test_a_token_cancelled_before_cuts_nothing(face: Any, place: str) -> None:
+def test_a_token_cancelled_before_cuts_nothing(face, place):
     token, policy = cancelled_token("before"), Scripted(then=1.0)
     options = {"token": token} if place == "option" else {"backoff": with_token(policy, token)}
     assert face.run(Script(Takes(5, 7)), **options) == 7
@@ -104,10 +96,10 @@ def test_a_token_cancelled_before_cuts_nothing(face: Any, place: str) -> None:
 
 
 @FOUR
-def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face: Any) -> None:
+def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face):
     token, script = CancellationToken(), Script(7)
 
-    def cancel(outcome: Any) -> None:
+    def cancel(outcome):
         token.cancel()
 
     assert face.run(script, token=token, on_attempt=cancel) == 7
@@ -118,11 +110,11 @@ def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face: Any) 
 
 
 @ASYNC
-def test_a_cancel_of_the_task_wins(face: Any, clock: VirtualClock) -> None:
+def test_a_cancel_of_the_task_wins(face, clock):
     for steps, when in [((Takes(50, 7),), 3), ((OSError,), 3)]:
         token = CancellationToken()
 
-        async def main() -> None:
+        async def main():
             began = now()
             task = asyncio.ensure_future(
                 face.main(Script(*steps), ConstantBackOff(10), token=token)
@@ -138,21 +130,24 @@ def test_a_cancel_of_the_task_wins(face: Any, clock: VirtualClock) -> None:
         in_loop(main())
 
 
-@pytest.mark.parametrize("limit", ["token", "max_attempts"])
-def test_failures_without_a_delay_let_the_loop_run(clock: VirtualClock, limit: str) -> None:
+@pytest.mark.parametrize("way", ["token", "max_attempts", "no_wait"])
+def test_failures_without_a_delay_let_the_loop_run(clock, way):
     script = Script(OSError)
-    options = {limit: CancellationToken() if limit == "token" else 64 * 50}
+    options = {"max_attempts": 64 * 50} if way == "max_attempts" else {"token": CancellationToken()}
+    policy = ConstantBackOff(3600) if way == "no_wait" else ZeroBackOff()
 
-    async def main() -> None:
-        running = asyncio.ensure_future(retry_call_async(script.in_loop, ZeroBackOff(), **options))
+    async def main():
+        running = asyncio.ensure_future(retry_call_async(script.in_loop, policy, **options))
         for _ in range(20):
             await asyncio.sleep(0)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
 
-    in_loop(main())
-    assert 64 <= script.count < 64 * 25
+    with no_wait() if way == "no_wait" else nullcontext():
+        in_loop(main())
+    assert 0 < script.count < 64 * 25
+    assert now() == 0
 
 
 def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock):
@@ -198,7 +193,7 @@ PLACES = {
 
 
 @FOUR
-def test_a_token_in_the_policy_ends_the_wait_at_once(face: Any, clock: VirtualClock) -> None:
+def test_a_token_in_the_policy_ends_the_wait_at_once(face, clock):
     for place, policy in PLACES.items():
         token, last, began = CancellationToken(), OSError("last"), now()
         at(clock, began + 13, lambda: token.cancel(place))
@@ -208,22 +203,125 @@ def test_a_token_in_the_policy_ends_the_wait_at_once(face: Any, clock: VirtualCl
         assert (script.times, now()) == ([began, began + 10], began + 13)
 
 
-@ASYNC
-def test_a_token_in_the_policy_cuts_as_well(face: Any, clock: VirtualClock) -> None:
-    for place, policy in PLACES.items():
-        token, first, began = CancellationToken(), OSError("first"), now()
-        at(clock, began + 13, lambda: token.cancel(place))
-        script = Script(first, Takes(50, 7))
-        error = ended_by_cancel(face, script, policy(token))
-        assert (error.cause, error.__cause__) == (place, first)
-        assert (script.times, now()) == ([began, began + 10], began + 13)
-
-
 @FOUR
-def test_a_deadline_in_the_policy_counts_skipped_waits(face: Any, clock: VirtualClock) -> None:
+def test_a_deadline_in_the_policy_counts_skipped_waits(face, clock):
     for place, policy in PLACES.items():
         token, last = CancellationToken().child(timeout=25), OSError("last")
         script = Script(OSError, OSError, last)
         with no_wait(), pytest.raises(DeadlineExceeded) as caught:
             face.run(script, policy(token))
         assert (caught.value.__cause__, script.count, place) == (last, 3, place)
+
+
+# Waits that a timer measures
+
+
+@FOUR
+def test_a_timer_measures_the_waits_and_no_time_passes(face):
+    timer, script = Instant(), Script(OSError, RetryAfter(60), OSError, 7)
+    assert face.run(script, Scripted(1.5, 0.0, 1e6), timer=timer) == 7
+    assert script.times == [0, 0, 0, 0]
+    assert face.run(Script(OSError, OSError, 7), ZeroBackOff(), timer=timer) == 7
+    assert timer.delays == [1.5, 60, 1e6, 0, 0]
+
+
+@BOTH
+def test_a_wait_lasts_until_the_timer_fires(face, clock):
+    timer, script = Fake(), Script(OSError, OSError, 7)
+    at(clock, 4, timer.fire)
+    at(clock, 5000, timer.fire)
+    assert face.run(script, ConstantBackOff(10), timer=timer) == 7
+    assert script.times == [0, 4, 5000]
+    assert timer.delays == [10, 10]
+
+
+@BOTH
+@pytest.mark.parametrize("limit", ["token", "timeout"])
+def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(face, clock, limit):
+    timer, token, script = Fake(), CancellationToken(), Script(OSError, 7)
+    at(clock, 4, token.cancel)
+    with pytest.raises(Cancelled):
+        face.run(script, ConstantBackOff(1), timer=timer, **{limit: {"token": token}.get(limit, 4)})
+    assert (script.times, now()) == ([0], 4)
+    assert timer.stops >= 1
+
+
+@BOTH
+def test_limits_go_by_the_clock_and_not_by_the_timer(face):
+    timer, script = Instant(), Script(Takes(4, OSError))
+    with pytest.raises(TimeoutError):
+        face.run(script, ConstantBackOff(1), timer=timer, timeout=11)
+    assert script.times == [0, 4, 8]
+    assert now() == (11 if face.asynchronous else 12)
+    assert timer.delays == [1, 1]
+
+
+@BOTH
+def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
+    timer, script = Fake(), Script(OSError, 7)
+    timer.fire()
+    at(clock, 4, timer.fire)
+    assert face.run(script, ConstantBackOff(10), timer=timer) == 7
+    assert script.times == [0, 4]
+
+
+@BOTH
+def test_a_run_without_a_failure_starts_no_timer(face):
+    timer = Fake()
+    assert face.run(Script(7), timer=timer) == 7
+    with pytest.raises(OSError):
+        face.run(Script(OSError), with_max_retries(ConstantBackOff(1), 0), timer=timer)
+    assert timer.delays == []
+
+
+@FOUR
+@pytest.mark.parametrize("kind", [LookupError, KeyboardInterrupt])
+def test_what_a_timer_raises_ends_the_run(face, kind):
+    own, gave_up, log = kind(), Recorded(), []
+    script = Script(OSError, 7)
+    with pytest.raises(kind) as caught:
+        face.run(
+            script,
+            ConstantBackOff(10),
+            timer=Failing(own, start=1),
+            on_give_up=gave_up,
+            **spanning(log, "on_retry"),
+        )
+    assert caught.value is own
+    assert ends_of(log, "on_retry") == [("in",), ("out", own)]
+    assert (script.count, len(gave_up.calls)) == (1, isinstance(own, Exception))
+
+
+@BOTH
+def test_the_timer_of_a_clock_will_do(face, clock):
+    script = Script(OSError, OSError, 7)
+    assert face.run(script, ConstantBackOff(10), timer=Timer(clock=clock)) == 7
+    assert script.times == [0, 10, 20]
+
+
+def test_a_timer_that_measures_a_wait_refuses_another(clock):
+    timer, token = Fake(), CancellationToken()
+
+    def run(**options):
+        return retry_call(Script(OSError), ConstantBackOff(1), timer=timer, **options)
+
+    running = clock.spawn(lambda: run(token=token))
+    clock.sleep(1)
+    with pytest.raises(RuntimeError, match="another run"):
+        run()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        running.join()
+
+
+def test_a_timer_is_stopped_before_another_run_may_start_it(clock):
+    refused = []
+
+    class Asking(Instant):
+        def stop(self):
+            with pytest.raises(RuntimeError, match="another run") as caught:
+                retry_call(Script(OSError), ConstantBackOff(1), timer=self)
+            refused.append(caught.value)
+
+    assert retry_call(Script(OSError, 7), ConstantBackOff(1), timer=Asking()) == 7
+    assert len(refused) == 1

@@ -1,7 +1,5 @@
 """``current_attempt()``: what runs inside an attempt knows which it is."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars
@@ -9,15 +7,11 @@ import sys
 import threading
 import types
 import weakref
-from contextlib import suppress
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
-    Cancelled,
     ConstantBackOff,
     ZeroBackOff,
     attempts,
@@ -28,51 +22,46 @@ from backoff_ticker import (
     retry_call_async,
     set_active,
 )
-from backoff_ticker.retries._options import Options
-from backoff_ticker.retries._run import Run
 from backoff_ticker.testing import no_wait
-from backoff_ticker.types import CurrentAttempt
-from tests.helpers import attempts_tracked, collect_garbage
+from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
-from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
+from tests.retries.faces import (
+    ALL_ASYNC,
+    FACES,
+    FOUR,
+    LOOPS,
+    SYNC,
+    in_loop,
+    left_after_a_failure,
+    on_faces,
+)
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import Recorded, Script, Takes
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.retries.scripts import Script, Takes
 from tests.test_imports import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from backoff_ticker.testing import VirtualClock
 
 
 @pytest.fixture(autouse=True)
-def _tracked() -> Iterator[None]:
-    with attempts_tracked():
-        yield
+def _no_attempt_is_left():
+    yield
     assert current_attempt() is None
 
 
-def here() -> CurrentAttempt:
+def here():
     """Return the current attempt, which is there."""
     attempt = current_attempt()
     assert attempt is not None
     return attempt
 
 
-def seen_by(script_ends: int, seen: list[Any], look: Any) -> Script:
+def seen_by(script_ends, seen, look):
     """Return an operation that looks each time it is called, and fails but for the last time."""
 
-    def step(answer: Any) -> Any:
-        seen.append(look())
-        return answer
-
-    answers: list[Any] = [OSError] * (script_ends - 1) + [7]
-    return Script(*[lambda answer=answer: step(answer) for answer in answers])
+    answers = [OSError] * (script_ends - 1) + [7]
+    return Script(*[lambda answer=answer: seen.append(look()) or answer for answer in answers])
 
 
-def test_an_operation_knows_its_attempt_which_stays_what_it_was(face: Any) -> None:
-    seen: list[Any] = []
+def test_an_operation_knows_its_attempt_which_stays_what_it_was(face):
+    seen = []
     script = seen_by(3, seen, lambda: (here(), here().number, here().waited))
     assert face.run(script, ConstantBackOff(5)) == 7
     expected = [(1, 0), (2, 5), (3, 10)]
@@ -84,68 +73,54 @@ def test_an_operation_knows_its_attempt_which_stays_what_it_was(face: Any) -> No
 
 
 @FOUR
-def test_hooks_and_predicates_see_the_attempt_that_they_are_about(face: Any) -> None:
-    seen: list[Any] = []
+def test_all_functions_of_a_retry_see_the_attempt_that_they_are_about(face):
+    seen = []
 
-    def noting(name: str, answer: Any = None) -> Any:
-        def note(*_: object) -> Any:
+    def noting(name, answer=None):
+        def note(*_):
             seen.append((name, here().number))
             return answer
 
         return note
 
-    hooks = {name: noting(name) for name in ("notify", *HOOKS)}
+    class Looking:
+        next_backoff = noting("policy", 5.0)
+        reset = noting("reset")
+
+    @contextlib.contextmanager
+    def span(name):
+        noting(f"{name}, in")()
+        try:
+            yield
+        finally:
+            noting(f"{name}, out")()
+
+    def hooks(*names):
+        return {name: [noting(name), lambda _, name=name: span(name)] for name in names}
+
+    def spanned(name, number):
+        return [(name, number), (f"{name}, in", number), (f"{name}, out", number)]
+
     with pytest.raises(OSError):
-        face.run(
-            Script(OSError), ConstantBackOff(5), on=noting("on", True), max_attempts=2, **hooks
-        )
-    assert seen == [
-        ("on_attempt", 1),
-        ("on", 1),
-        ("notify", 1),
-        ("on_retry", 1),
-        ("on_attempt", 2),
-        ("on", 2),
-        ("on_give_up", 2),
+        options = {"on": noting("on", True), "notify": noting("notify"), "max_attempts": 2}
+        face.run(Script(OSError), Looking(), **options, **hooks(*HOOKS))
+    assert [entry for entry in seen if entry[0] != "reset"] == [
+        *[*spanned("on_attempt", 1), ("on", 1), ("policy", 1), ("notify", 1)],
+        *[*spanned("on_retry", 1), *spanned("on_attempt", 2), ("on", 2), *spanned("on_give_up", 2)],
     ]
     seen.clear()
-    face.run(Script(7), until=noting("until", True), on_success=noting("on_success"))
-    assert seen == [("until", 1), ("on_success", 1)]
+    face.run(Script(7), until=noting("until", True), **hooks("on_success"))
+    assert seen == [("until", 1), *spanned("on_success", 1)]
 
 
-@BOTH
-def test_managers_policies_and_fallbacks_see_it(face: Any) -> None:
-    seen: list[Any] = []
-
-    class Looking:
-        def next_backoff(self) -> float:
-            seen.append(("policy", here().number))
-            return 5.0
-
-        def reset(self) -> None:
-            pass
-
-    class Manager:
-        def __enter__(self) -> None:
-            seen.append(("in", here().number))
-
-        def __exit__(self, *_: object) -> None:
-            seen.append(("out", here().number))
-
-    def fallback(outcome: Any) -> int:
-        seen.append(("fallback", here().number))
-        return 7
-
-    hook = lambda _: Manager()
-    assert face.run(Script(OSError), Looking(), on_attempt=hook, max_attempts=2, fallback=fallback)
-    assert seen == [
-        *[("in", 1), ("out", 1), ("policy", 1)],
-        *[("in", 2), ("out", 2), ("fallback", 2)],
-    ]
+@on_faces("call", "async call")
+def test_a_fallback_sees_the_last_attempt(face):
+    options = {"max_attempts": 2, "fallback": lambda _: here().number}
+    assert face.run(Script(OSError), ConstantBackOff(5), **options) == 2
 
 
-def test_nothing_is_seen_between_the_blocks_of_a_loop(clock: VirtualClock) -> None:
-    seen: list[Any] = []
+def test_nothing_is_seen_between_the_blocks_of_a_loop(clock):
+    seen = []
     for attempt in attempts(ConstantBackOff(5), on_attempt=lambda _: seen.append(here().number)):
         seen.append(current_attempt())
         with attempt:
@@ -162,10 +137,10 @@ def test_nothing_is_seen_between_the_blocks_of_a_loop(clock: VirtualClock) -> No
 
 
 @FOUR
-def test_the_innermost_attempt_is_seen(face: Any) -> None:
-    seen: list[Any] = []
+def test_the_innermost_attempt_is_seen(face):
+    seen = []
 
-    def outer() -> int:
+    def outer():
         seen.append(("outer", here().number))
         inner = Script(OSError, lambda: seen.append(("inner", here().number)) or 7)
         retry_call(inner, ZeroBackOff())
@@ -181,32 +156,17 @@ def test_the_innermost_attempt_is_seen(face: Any) -> None:
     assert seen == [("outer", 3), ("inner", 2), ("loop", 1), ("loop", 2), ("outer", 3)]
 
 
-@BOTH
-def test_an_attempt_that_is_refused_is_seen_by_nobody(face: Any) -> None:
-    token, seen = CancellationToken(), Recorded()
-    with pytest.raises(Cancelled):
-        face.run(
-            Script(OSError),
-            ConstantBackOff(5),
-            token=token,
-            on_attempt=lambda outcome: outcome.attempts == 2 and token.cancel(),
-            on_give_up=lambda outcome: seen(outcome.attempts, here().number),
-        )
-    ((_, *told),) = seen.calls
-    assert told == [1, 1]
-
-
 # Threads, tasks, contexts
 
 
-def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
+def test_threads_see_it_in_a_copy_of_the_context(clock):
     """A new thread has such a copy where Python gives it one: without the global lock."""
-    seen: list[Any] = []
+    seen = []
 
-    def look() -> None:
+    def look():
         seen.append(current_attempt())
 
-    def operation() -> Any:
+    def operation():
         context = contextvars.copy_context()
         for target in (look, lambda: context.run(look)):
             thread = threading.Thread(target=target)
@@ -220,30 +180,12 @@ def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
     assert seen == [attempt if begins_in_copy else None, attempt]
 
 
-def test_a_cut_as_another_thread_asks_for_the_time_left_does_no_harm(clock: VirtualClock) -> None:
-    class Ending(Run):
-        """A run whose attempt ends once it was looked at."""
-
-        @property
-        def cut_at(self) -> float | None:
-            return ends.pop()
-
-        @cut_at.setter
-        def cut_at(self, when: float | None) -> None:
-            pass
-
-    ends: list[float | None] = [None, clock.monotonic() + 5]
-    run = Ending(Options("", None, {}), "fetch", attempts=1)
-    assert CurrentAttempt(run, 1).time_left == 5
-    assert ends == [None]
-
-
-def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:
-    async def look() -> Any:
+def test_tasks_and_threads_of_a_coroutine_see_it(clock):
+    async def look():
         await asyncio.sleep(1)
         return current_attempt()
 
-    async def operation() -> Any:
+    async def operation():
         task = asyncio.ensure_future(look())
         return here(), await task, await asyncio.to_thread(current_attempt)
 
@@ -251,28 +193,26 @@ def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:
     assert others == [first, first]
 
 
-def test_what_an_operation_sets_in_its_context_stays(clock: VirtualClock) -> None:
-    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+def test_what_an_operation_sets_in_its_context_stays(clock):
+    variable = contextvars.ContextVar("variable", default=0)
 
-    def operation() -> None:
+    def operation():
         variable.set(7)
 
     retry_call(operation)
     assert variable.get() == 7
 
 
-def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(
-    clock: VirtualClock,
-) -> None:
-    async def endless() -> None:
+def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(clock):
+    async def endless():
         await asyncio.sleep(3600)
 
-    async def main() -> None:
+    async def main():
         other = contextvars.copy_context()
         left = retry_call_async(endless)
         other.run(left.send, None)
 
-        async def closing() -> int:
+        async def closing():
             number = here().number
             left.close()
             assert here().number == number
@@ -284,12 +224,11 @@ def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(
     in_loop(main())
 
 
-@pytest.mark.parametrize("kind", ["generator", "agenerator"])
-def test_a_generator_sees_it_until_its_first_item(clock: VirtualClock, kind: str) -> None:
-    seen: list[Any] = []
+def test_a_generator_sees_it_until_its_first_item(clock):
+    seen = []
 
     @retry(ConstantBackOff(5))
-    def generator() -> Any:
+    def generator():
         seen.append(here().number)
         if here().number < 2:
             raise OSError
@@ -297,20 +236,8 @@ def test_a_generator_sees_it_until_its_first_item(clock: VirtualClock, kind: str
         seen.append(current_attempt())
         yield 2
 
-    @retry(ConstantBackOff(5))
-    async def agenerator() -> Any:
-        for item in generator.__wrapped__():  # type: ignore[attr-defined]
-            yield item
-
-    async def main() -> None:
-        async for _ in agenerator():
-            seen.append(current_attempt())
-
-    if kind == "generator":
-        for _ in generator():
-            seen.append(current_attempt())
-    else:
-        in_loop(main())
+    for _ in generator():
+        seen.append(current_attempt())
     assert seen == [1, 2, None, None, None]
 
 
@@ -318,8 +245,8 @@ def test_a_generator_sees_it_until_its_first_item(clock: VirtualClock, kind: str
 
 
 @FOUR
-def test_the_time_left_is_that_of_the_nearest_limit(face: Any) -> None:
-    def timed(seconds: float) -> CancellationToken:
+def test_the_time_left_is_that_of_the_nearest_limit(face):
+    def timed(seconds):
         return CancellationToken(timeout=seconds)
 
     for make, left in [
@@ -330,52 +257,37 @@ def test_the_time_left_is_that_of_the_nearest_limit(face: Any) -> None:
         (lambda: {"timeout": 20, "token": timed(15)}, [13, 8]),
         (lambda: {"max_elapsed_time": 100}, [None, None]),
     ]:
-        seen: list[Any] = []
-        script = Script(
-            Takes(2, lambda: seen.append(here().time_left) or OSError),
-            lambda: seen.append(here().time_left) or 7,
-        )
+        seen = []
+        look = lambda answer: seen.append(here().time_left) or answer
+        script = Script(Takes(2, lambda: look(OSError)), lambda: look(7))
         face.run(script, ConstantBackOff(5), **make())
         assert seen == left
 
 
-@on_faces("async call", "async decorator", "async loop", "async loop, async with")
-def test_the_limit_of_the_attempt_counts_too(face: Any) -> None:
-    seen: list[Any] = []
-    looks = [lambda: seen.append(here().time_left) or OSError] * 2
+@ALL_ASYNC
+def test_the_limit_of_the_attempt_counts_too(face):
+    seen = []
+    look = lambda *_: seen.append(here().time_left) or OSError
+    limits = {"attempt_timeout": 10, "timeout": 15, "max_attempts": 2}
     with pytest.raises(OSError):
-        face.run(
-            Script(*[Takes(3, look) for look in looks]),
-            ConstantBackOff(5),
-            attempt_timeout=10,
-            timeout=15,
-            max_attempts=2,
-            on_retry=lambda _: seen.append(here().time_left),
-        )
+        face.run(Script(Takes(3, look)), ConstantBackOff(5), on_retry=look, **limits)
     assert seen == [7, 12, 4]
 
 
-@BOTH
-def test_in_no_wait_the_time_that_was_skipped_is_gone(face: Any) -> None:
-    seen: list[Any] = []
+@SYNC
+def test_time_that_was_skipped_is_gone_and_none_is_left_after_the_limit(face):
+    seen = []
     with no_wait():
         face.run(seen_by(2, seen, lambda: here().time_left), ConstantBackOff(5), timeout=20)
-    assert seen == [20, 15]
-
-
-@SYNC
-def test_a_limit_that_has_passed_leaves_no_time(face: Any) -> None:
-    seen: list[Any] = []
-    script = Script(Takes(30, lambda: seen.append(here().time_left) or 7))
-    assert face.run(script, timeout=20) == 7
-    assert seen == [0]
+    face.run(Script(Takes(30, lambda: seen.append(here().time_left))), timeout=20)
+    assert seen == [20, 15, 0]
 
 
 # The token
 
 
-def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face: Any) -> None:
-    seen: list[Any] = []
+def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face):
+    seen = []
     face.run(seen_by(2, seen, lambda: (here().token, here().token.cancelled)), ConstantBackOff(5))
     (first, early), (second, late) = seen
     assert first is second
@@ -384,8 +296,8 @@ def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face: Any) -
 
 
 @FOUR
-def test_an_interrupt_cancels_the_token_too(face: Any) -> None:
-    seen: list[Any] = []
+def test_an_interrupt_cancels_the_token_too(face):
+    seen = []
     with pytest.raises(KeyboardInterrupt):
         face.run(Script(lambda: seen.append(here().token) or KeyboardInterrupt))
     assert seen[0].cancelled
@@ -393,12 +305,10 @@ def test_an_interrupt_cancels_the_token_too(face: Any) -> None:
 
 @pytest.mark.parametrize("asks", [False, True])
 @on_faces("call", "decorator", "async call")
-def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(
-    face: Any, asks: bool
-) -> None:
-    contexts: list[contextvars.Context] = []
+def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(face, asks):
+    contexts = []
 
-    def operation() -> int:
+    def operation():
         contexts.append(contextvars.copy_context())
         if asks:
             assert not here().token.cancelled
@@ -416,9 +326,9 @@ def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(
     assert contexts[0].run(here) is attempt
 
 
-def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive() -> None:
+def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive():
     class Rule:
-        def __call__(self, _: Exception) -> bool:
+        def __call__(self, _):
             return True
 
     rules = [Rule() for _ in range(3)]
@@ -431,25 +341,23 @@ def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive() -> None
 
 
 @pytest.mark.parametrize("pair", [("end", "ask"), ("ask", "end"), ("ask", "ask")])
-def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str]
-) -> None:
-    contexts: list[contextvars.Context] = []
-    running: list[Any] = []
+def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(monkeypatch, pair):
+    contexts = []
+    running = []
 
     @types.coroutine
-    def operation() -> Any:
+    def operation():
         contexts.append(contextvars.copy_context())
         yield
 
-    def begin() -> Any:
+    def begin():
         context, called = contextvars.Context(), retry_call_async(operation)
         context.run(called.send, None)
 
-        def ask() -> CancellationToken:
+        def ask():
             return contexts[-1].copy().run(here).token
 
-        def end() -> None:
+        def end():
             with pytest.raises(StopIteration):
                 context.run(called.send, None)
 
@@ -462,31 +370,26 @@ def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(
         token = contexts.pop().run(here).token
         assert {*outcomes} - {None} == {token}
         assert token.cancelled == ("end" in pair)
-    assert number > 20
+    assert number > 5
 
 
-def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled() -> None:
-    seen: list[CancellationToken] = []
-
-    def leave() -> None:
-        for attempt in attempts(ZeroBackOff()):
-            with attempt:
-                seen.append(here().token)
-                raise OSError
-            break
-
-    leave()
-    collect_garbage()
+@LOOPS
+def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face):
+    seen = []
+    hook = lambda _: seen.append(here().token)
+    left_after_a_failure(face, ZeroBackOff(), on_attempt=hook)
     assert seen[0].cancelled
 
 
-def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock: VirtualClock) -> None:
-    def rows() -> Any:
-        for attempt in attempts(ZeroBackOff()):
-            with attempt:
-                yield 1
+def rows():
+    """Yield inside the block of a loop."""
+    for attempt in attempts(ZeroBackOff()):
+        with attempt:
+            yield 1
 
-    def operation() -> None:
+
+def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock):
+    def operation():
         first, second = rows(), rows()
         outer = here()
         next(first)
@@ -498,72 +401,55 @@ def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock: Vir
     assert current_attempt() is None
 
 
-class Suspended(contextlib.AbstractAsyncContextManager[None]):
+class Suspended(contextlib.AbstractAsyncContextManager):
     """Is never entered to its end."""
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self):
         await asyncio.Event().wait()
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_):
         raise AssertionError
 
 
-class Interrupting(contextlib.AbstractContextManager[None]):
+class Interrupting(contextlib.AbstractContextManager):
     """Is interrupted as it is entered."""
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         raise KeyboardInterrupt
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         raise AssertionError
 
 
-def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock: VirtualClock) -> None:
-    async def awaited(made: Any) -> None:
-        async for attempt in attempts(on_attempt=lambda _: made()):
-            async with attempt:
-                pass
-
-    async def main() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(5):
-                await awaited(Suspended)
-        assert current_attempt() is None
-        with pytest.raises(KeyboardInterrupt):
-            await awaited(Interrupting)
-        assert current_attempt() is None
-        with pytest.raises(RuntimeError, match="needs `async with"):
-            async for attempt in attempts(on_attempt=lambda _: Suspended()):
-                with attempt:
-                    pass
-        assert current_attempt() is None
+def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock):
+    async def main():
+        for face, manager, error in [
+            ("async loop, async with", Suspended, TimeoutError),
+            ("async loop, async with", Interrupting, KeyboardInterrupt),
+            ("async loop", Suspended, RuntimeError),  # which says that it needs `async with`
+        ]:
+            with pytest.raises(error):
+                async with asyncio.timeout(5):
+                    await FACES[face].main(Script(7), on_attempt=lambda _: manager())
+            assert current_attempt() is None
 
     in_loop(main())
     with pytest.raises(KeyboardInterrupt):
-        for attempt in attempts(on_attempt=lambda _: Interrupting()):
-            with attempt:
-                pass
+        FACES["loop"].run(Script(7), on_attempt=lambda _: Interrupting())
     assert current_attempt() is None
 
 
 @pytest.mark.parametrize("options", [{}, {"on_attempt": bool}], ids=["first try", "run"])
-def test_a_generator_may_be_left_after_the_attempt_that_has_entered_it_or_in_another(
-    clock: VirtualClock, options: Any
-) -> None:
-    def entered() -> Any:
-        for attempt in attempts(ZeroBackOff()):
-            with attempt:
-                yield 1
+def test_a_generator_may_be_left_after_the_attempt_that_entered_it_or_in_another(clock, options):
+    def enter():
+        entered = rows()
+        next(entered)
+        return entered
 
-    def enter() -> Any:
-        rows = entered()
-        next(rows)
-        return rows
-
-    async def enter_in_loop() -> Any:
+    async def enter_in_loop():
         return enter()
 
-    async def main() -> None:
+    async def main():
         (await retry_call_async(enter_in_loop, **options)).close()
         assert current_attempt() is None
         retry_call(enter, **options).close()
@@ -577,15 +463,15 @@ def test_a_generator_may_be_left_after_the_attempt_that_has_entered_it_or_in_ano
 # Hedges
 
 
-def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock: VirtualClock) -> None:
-    seen: list[CurrentAttempt] = []
+def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock):
+    seen = []
 
-    async def operation() -> int:
+    async def operation():
         attempt = here()
         seen.append(attempt)
-        assert not attempt.token.cancelled
         await asyncio.sleep(10 if attempt.number == 1 else 1)
         assert here() is attempt
+        assert not attempt.token.cancelled
         return attempt.number
 
     assert in_loop(hedge_call_async(operation, ConstantBackOff(2))) == 2
@@ -597,200 +483,56 @@ def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock: VirtualC
 # Who does not ask
 
 
-def test_while_retries_are_off_there_is_no_attempt(clock: VirtualClock) -> None:
+def test_while_retries_are_off_there_is_no_attempt(clock):
     with set_active(False):
         assert retry_call(current_attempt) is None
 
 
-def test_attempts_are_not_tracked_before_somebody_can_ask() -> None:
-    script = """
-from backoff_ticker import attempts, retry_call
-from backoff_ticker.types import CurrentAttempt
-from backoff_ticker.retries._settings import settings
-seen = [settings.in_use]
+# Nothing has to be imported first
+
+
+FIRST_USE = """
+import asyncio
+import backoff_ticker
+from backoff_ticker import attempts, hedge_call, hedge_call_async, retry
+from backoff_ticker.testing import no_wait
+seen = []
 def operation():
     from backoff_ticker import current_attempt
-    seen.append(settings.in_use)
-retry_call(operation)
+    current = backoff_ticker.current_attempt()
+    assert current_attempt() is current
+    assert not current.token.cancelled
+    seen.append(current.number)
+    if current.number < 3:
+        raise OSError
+async def coroutine():
+    await asyncio.sleep(0)
+    operation()
+def loop():
+    for attempt in attempts():
+        with attempt:
+            operation()
+async def async_loop():
+    async for attempt in attempts():
+        with attempt:
+            await coroutine()
+with no_wait():
+    {call}
+seen.append(backoff_ticker.current_attempt())
 print(json.dumps(seen))
 """
-    assert run(script) == [False, True]
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        "retry_call(operation, ZeroBackOff(), on=OSError)",
-        "retry_call(operation, ZeroBackOff(), on=OSError, on_attempt=bool)",
-        "asyncio.run(retry_call_async(coroutine, ZeroBackOff(), on=OSError))",
-        "asyncio.run(retry_call_async(coroutine, ZeroBackOff(), on=OSError, timeout=60))",
+        "retry(operation)()",
+        "asyncio.run(retry(coroutine)())",
         "loop()",
         "asyncio.run(async_loop())",
+        "hedge_call(operation)",
+        "asyncio.run(hedge_call_async(coroutine))",
     ],
 )
-def test_who_first_asks_inside_of_an_attempt_is_told_too(call: str) -> None:
-    script = f"""
-import asyncio, contextvars, threading
-import backoff_ticker
-from backoff_ticker import ZeroBackOff, attempts, retry_call, retry_call_async
-seen = []
-def operation():
-    current = backoff_ticker.current_attempt()
-    backoff_ticker.retry_call(lambda: seen.append(backoff_ticker.current_attempt() is not current))
-    assert backoff_ticker.current_attempt() is current
-    look = lambda: seen.append(backoff_ticker.current_attempt())
-    thread = threading.Thread(target=contextvars.Context().run, args=(look,))
-    thread.start()
-    thread.join()
-    assert current.token.cancelled is False
-    seen.append(current.number)
-    if current.number < 3:
-        raise OSError
-async def other():
-    assert backoff_ticker.current_attempt() is None
-async def child():
-    return backoff_ticker.current_attempt()
-async def coroutine():
-    await asyncio.sleep(0)
-    first = backoff_ticker.current_attempt()
-    await asyncio.create_task(other(), context=contextvars.Context())
-    assert await child() is first
-    assert backoff_ticker.current_attempt() is first
-    operation()
-def loop():
-    for attempt in attempts(ZeroBackOff(), on=OSError):
-        with attempt:
-            operation()
-async def async_loop():
-    async for attempt in attempts(ZeroBackOff(), on=OSError):
-        with attempt:
-            await coroutine()
-{call}
-seen.append(backoff_ticker.current_attempt())
-print(json.dumps(seen))
-"""
-    assert run(script) == [True, None, 1, True, None, 2, True, None, 3, None]
-
-
-def test_who_first_asks_in_a_loop_is_told_of_no_attempt_after_its_block() -> None:
-    script = """
-import backoff_ticker
-from backoff_ticker import ZeroBackOff, attempts
-seen = []
-def look():
-    current = backoff_ticker.current_attempt()
-    seen.append(current and current.number)
-for attempt in attempts(ZeroBackOff(), on=OSError):
-    with attempt:
-        look()
-        if attempt.number == 1:
-            raise OSError
-    look()
-look()
-print(json.dumps(seen))
-"""
-    assert run(script) == [1, None, 2, None, None]
-
-
-def test_who_first_asks_in_a_task_of_a_hedged_call_is_told_too() -> None:
-    script = """
-import asyncio
-import backoff_ticker
-from backoff_ticker import ConstantBackOff, hedge_call_async
-async def operation():
-    await asyncio.sleep(0)
-    return backoff_ticker.current_attempt().number
-print(json.dumps(asyncio.run(hedge_call_async(operation, ConstantBackOff(60)))))
-"""
-    assert run(script) == 1
-
-
-# Attempts that began before the import
-
-
-def test_an_attempt_that_began_before_the_import_is_shown_nowhere_once_it_has_ended() -> None:
-    script = """
-import asyncio, threading
-from backoff_ticker import retry
-@retry(max_attempts=3)
-def operation():
-    from backoff_ticker import current_attempt
-operation()
-from backoff_ticker import current_attempt
-async def look():
-    return current_attempt()
-seen = [asyncio.run(look()), asyncio.run(asyncio.to_thread(current_attempt))]
-thread = threading.Thread(target=lambda: seen.append(current_attempt()))
-thread.start()
-thread.join()
-print(json.dumps([*seen, current_attempt(), asyncio.run(look())]))
-"""
-    assert run(script) == [None] * 5
-
-
-def test_a_task_in_the_context_of_a_running_attempt_does_not_end_it() -> None:
-    script = """
-import asyncio, contextvars
-from backoff_ticker import retry
-@retry(max_attempts=3)
-async def operation(asked):
-    from backoff_ticker import current_attempt
-    token = current_attempt().token
-    await asked.wait()
-    return current_attempt().number, token.cancelled
-async def main():
-    context, asked = contextvars.copy_context(), asyncio.Event()
-    task = asyncio.create_task(operation(asked), context=context)
-    await asyncio.sleep(0)
-    async def other():
-        from backoff_ticker import current_attempt
-        current_attempt()
-        asked.set()
-    await asyncio.create_task(other(), context=context)
-    return await task
-print(json.dumps(asyncio.run(main())))
-"""
-    assert run(script) == [1, False]
-
-
-# Interrupts, at any place at which CPython allows one
-
-
-def flaky(tokens: list[Any]) -> int:
-    attempt = current_attempt()
-    assert attempt is not None
-    tokens.append(attempt.token)
-    if attempt.number < 3:
-        raise OSError
-    return 7
-
-
-def called(tokens: list[Any]) -> None:
-    retry_call(lambda: flaky(tokens), ZeroBackOff())
-
-
-def called_with_hooks(tokens: list[Any]) -> None:
-    retry_call(lambda: flaky(tokens), ZeroBackOff(), on_attempt=lambda _: None)
-
-
-def nested(tokens: list[Any]) -> None:
-    retry_call(lambda: called(tokens), ZeroBackOff(), on=LookupError)
-
-
-@pytest.mark.parametrize("way", [called, called_with_hooks, nested])
-def test_an_interrupt_anywhere_leaves_no_attempt(way: Any) -> None:
-    left: set[str] = set()
-
-    def run(interrupt: InterruptAt) -> None:
-        def interrupted() -> None:
-            tokens: list[Any] = []
-            with suppress(Interrupted), interrupt:
-                way(tokens)
-            if current_attempt() is not None or not all(token.cancelled for token in tokens):
-                left.add(str(interrupt.where))
-
-        copy_context().run(interrupted)
-
-    with attempts_tracked():
-        assert each_place(run, all_of_them=True) > 20
-    assert left == set()
+def test_who_first_asks_inside_of_an_attempt_is_told(call):
+    assert run(FIRST_USE.replace("{call}", call)) == [1, 2, 3, None]

@@ -1,12 +1,9 @@
 """The error at the end, its note, cause and context; what is returned instead of it."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import re
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -15,7 +12,6 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
-    Outcome,
     Permanent,
     RejectedResult,
     RetryAfter,
@@ -27,7 +23,6 @@ from backoff_ticker import (
     hedge_call,
     retry,
     retry_call,
-    set_active,
     with_max_retries,
 )
 from tests.retries.faces import BOTH, on_faces
@@ -36,11 +31,11 @@ from tests.retries.scripts import Recorded, Script, Takes
 from tests.tickers.made_policies import Scripted
 
 
-def notes_of(error: BaseException) -> list[str]:
+def notes_of(error):
     return list(getattr(error, "__notes__", []))
 
 
-def test_the_error_raised_has_one_note_that_tells_how_it_ended(face: Any) -> None:
+def test_the_error_raised_has_one_note_that_tells_how_it_ended(face):
     errors = [OSError(1), OSError(2), OSError(3)]
     with pytest.raises(OSError) as caught:
         face.run(Script(*errors), ConstantBackOff(1), max_attempts=3)
@@ -50,7 +45,7 @@ def test_the_error_raised_has_one_note_that_tells_how_it_ended(face: Any) -> Non
     assert [notes_of(error) for error in errors] == [[], [], [note]]
 
 
-ENDINGS: list[tuple[type[Exception], Any, dict[str, Any]]] = [
+ENDINGS = [
     (ValueError, Permanent(ValueError()), {}),
     (Cancelled, ValueError, {"token": cancelled_token()}),
     (DeadlineExceeded, ValueError, {"timeout": 0}),
@@ -62,7 +57,7 @@ ENDINGS: list[tuple[type[Exception], Any, dict[str, Any]]] = [
 
 
 @BOTH
-def test_every_ending_leaves_one_note(face: Any) -> None:
+def test_every_ending_leaves_one_note(face):
     seen = set()
     for kind, step, options in ENDINGS:
         with pytest.raises(kind) as caught:
@@ -73,7 +68,7 @@ def test_every_ending_leaves_one_note(face: Any) -> None:
     assert len(seen) >= len(ENDINGS) - 1
 
 
-def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face: Any) -> None:
+def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face):
     error, gave_up, notify = FileNotFoundError(404), Recorded(), Recorded()
     for on in (ConnectionError, lambda error: False, {ConnectionError: True}):
         with pytest.raises(FileNotFoundError) as caught:
@@ -84,7 +79,7 @@ def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face: Any) -> N
 
 
 @BOTH
-def test_the_same_error_again_has_its_note_replaced(face: Any) -> None:
+def test_the_same_error_again_has_its_note_replaced(face):
     error = OSError()
     error.add_note("gave up after lunch")
     seen = []
@@ -99,8 +94,8 @@ def test_the_same_error_again_has_its_note_replaced(face: Any) -> None:
     assert len(set(seen)) == 3
 
 
-def test_of_two_runs_inside_each_other_the_outer_one_notes(clock: Any) -> None:
-    def inner() -> Any:
+def test_of_two_runs_inside_each_other_the_outer_one_notes(clock):
+    def inner():
         return retry_call(Script(OSError), ConstantBackOff(1), max_attempts=3)
 
     with pytest.raises(OSError) as caught:
@@ -109,30 +104,21 @@ def test_of_two_runs_inside_each_other_the_outer_one_notes(clock: Any) -> None:
     assert note.startswith("gave up after 4 attempts: ")
 
 
-def test_a_time_that_is_told_is_that_since_the_first_attempt_began(face: Any) -> None:
+TIMED = [
+    *[{}, {"budget": RetryBudget()}, {"timeout": 60}, {"token": CancellationToken()}],
+    *[{"notify": lambda *_: None}, {"on_retry": lambda _: None}],
+]
+
+
+def test_a_time_that_is_told_is_that_since_the_first_attempt_began(face):
     seen = set()
-    for options in (
-        {},
-        {"token": CancellationToken()},
-        {"budget": RetryBudget()},
-        {"timeout": 60},
-        {"token": CancellationToken().child(timeout=3600)},
-        {"notify": lambda *_: None},
-        {"on_retry": lambda _: None},
-    ):
+    for options in TIMED:
         for backoff in (ConstantBackOff(1), with_max_retries(ConstantBackOff(1), 5)):
             with pytest.raises(OSError) as caught:
                 face.run(Script(Takes(2.5, OSError)), backoff, max_attempts=2, **options)
             seen.update(notes_of(caught.value))
     told = "gave up after 2 attempts in 6.0 s: max_attempts is 2"
     assert seen - {"gave up after 2 attempts: max_attempts is 2"} == {told}
-
-
-@BOTH
-def test_no_time_is_told_of_retries_at_once_that_nothing_measures(face: Any) -> None:
-    with pytest.raises(OSError) as caught:
-        face.run(Script(Takes(2.5, OSError)), ZeroBackOff(), max_attempts=3)
-    assert notes_of(caught.value) == ["gave up after 3 attempts: max_attempts is 3"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,16 +128,10 @@ class FrozenError(Exception):
     code: int
 
 
-class TupleOfNotes(Exception):
-    """Whose notes are no list."""
-
-    __notes__ = ("fixed",)
-
-
 class RefusesNotes(Exception):
     """Whose own method fails."""
 
-    def add_note(self, note: str) -> None:
+    def add_note(self, note):
         raise RuntimeError(note)
 
 
@@ -159,77 +139,48 @@ class ClosedError(Exception):
     """Whose notes are a property that cannot be read."""
 
     @property
-    def __notes__(self) -> Any:
+    def __notes__(self):
         raise self.args[0]
 
 
 @BOTH
-def test_an_error_that_takes_no_note_is_raised_itself(face: Any) -> None:
-    closed = ClosedError(AttributeError), ClosedError(LookupError)
-    for error in (FrozenError(5), TupleOfNotes(), RefusesNotes(), *closed):
-        for _ in range(2):
-            script = Script(error)
-            with pytest.raises(type(error)) as caught:
-                face.run(script, ConstantBackOff(1), max_attempts=2)
-            assert caught.value is error
-            assert script.count == 2
+@pytest.mark.parametrize(
+    "error",
+    [FrozenError(5), RefusesNotes(), ClosedError(AttributeError), ClosedError(LookupError)],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_that_takes_no_note_is_raised_itself(face, error):
+    for _ in range(2):
+        script = Script(error)
+        with pytest.raises(type(error)) as caught:
+            face.run(script, ConstantBackOff(1), max_attempts=2)
+        assert caught.value is error
+        assert script.count == 2
 
 
-class FailsOnce:
-    """A clock that raises once, when its time is read for the given time."""
-
-    def __init__(self, clock: Any, error: Exception, read: int) -> None:
-        self._clock = clock
-        self._error = error
-        self._reads_left = read
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._clock, name)
-
-    def monotonic(self) -> float:
-        self._reads_left -= 1
-        if self._reads_left == 0:
-            raise self._error
-        return self._clock.monotonic()
-
-
-@BOTH
-@pytest.mark.parametrize("read", range(3, 9))
-def test_the_error_of_a_clock_keeps_that_of_the_operation(face: Any, clock: Any, read: int) -> None:
-    own, first = LookupError("of the clock"), OSError("first")
-    failing = FailsOnce(clock, own, read)
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(first), ConstantBackOff(1), timeout=100, max_attempts=2, clock=failing)
-    assert caught.value is own
-    assert own.__cause__ is first
-
-
-def test_an_error_inside_a_marker_has_its_note_its_cause_and_its_place(face):
-    for make, why in [(Permanent, "permanent"), (partial(RetryAfter, 1), "the policy stopped")]:
-
-        def fail(make=make):
-            try:
-                raise KeyError("cause")
-            except KeyError as cause:
-                raise make(FrozenError(1)) from cause
-
-        with pytest.raises(FrozenError) as caught:
-            face.run(Script(fail), StopBackOff())
-        assert isinstance(caught.value.__cause__, KeyError)
-        assert why in caught.value.__notes__[0]
-        assert any(entry.name == "fail" for entry in caught.traceback)
-
-
-@BOTH
-def test_an_error_inside_a_permanent_keeps_its_context(face):
+@pytest.mark.parametrize(
+    ("make", "why"), [(Permanent, "permanent"), (partial(RetryAfter, 1), "the policy stopped")]
+)
+def test_an_error_inside_a_marker_has_its_note_its_cause_and_its_place(face, make, why):
     def fail():
+        try:
+            raise KeyError("cause")
+        except KeyError as cause:
+            raise make(FrozenError(1)) from cause
+
+    def fail_in_a_handler():
         try:
             raise KeyError("context")
         except KeyError:
-            raise Permanent(OSError())  # noqa: B904 - the point
+            raise make(OSError())  # noqa: B904 - the point
 
+    with pytest.raises(FrozenError) as caught:
+        face.run(Script(fail), StopBackOff())
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert why in caught.value.__notes__[0]
+    assert any(entry.name == "fail" for entry in caught.traceback)
     with pytest.raises(OSError) as caught:
-        face.run(Script(fail))
+        face.run(Script(fail_in_a_handler), StopBackOff())
     assert isinstance(caught.value.__context__, KeyError)
 
 
@@ -244,42 +195,15 @@ def test_the_error_of_a_hook_that_has_a_cause_leads_to_the_operations_error_too(
     assert str(caught.value.__cause__.__context__) == "work"
 
 
-@BOTH
-def test_an_error_that_two_hooks_raise_is_not_its_own_cause(face):
-    own = LookupError("same")
-
-    def hook(_):
-        raise own
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError("work")), ConstantBackOff(1), on_retry=hook, on_give_up=hook)
-    assert caught.value is own
-    assert isinstance(own.__cause__, OSError)
-
-
 @on_faces("call", "async call", "loop")
-def test_the_hook_that_failed_first_is_blamed(face):
-    def hook(_):
-        raise LookupError
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError), ConstantBackOff(1), on_retry=hook, on_give_up=lambda _: None)
-    assert caught.value.__notes__[0].endswith("on_retry failed")
-
-
-def test_a_budget_without_a_repr_changes_no_error(clock):
-    class Spent:
-        def __repr__(self):
-            raise LookupError
-
-        def try_acquire(self):
-            return False
-
-        success = release = try_acquire
-
-    with pytest.raises(OSError) as caught:
-        retry_call(Script(OSError), ConstantBackOff(1), budget=Spent())
-    assert "nothing left in one of type Spent" in caught.value.__notes__[0]
+def test_the_last_hook_that_fails_is_blamed_and_its_error_is_not_its_own_cause(face):
+    own = LookupError("same")
+    for last, blamed in [(Recorded(), "on_retry"), (Recorded(own), "on_give_up")]:
+        with pytest.raises(LookupError) as caught:
+            face.run(Script(OSError), ConstantBackOff(1), on_retry=Recorded(own), on_give_up=last)
+        assert caught.value is own
+        assert isinstance(own.__cause__, OSError)
+        assert notes_of(own)[0].endswith(f"{blamed} failed")
 
 
 @on_faces("call", "decorator")
@@ -309,30 +233,18 @@ async def awaited(*_):
 
 @pytest.mark.parametrize("name", ["on", "notify", "on_retry", "policy", "until", "retry_if"])
 def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_cause(face, name):
+    judges = name in ("until", "retry_if")
     for fails in (of_their_own, awaited) if face.asynchronous else (of_their_own,):
         first, gave_up = OSError("first"), Recorded()
-        script = Script(*([first] if name not in ("until", "retry_if") else [first, 7]))
+        script = Script(first, 7) if judges else Script(first)
         options = {"backoff": ZeroBackOff(), name: fails}
         if options.pop("policy", None):
             options["backoff"] = Scripted(LookupError("of their own"))
         with pytest.raises(LookupError, match="of their own") as caught:
             face.run(script, on_give_up=gave_up, **options)
         assert (caught.value.__context__, caught.value.__cause__) == (first, first)
-        assert script.count == 1 + (name in ("until", "retry_if"))
+        assert script.count == 1 + judges
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
-
-
-def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
-    def on(_):
-        try:
-            raise KeyError("inside")
-        except KeyError:
-            raise LookupError  # noqa: B904 - the point
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError("first")), on=on)
-    assert isinstance(caught.value.__context__, KeyError)
-    assert str(caught.value.__cause__) == "first"
 
 
 def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
@@ -348,7 +260,7 @@ def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
 CALLS = on_faces("call", "decorator", "async call", "async decorator")
 ASYNC_CALLS = on_faces("async call", "async decorator")
 
-GAVE_UP: dict[str, tuple[Any, dict[str, Any]]] = {
+GAVE_UP = {
     "permanent": (Permanent(OSError()), {}),
     "max_attempts": (OSError, {"max_attempts": 2}),
     "max_attempts of a rejected result": (1, {"max_attempts": 2, "until": lambda seen: seen > 1}),
@@ -361,7 +273,7 @@ GAVE_UP: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @CALLS
 @pytest.mark.parametrize("reason", GAVE_UP)
-def test_it_stands_for_the_error_whatever_the_reason(face: Any, reason: str) -> None:
+def test_it_stands_for_the_error_whatever_the_reason(face, reason):
     """It is called after the hooks."""
     step, options = GAVE_UP[reason]
     options = {"backoff": ConstantBackOff(10), **options}
@@ -376,59 +288,75 @@ def test_it_stands_for_the_error_whatever_the_reason(face: Any, reason: str) -> 
 
 
 @CALLS
-def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(face: Any) -> None:
+def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(face):
     fallback = Recorded(7)
     for on in (OSError, {OSError: True}, lambda error: type(error) is OSError):
         for errors in ([], [OSError], [OSError, OSError]):
             with pytest.raises(KeyError) as caught:
                 face.run(Script(*errors, KeyError), ConstantBackOff(1), on=on, fallback=fallback)
-            assert len(getattr(caught.value, "__notes__", [])) == bool(errors)
+            notes = notes_of(caught.value)
+            assert len(notes) == bool(errors)
+            assert all(note.endswith(": on does not retry this error") for note in notes)
     with pytest.raises(TypeError):
         face.run(Script(OSError, TypeError), ConstantBackOff(1), fallback=fallback)
     assert fallback.calls == []
 
 
 @CALLS
-def test_where_retries_are_switched_off_there_is_none(face: Any) -> None:
-    with set_active(False), pytest.raises(OSError):
-        face.run(Script(OSError), fallback=7)
-
-
-@CALLS
-def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "step", "options"),
+    [
+        (Cancelled, OSError, {"token": cancelled_token()}),
+        (KeyboardInterrupt, KeyboardInterrupt, {}),
+        (LookupError, OSError, {"notify": Recorded(LookupError)}),
+    ],
+)
+def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face, kind, step, options):
     fallback = Recorded(7)
-    with pytest.raises(Cancelled):
-        face.run(Script(OSError), ConstantBackOff(1), fallback=fallback, token=cancelled_token())
-    with pytest.raises(KeyboardInterrupt):
-        face.run(Script(KeyboardInterrupt), ConstantBackOff(1), fallback=fallback)
-    with pytest.raises(LookupError):
-        face.run(
-            Script(OSError), ConstantBackOff(1), fallback=fallback, notify=Recorded(LookupError)
-        )
+    with pytest.raises(kind):
+        face.run(Script(step), ConstantBackOff(1), fallback=fallback, **options)
     assert fallback.calls == []
 
 
 @CALLS
-def test_a_cancel_of_another_token_has_none_at_any_attempt(face: Any) -> None:
+def test_a_cancel_of_another_token_has_none_at_any_attempt(face):
     for script in (Script(Cancelled("others")), Script(OSError, Cancelled("others"))):
         with pytest.raises(Cancelled, match="others"):
             face.run(script, ConstantBackOff(1), max_attempts=3, fallback=7)
-    options: dict[str, Any] = {"on": (OSError, Cancelled), "max_attempts": 2}
+    options = {"on": (OSError, Cancelled), "max_attempts": 2}
     assert face.run(Script(Cancelled), ConstantBackOff(1), fallback=7, **options) == 7
 
 
 @CALLS
-def test_what_it_raises_passes_with_the_last_error_as_its_cause(face: Any) -> None:
+@pytest.mark.parametrize("awaits", [False, True])
+def test_what_it_raises_passes_with_the_last_error_as_its_cause(face, awaits):
     own, last = LookupError("of the fallback"), OSError("last")
+
+    async def fails(outcome):
+        await asyncio.sleep(1)
+        raise own
+
+    fallback = fails if awaits and face.asynchronous else Recorded(own)
     with pytest.raises(LookupError) as caught:
-        face.run(Script(last), max_attempts=1, fallback=Recorded(own))
+        face.run(Script(last), max_attempts=1, fallback=fallback)
     assert caught.value is own
     assert own.__cause__ is last
 
 
+@ASYNC_CALLS
+@pytest.mark.parametrize("hooks", [(), ("notify",)])
+def test_in_a_coroutine_it_may_await(face, hooks):
+    async def fallback(outcome):
+        await asyncio.sleep(1)
+        return outcome.attempts
+
+    options = {"max_attempts": 3, "fallback": fallback, **dict.fromkeys(hooks, lambda *_: None)}
+    assert face.run(Script(OSError), ConstantBackOff(1), **options) == 3
+
+
 @on_faces("call", "decorator")
-def test_in_a_thread_it_cannot_await(face: Any) -> None:
-    async def fallback(outcome: Outcome) -> int:
+def test_in_a_thread_it_cannot_await(face):
+    async def fallback(outcome):
         return outcome.attempts
 
     last = OSError("last")
@@ -439,10 +367,10 @@ def test_in_a_thread_it_cannot_await(face: Any) -> None:
 
 
 @CALLS
-def test_it_may_raise_the_last_error_itself(face: Any) -> None:
+def test_it_may_raise_the_last_error_itself(face):
     last = OSError("last")
 
-    def fallback(outcome: Outcome) -> Any:
+    def fallback(outcome):
         raise outcome.last_error or AssertionError
 
     for options in ({"timeout": 5}, {"max_attempts": 1}):
@@ -453,48 +381,21 @@ def test_it_may_raise_the_last_error_itself(face: Any) -> None:
 
 
 @ASYNC_CALLS
-def test_in_a_coroutine_it_may_await(face: Any) -> None:
-    async def fallback(outcome: Outcome) -> int:
-        await asyncio.sleep(1)
-        return outcome.attempts
-
-    for hooks in ({}, {"notify": Recorded()}):
-        assert (
-            face.run(
-                Script(OSError), ConstantBackOff(1), max_attempts=3, fallback=fallback, **hooks
-            )
-            == 3
-        )
-
-    own, last = LookupError("of the fallback"), OSError("last")
-
-    async def fails(outcome: Outcome) -> int:
-        await asyncio.sleep(1)
-        raise own
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(last), max_attempts=1, fallback=fails)
-    assert own is caught.value
-    assert own.__cause__ is last
-
-
-@ASYNC_CALLS
-def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face: Any) -> None:
+def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face):
     assert face.run(Script(Takes(50, 1)), timeout=5, fallback=7) == 7
     with pytest.raises(Cancelled):
         face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)
 
 
-def test_where_there_is_no_result_it_is_refused() -> None:
+def test_where_there_is_no_result_it_is_refused():
+    def generator():
+        yield
+
+    async def async_generator():
+        yield
+
     with pytest.raises(TypeError, match="fallback"):
-        attempts(fallback=7)  # type: ignore[call-arg]
-
-    def generator() -> Any:
-        yield
-
-    async def async_generator() -> Any:
-        yield
-
+        attempts(fallback=7)
     for function in (generator, async_generator):
         with pytest.raises(TypeError, match="fallback with a generator"):
             retry(fallback=None)(function)

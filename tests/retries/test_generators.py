@@ -1,29 +1,72 @@
 """Generators under the decorator: retried until their first item, and themselves from then on."""
 
-from __future__ import annotations
-
+import asyncio
 import contextlib
+import functools
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import ConstantBackOff, retry
-from tests.retries.faces import in_loop
 from tests.retries.scripts import Recorded, now
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
 
 POLICY = ConstantBackOff(5)
 
 
-def echoing(log: list[Any], fail: int = 0, **options: Any) -> Any:
-    """Return a decorated generator function: it fails so often, then it echoes."""
+def async_twin(function):
+    """Return an async generator function that does what a generator function does."""
 
-    @retry(POLICY, **options)
-    def generator(first: Any) -> Any:
+    @functools.wraps(function)
+    async def generator(*args):
+        items = function(*args)
+        with contextlib.closing(items), contextlib.suppress(StopIteration):
+            item = next(items)
+            while True:
+                try:
+                    sent = yield item
+                except Exception as error:
+                    item = items.throw(error)
+                else:
+                    item = items.send(sent)
+
+    return generator
+
+
+class Kind:
+    """Decorates a generator function, or its async twin, and drives what it returns."""
+
+    def __init__(self, runner):
+        self._runner = runner
+        self.ends_with = StopAsyncIteration if runner else StopIteration
+        self.is_function = inspect.isasyncgenfunction if runner else inspect.isgeneratorfunction
+
+    def decorated(self, function, **options):
+        return retry(POLICY, **options)(async_twin(function) if self._runner else function)
+
+    def call(self, generator, name, *args):
+        """Call ``__next__``, ``send``, ``throw`` or ``close``, or what it is called in a loop."""
+        if not self._runner:
+            return getattr(generator, name)(*args)
+
+        async def awaited():
+            return await getattr(generator, "__anext__" if name == "__next__" else f"a{name}")(
+                *args
+            )
+
+        return self._runner.run(awaited())
+
+
+@pytest.fixture(params=["generator", "async generator"])
+def kind(request, clock):
+    with asyncio.Runner(debug=True) as runner:
+        yield Kind(runner if request.param.startswith("async") else None)
+
+
+def echoing(log, fail=0):
+    """Return a generator function that fails so often, then echoes."""
+
+    def generator(first):
         """Echo."""
         log.append(("began", now()))
         if len(log) <= fail:
@@ -42,33 +85,34 @@ def echoing(log: list[Any], fail: int = 0, **options: Any) -> Any:
     return generator
 
 
-def test_a_generator_is_begun_again_until_its_first_item(clock: VirtualClock) -> None:
-    log: list[Any] = []
-    generator = echoing(log, 2)
-    assert inspect.isgeneratorfunction(generator)
+def test_it_is_begun_again_until_its_first_item(kind):
+    log = []
+    generator = kind.decorated(echoing(log, 2))
+    assert kind.is_function(generator)
     assert (generator.__name__, generator.__doc__) == ("generator", "Echo.")
     running = generator("first")
     assert log == []
-    assert next(running) == "first"
+    assert kind.call(running, "__next__") == "first"
     assert log == [("began", 0), ("began", 5), ("began", 10)]
-    running.close()
+    kind.call(running, "close")
     assert log[3:] == ["closed"]
 
 
-def test_send_throw_and_the_return_value_go_through(clock: VirtualClock) -> None:
-    log: list[Any] = []
-    running = echoing(log)("first")
-    assert next(running) == "first"
-    assert running.send(1) == ("echo", 1)
-    assert running.throw(KeyError(7)) == ("echo", "KeyError(7)")
-    assert next(running) == ("echo", None)
-    with pytest.raises(StopIteration) as caught:
-        running.send("end")
-    assert caught.value.value == "returned"
+def test_what_is_sent_and_thrown_goes_through(kind):
+    log = []
+    running = kind.decorated(echoing(log))("first")
+    assert kind.call(running, "__next__") == "first"
+    assert kind.call(running, "send", 1) == ("echo", 1)
+    assert kind.call(running, "throw", KeyError(7)) == ("echo", "KeyError(7)")
+    assert kind.call(running, "__next__") == ("echo", None)
+    with pytest.raises(kind.ends_with):
+        kind.call(running, "send", "end")
     assert log == [("began", 0), "closed"]
 
-    def delegating() -> Any:
-        return (yield from echoing(log)("first"))
+
+def test_yield_from_it_returns_what_it_returns(clock):
+    def delegating():
+        return (yield from retry(echoing([]))("first"))
 
     running = delegating()
     assert next(running) == "first"
@@ -77,156 +121,60 @@ def test_send_throw_and_the_return_value_go_through(clock: VirtualClock) -> None
     assert caught.value.value == "returned"
 
 
-def test_an_error_after_the_first_item_passes(clock: VirtualClock) -> None:
-    log: list[Any] = []
+def test_an_error_after_the_first_item_passes(kind):
+    log = []
 
-    @retry(POLICY)
-    def generator() -> Any:
+    def generator():
         log.append(now())
         yield 1
         raise OSError("later")
 
-    running = generator()
-    assert next(running) == 1
+    running = kind.decorated(generator)()
+    assert kind.call(running, "__next__") == 1
     with pytest.raises(OSError, match="later") as caught:
-        next(running)
+        kind.call(running, "__next__")
     assert log == [0]
     assert not hasattr(caught.value, "__notes__")
-    running = echoing(log)("first")
-    next(running)
+    running = kind.decorated(echoing(log))("first")
+    kind.call(running, "__next__")
     own = LookupError()
     with pytest.raises(LookupError) as thrown:
-        running.throw(own)
+        kind.call(running, "throw", own)
     assert thrown.value is own
-    assert log[-1] == "closed"
+    assert log[1:] == [("began", 0), "closed"]
 
 
-def test_a_generator_that_ends_without_an_item_is_a_success(clock: VirtualClock) -> None:
-    log: list[float] = []
-    success = Recorded()
+def test_one_that_ends_without_an_item_is_a_success(kind):
+    log, success = [], Recorded()
 
-    @retry(POLICY, on_success=success)
-    def generator() -> Any:
+    def generator():
         log.append(now())
         if len(log) < 3:
             raise OSError
         return "empty"
         yield
 
-    with pytest.raises(StopIteration) as caught:
-        next(generator())
-    assert caught.value.value == "empty"
+    with pytest.raises(kind.ends_with) as caught:
+        kind.call(kind.decorated(generator, on_success=success)(), "__next__")
+    assert getattr(caught.value, "value", "empty") == "empty"
     assert log == [0, 5, 10]
     assert [outcome.attempts for _, outcome in success.calls] == [3]
-    log.clear()
-    assert list(generator()) == []
 
 
-def test_a_generator_that_gives_up_raises_its_last_error(clock: VirtualClock) -> None:
-    log: list[Any] = []
-    running = echoing(log, 9, max_attempts=3)("first")
+def test_one_that_gives_up_raises_its_last_error(kind):
+    log = []
+    running = kind.decorated(echoing(log, 9), max_attempts=3)("first")
     with pytest.raises(OSError) as caught:
-        next(running)
+        kind.call(running, "__next__")
     assert caught.value.args == (3,)
     assert len(log) == 3
-    with pytest.raises(StopIteration):
-        next(running)
+    with pytest.raises(kind.ends_with):
+        kind.call(running, "__next__")
 
 
-# Asynchronous ones
-
-
-def echoing_async(log: list[Any], fail: int = 0, **options: Any) -> Any:
-    """Return the same as an async generator function."""
-
-    @retry(POLICY, **options)
-    async def generator(first: Any) -> Any:
-        """Echo."""
-        log.append(("began", now()))
-        if len(log) <= fail:
-            raise OSError(len(log))
-        try:
-            sent = yield first
-            while sent != "end":
-                try:
-                    sent = yield ("echo", sent)
-                except KeyError as error:
-                    sent = repr(error)
-        finally:
-            log.append("closed")
-
-    return generator
-
-
-def test_an_async_generator_is_begun_again_until_its_first_item(clock: VirtualClock) -> None:
-    log: list[Any] = []
-    generator = echoing_async(log, 2)
-    assert inspect.isasyncgenfunction(generator)
-    assert (generator.__name__, generator.__doc__) == ("generator", "Echo.")
-
-    async def main() -> None:
-        running = generator("first")
-        assert log == []
-        assert await anext(running) == "first"
-        assert log == [("began", 0), ("began", 5), ("began", 10)]
-        await running.aclose()
-        assert log[3:] == ["closed"]
-
-    in_loop(main())
-
-
-def test_asend_and_athrow_go_through(clock: VirtualClock) -> None:
-    log: list[Any] = []
-
-    async def main() -> None:
-        running = echoing_async(log)("first")
-        assert await anext(running) == "first"
-        assert await running.asend(1) == ("echo", 1)
-        assert await running.athrow(KeyError(7)) == ("echo", "KeyError(7)")
-        with pytest.raises(StopAsyncIteration):
-            await running.asend("end")
-        assert log == [("began", 0), "closed"]
-        running = echoing_async(log)("first")
-        await anext(running)
-        own = LookupError()
-        with pytest.raises(LookupError) as thrown:
-            await running.athrow(own)
-        assert thrown.value is own
-        assert log[2:] == [("began", 0), "closed"]
-
-    in_loop(main())
-
-
-def test_an_async_generator_ends_as_it_would_alone(clock: VirtualClock) -> None:
-    log: list[Any] = []
-
-    @retry(POLICY, max_attempts=3)
-    async def generator(items: int, *, fail: bool) -> Any:
-        log.append(now())
-        for item in range(items):
-            yield item
-        if fail:
-            raise OSError(len(log))
-
-    async def main() -> None:
-        assert [item async for item in generator(3, fail=False)] == [0, 1, 2]
-        assert [item async for item in generator(0, fail=False)] == []
-        assert len(log) == 2
-        with pytest.raises(OSError) as caught:
-            await anext(generator(0, fail=True))
-        assert (caught.value.args, len(log)) == ((5,), 5)
-        running = generator(1, fail=True)
-        assert await anext(running) == 0
-        with pytest.raises(OSError):
-            await anext(running)
-        assert len(log) == 6
-
-    in_loop(main())
-
-
-def test_an_error_that_was_thrown_and_handled_is_over() -> None:
-    @retry(ConstantBackOff(5))
-    def items() -> Any:
+def test_an_error_that_was_thrown_and_handled_is_over():
+    @retry(POLICY)
+    def items():
         with contextlib.suppress(KeyError):
             yield 1
         assert sys.exception() is None

@@ -1,12 +1,8 @@
 """A retry of a plain function in an event loop: it waits as ``time.sleep()`` does, and warns."""
 
-from __future__ import annotations
-
 import asyncio
 import linecache
-import time
 import warnings
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,40 +15,36 @@ from backoff_ticker import (
     ZeroBackOff,
     attempts,
     current_clock,
-    hedge_call,
     retry,
     retry_call,
 )
-from backoff_ticker.testing import VirtualClock, no_wait
+from backoff_ticker.testing import no_wait
 from tests.helpers import in_thread
 from tests.retries.scripts import Script
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-
-def by_call(script: Script, *args: Any, **options: Any) -> Any:
+def by_call(script, *args, **options):
     return retry_call(script, *args, **options)  # the user's line
 
 
-def by_decorator(script: Script, *args: Any, **options: Any) -> Any:
+def by_decorator(script, *args, **options):
     @retry(*args, **options)
-    def fetch() -> Any:
+    def fetch():
         return script()
 
     return fetch()  # the user's line
 
 
-def by_loop(script: Script, *args: Any, **options: Any) -> Any:
+def by_loop(script, *args, **options):
     for attempt in attempts(*args, **options):  # the user's line
         with attempt:
             result = script()
     return result
 
 
-def by_generator(script: Script, *args: Any, **options: Any) -> Any:
+def by_generator(script, *args, **options):
     @retry(*args, **options)
-    def fetch() -> Any:
+    def fetch():
         yield script()
 
     return next(fetch())  # the user's line
@@ -61,10 +53,10 @@ def by_generator(script: Script, *args: Any, **options: Any) -> Any:
 WAYS = [by_call, by_decorator, by_loop, by_generator]
 
 
-def in_loop(body: Callable[[], Any]) -> tuple[Any, list[warnings.WarningMessage]]:
+def in_loop(body):
     """Call ``body`` in a coroutine; return its result, and what a program with defaults shows."""
 
-    async def main() -> Any:
+    async def main():
         return body()
 
     with warnings.catch_warnings(record=True) as shown:
@@ -75,7 +67,7 @@ def in_loop(body: Callable[[], Any]) -> tuple[Any, list[warnings.WarningMessage]
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("timed", [False, True], ids=["clock", "timer"])
-def test_it_waits_and_warns_once_a_place(clock: VirtualClock, way: Any, timed: bool) -> None:
+def test_it_waits_and_warns_once_a_place(clock, way, timed):
     script = Script(OSError, OSError, 7)
     options = {"timer": Timer()} if timed else {}
     result, shown = in_loop(lambda: way(script, ConstantBackOff(10), **options))
@@ -91,8 +83,8 @@ def test_it_waits_and_warns_once_a_place(clock: VirtualClock, way: Any, timed: b
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_where_nothing_waits_it_says_nothing(clock: VirtualClock, way: Any) -> None:
-    def body() -> None:
+def test_where_nothing_waits_it_says_nothing(clock, way):
+    def body():
         way(Script(7), ConstantBackOff(10))
         way(Script(OSError, 7), ZeroBackOff())
         with no_wait():
@@ -104,8 +96,8 @@ def test_where_nothing_waits_it_says_nothing(clock: VirtualClock, way: Any) -> N
 
 
 @pytest.mark.parametrize("timed", [False, True], ids=["clock", "timer"])
-def test_limits_end_the_wait(clock: VirtualClock, timed: bool) -> None:
-    def body(error: Any, **options: Any) -> float:
+def test_limits_end_the_wait(clock, timed):
+    def body(error, **options):
         began = clock.monotonic()
         if timed:
             options["timer"] = Timer()
@@ -117,64 +109,16 @@ def test_limits_end_the_wait(clock: VirtualClock, timed: bool) -> None:
     deadline = CancellationToken(timeout=15)
     assert in_loop(lambda: body(DeadlineExceeded, token=deadline))[0] == 15
     token = CancellationToken()
-    canceller = in_thread(lambda: current_clock().sleep(17) or token.cancel())  # type: ignore[attr-defined]
+    canceller = in_thread(lambda: current_clock().sleep(17) or token.cancel())
     assert in_loop(lambda: body(Cancelled, token=token))[0] == 17
     canceller.result()
 
 
-def test_where_warnings_are_errors_that_error_ends_the_run(clock: VirtualClock) -> None:
-    async def main() -> None:
+def test_where_warnings_are_errors_that_error_ends_the_run(clock):
+    async def main():
         with pytest.raises(RuntimeWarning, match="blocks the event loop") as caught:
             retry_call(Script(OSError), ConstantBackOff(10))
         assert isinstance(caught.value.__cause__, OSError)
 
     asyncio.run(main())
     assert clock.monotonic() == 1000
-
-
-def test_a_hedged_call_in_threads_does_the_same(clock: VirtualClock) -> None:
-    def attempt() -> int:
-        clock.sleep(5)
-        return 7
-
-    def body() -> int:
-        return hedge_call(attempt, ConstantBackOff(60))  # the user's line
-
-    result, shown = in_loop(body)
-    assert (result, clock.monotonic()) == (7, 1005)
-    (warning,) = shown
-    assert linecache.getline(warning.filename, warning.lineno).endswith("# the user's line\n")
-    assert str(warning.message) == (
-        "hedge_call() blocks the event loop of this thread; use await hedge_call_async()"
-    )
-
-
-@pytest.mark.filterwarnings("ignore:.* blocks the event loop")
-@pytest.mark.parametrize("kind", ["retry", "time.sleep"])
-def test_virtual_time_goes_on_as_in_a_sleep(kind: str) -> None:
-    """Others go on meanwhile, the tasks of the loop after it."""
-    log = []
-
-    def note(name: str) -> None:
-        log.append((name, clock.monotonic()))
-
-    async def ticking() -> None:
-        for _ in range(2):
-            await asyncio.sleep(4)
-            note("task")
-
-    async def main() -> None:
-        task = asyncio.ensure_future(ticking())
-        await asyncio.sleep(1)
-        if kind == "retry":
-            retry_call(Script(OSError, OSError, OSError, 7), ConstantBackOff(10))
-        else:
-            time.sleep(30)  # noqa: ASYNC251 - just that
-        note("main")
-        await task
-
-    with VirtualClock(auto=True, patch_time=True) as clock:
-        thread = clock.spawn(lambda: clock.sleep(15) or note("thread"))
-        clock.run_async(main())
-        thread.join()
-    assert log == [("thread", 15), ("main", 31), ("task", 31), ("task", 35)]

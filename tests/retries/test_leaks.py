@@ -1,13 +1,10 @@
 """After a run its errors and results are freed without the collector."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import inspect
 import weakref
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,22 +24,16 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
-from tests.helpers import attempts_tracked
 from tests.retries.hedges import InTurn, takes
 from tests.retries.scripts import Script
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from backoff_ticker.testing import VirtualClock
 
 
 class Failure(Exception):
     """Remembers, weakly, each of its kind."""
 
-    made: list[weakref.ref[Failure]] = []  # noqa: RUF012 - emptied by each test
+    made = []  # noqa: RUF012 - emptied by each test
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.made.append(weakref.ref(self))
 
 
@@ -50,215 +41,182 @@ class Result:
     """What an operation returns."""
 
 
-def fail() -> Any:
+def fail(*_):
     raise Failure
 
 
-async def fail_async() -> Any:
+async def fail_async(*_):
+    await asyncio.sleep(0)
     raise Failure
 
 
-@pytest.fixture(autouse=True, params=[False, True], ids=["", "tracked"])
-def _no_collector(clock: VirtualClock, request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _no_collector(clock):
     Failure.made.clear()
     gc.disable()
-    with attempts_tracked() if request.param else nullcontext():
-        yield
+    yield
     gc.enable()
 
 
-def call(**options: Any) -> None:
+def call(**options):
     retry_call(fail, ConstantBackOff(1), **options)
 
 
-def decorated(**options: Any) -> None:
+def decorated(**options):
     retry(ConstantBackOff(1), **options)(fail)()
 
 
-def loop(**options: Any) -> None:
+def loop(**options):
     for attempt in attempts(ConstantBackOff(1), **options):
         with attempt:
             fail()
 
 
-async def call_async(**options: Any) -> None:
+async def call_async(**options):
     await retry_call_async(fail_async, ConstantBackOff(1), **options)
 
 
-async def decorated_async(**options: Any) -> None:
+async def decorated_async(**options):
     await retry(ConstantBackOff(1), **options)(fail_async)()
 
 
-async def loop_async(**options: Any) -> None:
+async def loop_async(**options):
     async for attempt in attempts(ConstantBackOff(1), **options):
         async with attempt:
             await fail_async()
 
 
-def alive(run: Callable[..., Any], **options: Any) -> list[bool]:
+def alive(run, **options):
     """Return which of the errors of a run still live after its last one was caught."""
-    if not inspect.iscoroutinefunction(run):
+
+    async def main():
         try:
-            run(**options)
+            ended = run(**options)
+            if inspect.isawaitable(ended):
+                await ended
         except (Failure, Cancelled):
             pass
         return [made() is not None for made in Failure.made]
 
-    async def main() -> list[bool]:
-        try:
-            await run(**options)
-        except (Failure, Cancelled):
-            pass
-        return [made() is not None for made in Failure.made]
-
-    return asyncio.run(main())
-
-
-CALLS = pytest.mark.parametrize("run", [call, decorated, call_async, decorated_async])
-
-
-LOOPS = pytest.mark.parametrize("run", [loop, loop_async])
-
-
-@CALLS
-def test_no_error_outlives_its_run(run: Any) -> None:
-    assert alive(run, max_attempts=3) == [False] * 3
-
-
-@LOOPS
-def test_of_a_loop_only_the_last_error_waits_for_the_collector(run: Any) -> None:
-    """Its own frame holds the attempt, which tells the error."""
-    assert alive(run, max_attempts=4)[:3] == [False] * 3
-
-
-@CALLS
-def test_no_error_outlives_a_run_with_everything(run: Any) -> None:
-    outcomes = []
-    options = {
-        "on": lambda error: True,
-        "until": bool,
-        "token": CancellationToken(),
-        "timeout": 60,
-        "notify": lambda *_: None,
-        "on_attempt": lambda outcome: outcomes.append(outcome.attempts),
-        "on_retry": lambda _: None,
-        "on_give_up": lambda _: None,
-        "budget": RetryBudget(),
-    }
-    assert alive(run, max_attempts=3, **options) == [False] * 3
-    assert outcomes == [1, 2, 3]
-
-
-@CALLS
-def test_no_error_outlives_a_run_whose_hooks_return_managers(run: Any) -> None:
-    def managed(_: Any) -> Any:
-        return nullcontext()
-
-    class Failing(nullcontext[None]):
-        def __exit__(self, *_: object) -> None:
-            fail()
-
-    def failing(_: Any) -> Any:
-        return Failing()
-
-    for name in ("on_attempt", "on_retry", "on_give_up"):
-        for hooks in ([managed], [managed, managed], [failing], [managed, failing, managed]):
-            Failure.made.clear()
-            assert not any(alive(run, max_attempts=3, **{name: hooks})), (name, hooks)
-            assert Failure.made
+    if inspect.iscoroutinefunction(run):
+        return asyncio.run(main())
+    with pytest.raises(StopIteration) as caught:
+        main().send(None)
+    return caught.value.value
 
 
 class FailingPolicy(ConstantBackOff):
     """Fails when it is asked."""
 
-    def next_backoff(self) -> float:
+    def next_backoff(self):
         raise Failure
 
 
-@CALLS
-@pytest.mark.parametrize("hooks", [{}, {"on_give_up": lambda _: None}], ids=["", "hooks"])
-def test_no_error_outlives_a_run_in_which_something_else_fails(run: Any, hooks: Any) -> None:
-    def fails(*_: Any) -> Any:
+class FailingManager(nullcontext):
+    """Fails as it is left."""
+
+    def __exit__(self, *_):
         raise Failure
 
-    rest: dict[str, Any]
-    for count, rest in [
-        (2, {"on": {Failure: FailingPolicy(1)}}),
-        (2, {"on": lambda error: FailingPolicy(1)}),
-        (2, {"on": fails}),
-        (2, {"notify": fails}),
-        (2, {"max_attempts": 1, "fallback": fails}),
-        (1, {"breaker": CircuitBreaker(on=fails)}),
-        (1, {"breaker": CircuitBreaker(FailingPolicy(1), failures=1)}),
-    ]:
+
+def managed(_):
+    return nullcontext()
+
+
+def badly_managed(_):
+    return FailingManager()
+
+
+def spans(*hooks):
+    return lambda: dict.fromkeys(("on_attempt", "on_retry", "on_give_up"), hooks)
+
+
+def everything():
+    hooks = dict.fromkeys(("notify", "on_attempt", "on_retry", "on_give_up"), lambda *_: None)
+    limits = {"token": CancellationToken(), "timeout": 60, "budget": RetryBudget()}
+    return {"on": lambda _: True, "until": bool, **hooks, **limits}
+
+
+# What a run of at most three attempts is given; it fails with the error of the operation, or with
+# that of the user's own functions.
+CASES = {
+    "a limit": dict,
+    "everything": everything,
+    "a token out of time": lambda: {"token": CancellationToken().child(timeout=1.5)},
+    "a timeout": lambda: {"timeout": 2},
+    "managers": spans(managed, managed),
+    "a manager that fails": spans(badly_managed),
+    "a manager that fails between others": spans(managed, badly_managed, managed),
+    "a policy of a mapping that fails": lambda: {"on": {Failure: FailingPolicy(1)}},
+    "a chosen policy that fails": lambda: {"on": lambda _: FailingPolicy(1)},
+    "a rule that fails": lambda: {"on": fail},
+    "a hook that fails": lambda: {"notify": fail},
+    "a fallback that fails": lambda: {"fallback": fail},
+    "a breaker whose rule fails": lambda: {"breaker": CircuitBreaker(on=fail)},
+    "a breaker whose policy fails": lambda: {
+        "breaker": CircuitBreaker(FailingPolicy(1), failures=1)
+    },
+}
+AWAITED = {
+    "a rule": lambda: {"on": lambda _: asyncio.sleep(1, True)},
+    "a rule that fails": lambda: {"on": fail_async},
+    "a fallback that fails": lambda: {"fallback": fail_async},
+}
+CALLS = [call, decorated, call_async, decorated_async]
+
+
+@pytest.mark.parametrize("hooks", [{}, {"on_give_up": bool}], ids=["", "hooks"])
+@pytest.mark.parametrize("run", CALLS)
+def test_no_error_outlives_its_run(run, hooks):
+    cases = CASES.items()
+    if inspect.iscoroutinefunction(run):
+        cases = [*cases, *AWAITED.items()]
+    for name, make in cases:
         Failure.made.clear()
-        assert not any(alive(run, **rest, **hooks)), rest
-        assert len(Failure.made) >= count
+        assert not any(alive(run, **{"max_attempts": 3, **hooks, **make()})), name
+        assert Failure.made
 
 
-def test_no_error_outlives_a_run_whose_predicates_await() -> None:
-    async def on(error: Exception) -> Any:
-        await asyncio.sleep(1)
-        return len(Failure.made) < 3
-
-    async def fails(_: Any) -> Any:
-        await asyncio.sleep(1)
-        raise Failure
-
-    for run in (call_async, decorated_async):
-        for options in ({"on": on}, {"on": fails}, {"max_attempts": 1, "fallback": fails}):
-            for hooks in ({}, {"notify": lambda *_: None}):
-                Failure.made.clear()
-                assert not any(alive(run, **options, **hooks)), (options, hooks)
+@pytest.mark.parametrize("run", [loop, loop_async])
+def test_of_a_loop_only_the_last_error_waits_for_the_collector(run):
+    """Its own frame holds the attempt, which tells the error."""
+    assert alive(run, max_attempts=4)[:3] == [False] * 3
 
 
-@CALLS
-def test_no_error_outlives_a_run_that_is_cancelled_or_out_of_time(
-    run: Any, clock: VirtualClock
-) -> None:
-    token = CancellationToken(clock=clock).child(timeout=2.5)
-    assert alive(run, token=token) == [False] * 3
-    assert alive(run, timeout=3) == [False] * 6
-
-
-def test_an_error_goes_when_the_next_attempt_succeeds(clock: VirtualClock) -> None:
+def test_an_error_goes_when_the_next_attempt_succeeds():
     living = []
 
-    def operation() -> None:
+    def operation():
         living.append(sum(made() is not None for made in Failure.made))
-        if len(living) < 8:
+        if len(living) % 8:
             raise Failure
 
-    retry_call(operation, ConstantBackOff(1))
-    assert max(living) <= 2
-    assert [made() for made in Failure.made] == [None] * 7
+    async def operation_async():
+        operation()
 
-    async def main() -> None:
-        async def asynchronous() -> None:
-            operation()
-
-        await retry_call_async(asynchronous, ConstantBackOff(1))
+    async def main():
+        await retry_call_async(operation_async, ConstantBackOff(1))
         assert [made() for made in Failure.made] == [None] * 14
 
-    living.clear()
+    retry_call(operation, ConstantBackOff(1))
+    assert [made() for made in Failure.made] == [None] * 7
     asyncio.run(main())
     assert max(living) <= 2
 
 
-def test_errors_inside_markers_go_as_well(clock: VirtualClock) -> None:
-    for marker in (Permanent, lambda error: RetryAfter(1, error)):
+@pytest.mark.parametrize("marker", [Permanent, lambda error: RetryAfter(1, error)])
+def test_errors_inside_markers_go_as_well(marker):
+    def operation():
+        raise marker(Failure())
 
-        def operation() -> None:
-            raise marker(Failure())
-
-        try:
-            retry_call(operation, ConstantBackOff(1), max_attempts=2)
-        except Failure:
-            pass
-    assert [made() for made in Failure.made] == [None] * 3
+    try:
+        retry_call(operation, ConstantBackOff(1), max_attempts=2)
+    except Failure:
+        pass
+    assert {made() for made in Failure.made} == {None}
 
 
-def test_a_deadline_keeps_its_cause_no_longer_than_itself(clock: VirtualClock) -> None:
+def test_a_deadline_keeps_its_cause_no_longer_than_itself():
     try:
         call(timeout=1)
     except DeadlineExceeded as error:
@@ -266,57 +224,89 @@ def test_a_deadline_keeps_its_cause_no_longer_than_itself(clock: VirtualClock) -
     assert [made() for made in Failure.made] == [None]
 
 
-def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock: VirtualClock) -> None:
+@pytest.mark.parametrize("function", [retry_call, retry_call_async])
+def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock, function):
     token, budget = CancellationToken(), RetryBudget()
 
-    def run() -> weakref.ref[Any]:
+    def refs_of_a_run():
         count = 0
 
-        def operation() -> Any:
+        def operation():
             nonlocal count
             count += 1
             if count < 3:
                 raise Failure
             return Result()
 
-        result = retry_call(operation, ConstantBackOff(1), token=token, budget=budget)
-        refs.append(weakref.ref(result))
-        return weakref.ref(operation)
+        async def operation_async():
+            return operation()
 
-    refs: list[weakref.ref[Any]] = []
-    refs.append(run())
-    assert [ref() for ref in refs] == [None, None]
-    assert [made() for made in Failure.made] == [None] * 2
+        made = operation if function is retry_call else operation_async
+        options = {"token": token, "budget": budget, "timeout": 9}
+        result = function(made, ConstantBackOff(1), **options)
+        if made is operation_async:
+            result = asyncio.run(result)
+        return weakref.ref(made), weakref.ref(result), *Failure.made
+
+    assert {ref() for ref in refs_of_a_run()} == {None}
     assert clock.pending() == []
 
 
-def test_an_async_run_under_a_token_that_lives_on_leaves_nothing(clock: VirtualClock) -> None:
-    token = CancellationToken()
+@pytest.mark.parametrize("way", ["attempt", "scope"])
+def test_what_is_cut_leaves_no_cycle(clock, way):
+    marks = []
 
-    async def main() -> None:
-        refs = []
+    async def hang():
+        mark = Result()
+        marks.append(weakref.ref(mark))
+        await asyncio.sleep(100)
 
-        async def run() -> None:
-            async def operation() -> Result:
-                return Result()
-
-            refs.append(weakref.ref(operation))
-            refs.append(weakref.ref(await retry_call_async(operation, token=token, timeout=9)))
-
-        await run()
-        assert [ref() for ref in refs] == [None, None]
+    async def main():
+        try:
+            if way == "attempt":
+                await retry_call_async(hang, ZeroBackOff(), attempt_timeout=1, max_attempts=2)
+            else:
+                async with CancellationToken(clock=clock).child(timeout=1).scope():
+                    await hang()
+        except TimeoutError:
+            pass
 
     asyncio.run(main())
-    assert clock.pending() == []
+    assert {mark() for mark in marks} == {None}
+
+
+@pytest.mark.parametrize("options", [{}, {"notify": lambda *_: None}])
+def test_an_interrupted_run_leaves_no_cycle(options):
+    async def main():
+        task = asyncio.ensure_future(call_async(**options))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            pass
+        del task
+        return [made() for made in Failure.made]
+
+    assert asyncio.run(main()) == [None]
+
+
+def test_an_interrupt_of_a_retry_that_comes_at_once_leaves_no_cycle():
+    with pytest.raises(KeyboardInterrupt):
+        retry_call(Script(Failure, Failure, KeyboardInterrupt), ZeroBackOff())
+    assert [made() for made in Failure.made] == [None, None]
+
+
+# Hedged calls in a loop
 
 
 TOKEN = CancellationToken()
 
 
-def alive_after_hedge(make: Callable[[], Any], caught: Any = (), **options: Any) -> list[bool]:
+def alive_after_hedge(make, caught=(), **options):
     """Return which errors, and last the operation, live after a call whose end was caught."""
 
-    async def main() -> list[bool]:
+    async def main():
         operation = make()
         ref = weakref.ref(operation)
         try:
@@ -332,7 +322,7 @@ def alive_after_hedge(make: Callable[[], Any], caught: Any = (), **options: Any)
     return asyncio.run(main())
 
 
-CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+HEDGED = {
     "all fail": ([(1, Failure)], Failure, {}),
     "all fail at once": ([(0, Failure)], Failure, {"max_attempts": 3}),
     "success": ([(1, Failure), (1, Failure), (50, Failure), (2, 7)], (), {}),
@@ -344,11 +334,11 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_nothing_of_a_call_outlives_it(case: str, clock: VirtualClock) -> None:
-    steps, caught, options = CASES[case]
+@pytest.mark.parametrize("case", HEDGED)
+def test_nothing_of_a_hedged_call_outlives_it(case, clock):
+    steps, caught, options = HEDGED[case]
 
-    def make() -> Any:
+    def make():
         functions = [
             takes(seconds, answer, cleanup=1, then=answer if answer is Failure else None)
             for seconds, answer in steps
@@ -361,11 +351,11 @@ def test_nothing_of_a_call_outlives_it(case: str, clock: VirtualClock) -> None:
     assert clock.pending() == []
 
 
-def test_no_interrupt_outlives_its_call() -> None:
+def test_no_interrupt_outlives_its_hedged_call():
     made = []
 
     class Weak(BaseException):
-        def __init__(self) -> None:
+        def __init__(self):
             made.append(weakref.ref(self))
 
     found = alive_after_hedge(lambda: InTurn(takes(50, 1), takes(1, Weak)), Weak)
@@ -373,8 +363,8 @@ def test_no_interrupt_outlives_its_call() -> None:
     assert [ref() for ref in made] == [None]
 
 
-def test_no_cancel_in_a_clean_up_outlives_its_call(clock: VirtualClock) -> None:
-    async def main() -> None:
+def test_no_cancel_in_a_clean_up_outlives_its_hedged_call():
+    async def main():
         cause = Result()
         ref = weakref.ref(cause)
         operation = InTurn(takes(50, 1, cleanup=5), takes(1, 7))
@@ -391,48 +381,3 @@ def test_no_cancel_in_a_clean_up_outlives_its_call(clock: VirtualClock) -> None:
         assert ref() is None
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize("way", ["attempt", "scope"])
-def test_what_is_cut_leaves_no_cycle(clock: VirtualClock, way: str) -> None:
-    marks: list[weakref.ref[Result]] = []
-
-    async def hang() -> None:
-        mark = Result()
-        marks.append(weakref.ref(mark))
-        await asyncio.sleep(100)
-
-    async def main() -> None:
-        try:
-            if way == "attempt":
-                await retry_call_async(hang, ZeroBackOff(), attempt_timeout=1, max_attempts=2)
-            else:
-                async with CancellationToken(clock=clock).child(timeout=1).scope():
-                    await hang()
-        except TimeoutError:
-            pass
-
-    asyncio.run(main())
-    assert {mark() for mark in marks} == {None}
-
-
-@pytest.mark.parametrize("options", [{}, {"notify": lambda *_: None}])
-def test_an_interrupted_run_leaves_no_cycle(options: Any) -> None:
-    async def main() -> list[Any]:
-        task = asyncio.ensure_future(call_async(**options))
-        await asyncio.sleep(0.5)
-        task.cancel()
-        try:
-            await task
-        except asyncio.CancelledError:
-            pass
-        del task
-        return [made() for made in Failure.made]
-
-    assert asyncio.run(main()) == [None]
-
-
-def test_an_interrupt_of_a_retry_that_comes_at_once_leaves_no_cycle() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        retry_call(Script(Failure, Failure, KeyboardInterrupt), ZeroBackOff())
-    assert [made() for made in Failure.made] == [None, None]

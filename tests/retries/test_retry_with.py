@@ -1,39 +1,33 @@
 """``retry_with()`` and ``retry_options()``: the same function with other options."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import inspect
 import weakref
 from types import MethodType
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import ConstantBackOff, ZeroBackOff, retry, retry_options, retry_with
-from tests.retries.faces import in_loop
+from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
 from tests.retries.scripts import Recorded, Script, now
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
 
 POLICY = ConstantBackOff(5)
 
 
-def attempts_of(call: Any, script: Script) -> int:
+def attempts_of(call, script):
     """Return how many attempts a call makes that never succeeds."""
     before = script.count
     with pytest.raises(OSError):
-        call()
+        result_of(call())
     return script.count - before
 
 
-def test_what_is_named_is_changed_and_the_rest_kept(clock: VirtualClock) -> None:
+def test_what_is_named_is_changed_and_the_rest_kept(clock):
     script, told = Script(OSError), Recorded()
 
     @retry(POLICY, on=OSError, max_attempts=3, on_give_up=told)
-    def fetch() -> Any:
+    def fetch():
         """Fetch."""
         return script()
 
@@ -47,14 +41,10 @@ def test_what_is_named_is_changed_and_the_rest_kept(clock: VirtualClock) -> None
     assert attempts_of(retry_with(fetch, ZeroBackOff()), script) == 3
     assert attempts_of(retry_with(fetch, backoff=ConstantBackOff(1)), script) == 3
     assert now() == began + 2
-    assert (once.__name__, once.__doc__, once.__wrapped__) == (  # type: ignore[attr-defined]
-        "fetch",
-        "Fetch.",
-        fetch.__wrapped__,  # type: ignore[attr-defined]
-    )
+    assert (once.__name__, once.__doc__, once.__wrapped__) == ("fetch", "Fetch.", fetch.__wrapped__)
 
 
-def test_none_removes_an_option() -> None:
+def test_none_removes_an_option():
     fetch = retry(POLICY, until=bool, max_attempts=3)(lambda: 0)
     judged = retry_with(fetch, until=None, retry_if=bool)
     assert judged() == 0
@@ -62,101 +52,49 @@ def test_none_removes_an_option() -> None:
         retry_with(fetch, retry_if=bool)
 
 
-class Client:
-    def __init__(self, script: Script) -> None:
-        self.script = script
-
-    @retry(POLICY, max_attempts=3)
-    def method(self) -> Any:
-        return self.script()
-
-    @retry(POLICY, max_attempts=3)
-    async def coroutine(self) -> Any:
-        return await self.script.in_loop()
-
-    @retry(POLICY, max_attempts=3)
-    def generator(self) -> Any:
-        yield self.script()
-
-    @retry(POLICY, max_attempts=3)
-    async def agenerator(self) -> Any:
-        yield await self.script.in_loop()
-
-    shared = Script(OSError)
-
-    @classmethod
-    @retry(POLICY, max_attempts=3)
-    def inside_class(cls) -> Any:
-        return cls.shared()
-
-    @retry(POLICY, max_attempts=3)
-    @classmethod
-    def around_class(cls) -> Any:
-        return cls.shared()
-
-    @staticmethod
-    @retry(POLICY, max_attempts=3)
-    def inside_static() -> Any:
-        return Client.shared()
-
-    @retry(POLICY, max_attempts=3)
-    @staticmethod
-    def around_static() -> Any:
-        return Client.shared()
-
-
 class Careful(Client):
     method = retry_with(Client.method, max_attempts=2)
-    inside_class = retry_with(vars(Client)["inside_class"], max_attempts=2)
-    around_static = retry_with(vars(Client)["around_static"], max_attempts=2)
+    class_inside = retry_with(vars(Client)["class_inside"], max_attempts=2)
+    static_around = retry_with(vars(Client)["static_around"], max_attempts=2)
 
 
-def result_of(kind: str, value: Any) -> Any:
-    """Bring what a method of some kind has returned to its end."""
-    if kind == "coroutine":
-        return in_loop(value)
-    if kind == "generator":
-        return next(value)
-    return in_loop(anext(value)) if kind == "agenerator" else value
-
-
-@pytest.mark.parametrize("kind", ["method", "coroutine", "generator", "agenerator"])
-def test_methods_bound_and_not(clock: VirtualClock, kind: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_methods_bound_and_not(clock, kind):
     client = Client(Script(OSError))
     bound = retry_with(getattr(client, kind), max_attempts=1)
     assert isinstance(bound, MethodType)
     assert bound.__self__ is client
-    assert attempts_of(lambda: result_of(kind, bound()), client.script) == 1
+    assert attempts_of(bound, client.script) == 1
     plain = retry_with(getattr(Client, kind), max_attempts=2)
-    assert attempts_of(lambda: result_of(kind, plain(client)), client.script) == 2
-    assert attempts_of(lambda: result_of(kind, getattr(client, kind)()), client.script) == 3
+    assert attempts_of(lambda: plain(client), client.script) == 2
+    assert attempts_of(getattr(client, kind), client.script) == 3
     assert inspect.iscoroutinefunction(plain) == (kind == "coroutine")
     assert inspect.isgeneratorfunction(plain) == (kind == "generator")
     assert inspect.isasyncgenfunction(plain) == (kind == "agenerator")
 
 
-@pytest.mark.parametrize("kind", ["inside_class", "around_class", "inside_static", "around_static"])
-def test_static_and_class_methods(clock: VirtualClock, kind: str) -> None:
+@pytest.mark.parametrize("kind", [*OF_CLASS, *STATIC])
+def test_static_and_class_methods(clock, kind):
     for owner in (Client, Client(Script())):
         changed = retry_with(getattr(owner, kind), max_attempts=1)
         assert attempts_of(changed, Client.shared) == 1
         assert attempts_of(getattr(owner, kind), Client.shared) == 3
 
 
-def test_in_a_subclass(clock: VirtualClock) -> None:
+def test_in_a_subclass(clock):
     careful = Careful(Script(OSError))
     assert attempts_of(careful.method, careful.script) == 2
-    assert attempts_of(Careful.inside_class, Client.shared) == 2
-    assert attempts_of(careful.around_static, Client.shared) == 2
+    assert attempts_of(Careful.class_inside, Client.shared) == 2
+    assert attempts_of(careful.static_around, Client.shared) == 2
     assert attempts_of(Client(careful.script).method, careful.script) == 3
 
 
 # Options
 
 
-def test_options_are_read_as_they_were_given() -> None:
+def test_options_are_read_as_they_were_given():
     hooks = [print]
-    fetch = retry(POLICY, on=(OSError, KeyError), timeout=5, on_retry=hooks)(lambda: 7)  # type: ignore[arg-type]
+    fetch = retry(POLICY, on=(OSError, KeyError), timeout=5, on_retry=hooks)(lambda: 7)
     options = retry_options(fetch)
     assert options == {
         "backoff": POLICY,
@@ -171,9 +109,9 @@ def test_options_are_read_as_they_were_given() -> None:
     assert retry_options(retry(max_attempts=3)(lambda: 7)) == {"max_attempts": 3}
 
 
-def test_options_of_one_function_decorate_another(clock: VirtualClock) -> None:
+def test_options_of_one_function_decorate_another(clock):
     script = Script(OSError)
-    for first in (Client.method, Client(script).method, vars(Client)["around_static"]):
+    for first in (Client.method, Client(script).method, vars(Client)["static_around"]):
         fetch = retry(**retry_options(first))(lambda: script())
         began = now()
         assert (attempts_of(fetch, script), now()) == (3, began + 10)
@@ -183,16 +121,16 @@ def test_options_of_one_function_decorate_another(clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("read", [retry_with, retry_options])
-def test_what_retry_has_not_returned_is_refused(read: Any) -> None:
+def test_what_retry_has_not_returned_is_refused(read):
     for wrong in (len, lambda: 7, Client, 7, functools.partial(Client.method), Client(Script())):
         with pytest.raises(TypeError, match=rf"{read.__name__}\(\) needs a function that retry"):
             read(wrong)
 
 
 @pytest.mark.parametrize("read", [retry_with, retry_options])
-def test_another_decorator_around_it_is_not_dropped(read: Any) -> None:
+def test_another_decorator_around_it_is_not_dropped(read):
     @functools.wraps(Client.method)
-    def around(*args: Any) -> Any:
+    def around(*args):
         return Client.method(*args)
 
     with pytest.raises(TypeError, match="has another decorator around it"):
@@ -201,22 +139,22 @@ def test_another_decorator_around_it_is_not_dropped(read: Any) -> None:
     assert retry_options(retry(max_attempts=2)(around)) == {"max_attempts": 2}
 
 
-def test_options_are_checked() -> None:
+def test_options_are_checked():
     with pytest.raises(TypeError, match=r"retry_with\(\) has no option 'max_tries'"):
-        retry_with(Client.method, max_tries=3)  # type: ignore[call-arg]
+        retry_with(Client.method, max_tries=3)
     with pytest.raises(ValueError, match="max_attempts"):
         retry_with(Client.method, max_attempts=0)
     with pytest.raises(TypeError, match="attempt_timeout"):
         retry_with(Client.method, attempt_timeout=3)
     with pytest.raises(TypeError, match="backoff"):
-        retry_with(Client.method, 3)  # type: ignore[arg-type]
+        retry_with(Client.method, 3)
 
 
-def test_a_decorated_function_is_freed_without_the_collector() -> None:
+def test_a_decorated_function_is_freed_without_the_collector():
     gc.collect()
     gc.disable()
     try:
-        fetch: Any = retry_with(retry(lambda: 7), max_attempts=3)
+        fetch = retry_with(retry(lambda: 7), max_attempts=3)
         freed = weakref.ref(fetch)
         del fetch
         assert freed() is None
@@ -224,7 +162,7 @@ def test_a_decorated_function_is_freed_without_the_collector() -> None:
         gc.enable()
 
 
-def test_a_decorator_can_be_kept_changed_and_read(clock: Any) -> None:
+def test_a_decorator_can_be_kept_changed_and_read(clock):
     default = retry(ConstantBackOff(1), on=OSError, max_attempts=2)
     patient = retry_with(default, max_attempts=3)
     slow = ConstantBackOff(10)
@@ -234,11 +172,7 @@ def test_a_decorator_can_be_kept_changed_and_read(clock: Any) -> None:
         with pytest.raises(OSError):
             decorator(script)()
         assert [at - script.times[0] for at in script.times] == times
-    assert retry_options(slower) == {
-        "backoff": slow,
-        "on": OSError,
-        "max_attempts": 3,
-    }
+    assert retry_options(slower) == {"backoff": slow, "on": OSError, "max_attempts": 3}
     assert repr(retry(ConstantBackOff(1), max_attempts=2)) == (
         "retry(backoff=ConstantBackOff(1.0), max_attempts=2)"
     )

@@ -6,6 +6,7 @@ jump back; nowhere else, not even between the return of a Python function and it
 
 from __future__ import annotations
 
+import contextvars
 import dis
 import gc
 import sys
@@ -150,7 +151,7 @@ def each_place(
         while True:
             place += step
             interrupt = InterruptAt(place, handler, but)
-            run(interrupt)
+            contextvars.copy_context().run(run, interrupt)  # it may leave an attempt there
             if interrupt.where is None:
                 return place - 1
     finally:
