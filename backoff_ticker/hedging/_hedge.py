@@ -134,8 +134,6 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         result = run.result
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
         call.dismiss()
-        for attempt in list(call.running):
-            call.forget(attempt)
         raise
     except BaseException:
         await call.finish()
