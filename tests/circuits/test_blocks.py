@@ -447,23 +447,6 @@ def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock
 # Threads, coroutines, generators
 
 
-def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    def rows() -> Any:
-        with breaker:
-            yield 1
-
-    generator = rows()
-    assert next(generator) == 1
-    refused(breaker)
-    del generator
-    collect_garbage()
-    assert breaker.remaining() == 0
-    assert list(rows()) == [1]
-    assert breaker.state is CLOSED
-
-
 def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
     breaker = half_open(now)
 

@@ -155,10 +155,6 @@ def called(operation: Any, **options: Any) -> None:
     retry_call(operation, ZeroBackOff(), **options)
 
 
-def called_with_hooks(operation: Any, **options: Any) -> None:
-    retry_call(operation, ZeroBackOff(), on_attempt=lambda _: contextlib.nullcontext(), **options)
-
-
 def awaited(operation: Any, **options: Any) -> None:
     async def attempt() -> None:
         operation()
@@ -173,20 +169,8 @@ def looped(operation: Any, **options: Any) -> None:
             operation()
 
 
-def looped_async(operation: Any, **options: Any) -> None:
-    async def main() -> None:
-        async for attempt in attempts(ZeroBackOff(), **options):
-            async with attempt:
-                operation()
-
-    with contextlib.suppress(StopIteration):
-        main().send(None)
-
-
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-@pytest.mark.parametrize(
-    "way", [called, called_with_hooks, awaited, looped, looped_async], ids=lambda way: way.__name__
-)
+@pytest.mark.parametrize("way", [called, awaited, looped], ids=lambda way: way.__name__)
 def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way: Any) -> None:
     lost: list[object] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
 import threading
@@ -26,11 +25,9 @@ from backoff_ticker import (
     current_attempt,
     hedge_call,
     set_active,
-    set_default_token,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import eventually, wait_until_collected
-from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, own_token, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, now
@@ -246,44 +243,10 @@ def test_a_coroutine_function_is_refused_and_not_made_again() -> None:
     assert calls == [1]
 
 
-def test_in_the_thread_of_a_running_loop_it_warns_before_any_attempt() -> None:
-    script = Script(7)
-
-    async def main() -> None:
-        with pytest.raises(RuntimeWarning, match=r"hedge_call\(\) blocks .* hedge_call_async"):
-            hedge_call(script, TEN)
-        assert await asyncio.to_thread(hedge_call, script, TEN) == 7
-
-    in_loop(main())
-    assert script.count == 1
-
-
 def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread() -> None:
-    seen = []
-
-    def operation() -> None:
-        seen.append(threading.current_thread())
-        raise OSError
-
-    async def main() -> None:
-        with pytest.raises(OSError):
-            hedge_call(operation, TEN)
-
     with set_active(False):
-        in_loop(main())
-        with pytest.raises(OSError) as caught:
-            hedge_call(operation, TEN, pool=ThreadPoolExecutor(1), timeout=0)
-    assert seen == [threading.current_thread()] * 2
-    assert not hasattr(caught.value, "__notes__")
-
-
-def test_the_default_token_ends_it_and_tells_all_attempts(clock: VirtualClock) -> None:
-    token, operation = CancellationToken(), Seen(takes(100, 7))
-    at(clock, 15, lambda: token.cancel("shutdown"))
-    with set_default_token(token), pytest.raises(Cancelled, match="shutdown"):
-        hedge_call(operation, TEN)
-    assert now() == 15
-    assert [token.cause for token in operation.tokens] == ["shutdown"] * 2
+        pool = ThreadPoolExecutor(1)
+        assert hedge_call(threading.current_thread, pool=pool) is threading.current_thread()
 
 
 @pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0001)])
