@@ -34,14 +34,11 @@ class HedgedCall:
         self._source = "the start of a thread" if pool is None else "the pool"  # for notes
         self._running: dict[Attempt, None] = {}  # whose end was not handled yet
         self._ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)  # as they end
-        # When the next attempt starts, or why no other one does.
-        self._due: float | None = None
-        self._no_more: StopReason | None = None
-        self._waits_too_long = False  # the next wait is longer than `max_elapsed_time` allows
         # A token that was cancelled before must not cut the first attempt.
         self._ignores_token: bool = run.token is not None and run.token.cancelled
-        if self._ignores_token:
-            self._no_more = StopReason.CANCELLED
+        # When the next attempt starts, or why no other one does.
+        self._next: float | StopReason = StopReason.CANCELLED if self._ignores_token else 0.0
+        self._waits_too_long = False  # the next wait is longer than `max_elapsed_time` allows
 
     @coroutine  # not async: Python would warn if an interrupt kept it from its first step
     def perform(self) -> Generator[Any, Any, None]:
@@ -75,20 +72,15 @@ class HedgedCall:
 
     def _plan(self, demand: Any) -> None:
         """Set when the next attempt is due: in some seconds, or as a policy says; None: its own."""
-        run = self._run
-        self._due = None
+        run, reason = self._run, None
         if isinstance(demand, float):
             run.delay = demand
         else:
-            self._no_more = run.poll_policy(demand)
+            reason = run.poll_policy(demand)
         due = later(run.clock.monotonic(), run.delay)
-        if self._no_more is None and run.latest_start is not None and due > run.latest_start:
-            self._no_more, self._waits_too_long = StopReason.MAX_ELAPSED_TIME, True
-        if self._no_more is None:
-            self._due = due
-
-    def _start_no_more(self, reason: StopReason) -> None:
-        self._no_more, self._due = reason, None
+        if reason is None and run.latest_start is not None and due > run.latest_start:
+            reason, self._waits_too_long = StopReason.MAX_ELAPSED_TIME, True
+        self._next = due if reason is None else reason
 
     def _start_another(self) -> None:
         """Start an attempt that is due, if the limits allow it; it asks the budget itself."""
@@ -96,7 +88,7 @@ class HedgedCall:
         if reason is None:
             self._start()
         else:
-            self._start_no_more(reason)
+            self._next = reason
 
     def _cut_for(self) -> StopReason | None:
         """Return why no attempt may run any more; None if they may."""
@@ -109,11 +101,11 @@ class HedgedCall:
 
     def _after_wait(self) -> StopReason | None:
         """Start the attempt that is due; return why the call is over, None if it is not."""
-        over = self._cut_for()
-        if over is None and self._due is not None and self._run.clock.monotonic() >= self._due:
+        over, due = self._cut_for(), self._next
+        if over is None and isinstance(due, float) and self._run.clock.monotonic() >= due:
             self._start_another()
-            if not self._running:
-                return self._no_more  # nothing runs that could end
+        if over is None and not self._running and isinstance(self._next, StopReason):
+            return self._next  # nothing runs that could end
         return over
 
     def _after_none(self, reason: StopReason, failure: Any) -> StopReason | None:
@@ -122,23 +114,23 @@ class HedgedCall:
             run = self._run
             run.failing_component = "the budget" if reason is StopReason.BUDGET else self._source
             return run.fail(failure)
-        self._start_no_more(reason)
+        self._next = reason
         return None if self._running else self._cut_for() or reason
 
     def _after_failure(self, demand: Any) -> StopReason | None:
         """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
         if demand is StopReason.CIRCUIT_OPEN and self._running:
-            self._start_no_more(demand)
+            self._next = demand
             return None  # those that run have begun before, and may still succeed
         if isinstance(demand, StopReason):
             return demand
         run = self._run
         is_refused = isinstance(run.error, CircuitOpen)
         over = self._cut_for()
-        if over is None and self._due is not None:
+        if over is None and isinstance(self._next, float):
             if is_refused:
                 # As planned, but not before the circuit lets calls through.
-                planned = self._due - run.clock.monotonic()
+                planned = self._next - run.clock.monotonic()
                 self._plan(max(planned, run.error.seconds or SHORTEST_REFUSAL))
             elif demand is None:
                 self._start_another()
@@ -146,11 +138,13 @@ class HedgedCall:
                 self._plan(demand)
         if self._running:
             return None  # these may still succeed
-        due = self._due
-        if over is None and due is not None and run.deadline is not None and due >= run.deadline:
-            run.delay, run.is_waiting = due - run.clock.monotonic(), True
-            over = StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
-        return over or self._no_more
+        due = self._next
+        if over is not None or isinstance(due, StopReason):
+            return over or due
+        if run.deadline is None or due < run.deadline:
+            return None
+        run.delay, run.is_waiting = due - run.clock.monotonic(), True
+        return StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
 
     # The way through the call
 
@@ -175,16 +169,15 @@ class HedgedCall:
             else:
                 attempt.job = future = self._pool.submit(call)
                 future.add_done_callback(attempt.note_future)
-        self._due = None
-        if self._no_more is None and run.attempts == run.max_attempts:
-            self._no_more = StopReason.MAX_ATTEMPTS
-        if self._no_more is None:
+        if isinstance(self._next, float) and run.attempts == run.max_attempts:
+            self._next = StopReason.MAX_ATTEMPTS
+        if isinstance(self._next, float):
             self._plan(None)
 
     async def _next_end(self) -> Attempt | None:
         """Wait until an attempt has ended and return it; None if a limit or a start is due."""
         run, ended, awaits = self._run, self._ended, self._run.awaits
-        limits = [limit for limit in (self._due, run.deadline) if limit is not None]
+        limits = [limit for limit in (self._next, run.deadline) if isinstance(limit, float)]
         timeout = max(0.0, min(limits) - run.clock.monotonic()) if limits else None
         sources: tuple[Any, ...] = (ended,)
         if run.token is not None and not self._ignores_token:
