@@ -331,9 +331,7 @@ class CircuitBreaker(ProcessBound):
                 raise
 
     def _may_begin_probe(self) -> bool:
-        if self._may_probe is None:
-            return True
-        answer: object = self._may_probe()
+        answer: object = self._may_probe is None or self._may_probe()
         if is_awaitable(answer):
             raise_async("may_probe", answer)
         if not isinstance(answer, bool):

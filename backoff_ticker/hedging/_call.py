@@ -117,7 +117,7 @@ class HedgedCall:
         self._next = reason
         return None if self._running else self._cut_for() or reason
 
-    def _after_failure(self, demand: Any) -> StopReason | None:
+    def _after_failure(self, demand: Any) -> StopReason | None:  # noqa: PLR0911 - one for each rule
         """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
         if demand is StopReason.CIRCUIT_OPEN and self._running:
             self._next = demand
@@ -139,8 +139,10 @@ class HedgedCall:
         if self._running:
             return None  # these may still succeed
         due = self._next
-        if over is not None or isinstance(due, StopReason):
-            return over or due
+        if over is not None:
+            return over
+        if isinstance(due, StopReason):
+            return due
         if run.deadline is None or due < run.deadline:
             return None
         run.delay, run.is_waiting = due - run.clock.monotonic(), True
