@@ -401,20 +401,18 @@ def test_a_pool_that_drops_its_queue_is_an_error(clock: VirtualClock) -> None:
     pool.shutdown()
 
 
-class Broken(Executor):
-    """A pool whose workers cannot start: it says so in the future."""
+class Failing(Executor):
+    """A pool that makes no job: it is full, or its workers cannot start, as the future says."""
+
+    def __init__(self, *, is_full: bool) -> None:
+        self._is_full = is_full
 
     def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if self._is_full:
+            raise BlockingIOError("full")
         future: Future[Any] = Future()
         future.set_exception(RuntimeError("no worker"))
         return future
-
-
-class Full(Executor):
-    """A pool that accepts no job."""
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        raise BlockingIOError("full")
 
 
 def shut_down() -> ThreadPoolExecutor:
@@ -426,8 +424,8 @@ def shut_down() -> ThreadPoolExecutor:
 @pytest.mark.parametrize(
     ("make", "kind", "text"),
     [
-        (Broken, RuntimeError, "no worker"),
-        (Full, BlockingIOError, "full"),
+        (lambda: Failing(is_full=False), RuntimeError, "no worker"),
+        (lambda: Failing(is_full=True), BlockingIOError, "full"),
         (shut_down, RuntimeError, "after shutdown"),
     ],
 )
