@@ -346,9 +346,8 @@ class CircuitBreaker(ProcessBound):
             try:
                 acquire(claim)
                 try:
-                    asker = self._asker
                     # A thread of the process from which this one was forked does not ask here.
-                    if asker is None or asker.process != mine.process:
+                    if self._asker is None or self._asker.process != mine.process:
                         self._asker = mine
                 finally:
                     claim[FREE] = True

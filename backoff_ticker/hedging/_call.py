@@ -82,14 +82,6 @@ class HedgedCall:
             reason, self._waits_too_long = StopReason.MAX_ELAPSED_TIME, True
         self._next = due if reason is None else reason
 
-    def _start_another(self) -> None:
-        """Start an attempt that is due, if the limits allow it; it asks the budget itself."""
-        reason = self._run.limit_reached()
-        if reason is None:
-            self._start()
-        else:
-            self._next = reason
-
     def _cut_for(self) -> StopReason | None:
         """Return why no attempt may run any more; None if they may."""
         run = self._run
@@ -103,7 +95,7 @@ class HedgedCall:
         """Start the attempt that is due; return why the call is over, None if it is not."""
         over, due = self._cut_for(), self._next
         if over is None and isinstance(due, float) and self._run.clock.monotonic() >= due:
-            self._start_another()
+            self._start()
         if over is None and not self._running and isinstance(self._next, StopReason):
             return self._next  # nothing runs that could end
         return over
@@ -133,7 +125,7 @@ class HedgedCall:
                 planned = self._next - run.clock.monotonic()
                 self._plan(max(planned, run.error.seconds or SHORTEST_REFUSAL))
             elif demand is None:
-                self._start_another()
+                self._start()
             else:
                 self._plan(demand)
         if self._running:
@@ -151,8 +143,15 @@ class HedgedCall:
     # The way through the call
 
     def _start(self) -> None:
-        """Start an attempt, without waiting for it, and set when the next one is due."""
+        """Start an attempt if the limits allow it, and set when the next one is due.
+
+        The first attempt is always made; each other one asks the budget itself.
+        """
         run = self._run
+        reason = run.limit_reached() if run.attempts else None
+        if reason is not None:
+            self._next = reason
+            return
         run.attempts += 1
         attempt = Attempt(run, self._operation, self._ended)
         name = f"{run.name}, {run.attempts}"
