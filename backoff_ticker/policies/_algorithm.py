@@ -9,9 +9,9 @@ from math import inf
 
 from .._random import as_rng, draw_from
 from .._sentinels import STOP
-from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds, safe_repr
+from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
 from ..clock import resolve_clock
-from ._base import Policy, as_cap, capped, union
+from ._base import Policy, as_cap, capped, require_clock, union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,8 +131,7 @@ class AlgorithmBackOff(Policy):
         self.min_delay: float = as_seconds("min_delay", min_delay)
         self.max_delay: float | None = as_cap("max_delay", max_delay)
         self._rng = as_rng("rng", rng)
-        if clock is not None and not callable(getattr(clock, "time", None)):
-            raise TypeError(f"clock must have a method time(), not be {safe_repr(clock)}")
+        require_clock(clock, "time")
         self._clock = clock
         self._clock_is_bound = False
         self._start_over()

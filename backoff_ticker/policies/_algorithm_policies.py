@@ -27,9 +27,6 @@ class ConstantFeedbackBackOff(AlgorithmBackOff):
         delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
         options: Those of ``AlgorithmBackOff``.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import ConstantFeedbackBackOff
         >>> policy = ConstantFeedbackBackOff(5, delay_on_success=1)
@@ -66,9 +63,6 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
         exponent_base: The factor: a number >= 0.
         delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import ExponentialFeedbackBackOff
@@ -110,9 +104,6 @@ class FibonacciBackOff(AlgorithmBackOff):
         initial_delay2: The delay after the second failure: seconds >= 0 or a timedelta.
         delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import FibonacciBackOff
@@ -177,9 +168,6 @@ class LILDBackOff(AlgorithmBackOff):
         delay_increment_on_success: Added after a success: seconds or a timedelta, usually negative.
         options: Those of ``AlgorithmBackOff``.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import LILDBackOff
         >>> policy = LILDBackOff(2, 4, -3)
@@ -224,9 +212,6 @@ class LIMDBackOff(AlgorithmBackOff):
         delay_increment_on_failure: Added after a failure: seconds or a timedelta, of either sign.
         delay_multiple_on_success: The factor after a success: a number >= 0, usually below 1.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import LIMDBackOff
@@ -273,9 +258,6 @@ class MILDBackOff(AlgorithmBackOff):
         delay_increment_on_success: Added after a success: seconds or a timedelta, usually negative.
         options: Those of ``AlgorithmBackOff``.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import MILDBackOff
         >>> policy = MILDBackOff(2, 3, -4)
@@ -320,9 +302,6 @@ class MIMDBackOff(AlgorithmBackOff):
         delay_multiple_on_failure: The factor after a failure: a number >= 0.
         delay_multiple_on_success: The factor after a success: a number >= 0, usually below 1.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import MIMDBackOff

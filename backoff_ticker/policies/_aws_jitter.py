@@ -77,9 +77,6 @@ class FullJitterBackOff(_CappedGrowth):
     Attributes:
         retries: The number of delays returned since ``reset()``.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import FullJitterBackOff
         >>> FullJitterBackOff(1, 20).bounds(3)
@@ -113,9 +110,6 @@ class EqualJitterBackOff(_CappedGrowth):
 
     Attributes:
         retries: The number of delays returned since ``reset()``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import EqualJitterBackOff
@@ -153,9 +147,6 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
     Attributes:
         retries: The number of delays returned since ``reset()``.
         last_delay: The previous delay; ``base`` before the first.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import DecorrelatedJitterBackOff

@@ -26,9 +26,6 @@ class ConstantBackOff(Policy):
     Args:
         interval: The delay: seconds >= 0 or a timedelta.
 
-    Raises:
-        TypeError, ValueError: ``interval`` is not a finite duration >= 0.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff
         >>> ConstantBackOff(2).next_backoff()

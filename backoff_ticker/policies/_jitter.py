@@ -49,7 +49,6 @@ class _Jitter(BackOffWrapper):
         return delay * self._least, min(delay * self._greatest + self.max_jitter, LARGEST)
 
     def transform(self, delay: float) -> float:
-        """Return a draw from the range around ``delay``."""
         least, greatest = self._range(delay)
         if least == greatest:
             return least

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._sentinels import STOP
 from .._validation import as_count, safe_repr, whole_repr
 from ..cancellation import require_token
-from ._base import as_cap, as_clock, as_time_limit, capped, is_too_late, limited, monotonic
+from ._base import MeasuresTime, as_cap, capped, is_too_late, limited
 from ._run import combined, token_of
 from ._wrapper import BackOffWrapper
 
@@ -37,19 +37,17 @@ class _MaxRetries(BackOffWrapper):
         return self.retries < self.max_retries
 
     def transform(self, delay: float) -> float:
-        """Count the request and return ``delay``. A request that raises is not counted."""
-        self.retries += 1
+        self.retries += 1  # only here: a request that raises is not counted
         return delay
 
     def transform_success(self, delay: float) -> float:
-        """Return ``delay``."""
         return delay
 
-    def _on_stop(self) -> None:
-        self.retries += 1
+    def _answer(self, answer: float | Stop) -> float | Stop:
+        self.retries += answer is STOP
+        return super()._answer(answer)
 
     def reset(self) -> None:
-        """Count from 0, and reset the policy inside."""
         self.retries = 0
         super().reset()
 
@@ -75,41 +73,25 @@ class _MaxRetries(BackOffWrapper):
         return f"with_max_retries({whole_repr(self.backoff)}, {safe_repr(self.max_retries)})"
 
 
-class _MaxElapsedTime(BackOffWrapper):
+class _MaxElapsedTime(MeasuresTime, BackOffWrapper):
     """What ``with_max_elapsed_time()`` returns."""
 
     __slots__ = ("_clock", "_start", "max_elapsed_time")
 
-    def __init__(
-        self, backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> None:
+    def __init__(self, backoff: BackOff, limit: Limit, clock: MonotonicTime | None) -> None:
         super().__init__(backoff)
-        self.max_elapsed_time: float | None = as_time_limit("max_elapsed_time", max_elapsed_time)
-        self._clock = as_clock(clock)
-        self._start = monotonic(self._clock)
-
-    @property
-    def elapsed_time(self) -> float:
-        """The seconds since the policy was made or last reset."""
-        return monotonic(self._clock) - self._start
+        self._measure(limit, clock)
 
     def transform(self, delay: float) -> float | Stop:
-        """Return ``delay``, or ``STOP`` if the delay would end after the limit."""
         limit = self.max_elapsed_time
         return STOP if limit is not None and is_too_late(self.elapsed_time, delay, limit) else delay
 
     def transform_success(self, delay: float) -> float:
-        """Return ``delay``."""
         return delay
 
     def reset(self) -> None:
-        """Measure elapsed time from now, and reset the policy inside."""
         super().reset()
-        self._start = monotonic(self._clock)
-
-    def _bind_clock(self, clock: MonotonicTime) -> None:
-        if self._clock is None:
-            self._clock = clock
+        self._start = self._now()
 
     def _span(self, first: int, last: int) -> Bounds | None:
         return limited(super()._span(first, last), self.max_elapsed_time)
@@ -135,7 +117,6 @@ class _MaxInterval(BackOffWrapper):
         self.max_interval: float | None = as_cap("max_interval", max_interval)
 
     def transform(self, delay: float) -> float:
-        """Return ``delay``, or the limit if that is less."""
         return capped(delay, self.max_interval)
 
     def _span(self, first: int, last: int) -> Bounds | None:
@@ -161,7 +142,6 @@ class _Token(BackOffWrapper):
 
     @property
     def token(self) -> CancellationToken:
-        """The token, combined with that of the policy inside, if it has one."""
         return self._token
 
     def _may_ask(self) -> bool:

@@ -140,12 +140,8 @@ class BackOffWrapper(Policy):
         """Whether the policy inside may be asked once more."""
         return True
 
-    def _on_stop(self) -> None:
-        """Note that the policy inside returned ``STOP``."""
-
     def _answer(self, answer: float | Stop) -> float | Stop:
         if answer is STOP:
-            self._on_stop()
             return STOP
         return self.transform(checked_delay(self.backoff, answer))
 
