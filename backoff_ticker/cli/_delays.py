@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from ..policies import BackOff, NamedPolicy
+    from ..policies import BackOff
+    from ..types import NamedPolicy
 
 _DISPENSABLE = ("interval", "total", "[least, greatest]")
 """Columns that are left out on a narrow terminal, the first one first."""

@@ -28,7 +28,8 @@ from ._param_types import JITTER, NONE, SECONDS, OrNone
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..policies import BackOff, NamedPolicy, TimeSource
+    from ..policies import BackOff, TimeSource
+    from ..types import NamedPolicy
     from ._param_types import ParamType
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")

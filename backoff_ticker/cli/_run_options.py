@@ -17,7 +17,7 @@ from ._policy_options import build_policy, policy_options, seed_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..policies import NamedPolicy
+    from ..types import NamedPolicy
 
 _DEFAULT = "exponential"
 
