@@ -81,6 +81,8 @@ class Policy:
     def _skip(self, calls: int) -> int | None:  # noqa: ARG002 - of subclasses
         """Go on as after so many calls, at a cost that does not grow with them.
 
+        No calls only tell whether it can.
+
         Returns:
             How many of them return a delay before the first ``STOP``. None if that, or what
             follows, depends on the time or on answers: then nothing has changed.
@@ -132,25 +134,24 @@ def limited(bounds: Bounds | None, limit: float | None) -> Bounds | None:
     return (bounds[0], min(bounds[1], limit)) if bounds[0] <= limit else None
 
 
-def span_of(policy: BackOff, first: int, last: int) -> Bounds | None:
-    """Return common bounds of some calls of any policy."""
-    if isinstance(policy, Policy) and is_builtin(type(policy)):
-        return policy._span(first, last)
-    return UNKNOWN
+class _Unknown(Policy):
+    """Stands for a policy of which nothing is known."""
+
+    __slots__ = ()
+
+    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - of any call
+        return UNKNOWN
+
+    def _calls(self) -> Calls:
+        return 0, inf
 
 
-def calls_of(policy: BackOff) -> Calls:
-    """Return how many calls of any policy return a delay: at least, at most."""
-    if isinstance(policy, Policy) and is_builtin(type(policy)):
-        return policy._calls()
-    return 0, inf
+_UNKNOWN = _Unknown()
 
 
-def skip(policy: BackOff, calls: int) -> int | None:
-    """Do for any policy what ``_skip()`` does; ``skip(policy, 0)`` only tells whether it can."""
-    if isinstance(policy, Policy) and is_builtin(type(policy)):
-        return policy._skip(calls)
-    return None
+def known(policy: BackOff) -> Policy:
+    """Return what tells the bounds of a policy: itself only if its class is of this package."""
+    return policy if isinstance(policy, Policy) and is_builtin(type(policy)) else _UNKNOWN
 
 
 def geometric(first: float, factor: float, steps: int) -> float:
@@ -192,7 +193,8 @@ def capped(delay: float, cap: float | None) -> float:
 class MeasuresTime:
     """What policies with a limit of elapsed time share; the slots are those of their classes."""
 
-    __slots__ = ()
+    if not TYPE_CHECKING:
+        __slots__ = ()
 
     max_elapsed_time: float | None
     _clock: MonotonicTime | None

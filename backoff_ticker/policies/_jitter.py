@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_fraction, as_seconds, safe_repr, whole_repr
-from ._wrapper import BackOffWrapper
+from ._wrapper import BackOffWrapper, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-    from typing import Literal, overload
+    from typing import Literal
 
     from ._base import Bounds
     from ._protocol import BackOff, FeedbackBackOff
@@ -73,18 +73,14 @@ def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
     return as_fraction(name, jitter)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_jitter(
-        backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> FeedbackWrapper: ...
-    @overload
-    def with_jitter(
-        backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> BackOffWrapper: ...
-
-
+@overload
+def with_jitter(
+    backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
+) -> FeedbackWrapper: ...
+@overload
+def with_jitter(
+    backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
+) -> BackOffWrapper: ...
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
 ) -> BackOffWrapper:
@@ -118,18 +114,14 @@ def with_jitter(
     return _Jitter(backoff, jitter, 0.0, rng)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_added_jitter(
-        backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> FeedbackWrapper: ...
-    @overload
-    def with_added_jitter(
-        backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> BackOffWrapper: ...
-
-
+@overload
+def with_added_jitter(
+    backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
+) -> FeedbackWrapper: ...
+@overload
+def with_added_jitter(
+    backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
+) -> BackOffWrapper: ...
 def with_added_jitter(
     backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
 ) -> BackOffWrapper:

@@ -7,12 +7,11 @@ from .._validation import as_count, safe_repr, whole_repr
 from ..cancellation import require_token
 from ._base import MeasuresTime, as_cap, capped, is_too_late, limited
 from ._run import combined, token_of
-from ._wrapper import BackOffWrapper
+from ._wrapper import BackOffWrapper, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import overload
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
@@ -163,14 +162,10 @@ class _Token(BackOffWrapper):
         return f"with_token({whole_repr(self.backoff)}, {self._token!r})"
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_max_retries(backoff: FeedbackBackOff, max_retries: int) -> FeedbackWrapper: ...
-    @overload
-    def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper: ...
-
-
+@overload
+def with_max_retries(backoff: FeedbackBackOff, max_retries: int) -> FeedbackWrapper: ...
+@overload
+def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper: ...
 def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper:
     """Return a policy that gives up after ``max_retries`` delays of ``backoff``.
 
@@ -196,18 +191,14 @@ def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper:
     return _MaxRetries(backoff, max_retries)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_max_elapsed_time(
-        backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> FeedbackWrapper: ...
-    @overload
-    def with_max_elapsed_time(
-        backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> BackOffWrapper: ...
-
-
+@overload
+def with_max_elapsed_time(
+    backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
+) -> FeedbackWrapper: ...
+@overload
+def with_max_elapsed_time(
+    backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
+) -> BackOffWrapper: ...
 def with_max_elapsed_time(
     backoff: BackOff,
     max_elapsed_time: float | timedelta | None,
@@ -240,14 +231,10 @@ def with_max_elapsed_time(
     return _MaxElapsedTime(backoff, max_elapsed_time, clock)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_max_interval(backoff: FeedbackBackOff, max_interval: Limit) -> FeedbackWrapper: ...
-    @overload
-    def with_max_interval(backoff: BackOff, max_interval: Limit) -> BackOffWrapper: ...
-
-
+@overload
+def with_max_interval(backoff: FeedbackBackOff, max_interval: Limit) -> FeedbackWrapper: ...
+@overload
+def with_max_interval(backoff: BackOff, max_interval: Limit) -> BackOffWrapper: ...
 def with_max_interval(backoff: BackOff, max_interval: float | timedelta | None) -> BackOffWrapper:
     """Return a policy with the delays of ``backoff``, none greater than ``max_interval``.
 
@@ -271,14 +258,10 @@ def with_max_interval(backoff: BackOff, max_interval: float | timedelta | None) 
     return _MaxInterval(backoff, max_interval)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackWrapper: ...
-    @overload
-    def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper: ...
-
-
+@overload
+def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackWrapper: ...
+@overload
+def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper: ...
 def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper:
     """Return a policy that gives up once ``token`` is cancelled.
 

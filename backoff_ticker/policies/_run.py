@@ -7,7 +7,7 @@ from .._sentinels import STOP
 from .._validation import LARGEST, as_count, as_seconds, safe_repr
 from ..cancellation import CancellationToken, any_of, require_token
 from ..clock import resolve_clock
-from ._base import skip
+from ._base import known
 from ._copying import copy_policy
 
 TYPE_CHECKING = False
@@ -183,7 +183,7 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
     run = start_policy("backoff", backoff, clock)
     method = "failure" if is_feedback(run) else "next_backoff"
     delay: float | Stop = STOP
-    for _ in range(calls - (skip(run, calls - 1) or 0)):
+    for _ in range(calls - (known(run)._skip(calls - 1) or 0)):
         delay = draw_next(run, clock, method)
         if delay is STOP:
             break
