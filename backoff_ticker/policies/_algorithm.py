@@ -86,9 +86,6 @@ class AlgorithmBackOff(Policy):
         attempts: The number of failures in a row since the last success.
         last_delay: The previous delay; None before the first.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import LIMDBackOff
         >>> policy = LIMDBackOff(2, 4, 0.5, max_delay=8)
@@ -134,13 +131,7 @@ class AlgorithmBackOff(Policy):
         require_clock(clock, "time")
         self._clock = clock
         self._clock_is_bound = False
-        self._start_over()
-
-    def _start_over(self) -> None:
-        self.attempts: int = 0
-        self.last_delay: float | None = None
-        self._timestamp: float | None = None
-        self._start = self._time()
+        AlgorithmBackOff.reset(self)  # not that of a subclass, which is not made yet
 
     def _rule(self, attempts: int, *, success: bool) -> Rule:
         """Return how the raw delay follows from the previous one.
@@ -193,7 +184,10 @@ class AlgorithmBackOff(Policy):
 
     def reset(self) -> None:
         """Start again, with the current time as the start."""
-        self._start_over()
+        self.attempts: int = 0
+        self.last_delay: float | None = None
+        self._timestamp: float | None = None
+        self._start = self._time()
 
     def _time(self) -> float:
         return resolve_clock(None).time() if self._clock is None else self._clock.time()

@@ -157,8 +157,7 @@ _FIBONACCI = _fibonacci()
 class LILDBackOff(AlgorithmBackOff):
     """Adds seconds to the delay after each failure, and subtracts seconds after each success.
 
-    The name means linear increment, linear decrement. The first delay is the initial one, after a
-    failure as after a success.
+    The name means linear increment, linear decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::LILD`` of Perl.
 
@@ -202,8 +201,7 @@ class LILDBackOff(AlgorithmBackOff):
 class LIMDBackOff(AlgorithmBackOff):
     """Adds seconds to the delay after each failure, and divides it after each success.
 
-    The name means linear increment, multiplicative decrement. The first delay is the initial one,
-    after a failure as after a success.
+    The name means linear increment, multiplicative decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::LIMD`` of Perl.
 
@@ -247,8 +245,7 @@ class LIMDBackOff(AlgorithmBackOff):
 class MILDBackOff(AlgorithmBackOff):
     """Multiplies the delay after each failure, and subtracts seconds after each success.
 
-    The name means multiplicative increment, linear decrement. The first delay is the initial one,
-    after a failure as after a success.
+    The name means multiplicative increment, linear decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::MILD`` of Perl.
 
@@ -292,8 +289,7 @@ class MILDBackOff(AlgorithmBackOff):
 class MIMDBackOff(AlgorithmBackOff):
     """Multiplies the delay after each failure, and divides it after each success.
 
-    The name means multiplicative increment, multiplicative decrement. The first delay is the
-    initial one, after a failure as after a success.
+    The name means multiplicative increment, multiplicative decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::MIMD`` of Perl.
 

@@ -161,7 +161,7 @@ def chain(*backoffs: BackOff) -> Policy:
     Type checkers see this for the first four policies.
 
     Raises:
-        TypeError: No policy is given, or an argument is not a policy.
+        TypeError: No policy is given.
         ValueError: Tokens of the policies have deadlines on different clocks.
 
     Example:

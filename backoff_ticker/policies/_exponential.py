@@ -49,9 +49,6 @@ class ExponentialBackOff(MeasuresTime, Policy):
         clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
             retry that uses the policy, or else the current clock.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import ExponentialBackOff
         >>> policy = ExponentialBackOff(randomization_factor=0)

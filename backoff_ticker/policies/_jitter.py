@@ -99,11 +99,6 @@ def with_jitter(
             with 0 nothing is drawn.
         rng: As in ``ExponentialBackOff``.
 
-    Raises:
-        TypeError: ``backoff`` is not a policy, ``jitter`` is neither str nor number, or ``rng`` is
-            not a ``random.Random``.
-        ValueError: ``jitter`` is another word, or out of range.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff, with_jitter
         >>> with_jitter(ConstantBackOff(8), "equal").bounds(1)
@@ -136,11 +131,6 @@ def with_added_jitter(
         backoff: The policy.
         max_jitter: The greatest time to add: seconds >= 0 or a timedelta. With 0 nothing is drawn.
         rng: As in ``ExponentialBackOff``.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy, ``max_jitter`` is not a duration, or ``rng`` is
-            not a ``random.Random``.
-        ValueError: ``max_jitter`` is NaN, infinite or negative.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, with_added_jitter

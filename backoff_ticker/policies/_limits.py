@@ -179,10 +179,6 @@ def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper:
         max_retries: The number of delays before ``STOP``: an int >= 0. A ``STOP`` of ``backoff``
             counts, too.
 
-    Raises:
-        TypeError: ``backoff`` is not a policy, or ``max_retries`` is not an int.
-        ValueError: ``max_retries`` is negative.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff, delays, with_max_retries
         >>> list(delays(with_max_retries(ConstantBackOff(2), 3)))
@@ -218,11 +214,6 @@ def with_max_elapsed_time(
         clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
             retry that uses the policy, or else the current clock.
 
-    Raises:
-        TypeError: ``backoff`` is not a policy, ``max_elapsed_time`` is not a duration, or ``clock``
-            is not a clock.
-        ValueError: ``max_elapsed_time`` is NaN, infinite or negative.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff, delays, with_max_elapsed_time
         >>> list(delays(with_max_elapsed_time(ConstantBackOff(3), 10)))
@@ -244,10 +235,6 @@ def with_max_interval(backoff: BackOff, max_interval: float | timedelta | None) 
         backoff: The policy.
         max_interval: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means no
             limit.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy, or ``max_interval`` is not a duration.
-        ValueError: ``max_interval`` is NaN or negative.
 
     Example:
         >>> from backoff_ticker import FibonacciBackOff, with_max_interval
@@ -277,7 +264,6 @@ def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper:
         token: A ``CancellationToken``.
 
     Raises:
-        TypeError: ``backoff`` is not a policy, or ``token`` is not a token.
         ValueError: ``token`` and a token inside ``backoff`` have deadlines on different clocks.
 
     Example:

@@ -126,9 +126,8 @@ def delays(backoff: BackOff) -> Iterator[float]:
     ``clock`` reads that clock instead.
 
     Raises:
-        TypeError: ``backoff`` is not a policy. From the iterator: the policy did not return a
-            number.
-        ValueError: From the iterator: the policy returned NaN, an infinity or a negative number.
+        TypeError: ``backoff`` is not a policy.
+        TypeError, ValueError: From the iterator: the policy returned no finite number >= 0.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff, delays
@@ -148,16 +147,12 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
     """Return what a fresh run of a policy would wait after its ``n``-th failure in a row.
 
     It is for jobs whose number of failures is kept elsewhere, such as in a database or a message.
-    A copy of ``backoff`` is asked, so that nothing changes; only an ``rng`` that was given to it is
-    drawn from, as by ``delays()``, and random delays are drawn anew in each call. Limits of elapsed
-    time count each delay as waited and no time for the attempts, as for ``delays()``.
+    A copy of ``backoff`` is asked, as by ``delays()``, and random delays are drawn anew in each
+    call. Limits of elapsed time count each delay as waited and no time for the attempts.
 
-    Any ``n`` costs the same, save where the delays before matter:
-
-    - A policy with a limit of elapsed time, a feedback policy, and a policy or wrapper of your own
-      are asked ``n`` times, or until they return ``STOP``; 1,000 times take about a millisecond.
-    - ``DecorrelatedJitterBackOff`` draws up to 1,000 of the delays before. Those further back make
-      no difference.
+    Any ``n`` costs the same. Only a policy with a limit of elapsed time, a feedback policy, and a
+    policy or wrapper of your own are asked ``n`` times, or until they return ``STOP``, and
+    ``DecorrelatedJitterBackOff`` draws up to 1,000 of the delays before.
 
     Args:
         backoff: The policy.
@@ -167,10 +162,7 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
         The seconds to wait; ``STOP`` if the run ends with this failure, or has ended before.
 
     Raises:
-        TypeError: ``backoff`` is not a policy, ``n`` is not an int, or the policy did not return a
-            number.
-        ValueError: ``n`` is less than 1, or the policy returned NaN, an infinity or a negative
-            number.
+        TypeError, ValueError: As for ``delays()``, or ``n`` is not an int from 1.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff, delay_after, with_max_retries
