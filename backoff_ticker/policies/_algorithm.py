@@ -133,6 +133,13 @@ class AlgorithmBackOff(Policy):
         self._clock_is_bound = False
         AlgorithmBackOff.reset(self)  # not that of a subclass, which is not made yet
 
+    def reset(self) -> None:
+        """Start again, with the current time as the start."""
+        self.attempts: int = 0
+        self.last_delay: float | None = None
+        self._timestamp: float | None = None
+        self._start = self._time()
+
     def _rule(self, attempts: int, *, success: bool) -> Rule:
         """Return how the raw delay follows from the previous one.
 
@@ -181,13 +188,6 @@ class AlgorithmBackOff(Policy):
     def next_backoff(self) -> float | Stop:
         """Report a failed attempt now: the same as ``failure()``."""
         return self.failure()
-
-    def reset(self) -> None:
-        """Start again, with the current time as the start."""
-        self.attempts: int = 0
-        self.last_delay: float | None = None
-        self._timestamp: float | None = None
-        self._start = self._time()
 
     def _time(self) -> float:
         return resolve_clock(None).time() if self._clock is None else self._clock.time()

@@ -157,7 +157,7 @@ _FIBONACCI = _fibonacci()
 class LILDBackOff(AlgorithmBackOff):
     """Adds seconds to the delay after each failure, and subtracts seconds after each success.
 
-    The name means linear increment, linear decrement. Any first delay is the initial one.
+    Linear increment, linear decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::LILD`` of Perl.
 
@@ -201,7 +201,7 @@ class LILDBackOff(AlgorithmBackOff):
 class LIMDBackOff(AlgorithmBackOff):
     """Adds seconds to the delay after each failure, and divides it after each success.
 
-    The name means linear increment, multiplicative decrement. Any first delay is the initial one.
+    Linear increment, multiplicative decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::LIMD`` of Perl.
 
@@ -245,7 +245,7 @@ class LIMDBackOff(AlgorithmBackOff):
 class MILDBackOff(AlgorithmBackOff):
     """Multiplies the delay after each failure, and subtracts seconds after each success.
 
-    The name means multiplicative increment, linear decrement. Any first delay is the initial one.
+    Multiplicative increment, linear decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::MILD`` of Perl.
 
@@ -289,7 +289,7 @@ class MILDBackOff(AlgorithmBackOff):
 class MIMDBackOff(AlgorithmBackOff):
     """Multiplies the delay after each failure, and divides it after each success.
 
-    The name means multiplicative increment, multiplicative decrement. Any first delay is the initial one.
+    Multiplicative increment, multiplicative decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::MIMD`` of Perl.
 
