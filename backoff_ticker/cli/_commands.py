@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
 _MOST_SUGGESTIONS = 4
 
@@ -59,9 +59,8 @@ class Group(click.Group):
         name = args[0]
         unknown = not name.startswith("-") and self.get_command(ctx, name) is None
         if unknown and not ctx.resilient_parsing:
-            commands = {one: self.get_command(ctx, one) for one in self.list_commands(ctx)}
-            texts = {one: (found and found.help) or "" for one, found in commands.items()}
-            ctx.fail(f"{self.name} has no {name!r}.{did_you_mean(name, texts)}")
+            meant = did_you_mean(name, self.list_commands(ctx))
+            ctx.fail(f"{self.name} has no {name!r}.{meant}")
         return super().resolve_command(ctx, args)
 
 
@@ -97,19 +96,11 @@ def plot_option(example: str) -> click.Option:
     return click.Option(["--plot"], type=click.Path(), metavar="FILE", help=text)
 
 
-def did_you_mean(word: str, texts: Mapping[str, str]) -> str:
-    """Return ``" Did you mean 'a' or 'b'?"``, or nothing if no name resembles a mistyped one.
-
-    Args:
-        word: What was typed.
-        texts: What is said of each name; it is searched if no name resembles the word.
-    """
+def did_you_mean(word: str, names: Sequence[str]) -> str:
+    """Return ``" Did you mean 'a' or 'b'?"``, or nothing if no name resembles a mistyped word."""
     word = word.lower()
-    found = (
-        [name for name in texts if word and (name.startswith(word) or word in name.split("-"))]
-        or get_close_matches(word, texts)
-        or [name for name, text in texts.items() if word in text.lower().replace(",", " ").split()]
-    )
+    begun = [name for name in names if word and (name.startswith(word) or word in name.split("-"))]
+    found = begun or get_close_matches(word, names)
     if not found:
         return ""
     *some, last = map(repr, found[:_MOST_SUGGESTIONS])

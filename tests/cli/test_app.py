@@ -249,13 +249,6 @@ def test_another_missing_module_is_not_taken_for_the_extra():
     assert "csv" in said.err.splitlines()[-1]  # the words differ by version
 
 
-def test_importing_the_package_needs_no_extra():
-    script = (
-        "import sys; sys.modules['click'] = sys.modules['rich'] = None; import backoff_ticker.cli"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=50, env=environment())
-
-
 WITHOUT_POSIX = """
 import signal
 for name in ("termios", "fcntl", "pty", "tty", "resource", "grp", "pwd", "_posixsubprocess"):

@@ -15,19 +15,6 @@ from .calling import call, environment, finish, on_console, start
 
 SOURCE = "exponential --initial-interval 0.5 --multiplier 1.5 --randomization-factor 0.5 -n 10"
 
-TABLE_OF_THE_SOURCE = [
-    ("0.5", "[0.25, 0.75]"),
-    ("0.75", "[0.375, 1.125]"),
-    ("1.125", "[0.562, 1.688]"),
-    ("1.688", "[0.844, 2.531]"),
-    ("2.531", "[1.266, 3.797]"),
-    ("3.797", "[1.898, 5.695]"),
-    ("5.695", "[2.848, 8.543]"),
-    ("8.543", "[4.271, 12.814]"),
-    ("12.814", "[6.407, 19.222]"),
-    ("19.222", "[9.611, 28.833]"),
-]
-
 
 def as_data(line):
     said = call(f"delays {line} --json")
@@ -36,18 +23,6 @@ def as_data(line):
 
 
 # The rows
-
-
-def test_the_table_of_the_sources():
-    said = call(f"delays {SOURCE}")
-    assert (said.status, said.err) == (0, "")
-    title, *rows = said.out.splitlines()
-    assert title.split() == ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
-    for number, (row, (interval, span)) in enumerate(
-        zip(rows[:10], TABLE_OF_THE_SOURCE, strict=True), 1
-    ):
-        assert row.split()[:4] == [str(number), interval, *span.split()]
-    assert rows[10:] == ["█ least  ┃ drawn  ░ greatest"]
 
 
 @pytest.mark.parametrize("name", POLICIES)
