@@ -39,15 +39,10 @@ def plain(*names):
         ("feedback ", plain(*FEEDBACK)),
         ("run --policy ", plain(*POLICIES)),
         ("run --policy=full", plain("full-jitter")),
-        ("delays constant --inter", plain("--interval")),
-        ("run --max-at", plain("--max-attempts")),
         ("run --in", plain("--initial-interval")),  # of the policy in use alone
         ("run --policy constant --in", plain("--interval")),
-        ("simulate ", plain("contention", "outage")),
         ("simulate outage zero full", plain("full-jitter")),
-        ("simulate outage --heal", plain("--healthy")),
         ("run -- ls REA", [("file", "REA")]),
-        ("run ./", [("file", "./")]),
         ("delays go --plot ", [("file", "")]),
     ],
 )
