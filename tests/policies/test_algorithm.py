@@ -61,7 +61,7 @@ def test_the_start_is_construction_and_reset(make, clock):
     assert policy.failure() is STOP
     policy.reset()
     assert state(policy) == (0, None, None)
-    assert policy.failure() == 2.0
+    assert policy.failure() == 1.0
 
 
 def test_times_at_the_ends_of_the_floats_give_a_delay():

@@ -86,13 +86,11 @@ def held_in(name, put, get):
 
 PLACES = [
     InAttribute,
-    InSlot,
     InInheritedSlot,
     InPrivateSlot,
     Frozen,
     InDict,
     held_in("InList", lambda policy: [1, policy], lambda held: held[1]),
-    held_in("InTuple", lambda policy: (1, policy), lambda held: held[1]),
     held_in("InNamedTuple", lambda policy: Pair("x", policy), lambda held: held.policy),
     held_in("InDefaultDict", lambda p: defaultdict(list, {"x": p}), lambda held: held["x"]),
     held_in("InLongList", lambda policy: [policy, *range(1000)], lambda held: held[0]),

@@ -19,7 +19,6 @@ from backoff_ticker import (
     ZeroBackOff,
     chain,
     with_max_elapsed_time,
-    with_max_interval,
     with_max_retries,
     with_token,
 )
@@ -115,13 +114,6 @@ def test_equality_passes_although_floats_are_rounded(clock, policy):
 # A greatest delay
 
 
-def test_every_delay_is_at_most_the_limit_jitter_included():
-    policy = with_max_interval(ExponentialBackOff(1, 0.5, 2, 100, None), 3)
-    drawn = ask(policy, 200)
-    assert max(drawn) == 3.0
-    assert min(drawn) < 3.0
-
-
 @pytest.mark.parametrize(
     ("make", "method"),
     [
@@ -146,16 +138,6 @@ def test_the_time_that_a_policy_reads_is_all_it_needs_of_a_clock(make, method):
 
 
 # Tokens
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_of_two_tokens_either_stops_it(which):
-    tokens = CancellationToken(), CancellationToken()
-    policy = with_token(with_token(ZeroBackOff(), tokens[0]), tokens[1])
-    assert policy.next_backoff() == 0.0
-    tokens[which].cancel()
-    assert policy.token.cancelled
-    assert policy.next_backoff() is STOP
 
 
 def test_feedback_passes_through_a_token_until_it_is_cancelled():
