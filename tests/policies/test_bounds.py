@@ -29,6 +29,7 @@ from backoff_ticker import (
     ZeroBackOff,
     chain,
     delays,
+    with_added_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
@@ -194,6 +195,7 @@ def test_call_a_billion_costs_what_an_early_one_costs(policy, count):
         FibonacciBackOff(LARGEST / 2, LARGEST),
         LILDBackOff(LARGEST, LARGEST, -1),
         MIMDBackOff(1e200, LARGEST, 0.5, jitter_factor=0.5),
+        with_added_jitter(ConstantBackOff(LARGEST), 1e308, StubRandom(LAST_DRAW)),
     ],
     ids=readable_id,
 )

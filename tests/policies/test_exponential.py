@@ -135,9 +135,7 @@ print(json.dumps([child(), child(), drawn()]))
 """
 
 
-@pytest.fixture(scope="module")
-def forked():
-    """What two forked children and then their parent drew, unseeded and seeded."""
+def test_forked_children_draw_different_numbers_and_the_generator_of_a_user_is_left_alone():
     done = subprocess.run(
         [sys.executable, "-c", FORK],
         cwd=ROOT,
@@ -147,15 +145,6 @@ def forked():
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
-
-
-def test_forked_children_and_their_parent_draw_different_numbers(forked):
-    unseeded = [draws[0] for draws in forked]
-    numbers = {number for draws in unseeded for number in draws}
-    assert len(numbers) == 15
-
-
-def test_the_generator_of_a_user_is_left_alone_in_a_forked_child(forked):
-    first, second, parent = (draws[1] for draws in forked)
-    assert first == second == parent
+    unseeded, seeded = zip(*json.loads(done.stdout), strict=True)
+    assert len({number for draws in unseeded for number in draws}) == 15
+    assert seeded[0] == seeded[1] == seeded[2]

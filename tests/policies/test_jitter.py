@@ -46,13 +46,6 @@ def test_none_draws_nothing(make):
     assert rng.draws == 0
 
 
-@pytest.mark.parametrize(("wrap", "limit"), [(with_jitter, 0.9), (with_added_jitter, 1e308)])
-def test_delays_saturate_at_the_largest_float(wrap, limit):
-    policy = wrap(ConstantBackOff(LARGEST), limit, rng=StubRandom(LAST_DRAW))
-    assert policy.next_backoff() <= LARGEST
-    assert policy.bounds(1)[1] == LARGEST
-
-
 def test_feedback_reaches_the_policy_inside_and_both_answers_are_drawn():
     policy = with_jitter(LIMDBackOff(2, 4, 0.5), 0.5, rng=StubRandom(0.0))
     assert [policy.failure(), policy.failure(), policy.success()] == [1.0, 3.0, 1.5]
