@@ -17,9 +17,9 @@ from tests.cli.terminals import (
     CTRL_C,
     CTRL_Z,
     LEADER,
+    SHELL,
     answer,
     on_terminal,
-    under_shell,
 )
 from tests.helpers import eventually
 
@@ -161,13 +161,15 @@ def test_without_ps_the_command_itself_is_ended():
 
 def test_ctrl_z_stops_both_and_the_shell_continues_them():
     script = "tell('%d\\n' % os.getpid())"
-    with under_shell(*talks(f"{script}\n{ASKS}")) as (running, screen, shell):
+    how = {"before": (sys.executable, "-c", SHELL), "prelude": ""}
+    with on_terminal(*talks(f"{script}\n{ASKS}"), how=how, go=True) as (running, screen):
         child = int(running.until(r"(\d+)\n")[1])
         screen.type(CTRL_Z)
-        assert shell.stopped() == signal.SIGTSTP
+        running.until(f"stopped {signal.SIGTSTP:d}\n")
         eventually(lambda: is_stopped(child), "the command's stop")
-        shell.resume("foreground")
-        answer(running, screen)
+        running.signal(signal.SIGUSR1)
+        screen.type(b"hello\n")
+        screen.until("got hello")
         assert running.wait() == 0
 
 
@@ -184,7 +186,7 @@ def test_ctrl_z_stops_both_and_the_shell_continues_them():
         ({"quiet": True}, b"^$", b" "),
     ],
 )
-def test_colours_and_a_countdown_are_there_where_the_terminal_takes_them(options, shown, left_out):
+def test_colours_are_there_where_the_terminal_takes_them(options, shown, left_out):
     with on_terminal("false", **{"max_attempts": 1, **options}) as (running, screen):
         said = screen.rest()
         assert running.wait() == 1
