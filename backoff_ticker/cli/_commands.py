@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,17 +16,15 @@ UNITS = "A DURATION is a number of seconds, or has units, as in 500ms, 5s, 2m or
 
 
 class PolicyOption(click.Option):
-    """An option that is a policy's parameter, or that adds a wrapper.
+    """An option that is a policy's parameter."""
 
-    Args:
-        flag: The flag, such as ``--max-interval``.
-        is_wrapper: Whether it adds a wrapper.
-        **options: The options of ``click.Option``.
-    """
+    section = "Options of the policy"
 
-    def __init__(self, flag: str, *, is_wrapper: bool = False, **options: Any) -> None:  # noqa: ANN401 - click's
-        super().__init__([flag], **options)
-        self.is_wrapper = is_wrapper
+
+class WrapperOption(PolicyOption):
+    """An option that adds a wrapper."""
+
+    section = "Around the policy"
 
 
 class PolicyCommand(click.Command):
@@ -36,12 +34,9 @@ class PolicyCommand(click.Command):
         """Write the options by section."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
-            title = "Options"
-            if isinstance(param, PolicyOption):
-                title = "Around the policy" if param.is_wrapper else "Options of the policy"
             record = param.get_help_record(ctx)
-            if record is not None and isinstance(param, click.Option):
-                sections.setdefault(title, []).append(record)
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "Options"), []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
