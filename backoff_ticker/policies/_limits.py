@@ -6,7 +6,7 @@ from .._sentinels import STOP
 from .._validation import as_count, safe_repr, whole_repr
 from ..cancellation import require_token
 from ._base import MeasuresTime, as_cap, capped, is_too_late, limited
-from ._run import combined, token_of
+from ._run import checked_delay, combined, token_of
 from ._wrapper import BackOffWrapper, overload
 
 TYPE_CHECKING = False
@@ -36,15 +36,16 @@ class _MaxRetries(BackOffWrapper):
         return self.retries < self.max_retries
 
     def transform(self, delay: float) -> float:
-        self.retries += 1  # only here: a request that raises is not counted
+        self.retries += 1  # a request that raises is not counted
         return delay
 
     def transform_success(self, delay: float) -> float:
         return delay
 
     def _answer(self, answer: float | Stop) -> float | Stop:
-        self.retries += answer is STOP
-        return super()._answer(answer)
+        delay = STOP if answer is STOP else checked_delay(self.backoff, answer)
+        self.retries += 1
+        return delay
 
     def reset(self) -> None:
         self.retries = 0
