@@ -99,9 +99,7 @@ class FrozenClock:
         """Return ``now``."""
         return self.now
 
-    def time(self) -> float:
-        """Return ``now``."""
-        return self.now
+    time = monotonic
 
 
 def draw_next(run: BackOff, clock: FrozenClock, method: str = "next_backoff") -> float | Stop:
