@@ -123,7 +123,7 @@ def run_command() -> click.Command:
                 nargs=-1,
                 required=True,
                 metavar="COMMAND [ARGUMENTS]...",
-                type=click.Path(readable=False),  # for completion
+                shell_complete=click.Path().shell_complete,
             ),
             click.Option(
                 ["--policy"],
