@@ -67,38 +67,45 @@ if TYPE_CHECKING:
         current_clock as current_clock,
     )
     from .hedging import hedge_call as hedge_call, hedge_call_async as hedge_call_async
-    from .policies import (
-        POLICIES as POLICIES,
-        AlgorithmBackOff as AlgorithmBackOff,
-        BackOff as BackOff,
-        BackOffWrapper as BackOffWrapper,
-        ConstantBackOff as ConstantBackOff,
+    from .policies._algorithm import AlgorithmBackOff as AlgorithmBackOff
+    from .policies._algorithm_policies import (
         ConstantFeedbackBackOff as ConstantFeedbackBackOff,
-        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
-        EqualJitterBackOff as EqualJitterBackOff,
-        ExponentialBackOff as ExponentialBackOff,
         ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
-        FeedbackBackOff as FeedbackBackOff,
         FibonacciBackOff as FibonacciBackOff,
-        FullJitterBackOff as FullJitterBackOff,
         LILDBackOff as LILDBackOff,
         LIMDBackOff as LIMDBackOff,
         MILDBackOff as MILDBackOff,
         MIMDBackOff as MIMDBackOff,
+    )
+    from .policies._aws_jitter import (
+        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
+        EqualJitterBackOff as EqualJitterBackOff,
+        FullJitterBackOff as FullJitterBackOff,
+    )
+    from .policies._chain import chain as chain
+    from .policies._constant import (
+        ConstantBackOff as ConstantBackOff,
         StopBackOff as StopBackOff,
-        TruncatedExponentialBackOff as TruncatedExponentialBackOff,
         ZeroBackOff as ZeroBackOff,
-        chain as chain,
-        delay_after as delay_after,
-        delays as delays,
-        named_policy as named_policy,
+    )
+    from .policies._exponential import (
+        ExponentialBackOff as ExponentialBackOff,
+        TruncatedExponentialBackOff as TruncatedExponentialBackOff,
+    )
+    from .policies._jitter import (
         with_added_jitter as with_added_jitter,
         with_jitter as with_jitter,
+    )
+    from .policies._limits import (
         with_max_elapsed_time as with_max_elapsed_time,
         with_max_interval as with_max_interval,
         with_max_retries as with_max_retries,
         with_token as with_token,
     )
+    from .policies._named import POLICIES as POLICIES, named_policy as named_policy
+    from .policies._protocol import BackOff as BackOff, FeedbackBackOff as FeedbackBackOff
+    from .policies._run import delay_after as delay_after, delays as delays
+    from .policies._wrapper import BackOffWrapper as BackOffWrapper
     from .retries import (
         Attempt as Attempt,
         BudgetLike as BudgetLike,

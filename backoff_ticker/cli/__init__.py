@@ -2,15 +2,15 @@
 
 It needs click and rich, the extra ``cli``; importing this package needs neither.
 
-* ``_app``: the command and its subcommands: ``_delays``, ``_feedback``, ``_retry_after``,
-  ``_run_options``, ``_simulate``.
+* ``_app``: the command and its subcommands: ``_delays``, ``_feedback``, ``_run_options``,
+  ``_simulate``.
 * ``_commands``: what all of them share: examples, suggestions for mistyped names.
 * ``_policy_names``: policies by name or import path. ``_policy_options``: their options.
   ``_param_types``: how values are read and written.
 * ``_table``: rows of figures as a table, as CSV, as JSON. ``_plot``: diagrams.
 * ``_contention``, ``_outage``: what ``simulate`` simulates.
-* ``_run``: repeats a command. ``_process`` is one attempt; ``_stdin`` renews its input; ``_output``
-  searches its output; ``_progress`` reports on stderr.
+* ``_run``: repeats a command. ``_process`` is one attempt; ``_output`` searches its output;
+  ``_progress`` reports on stderr.
 
 Only ``run`` needs POSIX: ``_run`` and the modules that it imports are imported when it is called,
 and so is what only ``simulate`` needs.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
 _MOST_SUGGESTIONS = 4
 
@@ -16,17 +16,15 @@ UNITS = "A DURATION is a number of seconds, or has units, as in 500ms, 5s, 2m or
 
 
 class PolicyOption(click.Option):
-    """An option that is a policy's parameter, or that adds a wrapper.
+    """An option that is a policy's parameter."""
 
-    Args:
-        flag: The flag, such as ``--max-interval``.
-        is_wrapper: Whether it adds a wrapper.
-        **options: The options of ``click.Option``.
-    """
+    section = "Options of the policy"
 
-    def __init__(self, flag: str, *, is_wrapper: bool = False, **options: Any) -> None:  # noqa: ANN401 - click's
-        super().__init__([flag], **options)
-        self.is_wrapper = is_wrapper
+
+class WrapperOption(PolicyOption):
+    """An option that adds a wrapper."""
+
+    section = "Around the policy"
 
 
 class PolicyCommand(click.Command):
@@ -36,12 +34,9 @@ class PolicyCommand(click.Command):
         """Write the options by section."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
-            title = "Options"
-            if isinstance(param, PolicyOption):
-                title = "Around the policy" if param.is_wrapper else "Options of the policy"
             record = param.get_help_record(ctx)
-            if record is not None and isinstance(param, click.Option):
-                sections.setdefault(title, []).append(record)
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "Options"), []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -59,9 +54,8 @@ class Group(click.Group):
         name = args[0]
         unknown = not name.startswith("-") and self.get_command(ctx, name) is None
         if unknown and not ctx.resilient_parsing:
-            commands = {one: self.get_command(ctx, one) for one in self.list_commands(ctx)}
-            texts = {one: (found and found.help) or "" for one, found in commands.items()}
-            ctx.fail(f"{self.name} has no {name!r}.{did_you_mean(name, texts)}")
+            meant = did_you_mean(name, self.list_commands(ctx))
+            ctx.fail(f"{self.name} has no {name!r}.{meant}")
         return super().resolve_command(ctx, args)
 
 
@@ -97,19 +91,11 @@ def plot_option(example: str) -> click.Option:
     return click.Option(["--plot"], type=click.Path(), metavar="FILE", help=text)
 
 
-def did_you_mean(word: str, texts: Mapping[str, str]) -> str:
-    """Return ``" Did you mean 'a' or 'b'?"``, or nothing if no name resembles a mistyped one.
-
-    Args:
-        word: What was typed.
-        texts: What is said of each name; it is searched if no name resembles the word.
-    """
+def did_you_mean(word: str, names: Sequence[str]) -> str:
+    """Return ``" Did you mean 'a' or 'b'?"``, or nothing if no name resembles a mistyped word."""
     word = word.lower()
-    found = (
-        [name for name in texts if word and (name.startswith(word) or word in name.split("-"))]
-        or get_close_matches(word, texts)
-        or [name for name, text in texts.items() if word in text.lower().replace(",", " ").split()]
-    )
+    begun = [name for name in names if word and (name.startswith(word) or word in name.split("-"))]
+    found = begun or get_close_matches(word, names)
     if not found:
         return ""
     *some, last = map(repr, found[:_MOST_SUGGESTIONS])

@@ -27,21 +27,19 @@ from ._policy_options import (
 from ._table import as_table as table_of, print_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from ..policies import BackOff, NamedPolicy
+    from ..policies import BackOff
+    from ..types import NamedPolicy
 
 _DISPENSABLE = ("interval", "total", "[least, greatest]")
 """Columns that are left out on a narrow terminal, the first one first."""
 
 _GREATEST = 1e100
 """Seconds: with more, the arithmetic of a diagram would overflow."""
-
-_HALF_A_BAR = 0.1
-"""Retries."""
 
 
 class Delay(NamedTuple):
@@ -132,22 +130,12 @@ def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
         raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
     figure, (above, below) = panels(title, 2)
     retries = [delay.retry for delay in delays]
-    sides = (0.0,) if len(delays) > 1 else (-_HALF_A_BAR, _HALF_A_BAR)  # a point has no area
-    at = [retry + side for retry in retries for side in sides]
-
-    def range_of(least: Iterable[float], greatest: Iterable[float]) -> list[list[float]]:
-        return [[value for value in ends for _ in sides] for ends in (least, greatest)]
-
-    least, greatest = range_of(
-        (delay.least for delay in delays), (delay.greatest for delay in delays)
-    )
-    above.fill_between(at, least, greatest, alpha=0.25, linewidth=0.0, label="least to greatest")
+    least, greatest = [delay.least for delay in delays], [delay.greatest for delay in delays]
+    above.vlines(retries, least, greatest, alpha=0.25, linewidth=9.0, label="least to greatest")
     above.plot(retries, [delay.drawn for delay in delays], marker="o", label="drawn")
     above.set(xlabel="retry", ylabel="delay in seconds")
-    least, greatest = range_of(
-        accumulate(delay.least for delay in delays), accumulate(delay.greatest for delay in delays)
-    )
-    below.fill_betweenx(at, least, greatest, alpha=0.25, linewidth=0.0)
+    sums = [*accumulate(least)], [*accumulate(greatest)]
+    below.hlines(retries, *sums, alpha=0.25, linewidth=9.0)
     below.plot([delay.total for delay in delays], retries, marker="o")
     below.set(xlabel="seconds waited in all", ylabel="retry")
     above.set_ylim(bottom=0.0)

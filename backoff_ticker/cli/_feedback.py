@@ -19,7 +19,8 @@ from ._policy_options import build_policy, policy_options, sample_options, seed_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..policies import BackOff, NamedPolicy
+    from ..policies import BackOff
+    from ..types import NamedPolicy
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _ITEM = re.compile(

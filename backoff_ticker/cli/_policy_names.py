@@ -80,13 +80,9 @@ class PolicyName(ParamType):
         """Return the ``NamedPolicy``."""
         found = value if isinstance(value, NamedPolicy) else find_policy(value)
         if found is None:
-            texts = {name: about(policy) for name, policy in POLICIES.items()}
-            self.fail(
-                f"there is no policy {value!r}.{did_you_mean(value, texts)} 'backoff-ticker "
-                "delays --help' lists all.",
-                param,
-                ctx,
-            )
+            meant = did_you_mean(value, [*POLICIES])
+            message = f"there is no policy {value!r}.{meant} 'backoff-ticker delays --help' lists"
+            self.fail(f"{message} all.", param, ctx)
         return found
 
 

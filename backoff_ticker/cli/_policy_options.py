@@ -22,13 +22,14 @@ from .. import (
     with_max_retries,
 )
 from ..policies import require_policy
-from ._commands import PolicyOption
+from ._commands import PolicyOption, WrapperOption
 from ._param_types import JITTER, NONE, SECONDS, OrNone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..policies import BackOff, NamedPolicy, TimeSource
+    from ..policies import BackOff, TimeSource
+    from ..types import NamedPolicy
     from ._param_types import ParamType
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
@@ -71,9 +72,8 @@ def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
         if name not in own:
             kind = _KINDS[inspect.signature(wrap).parameters[name].annotation]
             around.append(
-                PolicyOption(
-                    _flag(name),
-                    is_wrapper=True,
+                WrapperOption(
+                    [_flag(name)],
                     type=kind if isinstance(kind, OrNone) else OrNone(kind),
                     help=f"{_help_of(wrap).get(name, '')} none: no wrapper.",
                 )
@@ -109,11 +109,11 @@ def _own_option(parameter: inspect.Parameter, text: str) -> PolicyOption:
     if kind is None:
         raise click.UsageError(f"{flag} cannot be given here: {parameter} has no simple type")
     if _is_required(parameter):
-        return PolicyOption(flag, type=kind, help=f"{text}  [required]")
+        return PolicyOption([flag], type=kind, help=f"{text}  [required]")
     default = NONE if parameter.default is None else parameter.default
     if kind is click.BOOL:
         flag += f"/--no-{flag.removeprefix('--')}"
-    return PolicyOption(flag, type=kind, default=default, show_default=True, help=text)
+    return PolicyOption([flag], type=kind, default=default, show_default=True, help=text)
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:

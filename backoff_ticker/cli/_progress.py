@@ -1,12 +1,10 @@
-"""What goes to stderr: a line for each event of ``run``; on a terminal a countdown, or a bar."""
+"""What goes to stderr: a line for each event of ``run``, a bar for work that takes a while."""
 
 from __future__ import annotations
 
-import asyncio
-import math
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
@@ -48,15 +46,12 @@ class Progress:
         self.token = token
         self._of = "" if max_attempts is None else f" of {max_attempts}"
         self._quiet = quiet
-        self._counts_down = not quiet and has_progress()
         self._color = False if is_dumb() or os.environ.get("NO_COLOR") else None
         """As click takes it; None: where there is a terminal."""
-        self._countdown: asyncio.Task[None] | None = None
         self._reported: BaseException | None = None
 
     def on_attempt(self, outcome: Outcome) -> None:
         """Report that an attempt begins, except the first."""
-        self._end_countdown()
         if outcome.attempts > 1:
             self._line(f"attempt {outcome.attempts}{self._of}", "bright_white")
 
@@ -70,16 +65,12 @@ class Progress:
 
     def on_retry(self, outcome: Outcome) -> None:
         """Report that an attempt has failed, and when the next one begins."""
-        delay = outcome.delay or 0.0
         self._reported = outcome.last_error
         text = f"attempt {outcome.attempts} {outcome.last_error}"
-        self._line(f"{text}; next attempt in {rounded(delay)} s", "yellow")
-        if self._counts_down:
-            self._countdown = asyncio.create_task(self._count_down(delay))
+        self._line(f"{text}; next attempt in {rounded(outcome.delay or 0.0)} s", "yellow")
 
     def on_give_up(self, outcome: Outcome) -> None:
         """Report why no further attempt is made."""
-        self._end_countdown()
         error = outcome.last_error
         if self.token.cancelled:
             why = f"ended by {self.token.cause}"
@@ -93,28 +84,10 @@ class Progress:
             return  # it is reported elsewhere
         self._line(why, "red")
 
-    async def _count_down(self, delay: float) -> NoReturn:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + delay
-        while True:
-            left = end - loop.time()
-            seconds = max(1, math.ceil(left))
-            self._write(f"{_ERASE_LINE}next attempt in {seconds} s", color=True, nl=False)
-            await asyncio.sleep(max(left - (seconds - 1), 0.01))
-
-    def _end_countdown(self) -> None:
-        if self._countdown is not None:
-            self._countdown.cancel()
-            self._countdown = None
-            self._write(_ERASE_LINE, color=True, nl=False)
-
     def _line(self, text: str, colour: str) -> None:
-        name = click.style("backoff-ticker:", dim=True)
-        self._write(f"{name} {click.style(text, fg=colour)}", color=self._color)
-
-    def _write(self, text: str, *, color: bool | None, nl: bool = True) -> None:
         if not self._quiet:
-            say(text, color=color, nl=nl)
+            name = click.style("backoff-ticker:", dim=True)
+            say(f"{name} {click.style(text, fg=colour)}", color=self._color)
 
 
 class ShareDone:
@@ -140,7 +113,7 @@ class ShareDone:
 
 
 def is_dumb() -> bool:
-    """Whether the terminal cannot go back in a line."""
+    """Whether the terminal can neither go back in a line nor show colours."""
     return os.environ.get("TERM") == "dumb"
 
 

@@ -6,7 +6,11 @@ import asyncio
 import os
 import select
 import shlex
+import shutil
 import signal
+import stat
+import sys
+import tempfile
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -19,7 +23,6 @@ from .._errors import Cancelled, DeadlineExceeded, Permanent
 from ..cancellation import cancel_on_signals
 from ._process import Process
 from ._progress import CommandFailed, Progress
-from ._stdin import Stdin, keep_stdin as spool_stdin
 
 if TYPE_CHECKING:
     import re
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
+
+_STDIN = 0
 
 SUCCESS = 0
 NO_MATCH = 1
@@ -40,15 +45,11 @@ _INTERRUPTED = tuple(SIGNAL_BASE + number for number in _ENDINGS)
 _BROKEN_PIPE = SIGNAL_BASE + signal.SIGPIPE
 
 
-class NotExecutable(click.ClickException):
-    """The command cannot be executed."""
-
+class _NotExecutable(click.ClickException):
     exit_code = 126  # as in shells
 
 
-class NotFound(click.ClickException):
-    """The command was not found."""
-
+class _NotFound(click.ClickException):
     exit_code = 127  # as in shells
 
 
@@ -81,7 +82,7 @@ def run(
     """
     if keep_stdin:
         try:
-            spool_stdin()
+            _spool_stdin()
         except OSError as error:
             raise click.ClickException(f"cannot keep stdin: {error.strerror}") from error
     endings = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -104,7 +105,7 @@ async def _retry(
     limits: Limits,
     progress: Progress,
 ) -> int:
-    numbers, stdin, token = count(1), Stdin(), progress.token
+    numbers, stdin, token = count(1), _Stdin(), progress.token
 
     async def attempt() -> int:
         number = next(numbers)
@@ -181,8 +182,8 @@ def _cannot_run(error: OSError) -> click.ClickException:
     if isinstance(error, FileNotFoundError):
         # A name that is quoted is no name, but a line for a shell.
         hint = "" if name == error.filename else f"; no shell reads it: is sh -c {name} meant?"
-        return NotFound(f"cannot run {name}: command not found{hint}")
-    return NotExecutable(f"cannot run {name}: {error.strerror}")
+        return _NotFound(f"cannot run {name}: command not found{hint}")
+    return _NotExecutable(f"cannot run {name}: {error.strerror}")
 
 
 def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> None:  # noqa: FBT001
@@ -225,3 +226,63 @@ def _stdout_has_no_reader() -> bool:
     poll = select.poll()
     poll.register(1, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+
+
+# What the attempts find on stdin, which they all inherit
+
+
+class _Stdin:
+    """Our stdin: each attempt reads a file from the start, anything else only once.
+
+    Made before the first attempt.
+    """
+
+    def __init__(self) -> None:
+        self._start = _position()
+        self._had_ended = _has_ended()
+
+    def renew(self) -> bool:
+        """Prepare for another attempt.
+
+        Returns:
+            Whether nothing is left that attempts before have read; True only once.
+        """
+        if self._start is not None:
+            os.lseek(_STDIN, self._start, os.SEEK_SET)
+            return False
+        used_up = not self._had_ended and _has_ended()
+        self._had_ended = self._had_ended or used_up
+        return used_up
+
+
+def _spool_stdin() -> None:
+    """Read stdin to its end into a file that takes its place, unless it is a terminal.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if sys.__stdin__ is None or os.isatty(_STDIN):
+        return
+    with tempfile.TemporaryFile() as file:
+        with open(_STDIN, "rb", buffering=0, closefd=False) as stdin:
+            shutil.copyfileobj(stdin, file)
+        file.seek(0)
+        os.dup2(file.fileno(), _STDIN)
+
+
+def _position() -> int | None:
+    """Return how far stdin has been read if it is a file."""
+    try:
+        if sys.__stdin__ is not None and stat.S_ISREG(os.fstat(_STDIN).st_mode):
+            return os.lseek(_STDIN, 0, os.SEEK_CUR)
+    except OSError:
+        pass  # nothing is lost if it is not read again
+    return None
+
+
+def _has_ended() -> bool:
+    """Whether stdin is an empty pipe that nothing writes to."""
+    poll = select.poll()
+    poll.register(_STDIN, select.POLLIN)
+    events = dict(poll.poll(0)).get(_STDIN, 0)
+    return bool(events & select.POLLHUP and not events & select.POLLIN)

@@ -6,7 +6,6 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-from click.shell_completion import CompletionItem
 
 from .. import POLICIES
 from ._commands import PolicyCommand, examples
@@ -17,7 +16,7 @@ from ._policy_options import build_policy, policy_options, seed_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..policies import NamedPolicy
+    from ..types import NamedPolicy
 
 _DEFAULT = "exponential"
 
@@ -77,12 +76,6 @@ def _policy_in(words: Sequence[str]) -> NamedPolicy:
     return find_policy(name) or POLICIES[_DEFAULT]
 
 
-def _complete_file(
-    _ctx: click.Context, _param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    return [CompletionItem(incomplete, type="file")]
-
-
 def _run(
     *,
     command: tuple[str, ...],
@@ -130,7 +123,7 @@ def run_command() -> click.Command:
                 nargs=-1,
                 required=True,
                 metavar="COMMAND [ARGUMENTS]...",
-                shell_complete=_complete_file,
+                shell_complete=click.Path().shell_complete,
             ),
             click.Option(
                 ["--policy"],

@@ -39,50 +39,5 @@ from ._run import (
 )
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the facade loads these when they are first used
-    from ._algorithm import AlgorithmBackOff as AlgorithmBackOff
-    from ._algorithm_policies import (
-        ConstantFeedbackBackOff as ConstantFeedbackBackOff,
-        ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
-        FibonacciBackOff as FibonacciBackOff,
-        LILDBackOff as LILDBackOff,
-        LIMDBackOff as LIMDBackOff,
-        MILDBackOff as MILDBackOff,
-        MIMDBackOff as MIMDBackOff,
-    )
-    from ._aws_jitter import (
-        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
-        EqualJitterBackOff as EqualJitterBackOff,
-        FullJitterBackOff as FullJitterBackOff,
-    )
-    from ._chain import chain as chain
-    from ._constant import (
-        ConstantBackOff as ConstantBackOff,
-        StopBackOff as StopBackOff,
-        ZeroBackOff as ZeroBackOff,
-    )
-    from ._exponential import TruncatedExponentialBackOff as TruncatedExponentialBackOff
-    from ._jitter import (
-        with_added_jitter as with_added_jitter,
-        with_jitter as with_jitter,
-    )
-    from ._limits import (
-        with_max_elapsed_time as with_max_elapsed_time,
-        with_max_interval as with_max_interval,
-        with_max_retries as with_max_retries,
-        with_token as with_token,
-    )
-    from ._named import (
-        POLICIES as POLICIES,
-        NamedPolicy as NamedPolicy,
-        named_policy as named_policy,
-    )
-    from ._protocol import (
-        BackOff as BackOff,
-        FeedbackBackOff as FeedbackBackOff,
-        MonotonicTime as MonotonicTime,
-        TimeSource as TimeSource,
-        WallTime as WallTime,
-    )
-    from ._run import delay_after as delay_after, delays as delays
-    from ._wrapper import BackOffWrapper as BackOffWrapper
+if TYPE_CHECKING:  # the facade has the names for users
+    from ._protocol import BackOff as BackOff, TimeSource as TimeSource

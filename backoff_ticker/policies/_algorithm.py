@@ -9,9 +9,9 @@ from math import inf
 
 from .._random import as_rng, draw_from
 from .._sentinels import STOP
-from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds, safe_repr
+from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
 from ..clock import resolve_clock
-from ._base import Policy, as_cap, capped, union
+from ._base import Policy, as_cap, capped, require_clock, union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,9 +86,6 @@ class AlgorithmBackOff(Policy):
         attempts: The number of failures in a row since the last success.
         last_delay: The previous delay; None before the first.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import LIMDBackOff
         >>> policy = LIMDBackOff(2, 4, 0.5, max_delay=8)
@@ -131,13 +128,13 @@ class AlgorithmBackOff(Policy):
         self.min_delay: float = as_seconds("min_delay", min_delay)
         self.max_delay: float | None = as_cap("max_delay", max_delay)
         self._rng = as_rng("rng", rng)
-        if clock is not None and not callable(getattr(clock, "time", None)):
-            raise TypeError(f"clock must have a method time(), not be {safe_repr(clock)}")
+        require_clock(clock, "time")
         self._clock = clock
         self._clock_is_bound = False
-        self._start_over()
+        AlgorithmBackOff.reset(self)  # not that of a subclass, which is not made yet
 
-    def _start_over(self) -> None:
+    def reset(self) -> None:
+        """Start again, with the current time as the start."""
         self.attempts: int = 0
         self.last_delay: float | None = None
         self._timestamp: float | None = None
@@ -191,10 +188,6 @@ class AlgorithmBackOff(Policy):
     def next_backoff(self) -> float | Stop:
         """Report a failed attempt now: the same as ``failure()``."""
         return self.failure()
-
-    def reset(self) -> None:
-        """Start again, with the current time as the start."""
-        self._start_over()
 
     def _time(self) -> float:
         return resolve_clock(None).time() if self._clock is None else self._clock.time()

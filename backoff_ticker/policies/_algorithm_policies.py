@@ -27,9 +27,6 @@ class ConstantFeedbackBackOff(AlgorithmBackOff):
         delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
         options: Those of ``AlgorithmBackOff``.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import ConstantFeedbackBackOff
         >>> policy = ConstantFeedbackBackOff(5, delay_on_success=1)
@@ -66,9 +63,6 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
         exponent_base: The factor: a number >= 0.
         delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import ExponentialFeedbackBackOff
@@ -110,9 +104,6 @@ class FibonacciBackOff(AlgorithmBackOff):
         initial_delay2: The delay after the second failure: seconds >= 0 or a timedelta.
         delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import FibonacciBackOff
@@ -166,8 +157,7 @@ _FIBONACCI = _fibonacci()
 class LILDBackOff(AlgorithmBackOff):
     """Adds seconds to the delay after each failure, and subtracts seconds after each success.
 
-    The name means linear increment, linear decrement. The first delay is the initial one, after a
-    failure as after a success.
+    Linear increment, linear decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::LILD`` of Perl.
 
@@ -176,9 +166,6 @@ class LILDBackOff(AlgorithmBackOff):
         delay_increment_on_failure: Added after a failure: seconds or a timedelta, of either sign.
         delay_increment_on_success: Added after a success: seconds or a timedelta, usually negative.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import LILDBackOff
@@ -214,8 +201,7 @@ class LILDBackOff(AlgorithmBackOff):
 class LIMDBackOff(AlgorithmBackOff):
     """Adds seconds to the delay after each failure, and divides it after each success.
 
-    The name means linear increment, multiplicative decrement. The first delay is the initial one,
-    after a failure as after a success.
+    Linear increment, multiplicative decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::LIMD`` of Perl.
 
@@ -224,9 +210,6 @@ class LIMDBackOff(AlgorithmBackOff):
         delay_increment_on_failure: Added after a failure: seconds or a timedelta, of either sign.
         delay_multiple_on_success: The factor after a success: a number >= 0, usually below 1.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import LIMDBackOff
@@ -262,8 +245,7 @@ class LIMDBackOff(AlgorithmBackOff):
 class MILDBackOff(AlgorithmBackOff):
     """Multiplies the delay after each failure, and subtracts seconds after each success.
 
-    The name means multiplicative increment, linear decrement. The first delay is the initial one,
-    after a failure as after a success.
+    Multiplicative increment, linear decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::MILD`` of Perl.
 
@@ -272,9 +254,6 @@ class MILDBackOff(AlgorithmBackOff):
         delay_multiple_on_failure: The factor after a failure: a number >= 0.
         delay_increment_on_success: Added after a success: seconds or a timedelta, usually negative.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import MILDBackOff
@@ -310,8 +289,7 @@ class MILDBackOff(AlgorithmBackOff):
 class MIMDBackOff(AlgorithmBackOff):
     """Multiplies the delay after each failure, and divides it after each success.
 
-    The name means multiplicative increment, multiplicative decrement. The first delay is the
-    initial one, after a failure as after a success.
+    Multiplicative increment, multiplicative decrement. Any first delay is the initial one.
 
     Source: ``Algorithm::Backoff::MIMD`` of Perl.
 
@@ -320,9 +298,6 @@ class MIMDBackOff(AlgorithmBackOff):
         delay_multiple_on_failure: The factor after a failure: a number >= 0.
         delay_multiple_on_success: The factor after a success: a number >= 0, usually below 1.
         options: Those of ``AlgorithmBackOff``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import MIMDBackOff

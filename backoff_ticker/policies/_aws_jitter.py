@@ -39,11 +39,10 @@ class _CappedGrowth(Policy):
         self.retries: int = 0
         self._rng = as_rng("rng", rng)
 
-    def _count(self) -> int:
-        """Return how many delays there were before this one."""
-        before = self.retries
-        self.retries = before + 1
-        return before
+    def _next_limit(self) -> float:
+        """Count a call, and return its limit."""
+        self.retries += 1
+        return self._limit(self.retries - 1)
 
     def _limit(self, steps: int) -> float:
         """Return ``min(cap, base * multiplier**steps)``."""
@@ -77,9 +76,6 @@ class FullJitterBackOff(_CappedGrowth):
     Attributes:
         retries: The number of delays returned since ``reset()``.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import FullJitterBackOff
         >>> FullJitterBackOff(1, 20).bounds(3)
@@ -90,7 +86,7 @@ class FullJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        return self._limit(self._count()) * draw_from(self._rng)
+        return self._next_limit() * draw_from(self._rng)
 
     def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - the least is always 0
         return 0.0, self._limit(last - 1)
@@ -114,9 +110,6 @@ class EqualJitterBackOff(_CappedGrowth):
     Attributes:
         retries: The number of delays returned since ``reset()``.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import EqualJitterBackOff
         >>> EqualJitterBackOff(1, 20).bounds(3)
@@ -127,7 +120,7 @@ class EqualJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        half = self._limit(self._count()) / 2.0
+        half = self._next_limit() / 2.0
         return half + half * draw_from(self._rng)
 
     def _span(self, first: int, last: int) -> Bounds:
@@ -154,9 +147,6 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         retries: The number of delays returned since ``reset()``.
         last_delay: The previous delay; ``base`` before the first.
 
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
-
     Example:
         >>> from backoff_ticker import DecorrelatedJitterBackOff
         >>> DecorrelatedJitterBackOff(1, 20).bounds(2)
@@ -178,7 +168,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        self._count()
+        self.retries += 1
         spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
         # As in bounds(), the limit comes from the formula, without the rounding of each step.

@@ -81,6 +81,8 @@ class Policy:
     def _skip(self, calls: int) -> int | None:  # noqa: ARG002 - of subclasses
         """Go on as after so many calls, at a cost that does not grow with them.
 
+        No calls only tell whether it can.
+
         Returns:
             How many of them return a delay before the first ``STOP``. None if that, or what
             follows, depends on the time or on answers: then nothing has changed.
@@ -132,25 +134,24 @@ def limited(bounds: Bounds | None, limit: float | None) -> Bounds | None:
     return (bounds[0], min(bounds[1], limit)) if bounds[0] <= limit else None
 
 
-def span_of(policy: BackOff, first: int, last: int) -> Bounds | None:
-    """Return common bounds of some calls of any policy."""
-    if isinstance(policy, Policy) and is_builtin(type(policy)):
-        return policy._span(first, last)
-    return UNKNOWN
+class _Unknown(Policy):
+    """Stands for a policy of which nothing is known."""
+
+    __slots__ = ()
+
+    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - of any call
+        return UNKNOWN
+
+    def _calls(self) -> Calls:
+        return 0, inf
 
 
-def calls_of(policy: BackOff) -> Calls:
-    """Return how many calls of any policy return a delay: at least, at most."""
-    if isinstance(policy, Policy) and is_builtin(type(policy)):
-        return policy._calls()
-    return 0, inf
+_UNKNOWN = _Unknown()
 
 
-def skip(policy: BackOff, calls: int) -> int | None:
-    """Do for any policy what ``_skip()`` does; ``skip(policy, 0)`` only tells whether it can."""
-    if isinstance(policy, Policy) and is_builtin(type(policy)):
-        return policy._skip(calls)
-    return None
+def known(policy: BackOff) -> Policy:
+    """Return what tells the bounds of a policy: itself only if its class is of this package."""
+    return policy if isinstance(policy, Policy) and is_builtin(type(policy)) else _UNKNOWN
 
 
 def geometric(first: float, factor: float, steps: int) -> float:
@@ -189,29 +190,41 @@ def capped(delay: float, cap: float | None) -> float:
 # Elapsed time
 
 
-def as_clock(clock: MonotonicTime | None) -> MonotonicTime | None:
-    """Return ``clock`` if it can measure elapsed time, or is None.
+class MeasuresTime:
+    """What policies with a limit of elapsed time share; the slots are those of their classes."""
 
-    Raises:
-        TypeError: It has no ``monotonic()``.
-    """
-    if clock is not None and not callable(getattr(clock, "monotonic", None)):
-        raise TypeError(f"clock must have a method monotonic(), not be {safe_repr(clock)}")
-    return clock
+    if not TYPE_CHECKING:
+        __slots__ = ()
+
+    max_elapsed_time: float | None
+    _clock: MonotonicTime | None
+    _start: float
+
+    def _measure(self, limit: float | timedelta | None, clock: MonotonicTime | None) -> None:
+        """Check the limit, of which None and 0 mean none, and the clock; begin."""
+        seconds = as_seconds("max_elapsed_time", 0.0 if limit is None else limit)
+        self.max_elapsed_time = seconds or None
+        require_clock(clock, "monotonic")
+        self._clock = clock
+        self._start = self._now()
+
+    @property
+    def elapsed_time(self) -> float:
+        """The seconds since the policy was made or last reset."""
+        return self._now() - self._start
+
+    def _now(self) -> float:
+        return (resolve_clock(None) if self._clock is None else self._clock).monotonic()
+
+    def _bind_clock(self, clock: MonotonicTime) -> None:
+        if self._clock is None:
+            self._clock = clock
 
 
-def monotonic(clock: MonotonicTime | None) -> float:
-    """Return the time on ``clock``, or on the current clock for None."""
-    return resolve_clock(None).monotonic() if clock is None else clock.monotonic()
-
-
-def as_time_limit(name: str, limit: float | timedelta | None) -> float | None:
-    """Return a limit of elapsed time in seconds; None for None and 0, which mean no limit.
-
-    Raises:
-        TypeError, ValueError: It is not a finite duration of at least 0.
-    """
-    return as_seconds(name, 0.0 if limit is None else limit) or None
+def require_clock(clock: object, method: str) -> None:
+    """Raise a TypeError unless ``clock`` has the method that tells the time, or is None."""
+    if clock is not None and not callable(getattr(clock, method, None)):
+        raise TypeError(f"clock must have a method {method}(), not be {safe_repr(clock)}")
 
 
 def is_too_late(elapsed: float, delay: float, limit: float) -> bool:

@@ -7,15 +7,14 @@ from operator import methodcaller
 
 from .._sentinels import STOP
 from .._validation import LARGEST, whole_repr
-from ._base import UNKNOWN, Policy, calls_of, skip, span_of, union
+from ._base import UNKNOWN, Policy, known, union
 from ._copying import held_policies, is_immutable, require_policy
 from ._run import checked_delay, combined, is_feedback, tell, token_of
-from ._wrapper import add_feedback
+from ._wrapper import add_feedback, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import overload
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
@@ -64,12 +63,11 @@ class _Chain(Policy):
         return STOP
 
     def _failure(self, timestamp: float | None) -> float | Stop:
-        def ask(backoff: BackOff) -> float | Stop:
-            if is_feedback(backoff):
-                return tell(backoff, "failure", timestamp)
-            return backoff.next_backoff()
-
-        return self._first_answer(ask)
+        return self._first_answer(
+            lambda each: (
+                tell(each, "failure", timestamp) if is_feedback(each) else each.next_backoff()
+            )
+        )
 
     def _success(self, timestamp: float | None) -> float | Stop:
         def ask(backoff: BackOff) -> float | Stop:
@@ -88,7 +86,7 @@ class _Chain(Policy):
         """
         used: set[int] = set()
         for backoff in self.backoffs:
-            least, most = calls_of(backoff)
+            least, most = known(backoff)._calls()
             inside = _stateful_inside(backoff)
             yield (backoff, least, most) if used.isdisjoint(inside) else (None, 0, most)
             used |= inside
@@ -99,7 +97,7 @@ class _Chain(Policy):
             # `last` counts from the first call that may be this part's, `first` from the first
             # that must be.
             if first <= most:
-                inside = UNKNOWN if part is None else span_of(part, first, int(min(last, most)))
+                inside = UNKNOWN if part is None else known(part)._span(first, int(min(last, most)))
                 found = union(found, inside)
             if last <= least:
                 break
@@ -114,11 +112,11 @@ class _Chain(Policy):
         return least, most
 
     def _skip(self, calls: int) -> int | None:
-        if any(skip(backoff, 0) is None for backoff in self.backoffs):
+        if any(known(backoff)._skip(0) is None for backoff in self.backoffs):
             return None
         left = calls
         while left and self.position < len(self.backoffs):
-            left -= skip(self.backoffs[self.position], left) or 0
+            left -= known(self.backoffs[self.position])._skip(left) or 0
             if left:
                 self.position += 1
         return calls - left
@@ -139,24 +137,18 @@ def _stateful_inside(policy: BackOff) -> set[int]:
     return found
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def chain(b1: FeedbackBackOff, /, *more: BackOff) -> FeedbackPolicy: ...
-    @overload
-    def chain(b1: BackOff, b2: FeedbackBackOff, /, *more: BackOff) -> FeedbackPolicy: ...
-    @overload
-    def chain(
-        b1: BackOff, b2: BackOff, b3: FeedbackBackOff, /, *more: BackOff
-    ) -> FeedbackPolicy: ...
-    @overload
-    def chain(
-        b1: BackOff, b2: BackOff, b3: BackOff, b4: FeedbackBackOff, /, *more: BackOff
-    ) -> FeedbackPolicy: ...
-    @overload
-    def chain(*backoffs: BackOff) -> Policy: ...
-
-
+@overload
+def chain(b1: FeedbackBackOff, /, *more: BackOff) -> FeedbackPolicy: ...
+@overload
+def chain(b1: BackOff, b2: FeedbackBackOff, /, *more: BackOff) -> FeedbackPolicy: ...
+@overload
+def chain(b1: BackOff, b2: BackOff, b3: FeedbackBackOff, /, *more: BackOff) -> FeedbackPolicy: ...
+@overload
+def chain(
+    b1: BackOff, b2: BackOff, b3: BackOff, b4: FeedbackBackOff, /, *more: BackOff
+) -> FeedbackPolicy: ...
+@overload
+def chain(*backoffs: BackOff) -> Policy: ...
 def chain(*backoffs: BackOff) -> Policy:
     """Return a policy with the delays of the first policy, then those of the second, and so on.
 
@@ -169,7 +161,7 @@ def chain(*backoffs: BackOff) -> Policy:
     Type checkers see this for the first four policies.
 
     Raises:
-        TypeError: No policy is given, or an argument is not a policy.
+        TypeError: No policy is given.
         ValueError: Tokens of the policies have deadlines on different clocks.
 
     Example:

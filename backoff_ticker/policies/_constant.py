@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._sentinels import STOP
+from .._sentinels import STOP, Stop
 from .._validation import as_seconds
 from ._base import Policy
 from ._copying import immutable
@@ -11,12 +11,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from .._sentinels import Stop
     from ._base import Bounds, Calls
 
 
+class _Stateless(Policy):
+    """What the three share: each call is like the others."""
+
+    __slots__ = ()
+
+    def reset(self) -> None:
+        """Do nothing, because there is no state."""
+
+    def _span(self, first: int, last: int) -> Bounds | None:  # noqa: ARG002 - of any call
+        delay = self.next_backoff()
+        return None if isinstance(delay, Stop) else (delay, delay)
+
+    def _skip(self, calls: int) -> int:
+        return calls
+
+
 @immutable
-class ConstantBackOff(Policy):
+class ConstantBackOff(_Stateless):
     """Waits the same time before each attempt, without end.
 
     It is immutable, so every user shares the one object.
@@ -25,9 +40,6 @@ class ConstantBackOff(Policy):
 
     Args:
         interval: The delay: seconds >= 0 or a timedelta.
-
-    Raises:
-        TypeError, ValueError: ``interval`` is not a finite duration >= 0.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff
@@ -49,21 +61,12 @@ class ConstantBackOff(Policy):
         """Return the interval."""
         return self._interval
 
-    def reset(self) -> None:
-        """Do nothing, because there is no state."""
-
-    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
-        return self._interval, self._interval
-
-    def _skip(self, calls: int) -> int:
-        return calls
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._interval!r})"
 
 
 @immutable
-class ZeroBackOff(Policy):
+class ZeroBackOff(_Stateless):
     """Tries again at once, without end.
 
     Source: ``ZeroBackOff`` of cenkalti/backoff v4, ``ZERO_BACKOFF`` of Google's Java client.
@@ -80,18 +83,9 @@ class ZeroBackOff(Policy):
         """Return 0.0."""
         return 0.0
 
-    def reset(self) -> None:
-        """Do nothing, because there is no state."""
-
-    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
-        return 0.0, 0.0
-
-    def _skip(self, calls: int) -> int:
-        return calls
-
 
 @immutable
-class StopBackOff(Policy):
+class StopBackOff(_Stateless):
     """Never tries again.
 
     Source: ``StopBackOff`` of cenkalti/backoff v4, ``STOP_BACKOFF`` of Google's Java client.
@@ -107,12 +101,6 @@ class StopBackOff(Policy):
     def next_backoff(self) -> Stop:
         """Return ``STOP``."""
         return STOP
-
-    def reset(self) -> None:
-        """Do nothing, because there is no state."""
-
-    def _span(self, first: int, last: int) -> None:
-        """Return None: there is no delay."""
 
     def _calls(self) -> Calls:
         return 0, 0

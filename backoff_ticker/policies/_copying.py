@@ -7,8 +7,6 @@ that is reached twice on the way is copied once, so a copy shares what the origi
 
 from __future__ import annotations
 
-from itertools import islice
-
 from .._validation import is_duration, safe_repr
 
 TYPE_CHECKING = False
@@ -129,10 +127,9 @@ def _copied(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: 
             inside = _copied_inside(value, memo, clock)
             if inside is not value:
                 object.__setattr__(copied, name, inside)  # the class may be a frozen dataclass
-    if clock is not None and copied is not policy:
-        bind_clock = getattr(copied, "_bind_clock", None)
-        if bind_clock is not None:
-            bind_clock(clock)
+    bind_clock = getattr(copied, "_bind_clock", None)
+    if clock is not None and copied is not policy and bind_clock is not None:
+        bind_clock(clock)
     return copied
 
 
@@ -153,41 +150,40 @@ def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any
 
 def _copied_inside(value: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
     """Return the copy of an attribute: ``value`` itself unless it is or holds a policy."""
-    if isinstance(value, (list, tuple, dict)) and not is_policy(value):
-        if not any(map(is_policy, _searched(value))):
-            return value
-        if id(value) not in memo:
-            memo[id(value)] = _copied_container(value, memo, clock)
-        return memo[id(value)]
-    return _copied(value, memo, clock) if is_policy(value) else value
+    if is_policy(value):
+        return _copied(value, memo, clock)
+    held = _searched(value)
+    if not any(map(is_policy, held)):
+        return value
+    if id(value) not in memo:
+        items = [_copied(each, memo, clock) if is_policy(each) else each for each in held]
+        memo[id(value)] = _refilled(value, items)
+    return memo[id(value)]
 
 
-def _copied_container(value: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
-    items = [_copied(each, memo, clock) if is_policy(each) else each for each in _items(value)]
-    if isinstance(value, tuple):
-        return tuple.__new__(type(value), items)
+def _refilled(container: Any, items: list[Any]) -> Any:  # noqa: ANN401
+    """Return a container of the same type with other items, for a dict with other values."""
+    if isinstance(container, tuple):
+        return tuple.__new__(type(container), items)
     from copy import copy
 
-    copied = copy(value)
-    if isinstance(value, dict):
-        copied.update(zip(value, items, strict=True))
+    copied = copy(container)
+    if isinstance(container, dict):
+        copied.update(zip(container, items, strict=True))
     else:
         copied[:] = items
     return copied
 
 
-def _items(container: Any) -> Collection[Any]:  # noqa: ANN401 - any of three
-    return container.values() if isinstance(container, dict) else container
-
-
 def _searched(value: object) -> Collection[Any]:
     """Return the items of an attribute in which to look for policies."""
-    if not isinstance(value, (list, tuple, dict)):
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
         return ()
-    items = _items(value)
-    if len(items) > _SEARCHED_SIZE and not any(map(is_policy, islice(items, 1))):
+    if len(value) > _SEARCHED_SIZE and not is_policy(next(iter(value))):
         return ()
-    return items
+    return value
 
 
 def _attributes(thing: object) -> dict[str, Any]:

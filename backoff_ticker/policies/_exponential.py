@@ -7,17 +7,7 @@ from math import inf
 from .._random import as_rng, draw_from
 from .._sentinels import STOP
 from .._validation import LARGEST, as_factor, as_flag, as_fraction, as_seconds
-from ._base import (
-    Policy,
-    as_cap,
-    as_clock,
-    as_time_limit,
-    capped,
-    geometric,
-    is_too_late,
-    limited,
-    monotonic,
-)
+from ._base import MeasuresTime, Policy, as_cap, capped, geometric, is_too_late, limited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +19,7 @@ if TYPE_CHECKING:
     from ._protocol import MonotonicTime
 
 
-class ExponentialBackOff(Policy):
+class ExponentialBackOff(MeasuresTime, Policy):
     """Waits longer each time, around an interval that grows by a factor up to a maximum.
 
     This is the default policy of ``retry``. Call number ``n`` (from 0) draws a delay uniformly from
@@ -58,9 +48,6 @@ class ExponentialBackOff(Policy):
             again in a forked child.
         clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
             retry that uses the policy, or else the current clock.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff
@@ -109,19 +96,12 @@ class ExponentialBackOff(Policy):
         self._rng = as_rng("rng", rng)
         self._step = 0
         self._interval = self.initial_interval
-        self.max_elapsed_time: float | None = as_time_limit("max_elapsed_time", max_elapsed_time)
-        self._clock = as_clock(clock)
-        self._start = monotonic(self._clock)
+        self._measure(max_elapsed_time, clock)
 
     @property
     def current_interval(self) -> float:
         """The interval around which the next delay is drawn, in seconds."""
         return self._interval
-
-    @property
-    def elapsed_time(self) -> float:
-        """The seconds since the policy was made or last reset."""
-        return monotonic(self._clock) - self._start
 
     def next_backoff(self) -> float | Stop:
         """Return the next delay in seconds, or ``STOP`` at the limit of elapsed time."""
@@ -146,15 +126,11 @@ class ExponentialBackOff(Policy):
         """Start again with the first interval, and measure elapsed time from now."""
         self._step = 0
         self._interval = self.initial_interval
-        self._start = monotonic(self._clock)
+        self._start = self._now()
 
     def _interval_at(self, step: int) -> float:
         interval = geometric(self.initial_interval, self.multiplier, step)
         return capped(interval, self.max_interval)
-
-    def _bind_clock(self, clock: MonotonicTime) -> None:
-        if self._clock is None:
-            self._clock = clock
 
     def _span(self, first: int, last: int) -> Bounds | None:
         shortest, longest = self._interval_at(first - 1), self._interval_at(last - 1)
@@ -194,9 +170,6 @@ class TruncatedExponentialBackOff(Policy):
 
     Attributes:
         retries: The number of delays returned since ``reset()``.
-
-    Raises:
-        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import TruncatedExponentialBackOff

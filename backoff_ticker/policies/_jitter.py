@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_fraction, as_seconds, safe_repr, whole_repr
-from ._wrapper import BackOffWrapper
+from ._wrapper import BackOffWrapper, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-    from typing import Literal, overload
+    from typing import Literal
 
     from ._base import Bounds
     from ._protocol import BackOff, FeedbackBackOff
@@ -49,7 +49,6 @@ class _Jitter(BackOffWrapper):
         return delay * self._least, min(delay * self._greatest + self.max_jitter, LARGEST)
 
     def transform(self, delay: float) -> float:
-        """Return a draw from the range around ``delay``."""
         least, greatest = self._range(delay)
         if least == greatest:
             return least
@@ -74,18 +73,14 @@ def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
     return as_fraction(name, jitter)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_jitter(
-        backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> FeedbackWrapper: ...
-    @overload
-    def with_jitter(
-        backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> BackOffWrapper: ...
-
-
+@overload
+def with_jitter(
+    backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
+) -> FeedbackWrapper: ...
+@overload
+def with_jitter(
+    backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
+) -> BackOffWrapper: ...
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
 ) -> BackOffWrapper:
@@ -104,11 +99,6 @@ def with_jitter(
             with 0 nothing is drawn.
         rng: As in ``ExponentialBackOff``.
 
-    Raises:
-        TypeError: ``backoff`` is not a policy, ``jitter`` is neither str nor number, or ``rng`` is
-            not a ``random.Random``.
-        ValueError: ``jitter`` is another word, or out of range.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff, with_jitter
         >>> with_jitter(ConstantBackOff(8), "equal").bounds(1)
@@ -119,18 +109,14 @@ def with_jitter(
     return _Jitter(backoff, jitter, 0.0, rng)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_added_jitter(
-        backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> FeedbackWrapper: ...
-    @overload
-    def with_added_jitter(
-        backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> BackOffWrapper: ...
-
-
+@overload
+def with_added_jitter(
+    backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
+) -> FeedbackWrapper: ...
+@overload
+def with_added_jitter(
+    backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
+) -> BackOffWrapper: ...
 def with_added_jitter(
     backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
 ) -> BackOffWrapper:
@@ -145,11 +131,6 @@ def with_added_jitter(
         backoff: The policy.
         max_jitter: The greatest time to add: seconds >= 0 or a timedelta. With 0 nothing is drawn.
         rng: As in ``ExponentialBackOff``.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy, ``max_jitter`` is not a duration, or ``rng`` is
-            not a ``random.Random``.
-        ValueError: ``max_jitter`` is NaN, infinite or negative.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, with_added_jitter

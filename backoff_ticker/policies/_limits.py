@@ -5,14 +5,13 @@ from __future__ import annotations
 from .._sentinels import STOP
 from .._validation import as_count, safe_repr, whole_repr
 from ..cancellation import require_token
-from ._base import as_cap, as_clock, as_time_limit, capped, is_too_late, limited, monotonic
-from ._run import combined, token_of
-from ._wrapper import BackOffWrapper
+from ._base import MeasuresTime, as_cap, capped, is_too_late, limited
+from ._run import checked_delay, combined, token_of
+from ._wrapper import BackOffWrapper, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import overload
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
@@ -37,19 +36,18 @@ class _MaxRetries(BackOffWrapper):
         return self.retries < self.max_retries
 
     def transform(self, delay: float) -> float:
-        """Count the request and return ``delay``. A request that raises is not counted."""
-        self.retries += 1
+        self.retries += 1  # a request that raises is not counted
         return delay
 
     def transform_success(self, delay: float) -> float:
-        """Return ``delay``."""
         return delay
 
-    def _on_stop(self) -> None:
+    def _answer(self, answer: float | Stop) -> float | Stop:
+        delay = STOP if answer is STOP else checked_delay(self.backoff, answer)
         self.retries += 1
+        return delay
 
     def reset(self) -> None:
-        """Count from 0, and reset the policy inside."""
         self.retries = 0
         super().reset()
 
@@ -75,41 +73,25 @@ class _MaxRetries(BackOffWrapper):
         return f"with_max_retries({whole_repr(self.backoff)}, {safe_repr(self.max_retries)})"
 
 
-class _MaxElapsedTime(BackOffWrapper):
+class _MaxElapsedTime(MeasuresTime, BackOffWrapper):
     """What ``with_max_elapsed_time()`` returns."""
 
     __slots__ = ("_clock", "_start", "max_elapsed_time")
 
-    def __init__(
-        self, backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> None:
+    def __init__(self, backoff: BackOff, limit: Limit, clock: MonotonicTime | None) -> None:
         super().__init__(backoff)
-        self.max_elapsed_time: float | None = as_time_limit("max_elapsed_time", max_elapsed_time)
-        self._clock = as_clock(clock)
-        self._start = monotonic(self._clock)
-
-    @property
-    def elapsed_time(self) -> float:
-        """The seconds since the policy was made or last reset."""
-        return monotonic(self._clock) - self._start
+        self._measure(limit, clock)
 
     def transform(self, delay: float) -> float | Stop:
-        """Return ``delay``, or ``STOP`` if the delay would end after the limit."""
         limit = self.max_elapsed_time
         return STOP if limit is not None and is_too_late(self.elapsed_time, delay, limit) else delay
 
     def transform_success(self, delay: float) -> float:
-        """Return ``delay``."""
         return delay
 
     def reset(self) -> None:
-        """Measure elapsed time from now, and reset the policy inside."""
         super().reset()
-        self._start = monotonic(self._clock)
-
-    def _bind_clock(self, clock: MonotonicTime) -> None:
-        if self._clock is None:
-            self._clock = clock
+        self._start = self._now()
 
     def _span(self, first: int, last: int) -> Bounds | None:
         return limited(super()._span(first, last), self.max_elapsed_time)
@@ -135,7 +117,6 @@ class _MaxInterval(BackOffWrapper):
         self.max_interval: float | None = as_cap("max_interval", max_interval)
 
     def transform(self, delay: float) -> float:
-        """Return ``delay``, or the limit if that is less."""
         return capped(delay, self.max_interval)
 
     def _span(self, first: int, last: int) -> Bounds | None:
@@ -161,7 +142,6 @@ class _Token(BackOffWrapper):
 
     @property
     def token(self) -> CancellationToken:
-        """The token, combined with that of the policy inside, if it has one."""
         return self._token
 
     def _may_ask(self) -> bool:
@@ -183,14 +163,10 @@ class _Token(BackOffWrapper):
         return f"with_token({whole_repr(self.backoff)}, {self._token!r})"
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_max_retries(backoff: FeedbackBackOff, max_retries: int) -> FeedbackWrapper: ...
-    @overload
-    def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper: ...
-
-
+@overload
+def with_max_retries(backoff: FeedbackBackOff, max_retries: int) -> FeedbackWrapper: ...
+@overload
+def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper: ...
 def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper:
     """Return a policy that gives up after ``max_retries`` delays of ``backoff``.
 
@@ -204,10 +180,6 @@ def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper:
         max_retries: The number of delays before ``STOP``: an int >= 0. A ``STOP`` of ``backoff``
             counts, too.
 
-    Raises:
-        TypeError: ``backoff`` is not a policy, or ``max_retries`` is not an int.
-        ValueError: ``max_retries`` is negative.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff, delays, with_max_retries
         >>> list(delays(with_max_retries(ConstantBackOff(2), 3)))
@@ -216,18 +188,14 @@ def with_max_retries(backoff: BackOff, max_retries: int) -> BackOffWrapper:
     return _MaxRetries(backoff, max_retries)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_max_elapsed_time(
-        backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> FeedbackWrapper: ...
-    @overload
-    def with_max_elapsed_time(
-        backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
-    ) -> BackOffWrapper: ...
-
-
+@overload
+def with_max_elapsed_time(
+    backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
+) -> FeedbackWrapper: ...
+@overload
+def with_max_elapsed_time(
+    backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
+) -> BackOffWrapper: ...
 def with_max_elapsed_time(
     backoff: BackOff,
     max_elapsed_time: float | timedelta | None,
@@ -247,11 +215,6 @@ def with_max_elapsed_time(
         clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
             retry that uses the policy, or else the current clock.
 
-    Raises:
-        TypeError: ``backoff`` is not a policy, ``max_elapsed_time`` is not a duration, or ``clock``
-            is not a clock.
-        ValueError: ``max_elapsed_time`` is NaN, infinite or negative.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff, delays, with_max_elapsed_time
         >>> list(delays(with_max_elapsed_time(ConstantBackOff(3), 10)))
@@ -260,14 +223,10 @@ def with_max_elapsed_time(
     return _MaxElapsedTime(backoff, max_elapsed_time, clock)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_max_interval(backoff: FeedbackBackOff, max_interval: Limit) -> FeedbackWrapper: ...
-    @overload
-    def with_max_interval(backoff: BackOff, max_interval: Limit) -> BackOffWrapper: ...
-
-
+@overload
+def with_max_interval(backoff: FeedbackBackOff, max_interval: Limit) -> FeedbackWrapper: ...
+@overload
+def with_max_interval(backoff: BackOff, max_interval: Limit) -> BackOffWrapper: ...
 def with_max_interval(backoff: BackOff, max_interval: float | timedelta | None) -> BackOffWrapper:
     """Return a policy with the delays of ``backoff``, none greater than ``max_interval``.
 
@@ -278,10 +237,6 @@ def with_max_interval(backoff: BackOff, max_interval: float | timedelta | None) 
         max_interval: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means no
             limit.
 
-    Raises:
-        TypeError: ``backoff`` is not a policy, or ``max_interval`` is not a duration.
-        ValueError: ``max_interval`` is NaN or negative.
-
     Example:
         >>> from backoff_ticker import FibonacciBackOff, with_max_interval
         >>> policy = with_max_interval(FibonacciBackOff(1, 1), 4)
@@ -291,14 +246,10 @@ def with_max_interval(backoff: BackOff, max_interval: float | timedelta | None) 
     return _MaxInterval(backoff, max_interval)
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackWrapper: ...
-    @overload
-    def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper: ...
-
-
+@overload
+def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackWrapper: ...
+@overload
+def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper: ...
 def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper:
     """Return a policy that gives up once ``token`` is cancelled.
 
@@ -314,7 +265,6 @@ def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper:
         token: A ``CancellationToken``.
 
     Raises:
-        TypeError: ``backoff`` is not a policy, or ``token`` is not a token.
         ValueError: ``token`` and a token inside ``backoff`` have deadlines on different clocks.
 
     Example:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 
 from .._validation import names_like, safe_repr, unknown_option
-from ._algorithm_policies import (
-    ConstantFeedbackBackOff,
-    ExponentialFeedbackBackOff,
-    FibonacciBackOff,
-    LILDBackOff,
-    LIMDBackOff,
-    MILDBackOff,
-    MIMDBackOff,
-)
-from ._aws_jitter import DecorrelatedJitterBackOff, EqualJitterBackOff, FullJitterBackOff
+from . import _algorithm_policies, _aws_jitter, _constant, _exponential
+from ._aws_jitter import FullJitterBackOff
 from ._base import signature_of
 from ._chain import chain
-from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
+from ._constant import ConstantBackOff
 from ._exponential import ExponentialBackOff, TruncatedExponentialBackOff
 from ._limits import with_max_retries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from inspect import Signature
     from random import Random
     from typing import Final
@@ -118,22 +111,17 @@ def _aws(max_retries: int = 2, rng: Random | None = None) -> Policy:
     return with_max_retries(FullJitterBackOff(1.0, 20.0, rng=rng), max_retries)
 
 
+def _classes() -> Iterator[NamedPolicy]:
+    """Yield an entry for each class of policies, in the order in which they are defined."""
+    for family in (_constant, _exponential, _aws_jitter, _algorithm_policies):
+        for name, found in vars(family).items():
+            if name.endswith("BackOff") and found.__module__ == family.__name__:
+                words = re.sub("(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("BackOff"))
+                yield NamedPolicy(words.lower(), found)
+
+
 _TABLE = (
-    NamedPolicy("constant", ConstantBackOff),
-    NamedPolicy("zero", ZeroBackOff),
-    NamedPolicy("stop", StopBackOff),
-    NamedPolicy("exponential", ExponentialBackOff),
-    NamedPolicy("truncated-exponential", TruncatedExponentialBackOff),
-    NamedPolicy("full-jitter", FullJitterBackOff),
-    NamedPolicy("equal-jitter", EqualJitterBackOff),
-    NamedPolicy("decorrelated-jitter", DecorrelatedJitterBackOff),
-    NamedPolicy("constant-feedback", ConstantFeedbackBackOff),
-    NamedPolicy("exponential-feedback", ExponentialFeedbackBackOff),
-    NamedPolicy("fibonacci", FibonacciBackOff),
-    NamedPolicy("lild", LILDBackOff),
-    NamedPolicy("limd", LIMDBackOff),
-    NamedPolicy("mild", MILDBackOff),
-    NamedPolicy("mimd", MIMDBackOff),
+    *_classes(),
     NamedPolicy(
         "go",
         ExponentialBackOff,

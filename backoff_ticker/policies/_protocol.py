@@ -18,12 +18,10 @@ class BackOff(Protocol):
     Tickers, retries and ``delays`` use a copy of a policy, after a ``reset()``. So one policy
     object may be given to any number of them, in any threads and event loops. The copy is what
     ``__copy__`` returns, if the class defines it; a class that returns ``self`` there is shared on
-    purpose. Otherwise it is made by ``copy.copy``, and policies are copied, too, that are
-    attributes, or stand in an attribute that is a list, tuple or dict. A container of more than 100
-    items is searched only if its first item is a policy.
+    purpose. Otherwise it is made by ``copy.copy``, with copies of the policies that are attributes,
+    or stand in an attribute that is a list, tuple or dict.
 
-    Thread safety: a policy is called in one thread at a time. Everything that runs one sees to that
-    by its copy; a policy that you call yourself has no lock.
+    Thread safety: each copy is called in one thread at a time; it has no lock.
 
     If a policy has an attribute ``token``, a ``CancellationToken``, that token cancels the ticker
     or retry that uses the policy. It is read once, at the start.

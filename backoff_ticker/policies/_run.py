@@ -7,7 +7,7 @@ from .._sentinels import STOP
 from .._validation import LARGEST, as_count, as_seconds, safe_repr
 from ..cancellation import CancellationToken, any_of, require_token
 from ..clock import resolve_clock
-from ._base import skip
+from ._base import known
 from ._copying import copy_policy
 
 TYPE_CHECKING = False
@@ -99,9 +99,7 @@ class FrozenClock:
         """Return ``now``."""
         return self.now
 
-    def time(self) -> float:
-        """Return ``now``."""
-        return self.now
+    time = monotonic
 
 
 def draw_next(run: BackOff, clock: FrozenClock, method: str = "next_backoff") -> float | Stop:
@@ -126,9 +124,8 @@ def delays(backoff: BackOff) -> Iterator[float]:
     ``clock`` reads that clock instead.
 
     Raises:
-        TypeError: ``backoff`` is not a policy. From the iterator: the policy did not return a
-            number.
-        ValueError: From the iterator: the policy returned NaN, an infinity or a negative number.
+        TypeError: ``backoff`` is not a policy.
+        TypeError, ValueError: From the iterator: the policy returned no finite number >= 0.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff, delays
@@ -148,16 +145,12 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
     """Return what a fresh run of a policy would wait after its ``n``-th failure in a row.
 
     It is for jobs whose number of failures is kept elsewhere, such as in a database or a message.
-    A copy of ``backoff`` is asked, so that nothing changes; only an ``rng`` that was given to it is
-    drawn from, as by ``delays()``, and random delays are drawn anew in each call. Limits of elapsed
-    time count each delay as waited and no time for the attempts, as for ``delays()``.
+    A copy of ``backoff`` is asked, as by ``delays()``, and random delays are drawn anew in each
+    call. Limits of elapsed time count each delay as waited and no time for the attempts.
 
-    Any ``n`` costs the same, save where the delays before matter:
-
-    - A policy with a limit of elapsed time, a feedback policy, and a policy or wrapper of your own
-      are asked ``n`` times, or until they return ``STOP``; 1,000 times take about a millisecond.
-    - ``DecorrelatedJitterBackOff`` draws up to 1,000 of the delays before. Those further back make
-      no difference.
+    Any ``n`` costs the same. Only a policy with a limit of elapsed time, a feedback policy, and a
+    policy or wrapper of your own are asked ``n`` times, or until they return ``STOP``, and
+    ``DecorrelatedJitterBackOff`` draws up to 1,000 of the delays before.
 
     Args:
         backoff: The policy.
@@ -167,10 +160,7 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
         The seconds to wait; ``STOP`` if the run ends with this failure, or has ended before.
 
     Raises:
-        TypeError: ``backoff`` is not a policy, ``n`` is not an int, or the policy did not return a
-            number.
-        ValueError: ``n`` is less than 1, or the policy returned NaN, an infinity or a negative
-            number.
+        TypeError, ValueError: As for ``delays()``, or ``n`` is not an int from 1.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff, delay_after, with_max_retries
@@ -183,7 +173,7 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
     run = start_policy("backoff", backoff, clock)
     method = "failure" if is_feedback(run) else "next_backoff"
     delay: float | Stop = STOP
-    for _ in range(calls - (skip(run, calls - 1) or 0)):
+    for _ in range(calls - (known(run)._skip(calls - 1) or 0)):
         delay = draw_next(run, clock, method)
         if delay is STOP:
             break

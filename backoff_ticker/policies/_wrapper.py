@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from .._sentinels import STOP
 from .._validation import LARGEST
-from ._base import UNKNOWN, Policy, calls_of, skip, span_of
+from ._base import UNKNOWN, Policy, known
 from ._copying import is_builtin, require_policy
 from ._run import checked_delay, is_feedback, tell, token_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, overload as overload  # noqa: PLC0414 - for the other files
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
     from ._base import Bounds, Calls
     from ._protocol import BackOff
+else:
+
+    def overload(function: object) -> object:
+        """Return the function; the real one costs the import of ``typing``."""
+        return function
 
 
 class TakesFeedback:
@@ -140,12 +145,8 @@ class BackOffWrapper(Policy):
         """Whether the policy inside may be asked once more."""
         return True
 
-    def _on_stop(self) -> None:
-        """Note that the policy inside returned ``STOP``."""
-
     def _answer(self, answer: float | Stop) -> float | Stop:
         if answer is STOP:
-            self._on_stop()
             return STOP
         return self.transform(checked_delay(self.backoff, answer))
 
@@ -159,13 +160,13 @@ class BackOffWrapper(Policy):
         return self.transform_success(checked_delay(self.backoff, answer))
 
     def _span(self, first: int, last: int) -> Bounds | None:
-        return span_of(self.backoff, first, last) if is_builtin(type(self)) else UNKNOWN
+        return known(self.backoff)._span(first, last) if is_builtin(type(self)) else UNKNOWN
 
     def _calls(self) -> Calls:
-        return calls_of(self.backoff)
+        return known(self.backoff)._calls()
 
     def _skip(self, calls: int) -> int | None:
-        return skip(self.backoff, calls)
+        return known(self.backoff)._skip(calls)
 
 
 if TYPE_CHECKING:  # what policies are to whose class add_feedback() has added

@@ -14,7 +14,7 @@ from backoff_ticker import (
 )
 from svg import Picture
 
-TITLE = "Where the delays of 100 runs fall with each jitter"
+TITLE = "Where the delays of 100 runs fall with several jitters"
 RUNS, RETRIES, MOST = 100, 6, 30
 
 LEFT, TOP, PANEL, ROW = 30, 68, 204, 146

@@ -1,4 +1,4 @@
-"""The delays of every policy side by side: one run of each, and how far its delays can go."""
+"""The delays of the policies side by side: one run of each, and how far its delays can go."""
 
 import random
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import backoff_ticker as b
 from svg import Picture
 
-TITLE = "The first ten delays of every policy"
+TITLE = "The first ten delays of the policies"
 RETRIES, FAILURES, MOST = 10, 6, 30
 
 LEFT, PANEL, SPACE = 30, 204, 30

@@ -57,41 +57,37 @@ class Reader:
         self.seen = b""
         self.ended = False
 
-    def _more(self, end: float) -> None:
-        assert select.select([self.descriptor], [], [], max(0.0, end - time.monotonic()))[0], (
-            f"nothing came after {self.seen!r}"
-        )
+    def _more(self, end: float) -> bool:
+        """Read what comes next, or the end; return whether either has come in time."""
+        left = max(0.0, end - time.monotonic())
+        if self.ended or not select.select([self.descriptor], [], [], left)[0]:
+            return False
         try:
             part = os.read(self.descriptor, 65_536)
         except OSError:  # a terminal that nobody has open any more
             part = b""
         self.ended = not part
         self.seen += part
+        return True
 
     def until(self, text: str) -> re.Match[bytes]:
         """Wait until ``text``, a regular expression, comes; forget everything up to its end."""
         end = time.monotonic() + PATIENCE
         while (match := re.search(text.encode(), self.seen)) is None:
-            assert not self.ended, f"{text!r} does not come after {self.seen!r}"
-            self._more(end)
+            assert self._more(end), f"{text!r} does not come after {self.seen!r}"
         self.seen = self.seen[match.end() :]
         return match
 
     def rest(self) -> bytes:
         """Wait until nobody writes any more; return what has come."""
-        end = time.monotonic() + PATIENCE
-        while not self.ended:
-            self._more(end)
+        assert self.at_end(PATIENCE), f"more may come after {self.seen!r}"
         return self.seen
 
     def at_end(self, patience: float) -> bool:
         """Whether nobody can write any more, at the latest after so many seconds."""
         end = time.monotonic() + patience
-        while not self.ended:
-            left = max(0.0, end - time.monotonic())
-            if not select.select([self.descriptor], [], [], left)[0]:
-                break
-            self._more(time.monotonic())
+        while self._more(end):
+            pass
         return self.ended
 
 
@@ -247,8 +243,3 @@ def lines(*texts: str) -> str:
 def shell(script: str, *args: str, **options: Any) -> Running:
     """Run a script of the shell, with arguments from ``$1`` on."""
     return Running("sh", "-c", script, "sh", *args, **options)
-
-
-def flaky(runs: Path, failures: int, code: int = 3) -> str:
-    """Return a script that fails ``failures`` times before it succeeds; it counts in a file."""
-    return f"echo x >>{runs}; [ $(wc -l <{runs}) -gt {failures} ] || exit {code}"

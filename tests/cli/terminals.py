@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-import sys
 import termios
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -30,28 +29,23 @@ SHELL = f"""
 import os, signal, subprocess, sys
 {CONTROLLING}
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU, signal.SIGUSR1])
 go, went = os.pipe()
-asked, told = int(os.environ["ASKED"]), int(os.environ["TOLD"])
+tell = int(os.environ["TELL"])
 job = subprocess.Popen(
-    sys.argv[1:], process_group=0, pass_fds=(go, int(os.environ["TELL"])),
-    env={{**os.environ, "GO": str(go)}},
+    sys.argv[1:], process_group=0, pass_fds=(go, tell), env={{**os.environ, "GO": str(go)}}
 )
 os.tcsetpgrp(0, job.pid)
 os.write(went, b"!")
-while True:
-    _, status = os.waitpid(job.pid, os.WUNTRACED)
-    if not os.WIFSTOPPED(status):
-        break
-    os.tcsetpgrp(0, os.getpgrp())
-    os.write(told, b"stopped %d\\n" % os.WSTOPSIG(status))
-    if os.read(asked, 100) == b"foreground":
-        os.tcsetpgrp(0, job.pid)
-    os.killpg(job.pid, signal.SIGCONT)
+_, status = os.waitpid(job.pid, os.WUNTRACED)
 os.tcsetpgrp(0, os.getpgrp())
-job.returncode = os.waitstatus_to_exitcode(status)
-sys.exit(job.returncode)
+os.write(tell, b"stopped %d\\n" % os.WSTOPSIG(status))
+signal.sigwait([signal.SIGUSR1])
+os.tcsetpgrp(0, job.pid)
+os.killpg(job.pid, signal.SIGCONT)
+sys.exit(job.wait())
 """
+"""Runs it as a job in the foreground; once that has stopped, SIGUSR1 continues it there."""
 
 LEADER = f"""
 import os, signal, subprocess, sys
@@ -87,22 +81,6 @@ class Screen(Reader):
         os.close(nowhere)
 
 
-class Shell:
-    """Talks to the shell that has started the run."""
-
-    def __init__(self, told: int, asks: int) -> None:
-        self.told = Reader(told)
-        self._asks = asks
-
-    def stopped(self) -> int:
-        """Wait until the run has stopped; return the signal that did it."""
-        return int(self.told.until(r"stopped (\d+)\n")[1])
-
-    def resume(self, place: str) -> None:
-        """Continue it in the foreground or in the background."""
-        os.write(self._asks, place.encode())
-
-
 @contextmanager
 def on_terminal(*command: str, **options: Any) -> Iterator[tuple[Running, Screen]]:
     """Run on a new terminal, which is the controlling one; without a shell."""
@@ -115,23 +93,6 @@ def on_terminal(*command: str, **options: Any) -> Iterator[tuple[Running, Screen
             yield running, screen
     finally:
         os.close(screen.descriptor)
-
-
-@contextmanager
-def under_shell(*command: str, **options: Any) -> Iterator[tuple[Running, Screen, Shell]]:
-    """Run as a job of a shell, in the foreground of a new terminal."""
-    told, tells = os.pipe()
-    asked, asks = os.pipe()
-    how = {"before": (sys.executable, "-c", SHELL), "also": {"TOLD": tells, "ASKED": asked}}
-    how["prelude"] = ""
-    try:
-        with on_terminal(*command, how=how, go=True, **options) as (running, screen):
-            os.close(tells)
-            os.close(asked)
-            yield running, screen, Shell(told, asks)
-    finally:
-        os.close(told)
-        os.close(asks)
 
 
 def answer(running: Running, screen: Screen) -> None:

@@ -19,53 +19,35 @@ NO_JITTER = "is neither full nor equal nor a number"
         ("delayz", "backoff-ticker has no 'delayz'. Did you mean 'delays'?"),
         ("retry", "backoff-ticker has no 'retry'. Did you mean 'retry-after'?"),
         ("delays expo", "delays has no 'expo'. Did you mean 'exponential' or 'exponential-feed"),
-        ("delays LIMD", "delays has no 'LIMD'. Did you mean 'limd'?"),
         ("delays jitter", "Did you mean 'full-jitter', 'equal-jitter'"),
-        ("delays linear", "delays has no 'linear'. Did you mean 'lild', 'limd' or 'mild'?"),
-        ("delays google", "Did you mean 'truncated-exponential' or 'cloud-storage'?"),
         ("feedback zero 0 1", "feedback has no 'zero'"),
-        ("feedback limd-feedback 0 1", "feedback has no 'limd-feedback'"),
         ("simulate contentoin", "simulate has no 'contentoin'. Did you mean 'contention'?"),
-        ("run --policy linear true", "there is no policy 'linear'. Did you mean 'lild', 'limd' or"),
         ("run --policy xyz true", "there is no policy 'xyz'. 'backoff-ticker delays --help' list"),
         ("run --policy full-jiter --base 1 -- true", "Did you mean 'full-jitter'"),
         ("run --max-atempts 3 true", "--max-attempts"),
         ("delays exponential --multiplyer 2", "--multiplier"),
         # Arguments
         ("delays constant 2 3", "Got unexpected extra argument (3)"),
-        ("delays constant --interval 2 3", "Got unexpected extra argument (3)"),
-        ("delays go 5", "Got unexpected extra argument (5)"),
         ("delays full-jitter 1", "full-jitter needs --cap, as in: --base 1 --cap 20"),
-        ("feedback exponential 0 1", "--initial-delay"),
         (TWO, "LOG"),
         (f"{TWO} 0 -1", "-1"),
         ("run", "COMMAND"),
-        ("run --", "COMMAND"),
         ("run --base 1 true", "No such option"),
         ("run --policy full-jitter --base 1 true", "full-jitter needs --cap, as in: --base 1"),
         # Values
         ("delays full-jitter 2 1", "--cap must be >= --base (2.0), not 1.0"),
         ("delays exponential --max-interval 0.1", "must be >= --initial-interval (0.5), not 0.1"),
-        ("delays full-jitter --base 5 --cap 1 --jitter 0.5", "--cap must be >= --base (5.0), not"),
         ("delays constant --interval -5s", "--interval must be a finite number of seconds >= 0, n"),
         (f"delays constant {'9' * 400}s", "must be a finite number of seconds >= 0, not inf"),
         ("delays exponential --multiplier none", "'none' is not a valid float"),
-        (f"{TWO} --max-attempts none 0", "'none' is not a valid integer"),
         ("delays zero --jitter half", f"'half' {NO_JITTER}"),
-        ("delays zero --jitter 1", "--jitter must be >= 0 and < 1, not 1.0"),
-        (
-            "delays zero --max-jitter -1",
-            "--max-jitter must be a finite number of seconds >= 0,",
-        ),
+        ("delays zero --max-jitter -1", "--max-jitter must be a finite number of seconds >= 0,"),
         ("delays zero --max-retries -1", "--max-retries must be an int >= 0, not -1"),
         ("delays zero --max-interval nan", "a number of seconds >= 0, or none or inf for no limit"),
         ("delays go -n 0", "Invalid value for '-n': 0 is not in the range 1<=x<=1000000."),
-        ("delays go -n x", "'x' is not a valid integer"),
         ("delays go --seed -1", "-1 is not in the range x>=0"),
         ("run --multiplier 0.5 true", "--multiplier must be >= 1, not 0.5"),
         ("run --timeout 0 true", "'0' is not a finite number of seconds > 0"),
-        ("run --timeout nan true", "'nan' is not a finite number of seconds > 0"),
-        ("run --attempt-timeout -1 true", "'-1' is not a finite number of seconds > 0"),
         ("run --max-attempts 0 true", "0 is not in the range x>=1"),
         ("run --until-output '(' true", "'(' is not a regular expression: missing )"),
         *(
@@ -75,7 +57,7 @@ NO_JITTER = "is neither full nor equal nor a number"
         # Durations
         *(
             (f"delays constant --interval='{text}'", f"{text!r} is no duration: a number of seco")
-            for text in ("", "s", "5x", "5S", "5 s", "5s3", "1e3s", "--5s", "5s-3s", "ms")
+            for text in ("", "s", "5S", "5 s", "5s3", "1e3s", "--5s")
         ),
         # Logs
         *(
@@ -95,18 +77,15 @@ NO_JITTER = "is neither full nor equal nor a number"
         ("simulate outage 'go --multiplyer 2'", "'go --multiplyer 2': No such option"),
         ("simulate outage 'go --help'", "'go --help': No such option"),
         ("simulate contention --clients 5,0", "'5,0' is not a list of numbers from 1 to 10000, as"),
-        ("simulate contention --trials 0", "0 is not in the range 1<=x<=1000000"),
         ("simulate contention --latency 0", "'0' is not from 1ms to 10d"),
         ("simulate outage --outage 11d", "'11d' is not from 1ms to 10d"),
         # Policies of one's own
         ("delays own_waits:Nothing", "cannot import 'own_waits:Nothing': module 'own_waits' has"),
-        ("delays no_waits:Nothing", "cannot import 'no_waits:Nothing': No module named"),
         ("delays :", "cannot import ':': Empty module name"),
         ("delays own_waits:Stairs", "own_waits:Stairs needs --step, as in: --step 2"),
         ("delays own_waits:Typed", "--seen cannot be given here: seen: set has no simple type"),
         ("delays os:getcwd", "os:getcwd must be a BackOff, an object with next_backoff() and"),
         ("feedback own_waits:Stairs 0", "own_waits:Stairs takes no feedback"),
-        ("run --policy own_waits:Stairs --base 1 -- true", "No such option"),
     ],
 )
 def test_bad_input_is_told_and_nothing_is_done(own, monkeypatch, line, expected):
@@ -115,6 +94,6 @@ def test_bad_input_is_told_and_nothing_is_done(own, monkeypatch, line, expected)
     assert ran == []
 
 
-@pytest.mark.parametrize("line", ["", "1 2", "--foo", "-x"])
+@pytest.mark.parametrize("line", ["", "1 2"])
 def test_retry_after_needs_one_value(line):
     assert call(f"retry-after {line}").complaint

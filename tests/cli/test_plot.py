@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from .calling import call, environment, finish, start
+from .calling import call
 
 OUTAGE = "simulate outage --clients 5 --healthy 10s --outage 1m --recovery 30s"
 
@@ -38,17 +38,13 @@ def test_plot_of_few_or_no_delays_and_none_too_great(tmp_path):
     assert said.complaint == "--plot: delays of more than 1e+100 s cannot be drawn"
 
 
-@pytest.mark.slow
 def test_plot_complains_of_the_file(tmp_path):
     pytest.importorskip("matplotlib")
-    said = call("delays go --plot", str(tmp_path / "nowhere" / "x.png"))
-    assert "nowhere/x.png': No such file or directory" in said.complaint
+    said = call("delays go --plot", str(tmp_path / "nowhere" / "x.svg"))
+    assert "nowhere/x.svg': No such file or directory" in said.complaint
     for name in ("", "x", "x.foo", "png"):
         said = call("delays go --plot", name)
         assert said.complaint.startswith(f"--plot: {name!r} must end in one of .")
-    (tmp_path / "folder.png").mkdir()
-    said = call("delays go --plot", str(tmp_path / "folder.png"))
-    assert "folder.png': Is a directory" in said.complaint
 
 
 def test_plot_without_its_extra(monkeypatch):
@@ -62,7 +58,7 @@ def test_plot_without_its_extra(monkeypatch):
     ("error", "reason"),
     [
         (RuntimeError("'xelatex' not found\nor so"), "'xelatex' not found"),
-        (FileNotFoundError(2, "No such file or directory"), "[Errno 2] No such file or directory"),
+        (ModuleNotFoundError("no numpy", name="numpy"), "no numpy"),
         (ValueError(), "ValueError"),
     ],
 )
@@ -76,19 +72,6 @@ def test_plot_where_matplotlib_cannot_draw(monkeypatch, tmp_path, error, reason)
     said = call("delays go --plot", str(tmp_path / "x.png"))
     assert said.complaint == f"--plot: cannot draw '{tmp_path / 'x.png'}': {reason}"
     assert not (tmp_path / "x.png").exists()
-
-
-@pytest.mark.slow
-def test_plot_where_matplotlib_cannot_be_imported_or_cannot_keep_its_caches(tmp_path):
-    pytest.importorskip("matplotlib")
-    path = str(tmp_path / "x.png")
-    said = finish(start("delays", "go", "--plot", path, env=environment(MPLBACKEND="nonsense")))
-    assert said.complaint.startswith(f"--plot: cannot draw '{path}': Key backend: 'nonsense'")
-    said = finish(start("delays", "go", "--plot", path, before="sys.modules['numpy'] = None"))
-    assert "numpy" in said.complaint
-    nowhere = environment(MPLCONFIGDIR="/dev/null/nowhere")
-    said = finish(start("delays", "go", "--plot", path, env=nowhere))
-    assert (said.status, said.err) == (0, "")
 
 
 # What is drawn
@@ -113,35 +96,31 @@ def points(line):
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 12])
-def test_retries_on_a_diagram_are_whole_numbers_and_their_range_has_an_area(drawn, count):
-    line = "delays exponential --initial-interval 1 --multiplier 1"
-    above, below = drawn(f"{line} --max-retries {count}").axes
+def test_retries_on_a_diagram_are_whole_numbers(drawn, count):
+    above, below = drawn(f"delays exponential --max-retries {count}").axes
     for axis in (above.xaxis, below.yaxis):
         low, high = axis.get_view_interval()
         shown = [tick for tick in axis.get_ticklocs() if low <= tick <= high]
         assert shown
         assert all(tick.is_integer() for tick in shown)
-    if count:
-        box = above.collections[0].get_datalim(above.transData)
-        assert box.width > 0.0
-        assert box.height == 1.0
-        box = below.collections[0].get_datalim(below.transData)
-        assert (box.xmin, box.xmax) == (0.5, 1.5 * count)
-        assert box.height > 0.0
 
 
 def test_a_diagram_shows_each_delay_and_below_it_when_each_retry_comes(drawn):
-    figure = drawn("delays exponential --randomization-factor 0 -n 2")
+    figure = drawn("delays exponential --initial-interval 2 --multiplier 2 --seed 1 -n 2")
     above, below = figure.axes
-    (line,) = above.lines  # none that is no delay
-    assert points(line) == [[1, 0.5], [2, 0.75]]
+    (line,) = above.lines
+    (one, first), (two, second) = points(line)
+    assert (one, two) == (1, 2)
+    ranges = [segment.tolist() for segment in above.collections[0].get_segments()]
+    assert ranges == [[[1, 1], [1, 3]], [[2, 2], [2, 6]]]
     (line,) = below.lines
-    assert points(line) == [[0.5, 1], [1.25, 2]]
+    assert points(line) == [[first, 1], [first + second, 2]]
+    ranges = [segment.tolist() for segment in below.collections[0].get_segments()]
+    assert ranges == [[[1, 1], [3, 1]], [[3, 2], [9, 2]]]
     figure.draw_without_rendering()
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["least to greatest", "drawn"]
     for axes in figure.axes:  # the legend covers nothing
-        assert axes.get_legend() is None
         assert not legend.get_window_extent().overlaps(axes.get_tightbbox())
 
 
@@ -167,30 +146,17 @@ def test_a_diagram_of_an_outage_has_a_panel_for_each_policy_and_marks_the_outage
         assert {x for x, _ in corners} == {10.0, 70.0}
 
 
-JAVA = [
-    "initial-interval 0.5",
-    "randomization-factor 0.5",
-    "multiplier 1",
-    "max-interval 60",
-    "max-elapsed-time 0",
-    "no-look-ahead",
-]
-
-
 @pytest.mark.parametrize(
     ("line", "parameters"),
     [
-        ("full-jitter 1 20s", "base 1, cap 20, multiplier 2"),
         ("full-jitter --base 1 --cap none --seed 7", "base 1, cap none, multiplier 2, seed 7"),
-        ("grpc --jitter 0.5 --max-retries 3", "jitter 0.5, max-retries 3"),
-        (
-            "java --multiplier 1 --max-elapsed-time 0",
-            ", ".join(JAVA),
-        ),
+        ("aws --jitter 0.5", "max-retries 2, jitter 0.5"),
         ("zero", ""),
     ],
 )
 def test_a_diagram_names_the_policy_and_its_parameters(drawn, line, parameters):
     figure = drawn(f"delays {line}")
     assert figure.get_suptitle() == line.split()[0]
-    assert " ".join(figure.axes[0].get_title().split()) == parameters
+    assert figure.axes[0].get_title() == parameters
+    title = drawn("delays java").axes[0].get_title()
+    assert title.replace("\n", " ").endswith("max-elapsed-time 900, no-look-ahead")

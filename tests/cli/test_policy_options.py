@@ -55,15 +55,11 @@ def test_help_tells_what_the_policy_has_from_what_is_put_around_it():
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("2", "2"),
         ("1e-3", "0.001"),
-        ("500ms", "0.5"),
         ("7ms", "0.007"),
-        ("1.5m", "90"),
         (".5s", "0.5"),
         ("1h30m", "5400"),
-        ("1m1s1ms", "61.001"),
-        ("1d", "86400"),
+        ("1d1m1s1ms", "86461.001"),
         ("+5s", "5"),
     ],
 )
@@ -75,9 +71,7 @@ def test_a_duration_may_have_units(text, seconds):
     ("line", "name"),
     [
         ("exponential --max-elapsed-time none", "max-interval"),
-        ("truncated-exponential", "maximum-backoff"),
         ("full-jitter --base 1", "cap"),
-        ("fibonacci 1 1", "max-delay"),
         ("fibonacci 1 1", "max-interval"),
     ],
 )
@@ -108,7 +102,6 @@ def drawn(line):
 def test_any_policy_can_have_a_jitter():
     fixed = "fibonacci --initial-delay1 2 --initial-delay2 2 -n 3"
     assert ranges(f"{fixed} --jitter full") == [(0, 2), (0, 2), (0, 4)]
-    assert ranges(f"{fixed} --jitter equal") == [(1, 2), (1, 2), (2, 4)]
     assert ranges(f"{fixed} --jitter 0.5") == [(1, 3), (1, 3), (2, 6)]
     assert ranges(f"{fixed} --max-jitter 1") == [(2, 3), (2, 3), (4, 5)]
     assert ranges(f"{fixed} --max-jitter 1 --max-interval 4") == [(2, 3), (2, 3), (4, 4)]
@@ -125,13 +118,7 @@ def test_a_limit_that_a_policy_has_itself_goes_around_a_jitter_too(jitter):
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "delays exponential",
-        "delays constant 4 --jitter equal",
-        "feedback constant --delay 2 --jitter-factor 0.5 0 0 0",
-        "feedback constant --delay 2 --jitter 0.5 0 0 0",
-    ],
+    "line", ["delays exponential", "feedback constant --delay 2 --jitter 0.5 0 0 0"]
 )
 def test_a_seed_fixes_what_is_drawn(line):
     once, again, other = (call(f"{line} --seed {seed}").out for seed in (1, 1, 2))
@@ -145,13 +132,11 @@ def test_any_policy_can_be_limited():
     assert drawn(f"{fixed} --max-elapsed-time 8") == [2.0, 6.0]
     assert drawn(f"{fixed} --max-retries 3") == [2.0, 6.0, 10.0]
     assert drawn(f"{fixed} --max-interval 4 --max-elapsed-time 10") == [2.0, 4.0, 4.0]
-    assert len(drawn("grpc --max-elapsed-time 3")) == 2
 
 
 def test_a_limit_that_a_policy_has_itself_is_its_own():
     plain = "exponential --randomization-factor 0 --multiplier 2"
     assert drawn(f"{plain} -n 4 --max-interval 1.5") == [0.5, 1.0, 1.5, 1.5]
-    assert len(drawn("aws -n 20")) == 2
     assert len(drawn("aws --max-retries 9 -n 20")) == 9
 
 

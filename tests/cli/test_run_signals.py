@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests import effort
-from tests.cli.running import SOON, Running, is_stopped, shell, state, talks
+from tests.cli.running import SOON, Running, shell, state, talks
 from tests.helpers import eventually
 
 slow = pytest.mark.slow
@@ -136,25 +136,6 @@ def test_a_stopped_command_is_ended_too():
         running.signal(signal.SIGTERM)
         assert running.wait() == 143
         assert running.nobody_left()
-
-
-@slow
-def test_a_command_that_somebody_stops_is_waited_for():
-    with shell("echo $$ >&9; kill -STOP $$; echo on >&9") as running:
-        child = int(running.until(r"(\d+)\n")[1])
-        eventually(lambda: is_stopped(child), "the stop")
-        os.kill(child, signal.SIGCONT)
-        running.until("on")
-        assert running.wait() == 0
-
-
-@slow
-@pytest.mark.parametrize("name", ["TTIN", "TSTP"])
-def test_without_a_terminal_its_signals_stop_nobody_else(name):
-    """The test would stop with its whole group."""
-    options = {"attempt_timeout": 1, "max_attempts": 1, "how": {"start_new_session": True}}
-    with shell(f"kill -{name} $$; sleep 1000; :", **options) as running:
-        assert running.wait() == 124
 
 
 @slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -18,9 +17,9 @@ from tests.cli.terminals import (
     CTRL_C,
     CTRL_Z,
     LEADER,
+    SHELL,
     answer,
     on_terminal,
-    under_shell,
 )
 from tests.helpers import eventually
 
@@ -127,14 +126,6 @@ def test_a_terminal_that_is_closed_ends_the_command_and_the_run(options):
         assert running.told.rest() == b"\n"
 
 
-@slow
-def test_a_terminal_that_is_closed_in_a_wait_ends_the_run():
-    with on_terminal("false", how=CLOSED, delay=1000) as (running, screen):
-        screen.until("next attempt in 1000 s")
-        screen.close()
-        running.until("status 129")
-
-
 # What the command has started shares our process group there
 
 
@@ -170,55 +161,19 @@ def test_without_ps_the_command_itself_is_ended():
 
 def test_ctrl_z_stops_both_and_the_shell_continues_them():
     script = "tell('%d\\n' % os.getpid())"
-    with under_shell(*talks(f"{script}\n{ASKS}")) as (running, screen, shell):
+    how = {"before": (sys.executable, "-c", SHELL), "prelude": ""}
+    with on_terminal(*talks(f"{script}\n{ASKS}"), how=how, go=True) as (running, screen):
         child = int(running.until(r"(\d+)\n")[1])
         screen.type(CTRL_Z)
-        assert shell.stopped() == signal.SIGTSTP
+        running.until(f"stopped {signal.SIGTSTP:d}\n")
         eventually(lambda: is_stopped(child), "the command's stop")
-        shell.resume("foreground")
-        answer(running, screen)
-        assert running.wait() == 0
-
-
-@slow
-def test_a_command_that_reads_in_the_background_waits_until_it_is_brought_to_the_front():
-    script = "tell('%d\\n' % os.getpid()); signal.sigwait([signal.SIGUSR1])"
-    block = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])"
-    with under_shell(*talks(f"{block}; {script}\n{ASKS}")) as (running, screen, shell):
-        child = int(running.until(r"(\d+)\n")[1])
-        screen.type(CTRL_Z)
-        assert shell.stopped() == signal.SIGTSTP
-        shell.resume("background")
-        os.kill(child, signal.SIGUSR1)
-        assert shell.stopped() == signal.SIGTTIN
-        shell.resume("foreground")
-        answer(running, screen)
+        running.signal(signal.SIGUSR1)
+        screen.type(b"hello\n")
+        screen.until("got hello")
         assert running.wait() == 0
 
 
 # What it shows
-
-
-def test_the_wait_is_counted_down():
-    with on_terminal("false", delay=2.5) as (running, screen):
-        screen.until("attempt 1 exited with 1")
-        # Before the second end, the terminal may be that of `false`.
-        shown = screen.until(r"(?s)(.*)attempt 2 exited with 1")[1]
-        seconds = [int(number) for number in re.findall(rb"next attempt in (\d+) s", shown)]
-        assert 3 >= seconds[0] > seconds[-1] >= 1  # on a busy machine one may be left out
-        assert seconds == sorted(seconds, reverse=True)
-        screen.type(CTRL_C)
-        assert running.wait() == 130
-
-
-def test_the_countdown_erases_its_line_without_colours_too():
-    """Else ``10 s`` would leave a letter behind ``9 s``."""
-    how = {"also": {"NO_COLOR": "1"}}
-    with on_terminal("false", delay=1000, how=how) as (running, screen):
-        screen.until("attempt 1 exited with 1")
-        screen.until(r"\r\x1b\[2Knext attempt in 1000 s")
-        screen.type(CTRL_C)
-        assert running.wait() == 130
 
 
 @slow
@@ -231,7 +186,7 @@ def test_the_countdown_erases_its_line_without_colours_too():
         ({"quiet": True}, b"^$", b" "),
     ],
 )
-def test_colours_and_a_countdown_are_there_where_the_terminal_takes_them(options, shown, left_out):
+def test_colours_are_there_where_the_terminal_takes_them(options, shown, left_out):
     with on_terminal("false", **{"max_attempts": 1, **options}) as (running, screen):
         said = screen.rest()
         assert running.wait() == 1

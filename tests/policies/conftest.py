@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from backoff_ticker import POLICIES, named_policy
 from tests.helpers import SetClock
-from tests.policies.policy_strategies import MAKERS
+from tests.policies.policy_strategies import needed
 
 
 @pytest.fixture
@@ -14,7 +15,8 @@ def clock():
     return SetClock()
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=[name for name, entry in POLICIES.items() if entry.feedback])
 def make(request, clock):
-    """A function that makes a policy of one of the seven classes, on that clock."""
-    return lambda **options: MAKERS[request.param](**{"clock": clock, **options})
+    """A function that makes a feedback policy whose first delay is 1 s, on that clock."""
+    name = request.param
+    return lambda **options: named_policy(name, **{**needed(name), "clock": clock, **options})

@@ -74,6 +74,14 @@ class Feedback(Recording):
     next_backoff = failure
 
 
+class Guarded(Recording):
+    """A policy of a user with a token of its own."""
+
+    def __init__(self, token):
+        super().__init__()
+        self.token = token
+
+
 class Passing:
     """A base for wrappers that hold their policy in some place, without a ``__copy__``."""
 

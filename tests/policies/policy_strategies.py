@@ -1,5 +1,8 @@
 """Policies to test: every class and wrapper with random valid parameters, and some samples.
 
+The classes, and the options of each, come from ``POLICIES``: a new policy whose parameters have
+names of ``OF_PARAMETERS`` is drawn as well.
+
 The strategies give recipes: functions that make a policy of a generator and a clock. So each is
 built once, and not, with all it is made of, for each example.
 """
@@ -28,9 +31,7 @@ from backoff_ticker import (
     LIMDBackOff,
     MILDBackOff,
     MIMDBackOff,
-    StopBackOff,
     TruncatedExponentialBackOff,
-    ZeroBackOff,
     chain,
     named_policy,
     with_added_jitter,
@@ -58,107 +59,74 @@ fractions = st.one_of(
 factors = st.one_of(
     st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0]), st.floats(0, 4), st.floats(0, LARGEST)
 )
-multipliers = factors.map(lambda factor: max(factor, 1.0))
 limits = st.one_of(st.none(), seconds)
 caps = st.one_of(st.none(), st.just(inf), seconds)
+multiples = st.one_of(st.none(), st.just(inf), st.floats(1, 1000), st.floats(1, LARGEST))
 counts = st.integers(0, 12)
 generators = st.sampled_from(
     [(StubRandom, 0.0), (StubRandom, LAST_DRAW), (StubRandom, 0.5), (Seeded, 1)]
 ).map(lambda drawn: drawn[0](drawn[1]))
+
+OF_PARAMETERS = {
+    "initial_interval": seconds.filter(bool),
+    "randomization_factor": fractions,
+    "multiplier": factors.map(lambda factor: max(factor, 1.0)),
+    "max_interval": multiples,
+    "max_elapsed_time": limits,
+    "look_ahead": st.booleans(),
+    "maximum_backoff": caps,
+    "cap": multiples,
+    "exponent_base": factors,
+    "delay_multiple_on_failure": factors,
+    "delay_multiple_on_success": factors,
+    "delay_increment_on_failure": differences,
+    "delay_increment_on_success": differences,
+    "consider_actual_delay": st.booleans(),
+    "max_actual_duration": st.one_of(st.just(0.0), st.floats(0, 100)),
+    "max_attempts": counts,
+    "jitter_factor": fractions,
+    "max_delay": caps,
+    **dict.fromkeys(
+        [
+            *("interval", "base", "max_jitter", "initial_backoff", "min_delay"),
+            *("delay", "delay_on_success", "initial_delay", "initial_delay1", "initial_delay2"),
+        ],
+        seconds,
+    ),
+}
+"""What is drawn for a parameter; a cap that must be at least another one is a multiple of it."""
+
+CAPS = {"max_interval": "initial_interval", "cap": "base"}
 
 
 def _call(make, options, generator, clock, *arguments):
     """Call ``make`` with options, and with the generator and the clock if it takes them."""
     taken = signature(make).parameters
     given = {"rng": generator, "clock": clock}
-    given = {name: one for name, one in given.items() if name in taken or "options" in taken}
+    given = {name: one for name, one in given.items() if name in taken}
     return make(*arguments, **options, **given)
 
 
-def _of(cls, fit=lambda options: options, optional=None, /, **drawn):
-    """Return recipes of a class with drawn options, to which ``fit`` may do something."""
+def _recipes(entry):
+    """Return recipes of an entry of ``POLICIES``; options by keyword only may be left out."""
+    own = [one for one in signature(entry).parameters.values() if one.name not in ("rng", "clock")]
+    drawn = {one.name: OF_PARAMETERS[one.name] for one in own}
+    optional = {one.name: drawn.pop(one.name) for one in own if one.kind is one.KEYWORD_ONLY}
 
     def recipe(options):
-        return lambda generator, clock: _call(cls, fit(options), generator, clock)
+        for most, first in CAPS.items():
+            if options.get(most) not in (None, inf):
+                options = options | {most: min(options[first] * options[most], LARGEST)}
+        return lambda generator, clock: _call(entry, options, generator, clock)
 
-    return st.fixed_dictionaries(drawn, optional=optional or {}).map(recipe)
-
-
-def _headroom(first, cap):
-    """Return what makes a cap, drawn as a multiple of another option, a number of seconds."""
-
-    def fit(options):
-        most = options[cap]
-        is_none = most is None or most == inf
-        return options | {cap: most if is_none else min(options[first] * most, LARGEST)}
-
-    return fit
+    return st.fixed_dictionaries(drawn, optional=optional).map(recipe)
 
 
-_feedback_options = {
-    "consider_actual_delay": st.booleans(),
-    "max_actual_duration": st.one_of(st.just(0.0), st.floats(0, 100)),
-    "max_attempts": counts,
-    "jitter_factor": fractions,
-    "min_delay": seconds,
-    "max_delay": caps,
-}
-_multiples = st.one_of(st.none(), st.just(inf), st.floats(1, 1000))
-SIMPLE = {
-    ConstantBackOff: _of(ConstantBackOff, interval=seconds),
-    ZeroBackOff: _of(ZeroBackOff),
-    StopBackOff: _of(StopBackOff),
-    ExponentialBackOff: _of(
-        ExponentialBackOff,
-        _headroom("initial_interval", "max_interval"),
-        initial_interval=seconds.filter(bool),
-        max_interval=st.one_of(_multiples, st.floats(1, LARGEST)),
-        randomization_factor=fractions,
-        multiplier=multipliers,
-        max_elapsed_time=limits,
-        look_ahead=st.booleans(),
-    ),
-    TruncatedExponentialBackOff: _of(
-        TruncatedExponentialBackOff,
-        maximum_backoff=caps,
-        max_jitter=seconds,
-        initial_backoff=seconds,
-        multiplier=multipliers,
-    ),
-    **{
-        cls: _of(
-            cls, _headroom("base", "cap"), base=seconds, cap=_multiples, multiplier=multipliers
-        )
-        for cls in (FullJitterBackOff, EqualJitterBackOff, DecorrelatedJitterBackOff)
-    },
-}
-
-
-def _feedback(cls, **own):
-    return _of(cls, lambda options: options, _feedback_options, **own)
-
-
-FIXED = {
-    cls: _feedback(cls, delay_on_success=seconds, **own)
-    for cls, own in [
-        (ConstantFeedbackBackOff, {"delay": seconds}),
-        (ExponentialFeedbackBackOff, {"initial_delay": seconds, "exponent_base": factors}),
-        (FibonacciBackOff, {"initial_delay1": seconds, "initial_delay2": seconds}),
-    ]
-}
-_rises = {"delay_increment_on_failure": differences}, {"delay_multiple_on_failure": factors}
-_falls = {"delay_increment_on_success": differences}, {"delay_multiple_on_success": factors}
-ADAPTIVE = {
-    cls: _feedback(cls, initial_delay=seconds, **_rises[rises], **_falls[falls])
-    for cls, rises, falls in [
-        (LILDBackOff, 0, 0),
-        (LIMDBackOff, 0, 1),
-        (MILDBackOff, 1, 0),
-        (MIMDBackOff, 1, 1),
-    ]
-}
-FEEDBACK = FIXED | ADAPTIVE
-CLASSES = SIMPLE | FEEDBACK
+ENTRIES = [entry for entry in POLICIES.values() if not entry.preset]
+CLASSES = {entry.make: _recipes(entry) for entry in ENTRIES}
+FEEDBACK = [entry.make for entry in ENTRIES if entry.feedback]
+FIXED = [cls for cls in FEEDBACK if "delay_on_success" in signature(cls).parameters]
+"""Those whose delay does not follow from the delay before."""
 
 
 def _wrapped(inner):
@@ -224,18 +192,6 @@ def run(policy, clock, times):
     return said
 
 
-MAKERS = {
-    "constant": lambda **options: ConstantFeedbackBackOff(2, 1, **options),
-    "exponential": lambda **options: ExponentialFeedbackBackOff(2, 2, 1, **options),
-    "fibonacci": lambda **options: FibonacciBackOff(2, 3, 1, **options),
-    "lild": lambda **options: LILDBackOff(2, 4, -5, **options),
-    "limd": lambda **options: LIMDBackOff(2, 4, 0.2, **options),
-    "mild": lambda **options: MILDBackOff(2, 2, -2, **options),
-    "mimd": lambda **options: MIMDBackOff(2, 2, 0.5, **options),
-}
-"""Each feedback policy with some values, and a first delay of 2 s."""
-
-
 GIVEN = {
     "interval": 1,
     "base": 1,
@@ -261,25 +217,18 @@ def samples():
     """Return each policy that has a name, one of each kind without a cap, and some others."""
     token = CancellationToken()
     return [
-        ExponentialBackOff(max_elapsed_time=None),
         ExponentialBackOff(look_ahead=False, multiplier=1),
         ExponentialBackOff(multiplier=1.0000001, max_interval=None, max_elapsed_time=None),
         TruncatedExponentialBackOff(None),
         FullJitterBackOff(1, inf),
         EqualJitterBackOff(1, None),
         DecorrelatedJitterBackOff(1, None),
-        DecorrelatedJitterBackOff(1, 8),
-        ConstantFeedbackBackOff(2, jitter_factor=0.5),
         ConstantFeedbackBackOff(2, consider_actual_delay=True, jitter_factor=0.5),
-        ExponentialFeedbackBackOff(1, 1.5, jitter_factor=0.5),
         ExponentialFeedbackBackOff(1, 0.5, max_delay=60, consider_actual_delay=True),
-        FibonacciBackOff(1, 1),
         FibonacciBackOff(1, 1, consider_actual_delay=True),
         LILDBackOff(1, -2, -1, min_delay=3, jitter_factor=0.1),
         LIMDBackOff(1, LARGEST, 0.5),
-        LIMDBackOff(1, 2, 0.5, consider_actual_delay=True),
         MILDBackOff(1, 0.5, -1, jitter_factor=0.5),
-        MIMDBackOff(1, 1.5, 0.5, jitter_factor=0.5),
         MIMDBackOff(1, 1.0000001, 0.5, max_attempts=2 * MANY),
         with_max_retries(FullJitterBackOff(1, None), 2 * MANY),
         with_max_interval(FibonacciBackOff(1, 1), 5),

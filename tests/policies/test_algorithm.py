@@ -9,8 +9,6 @@ import pytest
 from backoff_ticker import (
     STOP,
     LILDBackOff,
-    LIMDBackOff,
-    SystemClock,
     Ticker,
 )
 from tests.policies.policy_strategies import LARGEST
@@ -61,27 +59,10 @@ def test_the_start_is_construction_and_reset(make, clock):
     assert policy.failure() is STOP
     policy.reset()
     assert state(policy) == (0, None, None)
-    assert policy.failure() == 2.0
+    assert policy.failure() == 1.0
 
 
 def test_times_at_the_ends_of_the_floats_give_a_delay():
     policy = LILDBackOff(LARGEST, LARGEST, 1, consider_actual_delay=True)
     assert policy.failure(-LARGEST) == LARGEST
     assert policy.failure(LARGEST) == 0.0
-
-
-def test_repr_shows_what_is_unusual():
-    policy = LIMDBackOff(2, 4, 0.2, min_delay=1, max_attempts=3)
-    assert repr(policy) == (
-        "LIMDBackOff(initial_delay=2.0, delay_increment_on_failure=4.0, "
-        "delay_multiple_on_success=0.2, max_attempts=3, min_delay=1.0)"
-    )
-
-
-def test_a_ticker_lends_its_clock_but_a_given_one_stays(make, clock):
-    with Ticker(make(clock=None), clock=clock) as ticker:
-        assert ticker.backoff._clock is clock
-        assert ticker.backoff._start == clock.time()
-    own = SystemClock()
-    with Ticker(make(clock=own), clock=clock) as ticker:
-        assert ticker.backoff._clock is own

@@ -8,7 +8,7 @@ import random
 from itertools import islice
 
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, strategies as st
 
 from backoff_ticker import (
     STOP,
@@ -19,6 +19,7 @@ from backoff_ticker import (
     ExponentialBackOff,
     ExponentialFeedbackBackOff,
     FibonacciBackOff,
+    FullJitterBackOff,
     LILDBackOff,
     LIMDBackOff,
     MILDBackOff,
@@ -28,16 +29,15 @@ from backoff_ticker import (
     ZeroBackOff,
     chain,
     delays,
+    with_added_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
     with_token,
 )
-from tests.effort import rounds
 from tests.helpers import SetClock, readable_id
 from tests.policies.policy_doubles import Passing, ask, steps
 from tests.policies.policy_strategies import (
-    ADAPTIVE,
     CLASSES,
     EVERY,
     FEEDBACK,
@@ -53,7 +53,7 @@ from tests.policies.policy_strategies import (
     samples,
     steps_of_time,
 )
-from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
+from tests.policies.random_doubles import LAST_DRAW, StubRandom
 
 
 @for_each_kind(EVERY, times=moments)
@@ -111,21 +111,13 @@ def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
 @pytest.mark.parametrize(
     ("policy", "n", "expected"),
     [
-        (LIMDBackOff(2, 4, 0.2), 3, (10, 10)),
         (LIMDBackOff(2, 4, 0.2), 100, (398, 398)),
-        (LILDBackOff(20, -4, 1), 3, (12, 12)),
         (LILDBackOff(20, -4, 1, min_delay=1), MANY, (1, 1)),
-        (LILDBackOff(20, -4, 1, min_delay=1), 10**300, (1, 1)),
         (MIMDBackOff(3, 2, 0.5, max_delay=100), MANY, (100, 100)),
-        (MILDBackOff(3, 0.5, 1), 3, (0.75, 0.75)),
         (LIMDBackOff(2, 4, 0.2, jitter_factor=0.5), 2, (2.5, 10.5)),
         (LILDBackOff(3, 1, 0, consider_actual_delay=True), 1, (6, 6)),
         (LIMDBackOff(2, 4, 0.2, max_attempts=3), MANY, None),
-        (FibonacciBackOff(2, 3), 6, (21, 21)),
         (FibonacciBackOff(0, 0), MANY, (0, 0)),
-        (FibonacciBackOff(1, 1), MANY, (LARGEST, LARGEST)),
-        (ExponentialFeedbackBackOff(5, 3, max_delay=100), MANY, (100, 100)),
-        (ConstantFeedbackBackOff(2, jitter_factor=0.5), 7, (1, 3)),
         (ConstantFeedbackBackOff(2, consider_actual_delay=True), 1, (2, 2)),
         (ConstantFeedbackBackOff(2, consider_actual_delay=True), 3, (0, 6)),
         (ConstantFeedbackBackOff(2, consider_actual_delay=True, max_delay=50), MANY, (0, 50)),
@@ -136,41 +128,17 @@ def test_bounds_of_failures_in_a_row(policy, n, expected):
     assert policy.bounds(n) == expected
 
 
-@pytest.mark.parametrize("seed", range(rounds(20, 60)))
-def test_bounds_hold_in_a_long_run(seed):
-    rng = random.Random(seed)
-    make = rng.choice(list(ADAPTIVE))
-    linear = make in (LILDBackOff, LIMDBackOff)
-    change = rng.choice([0.1, -0.01, 1e-9] if linear else [1.0, 1.001, 0.999, 1.0000001, 2.0])
-    policy = make(
-        rng.choice([0.1, 3.0, 1e6]),
-        change,
-        0.5,
-        jitter_factor=rng.choice([0.0, 0.0, 1e-9, 0.001, 0.3]),
-        min_delay=rng.choice([0.0, 0.0, 0.25]),
-        max_delay=rng.choice([None, None, 1e5]),
-        consider_actual_delay=rng.random() < 0.3,
-        rng=rng.choice([StubRandom(0.0), StubRandom(LAST_DRAW), Seeded(1)]),
-        clock=SetClock(),
-    )
-    assert_bounds_hold(policy, {1, 2, 3, 10, 99, 100, 101, 102, 110, 500, 1000, 1999, 2000})
-
-
 @pytest.mark.parametrize(
     ("policy", "far"),
     [
         # A power that no float holds, of which the delay is a small part.
         (MILDBackOff(1e-300, 1.5, -1), 2750),
         (MILDBackOff(5e-324, 2, -1), 2090),
-        (MIMDBackOff(1, 2, 0.5), 1022),
-        (MILDBackOff(1e-300, 1.1, -1, jitter_factor=0.3, rng=StubRandom(LAST_DRAW)), 4000),
         # Sums that rounding stops, and that it does not round up.
         (LILDBackOff(2.0**53, 1, -1), 200),
         (LILDBackOff(2.0**53 - 500, 0.75, -1), 3000),
-        (LILDBackOff(1, 1e-13, -1), 3000),
         # Delays that rounding keeps above zero.
         (MILDBackOff(1, 0.6, 0.5), 2000),
-        (MIMDBackOff(1e-300, 0.999, 0.5), 20_000),
         # Several roundings a step.
         (MIMDBackOff(0.1, 1.0001, 0.5, jitter_factor=1e-3, rng=StubRandom(LAST_DRAW)), 20_000),
         (LIMDBackOff(0.1, 0.1, 0.5, jitter_factor=1e-9, rng=StubRandom(LAST_DRAW)), 20_000),
@@ -179,13 +147,9 @@ def test_bounds_hold_in_a_long_run(seed):
     ids=readable_id,
 )
 def test_bounds_hold_where_rounding_and_overflow_matter(policy, far):
-    assert_bounds_hold(policy, {100, 101, 200, far - 1, far})
-
-
-def assert_bounds_hold(policy, calls):
-    for n in range(1, max(calls) + 1):
+    for n in range(1, far + 1):
         delay = policy.next_backoff()
-        if n in calls:
+        if n in (1, 2, 99, 100, 101, 200, far - 1, far):
             least, greatest = policy.bounds(n)
             assert least <= delay <= greatest, n
 
@@ -230,10 +194,8 @@ def test_call_a_billion_costs_what_an_early_one_costs(policy, count):
         ExponentialFeedbackBackOff(1, 1e200),
         FibonacciBackOff(LARGEST / 2, LARGEST),
         LILDBackOff(LARGEST, LARGEST, -1),
-        LIMDBackOff(LARGEST, 1, 0.5, consider_actual_delay=True),
-        MILDBackOff(1e200, 1e200, -1),
         MIMDBackOff(1e200, LARGEST, 0.5, jitter_factor=0.5),
-        ConstantFeedbackBackOff(LARGEST, consider_actual_delay=True),
+        with_added_jitter(ConstantBackOff(LARGEST), 1e308, StubRandom(LAST_DRAW)),
     ],
     ids=readable_id,
 )
@@ -299,48 +261,21 @@ def test_bounds_hold_where_two_parts_of_a_chain_ask_one_policy(make):
 # No cap
 
 
-CAPPED = {
-    "exponential": lambda first, factor, cap, rng: ExponentialBackOff(
-        first, 0.5, factor, cap, None, rng=rng
-    ),
-    "truncated": lambda first, factor, cap, rng: TruncatedExponentialBackOff(
-        cap, first, rng, initial_backoff=first, multiplier=factor
-    ),
-    "decorrelated": lambda first, factor, cap, rng: DecorrelatedJitterBackOff(
-        first, cap, rng, multiplier=factor
-    ),
-    "feedback": lambda first, factor, cap, rng: ExponentialFeedbackBackOff(
-        first, factor, max_delay=cap, jitter_factor=0.5, rng=rng
-    ),
-    "wrapper": lambda first, factor, cap, rng: with_max_interval(
-        ExponentialFeedbackBackOff(first, factor, jitter_factor=0.5, rng=rng), cap
-    ),
-}
-
-
-@pytest.mark.parametrize("make", CAPPED.values(), ids=CAPPED)
-@given(
-    first=st.one_of(st.floats(1e-3, 1e3), st.floats(1e-300, 1e306)),
-    factor=st.one_of(st.floats(1, 4), st.floats(1, 1e306)),
-    seed=st.integers(0, 9),
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda cap, rng: ExponentialBackOff(1, 0.5, 3, cap, None, rng=rng),
+        lambda cap, rng: TruncatedExponentialBackOff(cap, 1, rng, multiplier=3),
+        lambda cap, rng: DecorrelatedJitterBackOff(1, cap, rng),
+        lambda cap, rng: FullJitterBackOff(1, cap, rng),
+        lambda cap, rng: LIMDBackOff(1, 9, 1, max_delay=cap, jitter_factor=0.5, rng=rng),
+        lambda cap, rng: with_max_interval(FullJitterBackOff(1, None, rng), cap),
+    ],
 )
-def test_without_a_cap_the_delays_are_those_below_a_cap_that_is_not_reached(
-    make, first, factor, seed
-):
-    capped, none, infinite = (
-        make(first, factor, cap, random.Random(seed)) for cap in (1e308, None, math.inf)
-    )
-    is_below = True
-    for n in range(1, 60):
-        expected, *delays = (policy.next_backoff() for policy in (capped, none, infinite))
-        bounds = none.bounds(n)
-        assert bounds == infinite.bounds(n)
-        is_below = is_below and capped.bounds(n)[1] < 1e308
-        if is_below:
-            assert delays == [expected, expected]
-            assert bounds == capped.bounds(n)
-        assert delays[0] == delays[1]
-        assert bounds[0] <= delays[0] <= bounds[1] <= LARGEST
+def test_without_a_cap_the_delays_are_those_below_a_cap_that_is_not_reached(make):
+    policies = [make(cap, random.Random(7)) for cap in (1e308, None, math.inf)]
+    first, *others = ([*ask(policy, 50), policy.bounds(50)] for policy in policies)
+    assert others == [first, first]
 
 
 # The same run again

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from backoff_ticker import (
     STOP,
-    CancellationToken,
     ConstantBackOff,
     FeedbackBackOff,
     StopBackOff,
-    Ticker,
     ZeroBackOff,
     chain,
     delays,
-    with_max_interval,
     with_max_retries,
-    with_token,
 )
 from tests.policies.policy_doubles import Feedback, Recording, ask
 
@@ -44,13 +38,6 @@ def test_what_has_stopped_is_not_asked_again_before_reset():
     assert policy.next_backoff() == 1.0
 
 
-def test_a_chain_whose_parts_have_stopped_stays_so():
-    policy = chain(Recording([STOP, 1.0]), Recording([STOP, 2.0]))
-    assert ask(policy, 3) == [STOP] * 3
-    assert policy.position == 2
-    assert copy.copy(policy).position == 2
-
-
 def test_a_chain_needs_policies():
     with pytest.raises(TypeError, match="at least one policy"):
         chain()
@@ -72,25 +59,3 @@ def test_the_part_whose_turn_it_is_hears_the_feedback():
     assert policy.failure(3.0) == 5.0
     assert policy.success(4.0) == 0.5
     assert inner.calls == [("failure", 3.0), ("success", 4.0)]
-
-
-def test_a_token_in_a_part_ends_a_ticker():
-    token = CancellationToken()
-    policy = chain(constant(0, 1), with_token(ConstantBackOff(300), token))
-    assert policy.token is token
-    ticker = Ticker(policy)
-    ticker.receive()
-    ticker.receive()
-    token.cancel()
-    assert list(ticker) == []
-
-
-def test_a_part_that_is_also_inside_another_is_one_policy_in_every_copy():
-    part = constant(1, 2)
-    policy = chain(part, with_max_interval(part, 0.5))
-    twin = copy.copy(policy)
-    assert twin.backoffs[1].backoff is twin.backoffs[0]
-    assert twin.backoffs[0] is not part
-    assert list(delays(policy)) == [1.0, 1.0]
-    assert ask(twin, 3) == [1.0, 1.0, STOP]
-    assert ask(policy, 3) == [1.0, 1.0, STOP]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import pickle
 import random
 from collections import defaultdict
+from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 import pytest
@@ -18,8 +21,13 @@ from backoff_ticker import (
     LIMDBackOff,
     Ticker,
     ZeroBackOff,
+    attempts,
     chain,
+    delay_after,
     delays,
+    hedge_call,
+    retry_call,
+    retry_call_async,
     with_jitter,
     with_max_interval,
     with_max_retries,
@@ -78,13 +86,11 @@ def held_in(name, put, get):
 
 PLACES = [
     InAttribute,
-    InSlot,
     InInheritedSlot,
     InPrivateSlot,
     Frozen,
     InDict,
     held_in("InList", lambda policy: [1, policy], lambda held: held[1]),
-    held_in("InTuple", lambda policy: (1, policy), lambda held: held[1]),
     held_in("InNamedTuple", lambda policy: Pair("x", policy), lambda held: held.policy),
     held_in("InDefaultDict", lambda p: defaultdict(list, {"x": p}), lambda held: held["x"]),
     held_in("InLongList", lambda policy: [policy, *range(1000)], lambda held: held[0]),
@@ -168,6 +174,46 @@ def test_a_copy_method_is_honoured_wherever_the_policy_is():
         assert run.inner is policy.inner
     assert copy_policy("backoff", shared) is shared
     assert copy_policy("backoff", InDict(shared)).inner is shared
+
+
+def fail():
+    raise ConnectionError
+
+
+def loop_over_attempts(policy):
+    for attempt in attempts(policy, max_attempts=3):
+        with attempt:
+            fail()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda policy: list(islice(Ticker(policy), 3)),
+        lambda policy: retry_call(fail, policy, max_attempts=3),
+        lambda policy: asyncio.run(retry_call_async(fail, policy, max_attempts=3)),
+        lambda policy: retry_call(fail, on={ConnectionError: policy}, max_attempts=3),
+        lambda policy: hedge_call(fail, policy, max_attempts=3),
+        loop_over_attempts,
+        lambda policy: list(islice(delays(policy), 3)),
+        lambda policy: delay_after(policy, 3),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda policy: policy, InDict, lambda p: with_max_retries(p, 9)])
+def test_whatever_runs_a_policy_copies_it_once(use, wrap):
+    copies = []
+
+    class Own(Counting):
+        def __copy__(self):
+            copies.append(self)
+            return Own()
+
+        def next_backoff(self):
+            return 0.0
+
+    with suppress(ConnectionError):
+        use(wrap(Own()))
+    assert len(copies) == 1
 
 
 def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason():

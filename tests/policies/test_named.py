@@ -77,7 +77,7 @@ def test_a_preset_has_the_published_defaults(name, published):
 # What is refused
 
 
-@pytest.mark.parametrize("name", [None, 5, b"constant", ["constant"], ConstantBackOff])
+@pytest.mark.parametrize("name", [None, b"constant", ["constant"], ConstantBackOff])
 def test_a_name_that_is_no_text(name):
     with pytest.raises(TypeError, match="^name must be a str, not "):
         named_policy(name)
@@ -97,7 +97,6 @@ def test_a_name_that_no_policy_has(name, hint):
     ("name", "options", "complaint"),
     [
         ("constant", {}, "missing a required argument: 'interval'"),
-        ("full-jitter", {"base": 1}, "missing a required argument: 'cap'"),
         ("limd", {"initial_delay": 1}, "missing a required .*'delay_increment_on_failure'"),
     ],
 )
@@ -113,13 +112,10 @@ def test_options_that_are_missing(name, options, complaint):
 @pytest.mark.parametrize(
     ("name", "options", "complaint"),
     [
-        ("constant", {"seconds": 1}, "'seconds'; it has interval"),
         ("constant", {"interval": 1, "pause": 2}, "'pause'; it has interval"),
         ("constant", {"intervall": 1}, "'intervall': did you mean interval? It has interval"),
         ("zero", {"interval": 1}, "'interval'; it has none"),
         ("fibonacci", {**GIVEN, "pause": 2}, "'interval'; it has initial_delay1, initial_delay2, "),
-        ("limd", {"max_delays": 1}, "'max_delays': did you mean max_delay or min_delay? It has "),
-        ("grpc", {"max_interval": 3}, "'max_interval'; it has rng"),
         ("aws", {"clock": None}, "'clock'; it has max_retries, rng"),
     ],
 )

@@ -16,7 +16,6 @@ from backoff_ticker import (
     FeedbackBackOff,
     FibonacciBackOff,
     LIMDBackOff,
-    StopBackOff,
     Ticker,
     ZeroBackOff,
     chain,
@@ -29,7 +28,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Feedback, InDict, Passing, Recording, steps
+from tests.policies.policy_doubles import Feedback, Guarded, InDict, Passing, Recording, steps
 from tests.policies.policy_strategies import LARGEST
 
 
@@ -75,7 +74,7 @@ def test_a_wrapper_takes_feedback_exactly_if_the_policy_inside_does(wrap):
 
 @pytest.mark.parametrize(
     "policy",
-    [None, 1.0, "x", object(), ZeroBackOff, print, type("Half", (), {"reset": print})()],
+    [None, 1.0, ZeroBackOff, print, type("Half", (), {"reset": print})()],
     ids=readable_id,
 )
 @pytest.mark.parametrize("use", [*WRAPPERS.values(), delays, Ticker])
@@ -105,14 +104,6 @@ def test_feedback_costs_in_proportion_to_the_depth():
     assert cost(40) < 3 * cost(20)
 
 
-class Guarded(Recording):
-    """A policy of a user with a token of its own."""
-
-    def __init__(self, token):
-        super().__init__()
-        self.token = token
-
-
 @pytest.mark.parametrize("make", [lambda token: with_token(ZeroBackOff(), token), Guarded])
 @pytest.mark.parametrize(
     "hand_on", [*(make for name, make in WRAPPERS.items() if name != "token"), Derived, InDict]
@@ -137,7 +128,7 @@ def test_a_user_class_inside_may_take_no_timestamp():
 
 
 @pytest.mark.parametrize("ask", ["next_backoff", "failure", "success"])
-@pytest.mark.parametrize("bad", [math.nan, -1.0, "1", None, True], ids=readable_id)
+@pytest.mark.parametrize("bad", [math.nan, -1.0, None], ids=readable_id)
 def test_a_bad_answer_inside_is_told_and_not_compared(wrap, ask, bad):
     class Bad(Feedback):
         def next_backoff(self, timestamp=None):
@@ -185,16 +176,12 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
     ("policy", "expected"),
     [
         (with_max_retries(GROWING, 2), [(1, 1), (2, 2), None, None]),
-        (with_max_retries(StopBackOff(), 2), [None, None]),
         (with_token(GROWING, CancellationToken()), [(1, 1), (2, 2), (4, 4)]),
         (with_max_interval(GROWING, 3), [(1, 1), (2, 2), (3, 3), (3, 3)]),
         (with_max_elapsed_time(GROWING, 3), [(1, 1), (2, 2), None, None]),
         (with_max_elapsed_time(ExponentialBackOff(2, 0.5, 1, 2, None), 2), [(1, 2), (1, 2)]),
-        (with_max_elapsed_time(GROWING, None), [(1, 1), (2, 2), (4, 4)]),
         (chain(constant(9, 2), GROWING), [(9, 9), (9, 9), (1, 1), (2, 2)]),
-        (chain(constant(9, 1), constant(8, 1)), [(9, 9), (8, 8), None]),
         (chain(chain(constant(9, 1), constant(8, 1)), GROWING), [(9, 9), (8, 8), (1, 1), (2, 2)]),
-        (chain(StopBackOff(), GROWING), [(1, 1), (2, 2)]),
         # The first part may stop at any time: the second may be at any of its calls by then.
         (
             chain(with_max_elapsed_time(constant(9, 2), 99), GROWING),
@@ -202,11 +189,9 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
         ),
         (chain(with_token(constant(9, 1), CancellationToken()), GROWING), [(1, 9), (1, 2), (2, 4)]),
         (with_max_retries(Recording(), 1), [(0, LARGEST), None]),
-        (chain(Recording(), GROWING), [(0, LARGEST), (0, LARGEST)]),
         (with_max_retries(type("Own", (ConstantBackOff,), {})(1), 1), [(0, LARGEST), None]),
         (ExponentialBackOff(2, 0.5, 2, 8, 3), [(1, 3), (2, 3), None]),
         (ExponentialBackOff(2, 0.5, 2, 8, 3, look_ahead=False), [(1, 3), (2, 6), (4, 12)]),
-        (LIMDBackOff(2, 4, 0.2, max_attempts=3), [(2, 2), (6, 6), None]),
         (
             chain(LIMDBackOff(2, 4, 0.2, max_attempts=3), constant(1, 1)),
             [(2, 2), (6, 6), (1, 1), None],
