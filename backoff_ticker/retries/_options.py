@@ -46,7 +46,6 @@ _WRONG_PROGRAM = (
 """The errors that a retry without ``on`` does not retry: the program is wrong, and stays wrong."""
 
 _PACKAGE = __name__.partition(".")[0] + "."
-_DECORATORS = "retry()", "retry_with()"
 
 ASK_ON: Final = object()
 """The function that was given as ``on`` decides."""
@@ -176,9 +175,8 @@ class Options:
         self._covers_cancelled = any(issubclass(kind, Cancelled) for kind in kinds)
 
     def _check_copy_and_token(self, name: str, policy: BackOff) -> None:
-        # A decorator raises now, if it must; in a single call the run's own copy does.
-        if self._what in _DECORATORS and not type(policy).__module__.startswith(_PACKAGE):
-            copy_policy(name, policy)
+        if not type(policy).__module__.startswith(_PACKAGE):
+            copy_policy(name, policy)  # raises now, not at the first failure, if it must
         self._obey(token_of(policy))
 
     def _obey(self, token: CancellationToken | None) -> None:
