@@ -200,7 +200,7 @@ class _LoopWakeup:
                 signal.set_wakeup_fd(former)
             loop = self._loop()
             if loop is not None and not loop.is_closed():
-                try:  # noqa: SIM105 - contextlib takes long to import
+                try:
                     loop.remove_reader(reader)
                 except (NotImplementedError, ValueError):  # Windows; closed
                     pass

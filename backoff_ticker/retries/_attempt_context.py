@@ -85,11 +85,9 @@ class CurrentAttempt:
         return f"<CurrentAttempt {self.number} of {self.name}>"
 
 
-_OUTER, _IS_LEFT, _PARTS, _NAME, _OPERATION, _CALLED = 0, 1, slice(2, 9), 3, 4, slice(4, 7)
+_OUTER, _IS_LEFT, _PARTS, _NAME, _OPERATION, _ARGS, _KWARGS = 0, 1, slice(2, 9), 3, 4, 5, 6
 _ATTEMPT = 9
 """What is where in a ``First``."""
-
-_NOT_CALLED = None, (), NO_KWARGS
 
 _here: ContextVar[CurrentAttempt | First | None] = ContextVar("current_attempt", default=None)
 
@@ -141,13 +139,15 @@ def leave_first(first: First) -> None:
     A context may keep the attempt for a long time: so it drops what was called. May be repeated.
     """
     if _here.get() is first:
-        _here.set(_not_left(first[_OUTER]))
+        outer = first[_OUTER]
+        _here.set(outer and _not_left(outer))
         first[_OUTER] = None
     else:
         first[_IS_LEFT] = True
     if first[_NAME] is None:
         first[_NAME] = name_of(first[_OPERATION])
-    first[_CALLED] = _NOT_CALLED
+    first[_OPERATION] = None
+    first[_ARGS], first[_KWARGS] = (), NO_KWARGS
     if len(first) > _ATTEMPT:
         first[_ATTEMPT]._run.close()
 

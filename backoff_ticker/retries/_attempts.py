@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import coroutine
 
 from .._validation import counted, whole_repr
-from ..clock import resolve_clock
 from ._attempt_context import close_run, enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._decisions import AWAIT, Marker
@@ -130,7 +129,7 @@ class Attempts(Generic[Options_co]):
         if not made:
             return Outcome(name, 0, 0.0, 0.0, None, None, None)
         reason = StopReason.SUCCEEDED if has_ended else None
-        elapsed = (self._ended if has_ended else self._now()) - self._began
+        elapsed = (self._ended if has_ended else self._options.now()) - self._began
         return Outcome(name, made, elapsed, 0.0, None, reason, error)
 
     def __repr__(self) -> str:
@@ -148,9 +147,6 @@ class Attempts(Generic[Options_co]):
             )
 
         __exit__ = __aenter__ = __aexit__ = __enter__
-
-    def _now(self) -> float:
-        return resolve_clock(self._options.clock).monotonic()
 
     def _begin(self, *, awaits: bool) -> Self:
         if self._made or self._awaits is (not awaits):
@@ -181,7 +177,7 @@ class Attempts(Generic[Options_co]):
                 self._steps = perform(self._new_run(), None)
                 self._made = 1
                 return None
-            self._began = self._now()
+            self._began = self._options.now()
         elif self._run is not None or self._has_ended:
             return None
         self._made += 1
@@ -200,7 +196,7 @@ class Attempts(Generic[Options_co]):
             self._error = None
             return self._go_on()
         if error is None and run is None:
-            self._ended = self._now()
+            self._ended = self._options.now()
         else:
             run = run or self._new_run(self._began)
             run.end(StopReason.SUCCEEDED if error is None else StopReason.INTERRUPTED)
@@ -215,7 +211,7 @@ class Attempts(Generic[Options_co]):
 
     def __next__(self) -> Attempt:
         attempt = self._next_at_once(awaits=False)
-        if attempt is None:
+        if attempt is None and self._run is not None:
             try:
                 self._next().send(None)
             except StopIteration as end:

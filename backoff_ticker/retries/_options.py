@@ -217,9 +217,9 @@ class Options:
         """Whether coroutines await the budget."""
         return hasattr(self.budget, "try_acquire_async")
 
-    def start_of_limits(self) -> float | None:
-        """Return the current time, if a time limit counts from it; else None."""
-        return resolve_clock(self.clock).monotonic() if self.limits_time else None
+    def now(self) -> float:
+        """Return the time on the clock of a run that begins now."""
+        return resolve_clock(self.clock).monotonic()
 
     def raise_if_attempts_are_cut(self) -> None:
         """Raise a TypeError for ``attempt_timeout``: only a coroutine can be cut."""
