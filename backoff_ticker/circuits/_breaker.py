@@ -15,7 +15,7 @@ from .._validation import as_count, as_hooks, as_seconds, safe_repr
 from ..clock import later, resolve_clock
 from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
 from ..waiting import FREE, acquire, claim_of, complete
-from ._circuit import HALF_OPEN, Circuit, CircuitTicket, rules_of
+from ._circuit import CLOSED, HALF_OPEN, Circuit, CircuitTicket, rules_of
 from ._error_rule import as_error_rule, judged
 
 TYPE_CHECKING = False
@@ -141,9 +141,8 @@ class CircuitBreaker(ProcessBound):
         self._policy = PolicyRun(policy, resolve_clock(clock), ())
         # Changed by the holder of the claim.
         self._claim = claim_of(self)
-        self._circuit: Circuit = Circuit(rules).closed()
+        self._circuit: Circuit = Circuit(rules, CLOSED).closed()
         self._asker: CircuitTicket | None = None  # of the thread that asks the policy now
-        self._asked: Circuit | None = None  # the opening that it asks for
         # The open `with` blocks, and the innermost of them in the context of a thread or task.
         self._blocks: dict[_Block, None] = {}
         self._innermost: ContextVar[Any] = ContextVar("innermost block", default=None)
@@ -187,10 +186,8 @@ class CircuitBreaker(ProcessBound):
             until = later(since, as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0)))
         while True:
             last = self._circuit
-            if last is self._asked:  # asked once more, a policy that calls this would never end
-                after = last.opened(until, None, is_first=False)
-            else:
-                after = last.opened(until, since, is_first=last.is_first)
+            # Asked once more, a policy that calls this would never end.
+            after = last.opened(until, None if self._asker else since, is_first=last.is_first)
             if self._replace(last, after):
                 return
 
@@ -234,38 +231,27 @@ class CircuitBreaker(ProcessBound):
 
     def __enter__(self) -> Self:
         block = _Block()
-        # ATOMIC: no call between this and the `try` but what lets a probe through: an exception out
-        # of a signal handler would keep its place.
         block.ticket = self._circuit.ticket or self._probe()
-        try:
-            self._blocks[block] = None
-            block.token = self._innermost.set(block)
-        except BaseException:
-            complete(self._drop, block)
-            raise
+        self._blocks[block] = None
+        block.token = self._innermost.set(block)
         return self
 
     def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
-        block: Any = None
+        block = self._innermost.get()
         try:
-            block = self._innermost.get()
+            ticket = block.ticket
+            self._innermost.reset(block.token)
+        except (AttributeError, RuntimeError, TypeError, ValueError):
+            # There is none; it was left elsewhere; it is of the task that has started this one.
+            ticket = self._left_elsewhere()
+        else:
+            block.token = None
             try:
-                self._innermost.reset(block.token)
-            except (AttributeError, RuntimeError, TypeError, ValueError):
-                # There is none; it was left elsewhere; it is of the task that has started this one.
-                block = _left_elsewhere(self, self._blocks)
-            else:
-                block.token = None
-                try:
-                    del self._blocks[block]
-                except KeyError:
-                    _forget_newest(self._blocks)
-            if exc is not None or block.ticket is not self._circuit.steady:
-                self.record(block.ticket, exc)
-        except BaseException:
-            if block is not None:
-                complete(self._drop, block)
-            raise
+                del self._blocks[block]
+            except KeyError:
+                self._forget_newest()
+        if exc is not None or ticket is not self._circuit.steady:
+            self.record(ticket, exc)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -325,32 +311,27 @@ class CircuitBreaker(ProcessBound):
     def _probe(self) -> CircuitTicket:
         """Return the ticket of a probe, or of a closed circuit if it has closed meanwhile."""
         ticket = CircuitTicket()
-        try:
-            while True:
-                self._settle()
-                last = self._circuit
-                if last.ticket is not None:
-                    return last.ticket
-                now = self._monotonic()  # after the look: no time in a state is in the future
-                ticket.expires = later(now, self._probe_timeout)
-                after = last.admitted(ticket, now)
-                if after is None:
-                    left, state = last.seconds_left(now), last.state
-                    break
-                if not self._may_begin_probe():
-                    left, state = None, HALF_OPEN
-                    break
+        while True:
+            self._settle()
+            last = self._circuit
+            if last.ticket is not None:
+                return last.ticket
+            now = self._monotonic()  # after the look: no time in a state is in the future
+            ticket.expires = later(now, self._probe_timeout)
+            after = last.admitted(ticket, now)
+            if after is None:
+                raise CircuitOpen(last.seconds_left(now), self, last.state)
+            if not self._may_begin_probe():
+                raise CircuitOpen(None, self, HALF_OPEN)
+            try:
                 if self._replace(last, after):
                     return ticket
-        except BaseException:
-            complete(self.release, ticket)
-            raise
-        raise CircuitOpen(left, self, state)
+            except BaseException:
+                complete(self.release, ticket)
+                raise
 
     def _may_begin_probe(self) -> bool:
-        if self._may_probe is None:
-            return True
-        answer: object = self._may_probe()
+        answer: object = self._may_probe is None or self._may_probe()
         if is_awaitable(answer):
             raise_async("may_probe", answer)
         if not isinstance(answer, bool):
@@ -365,9 +346,8 @@ class CircuitBreaker(ProcessBound):
             try:
                 acquire(claim)
                 try:
-                    asker = self._asker
                     # A thread of the process from which this one was forked does not ask here.
-                    if asker is None or asker.process != mine.process:
+                    if self._asker is None or self._asker.process != mine.process:
                         self._asker = mine
                 finally:
                     claim[FREE] = True
@@ -384,10 +364,8 @@ class CircuitBreaker(ProcessBound):
         """Ask the policy how long the circuit stays open; one thread at a time does."""
         if opening.since is None:
             return  # another thread was faster
-        answer: Any = None
-        self._asked = opening
+        answer: Any = self._policy.begin() if opening.is_first else self._policy.ask()
         try:
-            answer = self._policy.begin() if opening.is_first else self._policy.ask()
             until, is_end = opening.until, isinstance(answer, End)
             has_failed = is_end and answer.error is not None
             if until is None and not has_failed:
@@ -397,35 +375,45 @@ class CircuitBreaker(ProcessBound):
             if has_failed:
                 raise answer.error
         finally:
-            self._asked = None
             del answer  # the traceback of its error refers to this frame: a reference cycle
 
-    def _announce(self, before: Circuit, after: Circuit) -> None:
-        """Call the hooks if the state has changed for users."""
+    def _announce(self, before: Circuit, after: Circuit, first: int = 0) -> None:
+        """Call the hooks, from the first one on, if the state has changed for users."""
         if after.state is before.state:
             return
-        interrupt: BaseException | None = None
-        for hook in self._hooks:
+        for number, hook in enumerate(self._hooks[first:], first + 1):
             try:
                 result: object = hook(before.state, after.state, self)
                 if is_awaitable(result):
                     raise_async("on_change", result)
             except Exception as error:  # noqa: BLE001 - no hook stops the others
                 report(error, "Exception in on_change of a circuit breaker", hook)
-            except BaseException as error:  # noqa: BLE001 - raised once all were called
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+            except BaseException:
+                self._announce(before, after, number)
+                raise
 
-    def _drop(self, block: _Block) -> None:
-        """Forget a block, and do not count its call. No effect if the call was counted."""
-        token = getattr(block, "token", None)
-        if token is not None:
-            block.token = None
-            if self._innermost.get() is block:
-                self._innermost.reset(token)
-        self._blocks.pop(block, None)
-        self.release(block.ticket)
+    def _left_elsewhere(self) -> CircuitTicket:
+        """Return the ticket of the block that is left where it was not entered.
+
+        It may be any open block. If not all of them have the same ticket, it counts for nothing,
+        and the newest is forgotten: so no call of the past counts as one of the present.
+        """
+        blocks = [*self._blocks]
+        if not blocks:
+            raise RuntimeError(f"{self!r} was left, but not entered") from None
+        self._forget_newest()
+        newest = blocks[-1]
+        if any(each.ticket is not newest.ticket for each in blocks):
+            return CircuitTicket()
+        newest.token = None
+        return newest.ticket
+
+    def _forget_newest(self) -> None:
+        """Forget a block in place of the one that is left, which was forgotten in its place."""
+        try:
+            self._blocks.popitem()
+        except KeyError:
+            pass  # another thread was faster
 
     def __repr__(self) -> str:
         try:
@@ -449,53 +437,22 @@ class _Block:
     token: Token[Any] | None  # absent: it was not entered; None: it was left
 
 
-def _left_elsewhere(breaker: object, blocks: dict[_Block, None]) -> _Block:
-    """Return the block that is left where it was not entered, as a fixture may be.
-
-    It may be any open block of the breaker. If not all of them have the same ticket, it counts for
-    nothing, and the newest is forgotten: so no call of the past counts as one of the present.
-    """
-    candidates = [*blocks]
-    if not candidates:
-        raise RuntimeError(f"{breaker!r} was left, but not entered") from None
-    block = candidates[-1]
-    if len({each.ticket for each in candidates}) > 1:
-        _forget_newest(blocks)
-        block = _Block()
-        block.ticket = CircuitTicket()
-    elif blocks.pop(block, blocks) is blocks:
-        _forget_newest(blocks)  # another thread was faster
-    block.token = None
-    return block
-
-
-def _forget_newest(blocks: dict[_Block, None]) -> None:
-    """Forget the newest block, as the one that is left was forgotten for another one."""
-    try:
-        blocks.popitem()
-    except KeyError:
-        pass  # after an interrupt
-
-
 def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
     @wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = breaker._circuit.ticket or breaker._probe()
         try:
-            try:
-                result = function(*args, **kwargs)
-            except BaseException as error:
-                breaker.record(ticket, error)
-                raise
-            if result.__class__ is CoroutineType:
-                instead = "decorate an `async def` function, or use `with breaker:`"
-                missed = "a circuit breaker would not see"
-                raise coroutine_returned(name_of(function), result, instead, missed)  # noqa: TRY301
-            if ticket is not breaker._circuit.steady:
-                breaker.record(ticket)
-        except BaseException:
-            complete(breaker.release, ticket)  # no effect if the result was counted
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            breaker.record(ticket, error)
             raise
+        if result.__class__ is CoroutineType:
+            breaker.release(ticket)
+            instead = "decorate an `async def` function, or use `with breaker:`"
+            missed = "a circuit breaker would not see"
+            raise coroutine_returned(name_of(function), result, instead, missed)
+        if ticket is not breaker._circuit.steady:
+            breaker.record(ticket)
         return result
 
     return guarded
@@ -506,15 +463,11 @@ def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         ticket = breaker._circuit.ticket or breaker._probe()
         try:
-            try:
-                result = await function(*args, **kwargs)
-            except BaseException as error:
-                breaker.record(ticket, error)
-                raise
-            breaker.record(ticket)
-        except BaseException:
-            complete(breaker.release, ticket)
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            breaker.record(ticket, error)
             raise
+        breaker.record(ticket)
         return result
 
     return guarded

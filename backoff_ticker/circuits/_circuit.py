@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
-    Bits = tuple[int, int, int]
-    Buckets = tuple[int, int, tuple[tuple[float, int, int], ...]]
+    # How many calls it covers, how many of them failed, and what the window needs.
+    History = tuple[int, int, Any]
 
 CLOSED, OPEN, HALF_OPEN = CircuitState  # CPython looks up a member of an enumeration slowly
 
@@ -36,80 +36,54 @@ _MOST_CALLS = 10_000  # each call shifts the bits of all: 0.3 µs
 
 
 class Rules:
-    """When failures open a circuit, how many probes run at once, how many successes close it."""
+    """When failures open a circuit; these rules count failures in a row."""
 
-    empty: Any
-    probes: int
-    successes: int
+    shown = "{1} of {rules.minimum} failures in a row"
+    empty: History = (0, 0, 0)
+    probes: int  # at once
+    successes: int  # that close it
 
-
-class InARow(Rules):
-    """Opens after a number of failures in a row; the history is how many there are now."""
-
-    empty = 0
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-
-    def recorded(self, history: int, failed: bool, now: float) -> int:  # noqa: ARG002
-        return history + 1 if failed else 0
-
-    def is_reached(self, history: int) -> bool:
-        return history >= self.most
-
-    def shown(self, history: int) -> str:
-        return f"{history} of {self.most} failures in a row"
-
-
-class _Rate(Rules):
-    """Opens at a share of failures; a history begins with how many calls and failures it covers."""
-
-    def __init__(self, rate: float, minimum: int) -> None:
-        self.rate = rate
+    def __init__(self, minimum: int, rate: float = 1.0, window: float = 0) -> None:
         self.minimum = minimum
+        self.rate = rate
+        self.window = window
 
-    def is_reached(self, history: Bits | Buckets) -> bool:
+    def recorded(self, history: History, failed: bool, now: float) -> History:  # noqa: ARG002
+        """Return the history after one more call."""
+        count = history[0] + 1 if failed else 0
+        return count, count, 0
+
+    def is_reached(self, history: History) -> bool:
         # The quotient of two whole numbers is rounded as the rate was: 7 of 100 is 0.07.
         return history[0] >= self.minimum and history[1] / history[0] >= self.rate
 
 
-class LastCalls(_Rate):
-    """Counts the last calls; the history ends with an int that has one bit for each call."""
+class LastCalls(Rules):
+    """Rules for a share of the last calls; the history ends with an int of one bit for each."""
 
-    empty = (0, 0, 0)
+    shown = "{1} of the last {0} calls failed"
 
-    def __init__(self, rate: float, size: int, minimum: int) -> None:
-        super().__init__(rate, minimum)
-        self.size = size
-        self._mask = (1 << size) - 1
-
-    def recorded(self, history: Bits, failed: bool, now: float) -> Bits:  # noqa: ARG002
+    def recorded(self, history: History, failed: bool, now: float) -> History:  # noqa: ARG002
         calls, failures, bits = history
-        if calls == self.size:
-            failures -= bits >> (calls - 1)  # the oldest call leaves
-        else:
-            calls += 1
-        return calls, failures + failed, (bits << 1 | failed) & self._mask
-
-    def shown(self, history: Bits) -> str:
-        return f"{history[1]} of the last {history[0]} calls failed"
+        if calls == self.window:
+            calls -= 1
+            oldest = bits >> calls
+            failures, bits = failures - oldest, bits - (oldest << calls)
+        return calls + 1, failures + failed, bits << 1 | failed
 
 
-class LastSeconds(_Rate):
-    """Counts the calls that ended in the last seconds.
+class LastSeconds(Rules):
+    """Rules for a share of the calls that ended in the last seconds.
 
     The history ends with a bucket for each tenth of that time in which a call ended: its number,
     its calls and its failures. So it covers at least nine tenths of the time.
     """
 
+    shown = "{1} of {0} calls failed in {rules.window} s"
     empty = (0, 0, ())
 
-    def __init__(self, rate: float, seconds: float, minimum: int) -> None:
-        super().__init__(rate, minimum)
-        self.seconds = seconds
-
-    def recorded(self, history: Buckets, failed: bool, now: float) -> Buckets:
-        number = now // (self.seconds / _BUCKETS)
+    def recorded(self, history: History, failed: bool, now: float) -> History:
+        number = now // (self.window / _BUCKETS)
         calls, failures, buckets = history
         if buckets and buckets[-1][0] >= number:  # greater: a thread that was slower to get here
             number, last_calls, last_failures = buckets[-1]
@@ -119,9 +93,6 @@ class LastSeconds(_Rate):
         kept.append((number, 1, int(failed)))
         return sum(each[1] for each in kept), sum(each[2] for each in kept), tuple(kept)
 
-    def shown(self, history: Buckets) -> str:
-        return f"{history[1]} of {history[0]} calls failed in {self.seconds} s"
-
 
 def rules_of(
     failures: int | None,
@@ -129,14 +100,14 @@ def rules_of(
     window_calls: int | None,
     window: float | timedelta | None,
     minimum_calls: int | None,
-) -> InARow | LastCalls | LastSeconds:
+) -> Rules:
     """Return the rules that the options of a circuit breaker describe, checked."""
     if failure_rate is None:
         given = {"window_calls": window_calls, "window": window, "minimum_calls": minimum_calls}
         for name, value in given.items():
             if value is not None:
                 raise TypeError(f"{name}={safe_repr(value)} needs a failure_rate")
-        return InARow(5 if failures is None else as_count("failures", failures, 1, also="None"))
+        return Rules(5 if failures is None else as_count("failures", failures, 1, also="None"))
     if failures is not None or (window is not None and window_calls is not None):
         clash = "window or window_calls" if failures is None else "failures or failure_rate"
         raise TypeError(f"CircuitBreaker() takes {clash}, not both")
@@ -146,7 +117,7 @@ def rules_of(
     least = None if minimum_calls is None else as_count("minimum_calls", minimum_calls, 1)
     if window is not None:
         expected = "a finite number of seconds >= 0.001 or a timedelta"
-        return LastSeconds(rate, as_seconds("window", window, expected, 0.001), least or 20)
+        return LastSeconds(least or 20, rate, as_seconds("window", window, expected, 0.001))
     size = 100 if window_calls is None else as_count("window_calls", window_calls, 1, also="None")
     if size > _MOST_CALLS:
         raise ValueError(
@@ -154,7 +125,7 @@ def rules_of(
         )
     if least is not None and least > size:
         raise ValueError(f"minimum_calls must be <= window_calls ({size}), not {least}")
-    return LastCalls(rate, size, least or min(20, size))
+    return LastCalls(least or min(20, size), rate, size)
 
 
 class CircuitTicket:
@@ -180,19 +151,19 @@ class CircuitTicket:
 
 
 class Circuit:
-    """A state of a circuit; a new one is half-open."""
+    """A state of a circuit."""
 
     __slots__ = (
         *("history", "is_first", "probes", "rules", "since", "state", "steady", "succeeded"),
         *("ticket", "until"),
     )
 
-    def __init__(self, rules: InARow | LastCalls | LastSeconds) -> None:
+    def __init__(self, rules: Rules, state: CircuitState, *, is_first: bool = False) -> None:
         self.rules = rules
-        self.state = HALF_OPEN  # but an open circuit stays OPEN here when its time is over
-        self.is_first = False  # the next opening, or this one, is the first since it was closed
+        self.state = state  # an open circuit stays OPEN here when its time is over
+        self.is_first = is_first  # the next opening, or this one, is the first since it was closed
         # Closed:
-        self.history: Any = None  # the results, as the rules need them
+        self.history: Any = None
         self.ticket: CircuitTicket | None = None  # of all calls
         self.steady: CircuitTicket | None = None  # the same, if a success changes nothing
         # Open:
@@ -202,24 +173,23 @@ class Circuit:
         self.probes: tuple[CircuitTicket, ...] = ()  # that run
         self.succeeded = 0
 
-    def closed(self, history: Any = None, ticket: CircuitTicket | None = None) -> Circuit:
-        """Return a closed circuit: a new one, or the one of ``ticket`` with another history."""
-        after = Circuit(self.rules)
-        after.state, after.is_first = CLOSED, True
-        after.history = history = self.rules.empty if history is None else history
-        after.ticket = ticket = ticket or CircuitTicket()
-        after.steady = ticket if history == 0 else None
+    def closed(self, history: History | None = None) -> Circuit:
+        """Return a closed circuit: a new one, or this one with another history."""
+        after = Circuit(self.rules, CLOSED, is_first=True)
+        after.history = self.rules.empty if history is None else history
+        after.ticket = CircuitTicket() if history is None else self.ticket
+        after.steady = None if self.rules.window or after.history[0] else after.ticket
         return after
 
     def opened(self, until: float | None, since: float | None, *, is_first: bool) -> Circuit:
         """Return an open circuit."""
-        after = Circuit(self.rules)
-        after.state, after.is_first, after.until, after.since = OPEN, is_first, until, since
+        after = Circuit(self.rules, OPEN, is_first=is_first)
+        after.until, after.since = until, since
         return after
 
     def probed(self, probes: tuple[CircuitTicket, ...], succeeded: int) -> Circuit:
         """Return a half-open circuit."""
-        after = Circuit(self.rules)
+        after = Circuit(self.rules, HALF_OPEN)
         after.probes, after.succeeded = probes, succeeded
         return after
 
@@ -243,7 +213,7 @@ class Circuit:
             history = rules.recorded(self.history, failed, now)
             if failed and rules.is_reached(history):
                 return self.opened(None, now, is_first=True)
-            return self if history == self.history else self.closed(history, ticket)
+            return self if history == self.history else self.closed(history)
         if ticket not in self.probes:
             return self
         if failed:
@@ -274,7 +244,7 @@ class Circuit:
         """Return the state and what matters in it, for people."""
         state, left = self.state_at(now), self.seconds_left(now)
         if state is CLOSED:
-            return f"closed, {self.rules.shown(self.history)}"
+            return f"closed, {self.rules.shown.format(*self.history, rules=self.rules)}"
         if state is HALF_OPEN:
             return f"half-open, {self.succeeded} of {self.rules.successes} successes"
         return "open until reset()" if left is None else f"open, {round(left, 3)} s left"

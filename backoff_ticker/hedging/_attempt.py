@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import CoroutineType, coroutine
 
-from .._errors import BackoffTickerError, Cancelled, ChannelClosed, Permanent
+from .._errors import Cancelled, ChannelClosed, Permanent
 from .._operation import coroutine_returned, is_awaitable, not_awaitable
 from ..retries import StopReason, show_attempt, token_of_attempts
 from ..waiting import FREE, acquire, cancelled_error, claim_of, complete
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from ..retries import Run
 
 
-class NotMade(BackoffTickerError):
-    """Ends an attempt that is not made after all; its cause is the error that prevented it."""
-
-    def __init__(self, reason: StopReason) -> None:
-        self.reason: StopReason = reason
-
-
 class Attempt:
     """One attempt, where it is made and for the caller.
 
@@ -37,6 +30,7 @@ class Attempt:
         token: Cancelled when the attempt has ended, and when the call has.
         job: Its task, or its future in a pool, until the caller was told of its end.
         is_begun: Whether it is made; None: that is not decided.
+        not_made: Why the operation was not called; ``error`` is what prevented it, if anything.
         obeyed: Whether it ended as its token told it to: that is neither a failure nor a success.
             A thread that returns after the token was cancelled counts as if it had obeyed.
     """
@@ -46,112 +40,16 @@ class Attempt:
         self._operation = operation
         self._ended = ended
         self._number = run.attempts
-        self._asks_budget: bool = run.attempts > 1 and run.options.awaits_budget
-        self._is_paid: bool = run.attempts > 1 and not self._asks_budget
-        self._error: Any = None
+        self._is_paid = False
         self.token: CancellationToken = token_of_attempts(run)
         self.job: Any = None
         self.is_begun: bool | None = None
+        self.not_made: StopReason | None = None
         self.obeyed: bool = False
+        self.error: Any = None
         self.result: Any = None
 
-    async def make(self) -> None:
-        """Make the attempt, unless it was withdrawn, and keep how it ended."""
-        if not self._decide(begins=True):
-            return
-        try:
-            show_attempt(self._run, self._number, self.token)
-            if self._asks_budget:
-                await self._pay()
-            # Not raised: a coroutine cannot raise the StopIteration of an operation.
-            self._error = await self._call_through(self._run.options.breaker)
-        except BaseException as error:
-            self._error = error
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            self._refund()
-
-    async def _pay(self) -> None:
-        run, budget = self._run, self._run.options.budget
-        try:
-            self._is_paid = await budget.try_acquire_async() if run.awaits else budget.try_acquire()
-        except Exception as failure:
-            raise NotMade(StopReason.BUDGET) from failure
-        # The answer may have taken long.
-        reason = run.limit_reached() if self._is_paid else StopReason.BUDGET
-        if reason is not None:
-            raise NotMade(reason)
-
-    async def _call_through(self, breaker: Any) -> Exception | None:
-        if breaker is None:
-            return await self._call()
-        ticket = breaker.allow()
-        try:
-            error = await self._call()
-            if isinstance(error, NotMade) or (error is not None and self.obeyed):
-                breaker.release(ticket)  # it says nothing about the service
-            else:
-                breaker.record(ticket, error)
-        except BaseException:
-            complete(breaker.release, ticket)  # no effect if the result was counted
-            raise
-        return error
-
-    async def _call(self) -> Exception | None:
-        """Call the operation and keep its result; return its error."""
-        run = self._run
-        # Right before the call: later than that, nothing can prevent it.
-        if self._number > 1 and self.token.cancelled:
-            return NotMade(StopReason.CANCELLED)
-        self._is_paid = False
-        try:
-            result = self._operation()
-            if run.awaits:
-                if not is_awaitable(result):
-                    return Permanent(not_awaitable(run.name, result))
-                result = await result
-        except Exception as error:  # noqa: BLE001 - the caller decides about it
-            self.obeyed = isinstance(error, Cancelled) and self.token.cancelled
-            return error
-        if result.__class__ is CoroutineType and not run.awaits:
-            wrong = coroutine_returned(run.name, result, "use await hedge_call_async()")
-            return Permanent(wrong)
-        self.result = result
-        self.obeyed = self.token.cancelled and not run.awaits
-        return None
-
-    def tell(self, error: BaseException | None = None) -> None:
-        """Tell the caller that the attempt has ended, by ``error`` if that is given."""
-        if error is not None:
-            self._error = error
-        try:
-            self._ended.send_nowait(self)
-        except ChannelClosed:
-            self._error = None  # its traceback refers to this attempt: a reference cycle
-
-    def tell_if_not_begun(self, cause: BaseException) -> None:
-        """Tell the caller what has prevented the attempt, unless it has begun or was withdrawn."""
-        if self.withdraw():
-            if isinstance(cause, GeneratorExit):  # of a generator that was dropped
-                cause = RuntimeError("no thread has made the attempt")
-            error = NotMade(StopReason.FAILED)
-            error.__cause__ = cause
-            self.tell(error if isinstance(cause, Exception) else cause)
-
-    def take_error(self) -> Any:
-        """Return what it raised, and forget it."""
-        error, self._error = self._error, None
-        return error
-
-    def withdraw(self) -> bool:
-        """Prevent an attempt that has not begun; return whether this call has prevented it."""
-        prevented = self._decide(begins=False)
-        if prevented:
-            self._refund()
-        return prevented
-
-    def _decide(self, *, begins: bool) -> bool:
+    def decide(self, *, begins: bool) -> bool:
         """Decide whether the attempt is made; return False if that was decided before."""
         claim = claim_of(self)
         acquire(claim)
@@ -163,10 +61,80 @@ class Attempt:
             claim[FREE] = True
         return is_first
 
-    def _refund(self) -> None:
-        budget, is_paid, self._is_paid = self._run.options.budget, self._is_paid, False
-        if is_paid and budget is not None:
-            budget.release()
+    async def make(self) -> None:
+        """Make the attempt, unless it was withdrawn, and keep how it ended."""
+        if not self.decide(begins=True):
+            return
+        run, budget, breaker = self._run, self._run.options.budget, self._run.options.breaker
+        try:
+            show_attempt(run, self._number, self.token)
+            if self._number > 1 and budget is not None:
+                await self._pay(budget)
+            if self.not_made is None:
+                await (self._call() if breaker is None else self._call_through(breaker))
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            if self._is_paid:
+                budget.release()
+
+    async def _pay(self, budget: Any) -> None:
+        run, self.not_made = self._run, StopReason.BUDGET
+        if run.awaits and run.options.awaits_budget:
+            self._is_paid = await budget.try_acquire_async()
+        else:
+            self._is_paid = budget.try_acquire()
+        if self._is_paid:
+            self.not_made = run.limit_reached()  # the answer may have taken long
+
+    async def _call_through(self, breaker: Any) -> None:
+        ticket = breaker.allow()
+        try:
+            await self._call()
+            if self.not_made is not None or self.obeyed:
+                breaker.release(ticket)  # it says nothing about the service
+            else:
+                breaker.record(ticket, self.error)
+        except BaseException:
+            complete(breaker.release, ticket)  # no effect if the result was counted
+            raise
+
+    async def _call(self) -> None:
+        """Call the operation, and keep its result or error."""
+        run = self._run
+        # Right before the call: later than that, nothing can prevent it.
+        if self._number > 1 and self.token.cancelled:
+            self.not_made = StopReason.CANCELLED
+            return
+        self._is_paid = False
+        try:
+            result = self._operation()
+            if run.awaits and is_awaitable(result):
+                result = await result
+            elif run.awaits:
+                raise Permanent(not_awaitable(run.name, result))  # noqa: TRY301 - ends the call
+            elif result.__class__ is CoroutineType:
+                wrong = coroutine_returned(run.name, result, "use await hedge_call_async()")
+                raise Permanent(wrong)  # noqa: TRY301 - the same
+        except Exception as error:  # noqa: BLE001 - a coroutine cannot raise a StopIteration
+            self.error = error
+            self.obeyed = isinstance(error, Cancelled) and self.token.cancelled
+        else:
+            self.result = result
+            self.obeyed = self.token.cancelled and not run.awaits
+
+    def tell(self, error: BaseException | None = None) -> None:
+        """Tell the caller that the attempt has ended: by ``error``, if that is given."""
+        if error is not None:
+            if self.decide(begins=False):
+                self.not_made = StopReason.FAILED
+            if self.is_begun or self.error is None:
+                self.error = error
+        try:
+            self._ended.send_nowait(self)
+        except ChannelClosed:
+            self.error = None  # its traceback refers to this attempt: a reference cycle
 
     # In its task, in its thread, in a pool
 
@@ -191,13 +159,13 @@ class Attempt:
             yield from self.make()
             self.tell()
         except BaseException as error:  # noqa: BLE001 - the caller decides about it
-            tell = self.tell if self.is_begun else self.tell_if_not_begun
-            tell(error)
+            is_dropped = isinstance(error, GeneratorExit) and not self.is_begun
+            self.tell(RuntimeError("no thread has made the attempt") if is_dropped else error)
 
     def note_future(self, future: Future[None]) -> None:
         """Tell the caller if a pool has not begun the attempt."""
         self.job = None
         if not self.is_begun:
-            error = None if future.cancelled() else future.exception()
             text = "the pool cancelled an attempt that had not begun: was it shut down?"
-            self.tell_if_not_begun(error or RuntimeError(text))
+            error = None if future.cancelled() else future.exception()
+            self.tell(error or RuntimeError(text))

@@ -11,7 +11,7 @@ from ..channels import Channel, block_on, select_async
 from ..clock import later, start_thread
 from ..retries import SHORTEST_REFUSAL, StopReason, accepts_result, conclude, note_failure
 from ..waiting import NO_DEADLINE, cancelled_error, checkpoint, current_loop
-from ._attempt import Attempt, NotMade
+from ._attempt import Attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,26 +25,20 @@ _CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
 
 
 class HedgedCall:
-    """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads.
-
-    Attributes:
-        running: The attempts whose end was not handled yet.
-    """
+    """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads."""
 
     def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
-        self.running: dict[Attempt, None] = {}
         self._run = run
         self._operation = operation
         self._pool = pool
         self._source = "the start of a thread" if pool is None else "the pool"  # for notes
+        self._running: dict[Attempt, None] = {}  # whose end was not handled yet
         self._ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)  # as they end
-        self._due: float | None = None  # when the next attempt starts
-        self._no_more: StopReason | None = None  # why no other one starts
-        self._too_long: float = 0.0  # a wait that `max_elapsed_time` did not allow
         # A token that was cancelled before must not cut the first attempt.
         self._ignores_token: bool = run.token is not None and run.token.cancelled
-        if self._ignores_token:
-            self._no_more = StopReason.CANCELLED
+        # When the next attempt starts, or why no other one does.
+        self._next: float | StopReason = StopReason.CANCELLED if self._ignores_token else 0.0
+        self._waits_too_long = False  # the next wait is longer than `max_elapsed_time` allows
 
     @coroutine  # not async: Python would warn if an interrupt kept it from its first step
     def perform(self) -> Generator[Any, Any, None]:
@@ -59,62 +53,34 @@ class HedgedCall:
             while reason is None:
                 reason = yield from self._handle((yield from self._next_end()))
             self._end(reason)
-            if reason in _CUT_FOR and (yield from self._succeeds_late()):
+            if (yield from self.finish(is_cut=reason in _CUT_FOR)):
                 self._end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, the pool, or of what judges
             self._end(run.fail(failure))
-        yield from self.finish()
+            yield from self.finish()
         yield from conclude(run)
 
     def _end(self, reason: StopReason) -> None:
         run = self._run
-        if reason is StopReason.MAX_ELAPSED_TIME and self._too_long:
-            run.delay, run.is_waiting = self._too_long, True
+        if reason is StopReason.MAX_ELAPSED_TIME and self._waits_too_long:
+            run.is_waiting = True
         run.end(reason)
         if reason is StopReason.SUCCEEDED and run.options.budget is not None:
             run.options.budget.success()
 
     # The decisions
 
-    def _start(self) -> None:
-        """Start an attempt, and set when the next one is due."""
-        run = self._run
-        run.attempts += 1
-        self._launch()
-        self._due = None
-        if self._no_more is None and run.attempts == run.max_attempts:
-            self._no_more = StopReason.MAX_ATTEMPTS
-        if self._no_more is None:
-            self._plan(None)
-
     def _plan(self, demand: Any) -> None:
         """Set when the next attempt is due: in some seconds, or as a policy says; None: its own."""
-        run = self._run
-        self._due = None
+        run, reason = self._run, None
         if isinstance(demand, float):
             run.delay = demand
         else:
-            self._no_more = run.poll_policy(demand)
-        if self._no_more is None:
-            self._due = later(run.clock.monotonic(), run.delay)
-            if run.latest_start is not None and self._due > run.latest_start:
-                self._start_no_more(StopReason.MAX_ELAPSED_TIME)
-                self._too_long = run.delay
-
-    def _start_no_more(self, reason: StopReason) -> None:
-        self._no_more, self._due = reason, None
-
-    def _start_another(self) -> None:
-        """Start an attempt that is due, if the limits and the budget allow it."""
-        run, options = self._run, self._run.options
-        reason = run.limit_reached()
-        if reason is None and options.budget is not None and not options.awaits_budget:
-            run.failing_component = "the budget"  # an attempt asks one that is awaited itself
-            reason = None if options.budget.try_acquire() else StopReason.BUDGET
-        if reason is None:
-            self._start()
-        else:
-            self._start_no_more(reason)
+            reason = run.poll_policy(demand)
+        due = later(run.clock.monotonic(), run.delay)
+        if reason is None and run.latest_start is not None and due > run.latest_start:
+            reason, self._waits_too_long = StopReason.MAX_ELAPSED_TIME, True
+        self._next = due if reason is None else reason
 
     def _cut_for(self) -> StopReason | None:
         """Return why no attempt may run any more; None if they may."""
@@ -127,56 +93,92 @@ class HedgedCall:
 
     def _after_wait(self) -> StopReason | None:
         """Start the attempt that is due; return why the call is over, None if it is not."""
-        over = self._cut_for()
-        if over is None and self._due is not None and self._run.clock.monotonic() >= self._due:
-            self._start_another()
-            if not self.running:
-                return self._no_more  # nothing runs that could end
+        over, due = self._cut_for(), self._next
+        if over is None and isinstance(due, float) and self._run.clock.monotonic() >= due:
+            self._start()
+        if over is None and not self._running and isinstance(self._next, StopReason):
+            return self._next  # nothing runs that could end
         return over
 
     def _after_none(self, reason: StopReason, failure: Any) -> StopReason | None:
         """Decide what follows an attempt that was not made: by ``failure``, or no other starts."""
-        run = self._run
-        run.attempts -= 1
         if failure is not None:
+            run = self._run
             run.failing_component = "the budget" if reason is StopReason.BUDGET else self._source
             return run.fail(failure)
-        self._start_no_more(reason)
-        return None if self.running else self._cut_for() or reason
+        self._next = reason
+        return None if self._running else self._cut_for() or reason
 
-    def _after_failure(self, demand: Any) -> StopReason | None:
+    def _after_failure(self, demand: Any) -> StopReason | None:  # noqa: PLR0911 - one for each rule
         """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
-        if demand is StopReason.CIRCUIT_OPEN and self.running:
-            self._start_no_more(demand)
+        if demand is StopReason.CIRCUIT_OPEN and self._running:
+            self._next = demand
             return None  # those that run have begun before, and may still succeed
         if isinstance(demand, StopReason):
             return demand
         run = self._run
         is_refused = isinstance(run.error, CircuitOpen)
         over = self._cut_for()
-        if over is None and self._no_more is None:
-            if is_refused and self._due is not None:
+        if over is None and isinstance(self._next, float):
+            if is_refused:
                 # As planned, but not before the circuit lets calls through.
-                planned = self._due - run.clock.monotonic()
+                planned = self._next - run.clock.monotonic()
                 self._plan(max(planned, run.error.seconds or SHORTEST_REFUSAL))
             elif demand is None:
-                self._start_another()
+                self._start()
             else:
                 self._plan(demand)
-        if self.running:
+        if self._running:
             return None  # these may still succeed
-        due = self._due
-        if over is None and due is not None and run.deadline is not None and due >= run.deadline:
-            run.delay, run.is_waiting = due - run.clock.monotonic(), True
-            over = StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
-        return over or self._no_more
+        due = self._next
+        if over is not None:
+            return over
+        if isinstance(due, StopReason):
+            return due
+        if run.deadline is None or due < run.deadline:
+            return None
+        run.delay, run.is_waiting = due - run.clock.monotonic(), True
+        return StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
 
     # The way through the call
+
+    def _start(self) -> None:
+        """Start an attempt if the limits allow it, and set when the next one is due.
+
+        The first attempt is always made; each other one asks the budget itself.
+        """
+        run = self._run
+        reason = run.limit_reached() if run.attempts else None
+        if reason is not None:
+            self._next = reason
+            return
+        run.attempts += 1
+        attempt = Attempt(run, self._operation, self._ended)
+        name = f"{run.name}, {run.attempts}"
+        if run.awaits:
+            attempt.job = current_loop().create_task(attempt.make(), name=name)
+        self._running[attempt] = None
+        if run.awaits:
+            attempt.job.add_done_callback(attempt.note_task)
+        else:
+            run.failing_component = self._source
+            job = attempt.in_thread()
+            next(job)
+            call = partial(copy_context().run, next, job, None)
+            if self._pool is None:
+                start_thread(call, name)
+            else:
+                attempt.job = future = self._pool.submit(call)
+                future.add_done_callback(attempt.note_future)
+        if isinstance(self._next, float) and run.attempts == run.max_attempts:
+            self._next = StopReason.MAX_ATTEMPTS
+        if isinstance(self._next, float):
+            self._plan(None)
 
     async def _next_end(self) -> Attempt | None:
         """Wait until an attempt has ended and return it; None if a limit or a start is due."""
         run, ended, awaits = self._run, self._ended, self._run.awaits
-        limits = [limit for limit in (self._due, run.deadline) if limit is not None]
+        limits = [limit for limit in (self._next, run.deadline) if isinstance(limit, float)]
         timeout = max(0.0, min(limits) - run.clock.monotonic()) if limits else None
         sources: tuple[Any, ...] = (ended,)
         if run.token is not None and not self._ignores_token:
@@ -193,34 +195,30 @@ class HedgedCall:
         if source is ended:
             return value  # type: ignore[no-any-return]
         if awaits:
-            await checkpoint()  # lets tasks end that are done at the same moment
-            for attempt in self.running:
-                if attempt.job is not None and attempt.job.done():
-                    attempt.note_task(attempt.job)
+            await checkpoint()  # lets tasks end that are done at the same moment,
+            await checkpoint()  # and tell it
         return ended.receive_nowait() if len(ended) else None
 
     async def _handle(self, attempt: Attempt | None) -> StopReason | None:
         """Act on the end of an attempt, or None; return why the call is over, if it is."""
-        if attempt is None or attempt not in self.running:
+        if attempt is None or attempt not in self._running:
             return self._after_wait()
-        run = self._run
-        error = attempt.take_error()
+        run, error = self._run, attempt.error
         try:
             reason = self._cut_for() if attempt.obeyed else None
-            self.forget(attempt)
+            self._forget(attempt)
             if reason is not None:
                 return reason
-            if error is None:
-                if await self._accepts(attempt.result):
-                    return StopReason.SUCCEEDED
-                run.error = RejectedResult(run.result)
-                return self._after_failure(None)
-            if isinstance(error, NotMade):
-                return self._after_none(error.reason, error.__cause__)
-            if not isinstance(error, Exception):
+            if error is not None and not isinstance(error, Exception):
                 raise error
-            demand = await note_failure(run, error)
-            return self._after_failure(demand)
+            if attempt.not_made is not None:
+                return self._after_none(attempt.not_made, error)
+            if error is not None:
+                return self._after_failure(await note_failure(run, error))
+            if await self._accepts(attempt.result):
+                return StopReason.SUCCEEDED
+            run.error = RejectedResult(run.result)
+            return self._after_failure(None)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
 
@@ -229,83 +227,48 @@ class HedgedCall:
         self._run.result = result
         return await accepts_result(self._run)
 
-    async def _succeeds_late(self) -> bool:
-        """Whether an attempt has ended with a good result, or does so in spite of a cut."""
-        awaits, ended, came = self._run.awaits, self._ended, False
-        if awaits:
-            self.dismiss()
-        while not came and (len(ended) or (awaits and self.running)):
-            attempt = await ended.receive_async() if awaits else ended.receive_nowait()
-            if self.forget(attempt) and attempt.take_error() is None and not attempt.obeyed:
-                came = await self._accepts(attempt.result)
-        return came
-
-    def _launch(self) -> None:
-        """Start attempt number ``run.attempts``, and do not wait for it."""
-        run, pool = self._run, self._pool
-        attempt = Attempt(run, self._operation, self._ended)
-        name = f"{run.name}, {run.attempts}"
-        if run.awaits:
-            attempt.job = current_loop().create_task(attempt.make(), name=name)
-        self.running[attempt] = None
-        if run.awaits:
-            attempt.job.add_done_callback(attempt.note_task)
-            return
-        run.failing_component = self._source
-        job = attempt.in_thread()
-        next(job)
-        call = partial(copy_context().run, next, job, None)
-        try:
-            if pool is None:
-                start_thread(call, name)
-            else:
-                attempt.job = future = pool.submit(call)
-                future.add_done_callback(attempt.note_future)
-        except Exception:
-            run.attempts -= attempt.withdraw()
-            raise
-
     # The end of attempts
 
-    def forget(self, attempt: Attempt) -> bool:
+    def _forget(self, attempt: Attempt) -> bool:
         """Note that the end of an attempt was handled; False: it was handled before."""
         attempt.token.cancel()
-        return self.running.pop(attempt, self) is None
-
-    def _drop(self, attempt: Attempt) -> None:
-        self.forget(attempt)
-        self._run.attempts -= isinstance(attempt.take_error(), NotMade)
+        attempt.error = None
+        is_known = self._running.pop(attempt, self) is None
+        self._run.attempts -= is_known and attempt.not_made is not None
+        return is_known
 
     def dismiss(self) -> None:
         """Cancel the attempts; one that has not begun never begins. May be repeated."""
-        awaits, ended = self._run.awaits, self._ended
+        awaits = self._run.awaits
         if not awaits:
-            ended.close()
-            while len(ended):
-                self._drop(ended.receive_nowait())
-        for attempt in list(self.running):
-            is_prevented, job = attempt.withdraw(), attempt.job
+            self._ended.close()
+        for attempt in list(self._running):
+            is_prevented, job = attempt.decide(begins=False), attempt.job
             self._run.attempts -= is_prevented
-            if not awaits:
-                attempt.token.cancel("the hedged call has ended")
             # In a closed loop nobody goes on with a task, and cancel() would fail.
             if job is not None and (not job.get_loop().is_closed() if awaits else is_prevented):
                 job.cancel()
+            attempt.token.cancel("the hedged call has ended")
 
-    async def finish(self) -> None:
-        """Dismiss all attempts, and wait until tasks have ended. May be repeated."""
+    async def finish(self, *, is_cut: bool = False) -> bool:
+        """Dismiss all attempts, and wait until tasks have ended. May be repeated.
+
+        Returns:
+            Whether an attempt has ended well in spite of a cut.
+        """
         self.dismiss()
-        if not self._run.awaits:
-            return
-        for attempt in self.running:
+        awaits, ended, came = self._run.awaits, self._ended, False
+        tasks = [each for each in self._running if awaits and each.job is not None]
+        for attempt in tasks:
             # Again: an interrupt can have prevented it, or that the callback told the end.
-            if attempt.job is not None:
-                attempt.job.add_done_callback(attempt.note_task)
+            attempt.job.add_done_callback(attempt.note_task)
         try:
-            while len(self._ended) or any(attempt.job is not None for attempt in self.running):
-                await self._ended.receive_async()
+            while len(ended) or any(each.job is not None for each in tasks):
+                attempt = await ended.receive_async() if awaits else ended.receive_nowait()
+                is_good = attempt.error is None and attempt.not_made is None and not attempt.obeyed
+                if self._forget(attempt) and is_good and is_cut and not came:
+                    came = await self._accepts(attempt.result)
         except cancelled_error():
             await self.finish()
             raise
-        for attempt in list(self.running):
-            self._drop(attempt)
+        return came

@@ -13,7 +13,6 @@ from ..retries import (
     Run,
     raise_final,
     require_operation,
-    settings,
     shows,
     warn_if_loop_runs,
 )
@@ -134,8 +133,6 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         result = run.result
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
         call.dismiss()
-        for attempt in list(call.running):
-            call.forget(attempt)
         raise
     except BaseException:
         await call.finish()
@@ -274,7 +271,5 @@ def _new_run(
     """Return the state of a call; None: retries are switched off."""
     require_operation(operation)
     given = {"max_attempts": _MAX_ATTEMPTS, **options}
-    checked = Options(what, backoff, given, allowed=HEDGE_OPTIONS)
-    if settings.in_use:
-        checked = checked.under_settings()
+    checked = Options(what, backoff, given, allowed=HEDGE_OPTIONS).under_settings()
     return None if checked.is_off else Run(checked, checked.name or name_of(operation))

@@ -117,9 +117,7 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
     is_loop = run.is_loop
     may_await = run.awaits or options.breaker is not None
     # The shortest way to make an attempt; in managers of hooks it is always _attempt().
-    make: Any = _attempt
-    if options.breaker is None and not (is_loop and run.awaits):
-        make = _block if is_loop else _call_async
+    make: Any = _attempt if is_loop or options.breaker is not None else _call_async
     managers: Any
     reason: Any = None
     try:
@@ -131,7 +129,7 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                 managers = None
                 if on_attempt is not None:
                     managers = yield from _hooks(run, "on_attempt", on_attempt)
-                if is_loop and (may_await or managers):
+                if is_loop:
                     yield from _gate(run, managers)
                 if on_attempt is not None and run.attempts > 1 and run.limit_reached():
                     run.refusal = error = REFUSED  # the hooks may have taken long
@@ -191,21 +189,6 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
     yield from conclude(run)
 
 
-def _block(run: Run) -> Generator[Marker, Any, Exception | None]:
-    """Have a loop in a thread run its block; where nothing else belongs to an attempt."""
-    if run.is_refused():
-        return REFUSED
-    yield READY
-    if run.is_refused():
-        return REFUSED
-    run.is_paid = False
-    run.result = EMPTY
-    error: Exception | None = yield CALL
-    if error is None:
-        _require_result(run)
-    return error
-
-
 async def _gate(run: Run, managers: Collection[Manager] | None) -> None:
     """Find out whether the next attempt of a loop must not be made; if it may, say so."""
     run.needs_await = any(enter.__name__ == "__aenter__" for enter, _ in managers or ())
@@ -218,7 +201,7 @@ async def _gate(run: Run, managers: Collection[Manager] | None) -> None:
 
 
 async def _attempt(run: Run) -> Exception | None:
-    """Make one attempt; return the ``error`` that ``Run.after_attempt()`` takes."""
+    """Make one attempt; return the ``error`` that ``decide()`` takes."""
     options = run.options
     refusal, run.refusal = run.refusal, None
     if refusal is None and not run.is_loop and options.breaker is not None:

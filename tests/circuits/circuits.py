@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -45,15 +44,6 @@ def async_with_block(breaker: CircuitBreaker, outcome: object) -> object:
     return in_loop(main())
 
 
-def with_block_in_a_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        with breaker:
-            await asyncio.sleep(0)
-            return done(outcome)
-
-    return in_loop(main())
-
-
 def decorated(breaker: CircuitBreaker, outcome: object) -> object:
     @breaker
     def call(outcome: object) -> object:
@@ -78,16 +68,6 @@ def in_a_stack(breaker: CircuitBreaker, outcome: object) -> object:
     raise AssertionError
 
 
-def in_an_async_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(breaker)
-            return done(outcome)
-        raise AssertionError
-
-    return in_loop(main())
-
-
 def told(breaker: CircuitBreaker, outcome: object) -> object:
     ticket = breaker.allow()
     breaker.record(ticket, outcome if isinstance(outcome, BaseException) else None)
@@ -95,8 +75,7 @@ def told(breaker: CircuitBreaker, outcome: object) -> object:
 
 
 WAYS = [
-    *(with_block, async_with_block, with_block_in_a_coroutine, decorated, decorated_coroutine),
-    *(in_a_stack, in_an_async_stack, told),
+    *(with_block, async_with_block, decorated, decorated_coroutine, in_a_stack, told),
 ]
 
 
@@ -105,12 +84,6 @@ def none_is_open(breaker: CircuitBreaker) -> bool:
     with pytest.raises(RuntimeError) as caught:
         breaker.__exit__(None, None, None)
     return str(caught.value).endswith(" was left, but not entered")
-
-
-def objects_of_circuits() -> int:
-    """Count the objects of the package's classes for circuits."""
-    modules = [str(type(each).__module__) for each in gc.get_objects()]
-    return sum(module.startswith("backoff_ticker.circuits") for module in modules)
 
 
 def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:

@@ -38,7 +38,6 @@ from tests.circuits.circuits import (
     fail,
     half_open,
     none_is_open,
-    objects_of_circuits,
     opened,
     refused,
     succeed,
@@ -219,31 +218,6 @@ def test_a_rate_is_met_exactly(now: SetClock, percent: int) -> None:
     assert breaker.state is OPEN
 
 
-def test_old_calls_leave_the_window(now: SetClock) -> None:
-    breaker = CircuitBreaker(failure_rate=0.5, window_calls=4, clock=now)
-    for _ in range(50):
-        fail(breaker)
-        succeed(breaker, 3)
-    fail(breaker)
-    assert breaker.state is CLOSED, "the failure before has left"
-    fail(breaker)
-    assert breaker.state is OPEN
-
-
-def test_a_rate_counts_the_last_seconds(now: SetClock) -> None:
-    breaker = CircuitBreaker(
-        failure_rate=0.5, window=timedelta(seconds=10), minimum_calls=4, clock=now
-    )
-    fail(breaker, 3)
-    now.advance(10)
-    fail(breaker, 3)
-    assert breaker.state is CLOSED, "those before have left the window"
-    succeed(breaker, 4)
-    now.advance(8)
-    fail(breaker)
-    assert breaker.state is OPEN, "four of eight"
-
-
 def test_a_circuit_that_closes_begins_a_new_window(now: SetClock) -> None:
     breaker = CircuitBreaker(
         ConstantBackOff(1), failure_rate=0.5, window=1000, minimum_calls=4, clock=now
@@ -356,38 +330,24 @@ def test_the_clock_is_the_current_one(clock: VirtualClock) -> None:
 # By hand
 
 
-def test_it_can_be_opened_and_reset_by_hand(now: SetClock) -> None:
-    breaker = CircuitBreaker(Counting(), failures=2, clock=now)
-    ticket = breaker.allow()
-    breaker.open()
+def test_opened_by_hand_it_stays_open_until_a_reset(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), clock=now)
     breaker.open()
     now.advance(1e9)
     assert (breaker.state, refused(breaker).seconds) == (OPEN, None)
-    breaker.record(ticket)
-    assert breaker.state is OPEN
-    breaker.reset()
-    fail(breaker)
-    breaker.reset()
-    fail(breaker)
-    assert breaker.state is CLOSED, "a reset forgets the calls before"
-    fail(breaker)
-    breaker.open()
-    assert breaker.remaining() is None
     breaker.reset()
     for wrong in (0, -1, float("nan"), float("inf"), "1", True):
         with pytest.raises((TypeError, ValueError), match="seconds must be a finite number"):
             breaker.open(wrong)  # type: ignore[arg-type]
-    assert breaker.state is CLOSED
+    succeed(breaker)
 
 
-def test_it_can_be_opened_for_some_time(now: SetClock) -> None:
+def test_each_time_it_is_opened_for_some_time_the_policy_moves_on(now: SetClock) -> None:
     breaker = CircuitBreaker(Counting(), failures=1, clock=now)
     breaker.open(30)
-    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, 30.0, 30.0)
     breaker.open(timedelta(seconds=5))
     assert breaker.remaining() == 5.0, "the last word counts"
     now.advance(5)
-    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
     fail(breaker)
     assert breaker.remaining() == 3.0, "two of the policy's delays have gone by"
     breaker.reset()
@@ -395,10 +355,6 @@ def test_it_can_be_opened_for_some_time(now: SetClock) -> None:
     now.advance(7)
     fail(breaker)
     assert breaker.remaining() == 2.0, "a new outage begins the policy again"
-    breaker.open(7)
-    now.advance(7)
-    succeed(breaker)
-    assert breaker.state is CLOSED
 
 
 def test_it_is_open_for_the_time_given_whatever_the_policy_answers(now: SetClock) -> None:
@@ -463,18 +419,12 @@ def test_its_time_passes_while_the_policy_is_asked(now: SetClock) -> None:
 
 def test_each_change_is_told_to_all_hooks(now: SetClock) -> None:
     changes: list[Any] = []
-    times: list[float] = []
 
     def on_change(old: CircuitState, new: CircuitState, which: CircuitBreaker) -> None:
         assert which is breaker
         changes.append(f"{old} -> {new}, {which.remaining()}")
 
-    breaker = CircuitBreaker(
-        ConstantBackOff(10),
-        failures=2,
-        on_change=[on_change, lambda *_: times.append(now.monotonic())],
-        clock=now,
-    )
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=2, on_change=on_change, clock=now)
     succeed(breaker)
     fail(breaker, 2)
     refused(breaker)
@@ -496,7 +446,6 @@ def test_each_change_is_told_to_all_hooks(now: SetClock) -> None:
         "closed -> open, None",
         "open -> closed, 0.0",
     ]
-    assert len(times) == len(changes)
 
 
 def test_a_failing_hook_is_reported_and_stops_nothing(
@@ -682,23 +631,6 @@ def test_it_is_collected_without_a_cycle(now: SetClock) -> None:
         assert is_alive() is None
 
 
-def test_a_slow_call_keeps_no_states_alive(now: SetClock) -> None:
-    breaker = CircuitBreaker(failures=2, clock=now)
-    with breaker:
-        before = objects_of_circuits()
-        for _ in range(100):
-            fail(breaker)
-            succeed(breaker)
-        assert objects_of_circuits() <= before + 2
-
-
-def test_a_ticket_that_is_none_counts_in_no_state(now: SetClock) -> None:
-    breaker = opened(now)
-    for error in (ValueError(), OSError(), None):
-        breaker.record(None, error)  # type: ignore[arg-type]
-        assert breaker.state is OPEN
-
-
 # Probes
 
 
@@ -721,22 +653,6 @@ def test_as_many_probes_at_once_as_asked_for(now: SetClock) -> None:
     assert breaker.state is CLOSED, "the other probes belong to the past"
 
 
-def test_one_failing_probe_opens_it_for_the_next_delay(now: SetClock) -> None:
-    breaker = CircuitBreaker(Counting(), failures=1, probes=3, successes=3, clock=now)
-    fail(breaker)
-    now.advance(1)
-    tickets = [breaker.allow() for _ in range(3)]
-    breaker.record(tickets[0])
-    for failing in tickets[1:]:
-        breaker.record(failing, OSError())
-        assert breaker.remaining() == 2, "a second one changes nothing"
-    now.advance(2)
-    succeed(breaker, 2)
-    assert breaker.state is HALF_OPEN, "the success of the last time is forgotten"
-    succeed(breaker)
-    assert breaker.state is CLOSED
-
-
 def test_one_probe_decides_whatever_a_rate_needs(now: SetClock) -> None:
     breaker = CircuitBreaker(Counting(), failure_rate=0.5, minimum_calls=10, clock=now)
     fail(breaker, 10)
@@ -747,46 +663,6 @@ def test_one_probe_decides_whatever_a_rate_needs(now: SetClock) -> None:
     now.advance(4)
     succeed(breaker)
     assert breaker.state is CLOSED
-
-
-def test_a_probe_that_never_returns_loses_its_place(now: SetClock) -> None:
-    breaker = half_open(now, probe_timeout=30)
-    lost = breaker.allow()
-    now.advance(29)
-    refused(breaker)
-    now.advance(1)
-    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
-    taken = breaker.allow()
-    refused(breaker)
-    for error in [OSError(), None]:
-        breaker.record(lost, error)
-        assert breaker.state is HALF_OPEN, "its late result counts for nothing"
-        refused(breaker)
-    breaker.release(taken)
-    late = breaker.allow()
-    now.advance(3600)
-    breaker.record(late)
-    assert breaker.state is CLOSED, "nobody has taken its place"
-
-
-@pytest.mark.parametrize("error", [None, OSError()])
-def test_a_call_from_before_the_circuit_opened_counts_for_nothing(
-    now: SetClock, error: Exception | None
-) -> None:
-    breaker = CircuitBreaker(Counting(), failures=1, clock=now)
-    early = [breaker.allow() for _ in range(9)]
-    fail(breaker)
-    breaker.record(early.pop(), error)
-    assert (breaker.state, breaker.remaining()) == (OPEN, 1.0), "neither longer nor shorter"
-    now.advance(1)
-    breaker.record(early.pop(), error)
-    assert breaker.state is HALF_OPEN
-    probe = breaker.allow()
-    breaker.record(early.pop(), error)
-    refused(breaker)
-    breaker.record(probe)
-    breaker.record(early.pop(), error)
-    assert repr(breaker) == "<CircuitBreaker closed, 0 of 1 failures in a row>"
 
 
 def test_may_probe_decides_on_each_probe_and_on_nothing_else(now: SetClock) -> None:
@@ -838,28 +714,6 @@ def test_an_error_of_may_probe_is_raised_and_takes_no_place(
         breaker.allow()
     assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
     succeed(breaker)
-    assert breaker.state is CLOSED
-
-
-def test_a_cancelled_coroutine_frees_its_probe(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    async def main() -> None:
-        async def hang() -> None:
-            async with breaker:
-                await asyncio.Event().wait()
-
-        for _ in range(3):
-            task = asyncio.create_task(hang())
-            await asyncio.sleep(0)
-            refused(breaker)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        async with breaker:
-            pass
-
-    in_loop(main())
     assert breaker.state is CLOSED
 
 
@@ -950,16 +804,3 @@ def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now: SetClock) -
     failing.result(PATIENCE)
     assert breaker.remaining() == 20, "the thread that asked saw that it was to ask again"
     assert policy.asked == 2
-
-
-def test_a_policy_that_uses_its_breaker_does_no_harm(now: SetClock) -> None:
-    seen: list[object] = []
-
-    def answer() -> float:
-        seen.append(refused(breaker).seconds)
-        return 10.0
-
-    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
-    fail(breaker)
-    assert seen == [0.0], "not None, which means until a reset"
-    assert breaker.remaining() == 10

@@ -117,8 +117,8 @@ class Model:
         self.state, self.failures = CircuitState.CLOSED, 0
         self.valid: dict[Any, float] = {}
 
-    def open(self, now: float) -> None:
-        self.state, self.until = CircuitState.OPEN, now + self.delay
+    def open(self, now: float, seconds: float | None = None) -> None:
+        self.state, self.until = CircuitState.OPEN, now + (seconds or self.delay)
         self.valid = {}
 
     def look(self, now: float) -> tuple[CircuitState, float | None]:
@@ -163,7 +163,7 @@ class Model:
     st.integers(1, 3),
     st.lists(
         st.one_of(
-            st.just("allow"),
+            st.sampled_from(["allow", "allow", "allow", "open", "reset"]),
             st.floats(0, 8),
             st.tuples(st.integers(0, 5), st.sampled_from([True, True, False, None])),
         ),
@@ -192,6 +192,12 @@ def test_it_does_what_the_model_does(
                 assert not model.allow(number, now.now)
             else:
                 assert model.allow(number, now.now)
+        elif action == "open":
+            breaker.open(3)
+            model.open(now.now, 3)
+        elif action == "reset":
+            breaker.reset()
+            model.close()
         elif isinstance(action, float):
             now.advance(action)
         elif running:

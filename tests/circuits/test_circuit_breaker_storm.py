@@ -78,18 +78,9 @@ class Service:
         with suppress(*ENDS), self.breaker:
             self.finish(chance)
 
-    def call_in_a_stack(self, chance: random.Random) -> None:
-        with suppress(*ENDS), ExitStack() as stack:
-            stack.enter_context(self.breaker)
-            self.finish(chance)
-
     def call_decorated(self, chance: random.Random) -> None:
-        @self.breaker
-        def call() -> None:
-            self.finish(chance)
-
         with suppress(*ENDS):
-            call()
+            self.breaker(self.finish)(chance)
 
     def finish(self, chance: random.Random) -> None:
         if chance.random() < 0.5:
@@ -100,7 +91,7 @@ class Service:
     def call_in_a_row(self, seed: int, times: int) -> None:
         chance = random.Random(seed)
         for _ in range(times):
-            chance.choice([self.call, self.call_in_a_stack])(chance)
+            self.call(chance)
 
     async def call_in_tasks(self, seed: int, times: int) -> None:
         async def work(seed: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
 import sys
 import threading
 from concurrent.futures import Executor, Future
@@ -39,37 +38,6 @@ if TYPE_CHECKING:
 def wait_for_end_of_all_but(before: set[threading.Thread], when: str | None = None) -> None:
     """Wait until no thread is left but those that there were before."""
     eventually(lambda: set(threading.enumerate()) <= before, f"the end of all attempts, {when}")
-
-
-class Interrupt(BaseException):
-    """Raised by a signal handler."""
-
-
-def test_a_signal_ends_the_call_at_once_and_tells_all_attempts() -> None:
-    seen: list[Any] = []
-    told: list[bool] = []
-
-    def handler(*_: object) -> None:
-        seen.append(1)
-        if len(seen) == 1:
-            raise Interrupt
-
-    def operation() -> None:
-        token = own_token()
-        # Repeated: a signal just before the main thread waits is handled when that wait ends.
-        while not token.wait(0.01):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-        told.append(True)
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    threads = set(threading.enumerate())
-    try:
-        with pytest.raises(Interrupt):
-            hedge_call(operation, ConstantBackOff(0.001), max_attempts=2)
-        wait_for_end_of_all_but(threads)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert told in ([True], [True, True])
 
 
 class Kept(Executor):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import subprocess
 import sys
 import threading
 import time
@@ -27,14 +25,12 @@ from backoff_ticker import (
     current_attempt,
     hedge_call,
     set_active,
-    set_default_token,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import eventually, wait_until_collected
-from tests.retries.faces import in_loop
-from tests.retries.hedges import InTurn, hedge as hedge_in_loop, own_token, takes
+from tests.retries.hedges import InTurn, own_token, takes
 from tests.retries.made_policies import at
-from tests.retries.scripts import Script, Takes, now
+from tests.retries.scripts import Script, now
 from tests.stress.tools import gc_threshold
 from tests.tickers.made_policies import Scripted
 
@@ -247,63 +243,10 @@ def test_a_coroutine_function_is_refused_and_not_made_again() -> None:
     assert calls == [1]
 
 
-def test_in_the_thread_of_a_running_loop_it_warns_before_any_attempt() -> None:
-    script = Script(7)
-
-    async def main() -> None:
-        with pytest.raises(RuntimeWarning, match=r"hedge_call\(\) blocks .* hedge_call_async"):
-            hedge_call(script, TEN)
-        assert await asyncio.to_thread(hedge_call, script, TEN) == 7
-
-    in_loop(main())
-    assert script.count == 1
-
-
 def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread() -> None:
-    seen = []
-
-    def operation() -> None:
-        seen.append(threading.current_thread())
-        raise OSError
-
-    async def main() -> None:
-        with pytest.raises(OSError):
-            hedge_call(operation, TEN)
-
     with set_active(False):
-        in_loop(main())
-        with pytest.raises(OSError) as caught:
-            hedge_call(operation, TEN, pool=ThreadPoolExecutor(1), timeout=0)
-    assert seen == [threading.current_thread()] * 2
-    assert not hasattr(caught.value, "__notes__")
-
-
-def test_the_default_token_ends_it_and_tells_all_attempts(clock: VirtualClock) -> None:
-    token, operation = CancellationToken(), Seen(takes(100, 7))
-    at(clock, 15, lambda: token.cancel("shutdown"))
-    with set_default_token(token), pytest.raises(Cancelled, match="shutdown"):
-        hedge_call(operation, TEN)
-    assert now() == 15
-    assert [token.cause for token in operation.tokens] == ["shutdown"] * 2
-
-
-def test_a_predicate_that_has_to_be_awaited_is_refused() -> None:
-    async def until(value: int) -> bool:
-        raise AssertionError
-
-    with pytest.raises(TypeError, match="until must be a plain function"):
-        hedge_call(takes(1, 7), TEN, until=until)
-
-
-def test_a_hedged_call_in_an_attempt_of_another() -> None:
-    def inner() -> int:
-        return hedge_call(takes(15, 7), TEN)
-
-    def outer() -> int:
-        return hedge_call(inner, ConstantBackOff(4), max_attempts=2)
-
-    assert hedge_call(outer, ConstantBackOff(100)) == 7
-    assert now() == 15
+        pool = ThreadPoolExecutor(1)
+        assert hedge_call(threading.current_thread, pool=pool) is threading.current_thread()
 
 
 @pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0001)])
@@ -317,25 +260,6 @@ def test_on_the_systems_clock(backoff: Any) -> None:
     with own_clock().external("attempts"):
         clock = SystemClock()
         assert hedge_call(operation, backoff, max_attempts=3, timeout=60, clock=clock) == 3
-
-
-EXITS = """
-import threading, time
-from backoff_ticker import ConstantBackOff, hedge_call
-calls = iter([lambda: threading.Event().wait(), lambda: 7])
-print(hedge_call(lambda: next(calls)(), ConstantBackOff(0.001), max_attempts=2))
-"""
-
-
-def test_an_attempt_that_never_ends_does_not_keep_the_process() -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", EXITS],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
 
 
 # What is left
@@ -440,19 +364,6 @@ class Late(Executor):
         return self.futures[-1]
 
 
-def test_a_pool_that_makes_a_job_too_late_makes_no_call(clock: VirtualClock) -> None:
-    token, pool, script, budget = CancellationToken(), Late(), Script(7), RetryBudget(10)
-    at(clock, 22, token.cancel)
-    for limit, text in (({"timeout": 15}, "15.0 s: the timeout"), ({"token": token}, "7.0 s: ")):
-        with pytest.raises(Cancelled) as caught:
-            hedge_call(script, TEN, pool=pool, budget=budget, **limit)
-        assert caught.value.__notes__[0].startswith(f"gave up after 0 attempts in {text}")
-    assert [future.cancelled() for future in pool.futures] == [True] * 3
-    for job in pool.jobs:
-        job()
-    assert (script.count, budget.tokens) == (0, 10)
-
-
 def test_an_attempt_that_a_worker_takes_just_after_the_cancel_makes_no_call(
     clock: VirtualClock,
 ) -> None:
@@ -466,21 +377,6 @@ def test_an_attempt_that_a_worker_takes_just_after_the_cancel_makes_no_call(
     with pytest.raises(Cancelled):
         hedge_call(script, TEN, pool=pool, token=token, budget=budget)
     assert (script.count, budget.tokens) == (0, 10)
-
-
-class Inline(Executor):
-    """A pool that makes a job as it is submitted."""
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(function(*args, **kwargs))
-        return future
-
-
-def test_a_pool_without_threads_is_a_retry_without_waits() -> None:
-    script = Script(OSError, Takes(30, OSError), 7)
-    assert hedge_call(script, TEN, pool=Inline()) == 7
-    assert (script.times, now()) == ([0, 0, 30], 30)
 
 
 def test_a_pool_that_is_shut_down_later_is_an_error(clock: VirtualClock) -> None:
@@ -505,20 +401,18 @@ def test_a_pool_that_drops_its_queue_is_an_error(clock: VirtualClock) -> None:
     pool.shutdown()
 
 
-class Broken(Executor):
-    """A pool whose workers cannot start: it says so in the future."""
+class Failing(Executor):
+    """A pool that makes no job: it is full, or its workers cannot start, as the future says."""
+
+    def __init__(self, *, is_full: bool) -> None:
+        self._is_full = is_full
 
     def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if self._is_full:
+            raise BlockingIOError("full")
         future: Future[Any] = Future()
         future.set_exception(RuntimeError("no worker"))
         return future
-
-
-class Full(Executor):
-    """A pool that accepts no job."""
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        raise BlockingIOError("full")
 
 
 def shut_down() -> ThreadPoolExecutor:
@@ -530,8 +424,8 @@ def shut_down() -> ThreadPoolExecutor:
 @pytest.mark.parametrize(
     ("make", "kind", "text"),
     [
-        (Broken, RuntimeError, "no worker"),
-        (Full, BlockingIOError, "full"),
+        (lambda: Failing(is_full=False), RuntimeError, "no worker"),
+        (lambda: Failing(is_full=True), BlockingIOError, "full"),
         (shut_down, RuntimeError, "after shutdown"),
     ],
 )
@@ -565,11 +459,6 @@ def test_what_is_no_pool_of_threads_is_refused(pool: Any) -> None:
     with pytest.raises(TypeError, match=r"^pool must .*, not "):
         hedge_call(script, TEN, pool=pool)
     assert script.count == 0
-
-
-def test_the_async_twin_has_no_pool() -> None:
-    with pytest.raises(TypeError, match="no option 'pool'"):
-        hedge_in_loop(Script(7), pool=None)
 
 
 def test_a_pool_under_patched_time() -> None:
