@@ -246,6 +246,19 @@ def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
+def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
+    def on(_):
+        try:
+            raise KeyError("inside")
+        except KeyError:
+            raise LookupError  # noqa: B904 - the point
+
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError("first")), on=on)
+    assert isinstance(caught.value.__context__, KeyError)
+    assert str(caught.value.__cause__) == "first"
+
+
 def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
     first = OSError("first")
     with pytest.raises(LookupError) as caught:
