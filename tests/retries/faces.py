@@ -1,8 +1,6 @@
 """The ways to run an operation with retries, behind one interface."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -34,152 +32,123 @@ class Face:
 
     Attributes:
         name: The id of the tests on it.
+        main: Runs a script to its end; for coroutines, returns the coroutine that does.
         asynchronous: Whether it runs coroutines.
-        looped: Whether it is a loop over attempts.
     """
 
-    name = ""
-    asynchronous = False
-    looped = False
+    def __init__(self, name, main, *, asynchronous=False, blocks=None):
+        self.name = name
+        self.main = main
+        self.asynchronous = asynchronous
+        self._blocks = blocks
 
     def run(self, script, backoff=None, **options):
         """Run ``script`` to its end here and now."""
-        raise NotImplementedError
-
-
-class Call(Face):
-    name = "call"
-
-    def run(self, script, backoff=None, **options):
-        def operation():
-            return script()
-
-        return retry_call(operation, backoff, **options)
-
-
-class Decorator(Face):
-    name = "decorator"
-
-    def run(self, script, backoff=None, **options):
-        @retry(backoff, **options)
-        def operation():
-            return script()
-
-        return operation()
-
-
-Block = Callable[[Any], object]
-
-
-class Loop(Face):
-    name = "loop"
-    looped = True
+        made = self.main(script, backoff, **options)
+        return in_loop(made) if self.asynchronous else made
 
     def blocks(self, run, block, before=id, after=id):
-        """Have ``block(attempt)`` retried by a loop; leave it where ``after(attempt)`` is False."""
-        for attempt in run:
-            before(attempt)
-            with attempt:
-                block(attempt)
-            if after(attempt) is False:
-                break
+        """Have ``block(attempt)`` retried by a loop, after ``before(attempt)`` in each step.
 
-    def run(self, script, backoff=None, **options):
-        for attempt in attempts(backoff, **options):
-            with attempt:
-                result = script()
-                attempt.set_result(result)
-        return result
+        The loop is left where ``after(attempt)`` returns False.
+        """
+        made = self._blocks(run, block, before, after)
+        if self.asynchronous:
+            in_loop(made)
 
 
-class AsyncFace(Face):
-    asynchronous = True
+def call(script, backoff, **options):
+    def operation():
+        return script()
 
-    def run(self, script, backoff=None, **options):
-        return in_loop(self.main(script, backoff, **options))
-
-    def main(self, script, backoff=None, **options):
-        """Return the coroutine that ``run()`` runs."""
-        raise NotImplementedError
+    return retry_call(operation, backoff, **options)
 
 
-class AsyncCall(AsyncFace):
-    name = "async call"
+def decorator(script, backoff, **options):
+    @retry(backoff, **options)
+    def operation():
+        return script()
 
-    async def main(self, script, backoff=None, **options):
-        async def operation():
-            return await script.in_loop()
-
-        return await retry_call_async(operation, backoff, **options)
+    return operation()
 
 
-class AsyncDecorator(AsyncFace):
-    name = "async decorator"
-
-    async def main(self, script, backoff=None, **options):
-        @retry(backoff, **options)
-        async def operation():
-            return await script.in_loop()
-
-        return await operation()
+def loop(script, backoff, **options):
+    for attempt in attempts(backoff, **options):
+        with attempt:
+            result = script()
+            attempt.set_result(result)
+    return result
 
 
-class AsyncLoop(AsyncFace):
-    name = "async loop"
-    looped = True
-
-    def blocks(self, run, block, before=id, after=id):
-        async def main():
-            async for attempt in run:
-                before(attempt)
-                with attempt:
-                    block(attempt)
-                if after(attempt) is False:
-                    break
-
-        in_loop(main())
-
-    async def main(self, script, backoff=None, **options):
-        async for attempt in attempts(backoff, **options):
-            with attempt:
-                result = await script.in_loop()
-                attempt.set_result(result)
-        return result
+def blocks(run, block, before, after):
+    for attempt in run:
+        before(attempt)
+        with attempt:
+            block(attempt)
+        if after(attempt) is False:
+            break
 
 
-class AsyncLoopAsyncWith(AsyncFace):
-    name = "async loop, async with"
-    looped = True
+async def async_call(script, backoff=None, **options):
+    async def operation():
+        return await script.in_loop()
 
-    def blocks(self, run, block, before=id, after=id):
-        async def main():
-            async for attempt in run:
-                before(attempt)
-                async with attempt:
-                    block(attempt)
-                if after(attempt) is False:
-                    break
-
-        in_loop(main())
-
-    async def main(self, script, backoff=None, **options):
-        async for attempt in attempts(backoff, **options):
-            async with attempt:
-                result = await script.in_loop()
-                attempt.set_result(result)
-        return result
+    return await retry_call_async(operation, backoff, **options)
 
 
+async def async_decorator(script, backoff=None, **options):
+    @retry(backoff, **options)
+    async def operation():
+        return await script.in_loop()
+
+    return await operation()
+
+
+async def async_loop(script, backoff=None, **options):
+    async for attempt in attempts(backoff, **options):
+        with attempt:
+            result = await script.in_loop()
+            attempt.set_result(result)
+    return result
+
+
+async def async_loop_async_with(script, backoff=None, **options):
+    async for attempt in attempts(backoff, **options):
+        async with attempt:
+            result = await script.in_loop()
+            attempt.set_result(result)
+    return result
+
+
+async def async_blocks(run, block, before, after):
+    async for attempt in run:
+        before(attempt)
+        with attempt:
+            block(attempt)
+        if after(attempt) is False:
+            break
+
+
+async def async_blocks_async_with(run, block, before, after):
+    async for attempt in run:
+        before(attempt)
+        async with attempt:
+            block(attempt)
+        if after(attempt) is False:
+            break
+
+
+ASYNC_WITH = "async loop, async with"
 FACES = {
     made.name: made
     for made in (
-        Call(),
-        Decorator(),
-        Loop(),
-        AsyncCall(),
-        AsyncDecorator(),
-        AsyncLoop(),
-        AsyncLoopAsyncWith(),
+        Face("call", call),
+        Face("decorator", decorator),
+        Face("loop", loop, blocks=blocks),
+        Face("async call", async_call, asynchronous=True),
+        Face("async decorator", async_decorator, asynchronous=True),
+        Face("async loop", async_loop, asynchronous=True, blocks=async_blocks),
+        Face(ASYNC_WITH, async_loop_async_with, asynchronous=True, blocks=async_blocks_async_with),
     )
 }
 

@@ -4,7 +4,7 @@ import asyncio
 import gc
 from typing import NamedTuple
 
-from backoff_ticker import current_attempt, current_clock, hedge_call, hedge_call_async
+from backoff_ticker import current_clock, hedge_call, hedge_call_async
 from tests.retries.faces import in_loop
 from tests.retries.scripts import answered, now
 
@@ -49,6 +49,8 @@ HEDGES = {
 
 def own_token():
     """Return the token of the attempt that runs in this thread."""
+    from backoff_ticker import current_attempt  # here: `test_untracked` runs without it
+
     attempt = current_attempt()
     assert attempt is not None
     return attempt.token

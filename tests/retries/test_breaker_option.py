@@ -24,6 +24,7 @@ from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
 from tests.retries.made_policies import at, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.tickers.made_policies import Scripted
 
 CLOSED, HALF_OPEN = CircuitState.CLOSED, CircuitState.HALF_OPEN
 
@@ -243,6 +244,13 @@ def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     face.run(script, ConstantBackOff(1), breaker=breaker, budget=budget, notify=refused)
     assert script.times == [0, 30]
     assert budget.tokens == 9
+
+
+def test_a_policy_of_the_breaker_that_fails_ends_the_run(face):
+    first, policy = OSError("first"), Scripted(LookupError("of the policy"))
+    with pytest.raises(LookupError, match="of the policy") as caught:
+        face.run(Script(first), ConstantBackOff(1), breaker=CircuitBreaker(policy, failures=1))
+    assert caught.value.__cause__ is first
 
 
 @BOTH

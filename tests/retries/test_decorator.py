@@ -106,41 +106,29 @@ def test_methods_of_each_kind_are_bound_as_ever(clock, monkeypatch, kind):
 
 def test_partials_and_callables_are_decorated(clock):
     flaky = Flaky()
-    partial = functools.partial(flaky, 1, key=2)
-    for decorate in (retry, retry(THRICE)):
-        assert decorate(flaky)(4) == ((4,), {})
-        assert decorate(partial)(3) == ((1, 3), {"key": 2})
-    assert len(flaky.calls) == 12
 
-
-def test_partials_and_callables_that_are_awaited_are_coroutine_functions(clock):
-    flaky = Flaky()
-
-    async def function(*args):
-        return flaky(*args)
+    async def function(*args, **kwargs):
+        return flaky(*args, **kwargs)
 
     class Callable:
-        async def __call__(self, *args):
-            return flaky(*args)
+        async def __call__(self, *args, **kwargs):
+            return flaky(*args, **kwargs)
 
-    for thing in (functools.partial(function, 1), Callable()):
-        for decorated in (retry(THRICE)(thing), retry(thing)):
+    for decorate in (retry, retry(THRICE)):
+        assert decorate(flaky)(4) == ((4,), {})
+        assert decorate(functools.partial(flaky, 1, key=2))(3) == ((1, 3), {"key": 2})
+        for awaited in (functools.partial(function, 1), Callable()):
+            decorated = decorate(awaited)
             assert inspect.iscoroutinefunction(decorated)
-            assert in_loop(decorated(2))[0][-1] == 2
-    assert len(flaky.calls) == 12
+            assert in_loop(decorated(3))[0][-1] == 3
+    assert len(flaky.calls) == 2 * 4 * 3
 
 
-def test_a_mock_can_be_retried():
-    """Each of its attributes is another mock, for ever."""
-    operation = Mock(side_effect=[OSError, 7])
-    assert retry_call(operation, ZeroBackOff()) == 7
-    assert retry(ZeroBackOff())(Mock(side_effect=[OSError, 7]))() == 7
-
-
-def test_mocks_with_the_spec_of_a_method_are_retried_as_that_method():
+def test_mocks_are_retried_as_what_they_stand_for():
     """``inspect`` takes the mock of a plain method for a coroutine function and a generator.
 
-    To ask it leaves calls behind that tests of users would find.
+    To ask it leaves calls behind that tests of users would find. Each attribute of a mock is
+    another one, for ever.
     """
 
     class Client:
@@ -154,6 +142,8 @@ def test_mocks_with_the_spec_of_a_method_are_retried_as_that_method():
     assert retry(ZeroBackOff())(functools.partial(client.fetch))() == 7
     assert client.mock_calls == [call.fetch()] * 2
     assert asyncio.run(retry(ZeroBackOff())(functools.partial(client.fetch_async))()) == 7
+    assert retry_call(Mock(side_effect=[OSError, 7]), ZeroBackOff()) == 7
+    assert retry(ZeroBackOff())(Mock(side_effect=[OSError, 7]))() == 7
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     Permanent,
     RejectedResult,
     RetryAfter,
@@ -45,27 +44,27 @@ def test_the_error_raised_has_one_note_that_tells_how_it_ended(face):
     assert [notes_of(error) for error in errors] == [[], [], [note]]
 
 
-ENDINGS = [
-    (ValueError, Permanent(ValueError()), {}),
-    (Cancelled, ValueError, {"token": cancelled_token()}),
-    (DeadlineExceeded, ValueError, {"timeout": 0}),
-    (ValueError, ValueError, {"max_attempts": 1}),
-    (ValueError, ValueError, {"backoff": StopBackOff()}),
-    (DeadlineExceeded, ValueError, {"timeout": 5}),
-    (ValueError, ValueError, {"budget": spent_budget()}),
-]
+GAVE_UP = {
+    "permanent": (Permanent(OSError()), {}),
+    "max_attempts": (OSError, {"max_attempts": 2}),
+    "max_attempts of a rejected result": (1, {"max_attempts": 2, "until": lambda seen: seen > 1}),
+    "max_elapsed_time": (OSError, {"max_elapsed_time": 5}),
+    "exhausted": (OSError, {"backoff": StopBackOff()}),
+    "deadline": (OSError, {"timeout": 5}),
+    "budget": (OSError, {"budget": spent_budget()}),
+}
 
 
 @BOTH
 def test_every_ending_leaves_one_note(face):
     seen = set()
-    for kind, step, options in ENDINGS:
-        with pytest.raises(kind) as caught:
+    for step, options in [*GAVE_UP.values(), (OSError, {"token": cancelled_token()})]:
+        with pytest.raises(Exception) as caught:
             face.run(Script(step), **{"backoff": ConstantBackOff(10), **options})
         (note,) = notes_of(caught.value)
-        assert re.match(r"gave up after 1 attempt( in 0\.0 s)?: \S", note)
+        assert re.match(r"gave up after \d attempts?( in \d+\.0 s)?: \S", note)
         seen.add(note)
-    assert len(seen) >= len(ENDINGS) - 1
+    assert len(seen) >= len(GAVE_UP)
 
 
 def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face):
@@ -247,6 +246,19 @@ def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
+def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
+    def on(_):
+        try:
+            raise KeyError("inside")
+        except KeyError:
+            raise LookupError  # noqa: B904 - the point
+
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError("first")), on=on)
+    assert isinstance(caught.value.__context__, KeyError)
+    assert str(caught.value.__cause__) == "first"
+
+
 def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
     first = OSError("first")
     with pytest.raises(LookupError) as caught:
@@ -259,16 +271,6 @@ def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
 
 CALLS = on_faces("call", "decorator", "async call", "async decorator")
 ASYNC_CALLS = on_faces("async call", "async decorator")
-
-GAVE_UP = {
-    "permanent": (Permanent(OSError()), {}),
-    "max_attempts": (OSError, {"max_attempts": 2}),
-    "max_attempts of a rejected result": (1, {"max_attempts": 2, "until": lambda seen: seen > 1}),
-    "max_elapsed_time": (OSError, {"max_elapsed_time": 5}),
-    "exhausted": (OSError, {"backoff": StopBackOff()}),
-    "deadline": (OSError, {"timeout": 5}),
-    "budget": (OSError, {"budget": spent_budget()}),
-}
 
 
 @CALLS
