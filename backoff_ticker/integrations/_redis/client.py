@@ -8,8 +8,13 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from ...clock import SystemClock
+
 Connection: TypeAlias = Any
 """A connection of redis-py, most of whose methods have no types."""
+
+CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program has set
+LONGEST = 10**14  # milliseconds for which Redis is told to keep something: 3,000 years
 
 
 def check_client(client: object) -> float:
