@@ -10,7 +10,6 @@ import socket
 import sys
 import threading
 import time
-from functools import partial
 
 import pytest
 import redis
@@ -22,7 +21,7 @@ from backoff_ticker import (
     ExponentialBackOff,
     retry_call,
 )
-from backoff_ticker.integrations._redis import circuit as redis_circuit
+from backoff_ticker.integrations._redis import circuit as redis_circuit, link
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
 from tests.circuits.circuits import WAYS, fail, refused, succeed
@@ -42,8 +41,7 @@ KEY = "backoff_ticker:circuit:payments"
 def make(redis_server, monkeypatch):
     """Make breakers of one name, each as if it were in a process of its own."""
     made = []
-    at_once = partial(redis_circuit.Link, backoff=ConstantBackOff(0.01))
-    monkeypatch.setattr(redis_circuit, "Link", at_once)
+    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
 
     def make(backoff=A_MINUTE, *, socket_timeout=1.0, **options):
         client = redis_server.client(socket_timeout=socket_timeout)
@@ -58,35 +56,26 @@ def make(redis_server, monkeypatch):
     eventually(lambda: not any(KEY in thread.name for thread in threading.enumerate()))
 
 
-class LinkByHand:
-    """In the place of a link: tells and hears when the test says so."""
+class ByHand(redis_circuit.SharedCircuit):
+    """Tells and hears when the test says so."""
 
-    def __init__(self, client, key, script, *, title, exchange, on_message, on_connection):
-        self.connected = True
-        self.answer = None
-        self._client = client
-        self._command = ["EVAL", script, 1, key, f"{key}@0"]
-        self._exchange = exchange
-        on_connection(False)
+    connected = True
+    answer = None
 
-    def exchange(self):
-        self._exchange(self.ask)
+    def start(self):
+        self.note_connection(False)
 
     def ask(self, *arguments):
         self.answer = self._client.execute_command(*self._command, *arguments)
         return self.answer
 
-    def tell(self):
-        pass
-
-    def end(self):
-        pass
+    tell = end = lambda self: None
 
 
 @pytest.fixture
 def by_hand(redis_server, monkeypatch):
     """Make breakers that tell and hear when the test says so."""
-    monkeypatch.setattr(redis_circuit, "Link", LinkByHand)
+    monkeypatch.setattr(redis_circuit, "SharedCircuit", ByHand)
     with redis_server.client() as client:
         yield lambda backoff=A_MINUTE, **options: RedisCircuitBreaker(
             client, "payments", backoff, failures=1, **options
@@ -103,7 +92,16 @@ def now(monkeypatch):
 
 def exchange(*breakers):
     for each in breakers:
-        each._shared.link.exchange()
+        each._shared.exchange()
+
+
+def exchange_by(ask, breaker):
+    """Let a breaker tell and learn, with another function in the place of Redis."""
+    breaker._shared.ask = ask
+    try:
+        exchange(breaker)
+    finally:
+        del breaker._shared.ask
 
 
 def each_is(state, *breakers):
@@ -204,7 +202,7 @@ def test_of_two_changes_the_first_that_redis_hears_of_wins(by_hand):
     exchange(one, other)
     time.sleep(0.25)
     for each in (one, other):
-        each._shared.link.connected = False
+        each._shared.connected = False
     succeed(one)
     fail(other)
     exchange(one)
@@ -223,10 +221,10 @@ def test_a_change_of_a_process_that_redis_has_no_answer_for_is_not_forgotten(by_
 
     for _ in range(2):
         with pytest.raises(ConnectionError):
-            one._shared.exchange(ask)
+            exchange_by(ask, one)
     other.open(60)
     exchange(other)
-    one._shared.hear(other._shared.link.answer)
+    one._shared.hear(other._shared.answer)
     assert one.remaining() <= 30, "the word of a user here comes later"
     exchange(one, other)
     assert other.remaining() <= 30
@@ -240,17 +238,17 @@ def test_those_that_hear_of_another_as_they_tell_have_opened_it_once(by_hand):
     exchange(other)
 
     def ask(*arguments):
-        one._shared.hear(other._shared.link.answer)  # in the other thread
-        return one._shared.link.ask(*arguments)
+        one._shared.hear(other._shared.answer)  # in the other thread
+        return ByHand.ask(one._shared, *arguments)
 
-    one._shared.exchange(ask)
+    exchange_by(ask, one)
     assert [each.asked for each in policies] == [1, 1]
     exchange(one, other)
     assert [each.asked for each in policies] == [1, 1]
     one.reset()
     other.open(20)
     exchange(other)
-    one._shared.exchange(ask)
+    exchange_by(ask, one)
     assert one.state is CLOSED, "it was reset by hand, and Redis hears of that later"
     exchange(other)
     assert other.state is CLOSED
@@ -260,14 +258,14 @@ def test_an_answer_that_is_older_than_a_message_is_no_loss_of_data(by_hand, redi
     one, other = by_hand(), by_hand()
 
     def ask(*arguments):
-        answer = one._shared.link.ask(*arguments)
+        answer = ByHand.ask(one._shared, *arguments)
         if not other._shared.version:
             fail(other)
             exchange(other)
-            one._shared.hear(other._shared.link.answer)  # in the other thread
+            one._shared.hear(other._shared.answer)  # in the other thread
         return answer
 
-    one._shared.exchange(ask)
+    exchange_by(ask, one)
     exchange(one, other)
     assert (one.state, other.state) == (OPEN, OPEN)
     assert one._shared.version == other._shared.version == int(stored(redis_server)["version"])
@@ -310,22 +308,6 @@ def test_a_change_by_hand_as_another_one_is_taken_is_told_as_such(by_hand):
     exchange(one)
     exchange(one, other)
     assert other.remaining() > 400
-
-
-def test_a_lease_that_a_call_asks_for_as_others_are_taken_is_not_lost():
-    class Leases(list):
-        def pop(self):
-            taken = super().pop()
-            if coming:
-                coming.pop()()
-            return taken
-
-    leases = Leases([5.0])
-    coming = [lambda: leases.append(60.0)]
-    assert redis_circuit._taken_from(leases) == [5.0, 60.0]
-    leases += [5.0, 60.0]
-    coming.append(leases.clear)  # as a change of the circuit does
-    assert redis_circuit._taken_from(leases) == [60.0]
 
 
 def test_two_words_by_hand_become_one(by_hand):
@@ -371,7 +353,7 @@ def test_what_another_process_does_meanwhile_does_not_undo_a_reset_by_hand(by_ha
             if is_told:
                 exchange(breaker)
             else:
-                breaker._shared.hear(one._shared.link.answer)
+                breaker._shared.hear(one._shared.answer)
 
     one, other = by_hand(), by_hand(on_change=meanwhile)
     other.open(10)
@@ -390,7 +372,7 @@ def test_a_message_that_comes_before_a_reset_by_hand_is_noted_does_not_undo_it(b
             other._shared._untold = {}
             one.open(20)
             exchange(one)
-            other._shared.hear(one._shared.link.answer)  # in the other thread
+            other._shared.hear(one._shared.answer)  # in the other thread
             other._shared._untold[what] = breaker
 
     one, other = by_hand(), by_hand()
@@ -405,19 +387,17 @@ def test_a_message_that_comes_before_a_reset_by_hand_is_noted_does_not_undo_it(b
 
 def test_what_comes_after_a_change_by_hand_counts_though_its_answer_is_still_on_the_way(by_hand):
     one, other = by_hand(), by_hand()
-    link = one._shared.link
-    ask = link.ask
 
     def ask_and_be_slow(*arguments):
-        link.ask = ask
-        answer = ask(*arguments)
+        del one._shared.ask
+        answer = one._shared.ask(*arguments)
         other.reset()
         exchange(other)
-        one._shared.hear(other._shared.link.answer)
+        one._shared.hear(other._shared.answer)
         return answer
 
     one.open(30)
-    link.ask = ask_and_be_slow
+    one._shared.ask = ask_and_be_slow
     exchange(one)
     exchange(one)  # as it was told to ask again
     assert (one.state, other.state) == (CLOSED, CLOSED)
@@ -486,15 +466,14 @@ def test_whatever_happens_they_agree_in_the_end(by_hand, redis_server, seed):
         def ask(*arguments):
             if chance.random() < chance_of_loss:
                 raise ConnectionError
-            answer = link.ask(*arguments)
+            answer = ByHand.ask(breakers[index]._shared, *arguments)
             hear(index, chance.randrange(4))  # in the other thread
             if chance.random() < chance_of_loss:
                 raise ConnectionError
             return answer
 
-        link = breakers[index]._shared.link
         with contextlib.suppress(ConnectionError):
-            breakers[index]._shared.exchange(ask)
+            exchange_by(ask, breakers[index])
 
     for _ in range(60):
         index = chance.randrange(3)
@@ -658,7 +637,7 @@ def test_a_redis_that_does_not_answer_keeps_nobody_from_probing(due, now):
         assert not is_let_through(one)
     now.advance(0.1)
     assert is_let_through(one)
-    other._shared.link.connected = False
+    other._shared.connected = False
     assert is_let_through(other)
 
 

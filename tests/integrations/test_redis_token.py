@@ -67,7 +67,7 @@ def connected(make):
         ("ärger \ud800", "ärger ?"),
         ("x" * 5000, "x" * 1000),
         (ValueError("bad line"), "ValueError('bad line')"),
-        (Unprintable(), "Unprintable"),
+        (Unprintable(), "one of type Unprintable"),
     ],
 )
 def test_a_cancel_reaches_the_twins_with_its_cause(connected, cause, told):
@@ -187,7 +187,7 @@ def test_a_cancel_is_kept_for_a_time(connected, redis_server):
     assert not connected("short").token.cancelled
     forever = connected("forever", keep_for=1e300)
     forever.token.cancel("stopped")
-    eventually(lambda: client.pttl("backoff_ticker:token:forever") > 10**14)
+    eventually(lambda: client.pttl("backoff_ticker:token:forever") > 10**13)
 
 
 # A Redis that fails
@@ -228,11 +228,11 @@ def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server
     eventually(lambda: not twin.connected)
     redis_server.start()
     assert twin.wait_until_connected(PATIENCE)
-    twin._twin._give_up()  # as the timer would if it were not cancelled
+    twin._link._give_up()  # as the timer would if it were not cancelled
     assert not twin.token.cancelled
     redis_server.kill()
     eventually(lambda: not twin.connected)
-    twin._twin._give_up()
+    twin._link._give_up()
     assert twin.token.cause == "Redis was out of reach for 3600 s"
 
 

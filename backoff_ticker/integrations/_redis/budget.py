@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import weakref
 from concurrent.futures import Future
 from hashlib import sha1
@@ -16,6 +15,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
+from ..._process import after_fork
 from .._shared import as_seconds, check_name
 from .client import CLOCK, LONGEST, check_client, make_connection
 
@@ -61,11 +61,10 @@ class RedisRetryBudget:
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
-    Only a retry asks Redis, by one script. Successes are counted in the process, up to what ten
-    retries cost, and its next retry tells Redis of them. What a killed process has counted is lost:
-    there are fewer retries, never more. The bucket is full again after ``keep_for`` without a
-    retry, or if Redis loses its data. Processes should give the same numbers: each cuts the bucket
-    to its own ``max_tokens``.
+    Only a retry asks Redis. Successes are counted in the process, up to what ten retries cost, and
+    its next retry tells Redis of them. What a killed process has counted is lost: there are fewer
+    retries, never more. The bucket is full again after ``keep_for`` without a retry, or if Redis
+    loses its data. Each process cuts the bucket to its own ``max_tokens``.
 
     **If Redis fails**, or does not answer within the client's timeouts, ``fallback`` decides, and
     the process leaves Redis alone for a while. A warning is logged; no error is raised. A decision
@@ -92,17 +91,14 @@ class RedisRetryBudget:
     and ``release()`` never wait, and may be called in signal handlers and finalizers as well.
     ``try_acquire()`` waits for Redis; retries of coroutines await ``try_acquire_async()`` instead.
 
+    The name and the numbers are attributes, too.
+
     Attributes:
-        name: As given.
-        max_tokens: As given.
-        token_ratio: As given.
-        retry_cost: As given.
         breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, or
-            what ``Sentinel.master_for()`` returns; it serves event loops, too. Only its options are
-            used, without its retries.
+        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
+            of ``Sentinel.master_for()``. Its options are used, not its retries.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
         max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
@@ -198,11 +194,7 @@ class RedisRetryBudget:
         return self._fallback
 
     def try_acquire(self) -> bool:
-        """Take ``retry_cost`` tokens, if there are enough; wait for the answer of Redis.
-
-        Returns:
-            Whether they were taken.
-        """
+        """Take ``retry_cost`` tokens; return whether there were enough, as Redis answers."""
         paid = self._ask(1)
         return self._acquire_locally() if paid is None else bool(paid)
 
@@ -248,15 +240,13 @@ class RedisRetryBudget:
         """Ask Redis for all at once; None is the answer if it fails."""
         try:
             paid = self._ask(len(waiting))
-        except BaseException as error:  # noqa: BLE001 - of a provider of passwords
-            for future in waiting:
-                future.set_exception(error)
-            return
+        except BaseException:  # noqa: BLE001 - a provider of passwords exits: the thread goes on
+            paid = None
         for number, future in enumerate(waiting):
             future.set_result(None if paid is None else number < paid)
 
     def _give_back(self, future: Future[bool | None]) -> None:
-        if not future.cancelled() and future.exception() is None and future.result():
+        if not future.cancelled() and future.result():
             self.release()
 
     def _acquire_locally(self) -> bool:
@@ -356,5 +346,4 @@ def _start_in_child() -> None:
         budget._start()  # what the parent has to tell, it tells itself
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_in_child)
+after_fork(_start_in_child)

@@ -61,7 +61,5 @@ def make_connection(client: Redis) -> Connection:
             "health_check_interval": 0,
             "protocol": 2,
             "retry": Retry(NoBackoff(), 0),
-            "retry_on_error": [],
-            "retry_on_timeout": False,
         }
     )
