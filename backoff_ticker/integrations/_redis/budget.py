@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import weakref
 from concurrent.futures import Future
 from hashlib import sha1
@@ -15,18 +16,16 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
-from ..._process import after_fork
 from .._shared import as_seconds, check_name
 from .client import CLOCK, LONGEST, check_client, make_connection
 
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Literal
+    from typing import Any, Literal
 
     from redis import Redis
 
     from ...retries import BudgetLike
-    from .client import Connection
 
     Asked = SimpleQueue[Future[bool | None] | None]
 
@@ -67,23 +66,14 @@ class RedisRetryBudget:
     loses its data. Each process cuts the bucket to its own ``max_tokens``.
 
     **If Redis fails**, or does not answer within the client's timeouts, ``fallback`` decides, and
-    the process leaves Redis alone for a while. A warning is logged; no error is raised. A decision
-    takes at most ``socket_timeout`` if Redis does not answer, and ``socket_connect_timeout`` for
-    each address of its name if it cannot be reached. A slow Redis may take nearly
-    ``socket_timeout`` for each answer; on a new connection it has to give a few.
+    the process leaves Redis alone for a while. A warning is logged; no error is raised.
 
     Example:
         >>> from redis import Redis
-        >>> from backoff_ticker import retry
         >>> from backoff_ticker.integrations.redis import RedisRetryBudget
         >>> # There is no Redis on this port.
         >>> client = Redis(port=1, socket_timeout=1, socket_connect_timeout=1)
-        >>> budget = RedisRetryBudget(client, "search", max_tokens=2)
-        >>> @retry(on=ConnectionError, max_attempts=5, budget=budget)
-        ... def search():
-        ...     return "page"
-        >>> search()
-        'page'
+        >>> budget = RedisRetryBudget(client, "search", max_tokens=2)  # `budget=` of a retry
         >>> [budget.try_acquire() for _ in range(3)]  # the fallback decides
         [True, True, False]
 
@@ -91,10 +81,7 @@ class RedisRetryBudget:
     and ``release()`` never wait, and may be called in signal handlers and finalizers as well.
     ``try_acquire()`` waits for Redis; retries of coroutines await ``try_acquire_async()`` instead.
 
-    The name and the numbers are attributes, too.
-
-    Attributes:
-        breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
+    Attributes are the name, the numbers, and ``breaker``, which is closed while Redis decides.
 
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
@@ -134,7 +121,7 @@ class RedisRetryBudget:
         if local.max_tokens > _MOST_TOKENS:
             raise ValueError(f"max_tokens must be <= {_MOST_TOKENS:,}, not {max_tokens!r}")
         self._keep_for = min(round(as_seconds("keep_for", keep_for) * 1000) or 1, LONGEST)
-        self._numbers = _in_units(local.max_tokens), _in_units(local.retry_cost) or 1
+        self._numbers = local._most, local._cost
         if fallback == "local":
             fallback = local
         elif fallback is not None and not hasattr(fallback, "try_acquire"):
@@ -161,7 +148,7 @@ class RedisRetryBudget:
         held = max(_HELD_RETRIES * self.retry_cost, self.token_ratio)
         self._successes = self._empty_bucket(min(held, self.max_tokens))
         self._released = self._empty_bucket(self.max_tokens)
-        self._idle: list[Connection] = []  # each is used by one thread at a time
+        self._idle: list[Any] = []  # connections; each is used by one thread at a time
         self._asked: Asked = SimpleQueue()  # by coroutines that wait
         self._has_thread = False
         weakref.finalize(self, self._asked.put, None).atexit = False
@@ -281,7 +268,11 @@ class RedisRetryBudget:
             connection = make_connection(self._client)
         try:
             connection.connect()
-            if _is_closed(connection):
+            try:
+                is_closed = connection.can_read(0)
+            except (RedisError, OSError):
+                is_closed = True
+            if is_closed:
                 connection.disconnect()
                 connection.connect()
             # Counted here no more; so not before Redis is there to be told.
@@ -320,22 +311,10 @@ def _answer_coroutines(reference: weakref.ref[RedisRetryBudget], asked: Asked) -
         del budget, found, waiting
 
 
-def _is_closed(connection: Connection) -> bool:
-    """Whether the server has closed it since its last use."""
-    try:
-        return bool(connection.can_read(0))
-    except (RedisError, OSError):
-        return True
-
-
-def _in_units(tokens: float) -> int:
-    return round(tokens * _UNITS)
-
-
 def _drained(bucket: RetryBudget) -> int:
     """Empty a bucket; return how many units were in it, 0 if another thread has taken them."""
     tokens = bucket.tokens
-    return _in_units(tokens) if bucket.try_acquire(tokens) else 0
+    return round(tokens * _UNITS) if bucket.try_acquire(tokens) else 0
 
 
 _budgets: weakref.WeakSet[RedisRetryBudget] = weakref.WeakSet()
@@ -346,4 +325,5 @@ def _start_in_child() -> None:
         budget._start()  # what the parent has to tell, it tells itself
 
 
-after_fork(_start_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_in_child)

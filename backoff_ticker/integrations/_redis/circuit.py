@@ -105,8 +105,8 @@ return message
 """
 """Make a change or take the lease, if it may be; return and publish what holds then.
 
-A version is the time of the change on the server's clock, in µs, but greater than all before: a
-Redis without data, or with old data, does not give one a second time.
+A version is the time of the change in µs, but greater than all before: Redis gives none a second
+time, even if it has lost its data.
 """
 
 _CHANGE, _BY_HAND, _LEASE = "change", "by hand", "lease"
@@ -138,12 +138,9 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
     that ends while it probes keeps the others from it for ``probe_timeout``, and at least 5 s.
 
     Of two changes at the same time, the first that Redis hears of wins, but ``open()`` and
-    ``reset()`` always do. A circuit that is open until ``reset()`` is open for programs that start
-    later, too, unless no process has used it for a day.
-
-    Without Redis, each process goes on with its own circuit; once Redis is back, with its data or
-    without, they agree again. A program that starts while the circuit is open may make calls until
-    it has connected: ``wait_until_connected()`` prevents that.
+    ``reset()`` always do. Without Redis, each process goes on with its own circuit; once Redis is
+    back, with its data or without, they agree again. A program that starts while the circuit is
+    open may make calls until it has connected: ``wait_until_connected()`` prevents that.
 
     Thread safety: any thread. ``on_change`` is also called for changes of other processes, in a
     thread of the breaker. A forked child connects by itself.
@@ -160,8 +157,6 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
     Raises:
         TypeError, ValueError: An argument is invalid, or the client has no ``socket_timeout``.
     """
-
-    __slots__ = ("_link", "_shared")
 
     _kind = "a RedisCircuitBreaker"
 
@@ -200,11 +195,10 @@ class SharedCircuit(Link):
     before it could be told is never heard of, nor is an opening whose time is over.
     """
 
-    probe_timeout: float
-
     def __init__(self, breaker: CircuitBreaker, client: Redis, name: str) -> None:
         super().__init__(client, "circuit", name, SCRIPT)
         self._breaker = weakref.ref(breaker)
+        self.probe_timeout = 60.0
         self._process = 0
         # What is not told yet, each with the breaker, which must not be collected before that.
         # Calls add to it, and the teller takes from it: each in one step.
@@ -312,21 +306,19 @@ class SharedCircuit(Link):
             while self._untold:
                 what, breaker = self._untold.popitem()
                 telling[what] = breaker
-            is_demanded = _BY_HAND in telling
             lease = self._wanted_lease.pop(_LEASE, 0.0)
             asked, base = self.asked, self.version
             change, open_for = self._look() if telling else ("-", 0)
         try:
             answer = self.ask(
-                *(self._me, base, change, open_for, int(is_demanded)),
+                *(self._me, base, change, open_for, int(_BY_HAND in telling)),
                 *(ceil(seconds * 1000) for seconds in (lease and lease + GRACE, KEPT_DUE, KEPT)),
             )
             if asked == self.asked:
                 self.asked = None
             return self.hear(answer) >= base
         except BaseException:
-            for what, breaker in telling.items():
-                self._untold[what] = breaker
+            self._untold.update(telling)
             if lease:
                 self._wanted_lease.setdefault(_LEASE, lease)
             raise
@@ -336,20 +328,19 @@ class SharedCircuit(Link):
     def _look(self) -> tuple[str, int]:
         """Return what to tell of the circuit, and for how many ms it is open; -1: until reset()."""
         breaker = self._breaker()
-        state = None if breaker is None else breaker.state
-        if state is CircuitState.CLOSED:
-            return "closed", 0
-        if breaker is None or state is not CircuitState.OPEN:
+        if breaker is None or (state := breaker.state) is CircuitState.HALF_OPEN:
             return "-", 0
-        left = breaker.remaining()
-        return "open", -1 if left is None else ceil(left * 1000)
+        left = 0.0 if state is CircuitState.CLOSED else breaker.remaining()
+        return state.value, -1 if left is None else ceil(left * 1000)
 
     def hear(self, message: bytes) -> int:
         """Take over what the script says, unless it is old; return its version."""
         version, state, left, by, prober, lease = message.decode().split()
         with self._lock:
-            if int(version) > self.version and by != self._me and self._has_last_word():
-                # Perhaps Redis has heard that word before this change, not after it: ask again.
+            # Nothing else is muted here, as two messages are not applied at a time.
+            is_by_hand = self._muted or _BY_HAND in self._untold or _BY_HAND in self._telling
+            if int(version) > self.version and by != self._me and is_by_hand:
+                # Perhaps Redis has heard of what a user does here before this change: ask again.
                 self.tell()
             elif int(version) > self.version:
                 self.version = int(version)
@@ -361,11 +352,6 @@ class SharedCircuit(Link):
                 seconds = int(lease) / 1000 - (GRACE if is_mine else 0.0)
                 self.lease = is_mine, CLOCK.monotonic() + seconds
         return int(version)
-
-    def _has_last_word(self) -> bool:
-        """Whether a change by hand is under way, or not told yet."""
-        # Nothing else is muted here, as two messages are not applied at a time.
-        return bool(self._muted) or _BY_HAND in self._untold or _BY_HAND in self._telling
 
     def _apply(self, state: str, left: int) -> None:
         is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling

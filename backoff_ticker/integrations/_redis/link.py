@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import socket
 import threading
 from typing import TYPE_CHECKING
 
 from ... import FullJitterBackOff
 from ..._errors import ChannelClosed, WouldBlock
-from ..._process import after_fork
 from ...cancellation import CancellationToken, any_of
 from ...channels import Channel
 from ...tickers import Pace, Ticker
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from redis import Redis
 
     from ...policies import BackOff
-    from .client import Connection
-
 
 RECONNECT = FullJitterBackOff(0.1, 5.0)
 FLUSH = 5.0  # seconds for which a link that is closed goes on telling, unless told otherwise
-_TIDY = 0.1  # seconds in which threads end that can be woken; one that is connecting cannot
+_TIDY = 0.1  # seconds in which the teller ends if it can be woken; as it connects, it cannot
 _logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
 
@@ -47,13 +45,11 @@ class Link:
     If one connection fails, the link is down, and the listener connects both again. A Redis that
     stops answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
 
-    In a forked child the link starts again with threads and connections of its own.
-
     Args:
         client: Says how to connect; the client's own retries are not used.
-        kind: The kind of what is shared. The script's key is named after it and ``name``, and the
-            channel after the key and the database: channels, unlike keys, know no databases.
-        name: As given by the user.
+        kind: What is shared: a "circuit", for example.
+        name: As given by the user. The channel is named after the database, too: channels, unlike
+            keys, know no databases.
         script: Finds the channel in ``ARGV[1]``.
         backoff: When to connect again; a link whose policy stops is closed.
     """
@@ -93,9 +89,9 @@ class Link:
         self._marking = threading.RLock()  # held to say how the connections are
         self._is_reported = False
         self._times: tuple[float, float] | None = None  # when it was closed, and until when to tell
-        self._up = CancellationToken(clock=CLOCK)
+        self.up = CancellationToken(clock=CLOCK)  # another one after each failure
         self.tried = CancellationToken(clock=CLOCK)  # to connect for the first time; or closed
-        self._listener_ended, self._ended = (CancellationToken(clock=CLOCK) for _ in range(2))
+        self._ended = CancellationToken(clock=CLOCK)
         self.note_connection(False)  # noqa: FBT003
         _links.add(self)
         name = f"backoff_ticker {self._channel}"
@@ -110,11 +106,7 @@ class Link:
     @property
     def connected(self) -> bool:
         """Whether the listener has subscribed, and an exchange has succeeded since."""
-        return self._up.cancelled and not self.closed.cancelled
-
-    def until_connected(self) -> CancellationToken:
-        """Return a token that is cancelled once the link is up, or closed."""
-        return any_of(self._up, self.closed)
+        return self.up.cancelled and not self.closed.cancelled
 
     def tell(self) -> None:
         """Have ``exchange()`` called soon: in any thread, loop, signal handler or finalizer."""
@@ -143,10 +135,7 @@ class Link:
         """Leave alone what is shared from now on."""
 
     def close(self, timeout: float | timedelta = FLUSH) -> None:
-        """Close the link, and wait until all is told and both threads have ended.
-
-        It waits for as long as the first call has said; if nothing is untold, for a moment.
-        """
+        """Close the link, and wait until all is told: for as long as the first call has said."""
         try:
             has_ended = self._ended.wait(self._end_within(timeout))
         except RuntimeError:
@@ -183,7 +172,6 @@ class Link:
             _logger.exception("%s: not shared any more: the policy has failed", self._title)
         finally:
             self.end()
-            self._listener_ended.cancel()
 
     def _listen(self) -> None:
         """Hear messages until the connection fails or the link is closed."""
@@ -225,7 +213,6 @@ class Link:
                 self._flush()
         finally:
             self._asking.disconnect()
-            self._listener_ended.wait(_TIDY)
             _links.discard(self)
             self._ended.cancel()
 
@@ -267,13 +254,13 @@ class Link:
 
     def _mark_up(self, subscription: object) -> None:
         with self._marking:
-            if self._up.cancelled or subscription is None or subscription is not self._subscription:
+            if self.up.cancelled or subscription is None or subscription is not self._subscription:
                 return
             self._pace.success()
             if self._is_reported:
                 self._is_reported = False
                 _logger.info("%s: shared again", self._title)
-            self._up.cancel()
+            self.up.cancel()
             self.note_connection(True)  # noqa: FBT003
             self.tried.cancel()
 
@@ -286,16 +273,14 @@ class Link:
             if not self._is_reported:
                 self._is_reported = True
                 _logger.warning("%s: not shared, as Redis fails: %s", self._title, error)
-            if self._up.cancelled:
-                self._up = CancellationToken(clock=CLOCK)
+            if self.up.cancelled:
+                self.up = CancellationToken(clock=CLOCK)
                 self.note_connection(False)  # noqa: FBT003
             self.tried.cancel()
 
 
 class Linked:
     """What objects have in common that processes share over a link."""
-
-    __slots__ = ()
 
     _link: Link
 
@@ -305,7 +290,7 @@ class Linked:
         return self._link.connected
 
     def wait_until_connected(self, timeout: float | timedelta | None = None) -> bool:
-        """Wait until ``connected`` is true: then this process knows all that others have told.
+        """Wait until ``connected``: then this process knows all that others have told.
 
         Wakes when: it is connected, or closed.
 
@@ -319,12 +304,12 @@ class Linked:
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
             RuntimeError: It has to wait, and an event loop runs in this thread.
         """
-        self._link.until_connected().wait(timeout)
+        any_of(self._link.up, self._link.closed).wait(timeout)
         return self.connected
 
     async def wait_until_connected_async(self, timeout: float | timedelta | None = None) -> bool:
         """Do the same in a coroutine."""
-        await self._link.until_connected().wait_async(timeout)
+        await any_of(self._link.up, self._link.closed).wait_async(timeout)
         return self.connected
 
     def close(self, timeout: float | timedelta = FLUSH) -> None:
@@ -346,7 +331,7 @@ class Linked:
         await self._link.close_async(timeout)
 
 
-def _shut(connection: Connection) -> None:
+def _shut(connection: Any) -> None:  # noqa: ANN401
     """Wake the thread that is waiting for an answer on a connection."""
     sock = getattr(connection, "_sock", None)
     if sock is not None:
@@ -376,5 +361,6 @@ def _close_all() -> None:
         link.close()
 
 
-after_fork(_restart_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restart_all)
 atexit.register(_close_all)

@@ -6,7 +6,6 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ..._errors import DeadlineExceeded
-from ..._validation import whole_repr
 from ...cancellation import CancellationToken
 from .._shared import as_seconds, check_token
 from .client import CLOCK, LONGEST
@@ -40,9 +39,8 @@ class RedisCancellationToken(Linked):
     """Cancels the tokens of one name on all machines, as soon as one of them is cancelled.
 
     ``token`` is an ordinary token. Its cancel, in any thread, event loop or signal handler, cancels
-    its twins: the tokens of objects with the same name, in the same database of Redis. The cancel
-    waits for nothing: two threads publish and store its cause, and listen to others. A process that
-    starts later finds its token cancelled.
+    its twins: the tokens of objects with the same name, in the same database of Redis. It waits for
+    nothing: two threads do the rest. A process that starts later finds its token cancelled.
 
     Use it in a ``with`` block, or ``async with``. The block begins as soon as Redis has said
     whether the token is cancelled, or cannot be reached; after at most 5 s. At its end, and at that
@@ -72,9 +70,6 @@ class RedisCancellationToken(Linked):
 
     Raises:
         TypeError, ValueError: An argument does not fit.
-
-    Attributes:
-        token: The token.
 
     Example:
         >>> from backoff_ticker.integrations.redis import RedisCancellationToken
@@ -160,10 +155,8 @@ class _Twin(Link):
         self._timer: TimerHandle | None = None
         self._known: tuple[bytes, float] | None = None  # a cause, and until when it is stored
 
-    # In the thread of the cancel
-
     def on_cancel(self) -> None:
-        """Tell a cancel of the token itself, unless the twins have told of it."""
+        """Tell a cancel of the token itself, in its thread, unless the twins have told of it."""
         token, parent = self._token(), self._parent()
         if token is None or self._known is not None:
             return  # others have told us
@@ -173,8 +166,6 @@ class _Twin(Link):
             return
         self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
         self.tell()
-
-    # In the threads of the link
 
     def exchange(self) -> None:
         """Tell what is known, or learn what is stored."""
@@ -226,5 +217,8 @@ def _no_token() -> None:
 
 def _encode(cause: BaseException | str | None) -> bytes:
     """Return a cause as a text, an empty one for None."""
-    text = cause if isinstance(cause, str) else "" if cause is None else whole_repr(cause)
+    try:
+        text = cause if isinstance(cause, str) else "" if cause is None else repr(cause)
+    except Exception:  # noqa: BLE001 - a cancel must not be lost to a cause that cannot be shown
+        text = type(cause).__name__
     return text[:_LONGEST_CAUSE].encode("utf-8", "replace")
