@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import random
-import signal
-import socket
 import sys
 import threading
 import time
@@ -19,15 +16,14 @@ from backoff_ticker import (
     CircuitState,
     ConstantBackOff,
     ExponentialBackOff,
-    retry_call,
 )
 from backoff_ticker.integrations._redis import circuit as redis_circuit, link
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
-from tests.circuits.circuits import WAYS, fail, refused, succeed
-from tests.helpers import PATIENCE, SetClock, eventually, in_thread
+from tests.circuits.circuits import fail, refused, succeed
+from tests.helpers import PATIENCE, SetClock, eventually
 from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import RedisServer, forked
+from tests.integrations.redis_server import forked
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(45)
@@ -150,27 +146,6 @@ def test_it_opens_and_closes_everywhere(make):
     succeed(other)
     eventually(lambda: len(seen) == 2)  # a hook is called after the change
     assert seen == [(CLOSED, OPEN, other), (OPEN, CLOSED, other)]
-
-
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_it_is_used_as_any_circuit_breaker(make, way):
-    one, other = make(failures=2), make()
-    succeed(one, 2, way)
-    fail(one, 2, way=way)
-    each_is(OPEN, other)
-    assert refused(other, way).breaker is other
-    assert repr(one).startswith("<RedisCircuitBreaker open, ")
-
-
-def test_a_retry_waits_until_another_process_has_closed_it(make):
-    one, other = make(), make(ConstantBackOff(0.01))
-    one.open(30)
-    each_is(OPEN, other)
-    with pytest.raises(CircuitOpen):
-        retry_call(lambda: "not reached", breaker=other, max_elapsed_time=1)
-    other.reset()
-    each_is(CLOSED, one)
-    assert retry_call(lambda: "done", breaker=one) == "done"
 
 
 def test_the_delays_grow_as_if_there_was_one_policy(make, now):
@@ -662,45 +637,6 @@ def test_a_probe_that_was_released_leaves_its_place_to_the_same_process(make):
 # Redis fails
 
 
-def test_no_call_waits_for_redis(make, redis_server):
-    breaker = make(ConstantBackOff(0.001), socket_timeout=3 * PATIENCE)
-    redis_server.pause()
-
-    async def main():
-        started = time.monotonic()
-        for _ in range(200):
-            for error in (OSError(), None):
-                try:
-                    ticket = breaker.allow()
-                except CircuitOpen:
-                    continue
-                breaker.record(ticket, error)
-            breaker.open(0.01)
-            breaker.reset()
-        return time.monotonic() - started
-
-    assert asyncio.run(main()) < PATIENCE
-    redis_server.resume()
-
-
-def test_without_redis_each_goes_on_alone_and_then_they_agree(make, redis_server):
-    one, other = make(ConstantBackOff(0.02)), make(ConstantBackOff(0.02))
-    redis_server.kill()
-    eventually(lambda: not one.connected and not other.connected)
-    fail(one)
-    assert other.state is CLOSED
-    each_is(HALF_OPEN, one)
-    one.record(one.allow(), OSError())
-    each_is(HALF_OPEN, one)
-    succeed(one)
-    assert one.state is CLOSED
-    one.open(60)
-    redis_server.start()  # without its data
-    each_is(OPEN, one, other)
-    late = make()
-    assert late.state is OPEN
-
-
 @pytest.mark.parametrize("is_there_old_data", [False, True])
 def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_there_old_data):
     one, other = (make(ConstantBackOff(3600)) for _ in range(2))
@@ -725,143 +661,7 @@ def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_t
     assert one.remaining() > 50, "it has not moved on"
 
 
-def test_after_a_failover_they_agree(make, redis_server, tmp_path):
-    with RedisServer(tmp_path / "replica", follows=redis_server) as replica:
-        one = make()
-        fail(one)
-        redis_server.wait_for_replicas()
-        eventually(lambda: replica.client().exists(KEY))
-        redis_server.kill()
-        replica.promote()
-        late = RedisCircuitBreaker(replica.client(), "payments")
-        try:
-            assert late.wait_until_connected(PATIENCE)
-            assert late.state is OPEN
-            assert 0 < late.remaining() <= 60
-        finally:
-            late.close()
-
-
 # Processes
-
-PROGRAM = """
-import signal, socket, sys, time
-import redis
-from backoff_ticker import CircuitOpen, ConstantBackOff
-from backoff_ticker.integrations._redis import circuit as redis_circuit
-from backoff_ticker.integrations.redis import RedisCircuitBreaker
-
-redis_circuit.LEASE = 3.0
-redis_circuit.PATIENCE = 60.0  # a late answer is one all the same
-port, service = int(sys.argv[1]), int(sys.argv[2])
-
-def call():
-    with socket.create_connection(("127.0.0.1", service)) as connection:
-        if connection.recv(1) != b"1":
-            raise ConnectionError("the service has failed")
-
-breaker = RedisCircuitBreaker(
-    redis.Redis(port=port, socket_timeout=20),
-    "payments",
-    ConstantBackOff(0.3),
-    failures=3,
-    probe_timeout=3,
-    on_change=lambda old, new, breaker: print(f"{old} -> {new}"),
-)
-assert breaker.wait_until_connected(10)
-print("ready")
-is_refused = False
-while True:
-    try:
-        with breaker:
-            call()
-    except CircuitOpen:
-        if not is_refused:
-            is_refused = True
-            print("refused")
-    except OSError:
-        pass
-    time.sleep(0.001)
-"""
-
-
-class ServiceOnLoopback:
-    """Answers each connection with 1 or 0, or does not answer; counts those that wait for it."""
-
-    def __init__(self):
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
-        self.port = self._listener.getsockname()[1]
-        self.answer = b"1"
-        self.calls = self.at_once = self.most = 0
-        self._lock = threading.Lock()
-        in_thread(self._accept)
-
-    def _accept(self):
-        while True:
-            connection, _ = self._listener.accept()
-            in_thread(self._serve, connection)
-
-    def _serve(self, connection):
-        with self._lock:
-            self.calls += 1
-            self.at_once += 1
-            self.most = max(self.most, self.at_once)
-        with connection:
-            answer = self.answer
-            if answer:
-                threading.Event().wait(0.01)
-            else:
-                connection.recv(1)  # until the other end is closed
-            with self._lock:  # before the caller has its answer, and another one may call
-                self.at_once -= 1
-            connection.sendall(answer)
-
-    def close(self):
-        self._listener.close()
-
-
-@pytest.fixture
-def service():
-    service = ServiceOnLoopback()
-    yield service
-    service.close()
-
-
-def test_three_processes_have_one_circuit(redis_server, service, tmp_path):
-    arguments = ["-c", PROGRAM, str(redis_server.port), str(service.port)]
-    with (
-        Process(tmp_path, *arguments) as one,
-        Process(tmp_path, *arguments) as two,
-        Process(tmp_path, *arguments) as three,
-    ):
-        programs = [one, two, three]
-        for each in programs:
-            each.wait_for("ready")
-        eventually(lambda: service.calls > 5)
-        service.answer = b"0"
-        for each in programs:
-            each.wait_for("closed -> open")
-            each.wait_for("refused")  # so its calls from before have ended
-        calls, service.most = service.calls, 0
-        eventually(lambda: service.calls >= calls + 3)
-        assert service.most == 1, "one probe at a time"
-        eventually(lambda: service.at_once == 0)
-        service.answer = b""  # the next probe hangs
-        eventually(lambda: service.at_once == 1)
-        probing = []
-
-        def find_probing():
-            probing[:] = [each for each in programs if each.lines[-1] == "open -> half-open"]
-            return len(probing) == 1
-
-        eventually(find_probing)
-        service.answer = b"1"
-        probing[0].stop(signal.SIGKILL)
-        programs.remove(probing[0])
-        for each in programs:  # once the time of the dead one's probe is over
-            each.wait_for("-> closed")
-        ends = [each.lines[-1] for each in programs]
-        assert sorted(ends) == ["half-open -> closed", "open -> closed"], "one of them has probed"
 
 
 def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
@@ -889,18 +689,6 @@ def test_a_closed_one_goes_on_alone(make, now):
     succeed(one)
     assert one.state is CLOSED
     assert other.state is not CLOSED
-
-
-def test_it_is_closed_in_a_loop_and_tells_what_it_has_to(make):
-    one, other = make(), make()
-
-    async def main():
-        assert await one.wait_until_connected_async(PATIENCE)
-        fail(one)
-        await one.close_async()
-
-    asyncio.run(main())
-    each_is(OPEN, other)
 
 
 @pytest.mark.posix

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import pytest
 from hypothesis import given, strategies as st
-from redis import CredentialProvider, Redis, RedisError, Sentinel
+from redis import CredentialProvider, Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -31,10 +31,9 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
+from tests.helpers import PATIENCE, eventually, wait_until_collected
 from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
-from tests.integrations.processes import Process
-from tests.integrations.redis_server import RedisServer, failover, forked, needs_redis
+from tests.integrations.redis_server import RedisServer, forked, needs_redis
 
 pytestmark = [needs_redis, pytest.mark.timeout(40)]
 
@@ -178,15 +177,6 @@ def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
     assert server.client().pttl(KEY.format("forever")) > 10**13
 
 
-def test_each_cuts_the_bucket_to_its_own_size(server):
-    large, small = (RedisRetryBudget(client(server), "sizes", size) for size in (100, 10))
-    assert large.try_acquire()
-    assert small.try_acquire()
-    assert units(server, "sizes") == 9 * TOKEN
-    assert large.try_acquire()
-    assert units(server, "sizes") == 8 * TOKEN
-
-
 def test_its_repr_says_who_decides(redis_server):
     watched = Watched(redis_server, 10)
     text = "<RedisRetryBudget 'shared' of 10.0 tokens in {}, token_ratio=0.1, retry_cost=1.0>"
@@ -224,36 +214,6 @@ def test_it_limits_retries_and_hedged_calls_of_threads_and_loops(server):
     with pytest.raises(OSError) as caught:
         retry_call(fails, ZeroBackOff(), **options)
     assert "nothing left in <RedisRetryBudget 'all faces'" in caught.value.__notes__[0]
-
-
-def test_threads_get_what_there_is(make_budget):
-    budget = make_budget(300, 0.5)
-    start = threading.Barrier(4)
-
-    def take_often():
-        start.wait(PATIENCE)
-        return sum(take(budget, 150))
-
-    def give():
-        start.wait(PATIENCE)
-        for _ in range(40):
-            budget.success()
-
-    takers = [in_thread(take_often) for _ in range(3)]
-    in_thread(give).result(PATIENCE)
-    taken = sum(taker.result(PATIENCE) for taker in takers) + sum(take(budget, 30))
-    assert 300 <= taken <= 320
-    assert not budget.try_acquire()
-
-
-def test_many_coroutines_at_once(make_budget):
-    budget = make_budget(50)
-
-    async def main():
-        return await asyncio.gather(*(budget.try_acquire_async() for _ in range(80)))
-
-    assert sum(asyncio.run(main())) == 50
-    assert sum(asyncio.run(main())) == 0  # in another loop
 
 
 # Redis gone, slow, restarted, replaced
@@ -358,39 +318,6 @@ def test_a_redis_that_was_restarted_is_asked_at_once(tmp_path, durable, caplog):
         assert not caplog.records
 
 
-def test_a_replica_is_asked_again_once_it_has_taken_over(tmp_path):
-    with (
-        RedisServer(tmp_path / "first") as first,
-        RedisServer(tmp_path / "second", follows=first) as second,
-    ):
-        assert Watched(first, 5).take(3) == [True] * 3
-        first.wait_for_replicas()
-        watched = Watched(second, 5)
-        assert watched.take(6) == [True] * 5 + [False]  # it takes no writes: the fallback
-        first.kill()
-        second.promote()
-        watched.ask_again()
-        assert watched.take(3) == [True, True, False]
-        assert watched.shares
-
-
-@pytest.mark.slow
-def test_a_failover_by_sentinel(tmp_path):
-    with failover(tmp_path) as (first, second, port):
-        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=2)
-        breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
-        budget = RedisRetryBudget(
-            sentinel.master_for("jobs"), "shared", 5, breaker=breaker, fallback=None
-        )
-        assert take(budget, 2) == [True] * 2
-        first.wait_for_replicas()
-        first.kill()
-        assert not budget.try_acquire()
-        eventually(budget.try_acquire)
-        assert take(budget, 3) == [True, True, False]
-        assert units(second) == 0
-
-
 def test_what_redis_refuses_is_logged_once(redis_server, caplog):
     caplog.set_level(logging.INFO, "backoff_ticker")
     client = redis_server.client()
@@ -434,22 +361,6 @@ def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_serv
     vault.is_open.set()
     assert watched.take(5) == [True] * 5
     assert watched.shares
-
-
-def test_of_threads_that_fail_at_once_one_says_so(caplog):
-    class Handler(logging.Handler):
-        def emit(self, record):
-            budget.try_acquire()  # as another thread would meanwhile
-
-    breaker = CircuitBreaker(ConstantBackOff(60), failures=5)
-    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "gone", breaker=breaker)
-    logger, handler = logging.getLogger("backoff_ticker"), Handler()
-    logger.addHandler(handler)
-    try:
-        budget.try_acquire()
-    finally:
-        logger.removeHandler(handler)
-    assert len(caplog.records) == 1
 
 
 # Coroutines
@@ -599,52 +510,6 @@ def test_a_forked_child_tells_only_what_it_has_counted(make_budget):
     with forked(check):
         pass
     assert take(budget, 4) == [True] * 3 + [False]
-
-
-WORKER = """
-import random, sys
-from redis import Redis
-from backoff_ticker import ZeroBackOff, retry_call
-from backoff_ticker.integrations.redis import RedisRetryBudget
-
-client = Redis.from_url(sys.argv[1], socket_timeout=20)
-calls = Redis.from_url(sys.argv[1], socket_timeout=20)
-budget = RedisRetryBudget(client, "workers", 50, 0.1)
-draw = random.Random(int(sys.argv[2]))
-
-def operation():
-    calls.incr("calls")
-    if draw.random() < 0.9:
-        raise OSError
-    calls.incr("successes")  # before the budget hears of it
-
-for _ in range(int(sys.argv[3])):
-    calls.incr("runs")
-    try:
-        retry_call(operation, ZeroBackOff(), on=OSError, max_attempts=4, budget=budget)
-    except OSError:
-        pass
-    print("run", flush=True)
-print("end")
-"""
-
-
-def test_processes_keep_the_promise_together_even_if_some_are_killed(redis_server, tmp_path):
-    (tmp_path / "worker.py").write_text(WORKER, "utf-8")
-    client = redis_server.client()
-
-    def worker(number, runs):
-        return Process(tmp_path, "worker.py", redis_server.url, str(number), str(runs))
-
-    with worker(1, 200) as one, worker(2, 200) as two, worker(3, 10**6) as doomed:
-        doomed.wait_for("run", 100)
-        doomed.stop(9)
-        assert one.wait() == two.wait() == 0
-    calls, runs, successes = (int(client.get(key)) for key in ("calls", "runs", "successes"))
-    # `runs` is counted before the call: of a process that was killed, one call may be missing.
-    retries = calls - runs
-    assert retries + 1 >= 50
-    assert retries <= 50 + 0.1 * successes
 
 
 @pytest.mark.slow

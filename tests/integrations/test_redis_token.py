@@ -9,13 +9,13 @@ import threading
 import time
 
 import pytest
-from redis import Redis, Sentinel
+from redis import Redis
 
 from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
 from backoff_ticker.integrations.redis import RedisCancellationToken
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually
 from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import RedisServer, failover, forked
+from tests.integrations.redis_server import RedisServer
 
 pytestmark = pytest.mark.timeout(40)
 
@@ -80,23 +80,6 @@ def test_a_cancel_reaches_the_twins_with_its_cause(connected, cause, told):
     assert late.token.cause == told
     assert one.token.cause is cause
     assert not other.token.cancelled
-
-
-def test_coroutines_wait_and_cancel_as_threads_do(redis_server):
-    async def main():
-        client = redis_server.client()
-        async with (
-            RedisCancellationToken(client, "job") as one,
-            RedisCancellationToken(client, "job") as two,
-        ):
-            waiting = asyncio.create_task(two.wait_async(PATIENCE))
-            await asyncio.sleep(0)
-            one.cancel("stopped")
-            assert await waiting
-        async with RedisCancellationToken(client, "job") as late:
-            return late.cause
-
-    assert asyncio.run(main()) == "stopped"
 
 
 def test_a_block_begins_when_it_is_known_whether_the_token_is_cancelled(redis_server):
@@ -193,21 +176,6 @@ def test_a_cancel_is_kept_for_a_time(connected, redis_server):
 # A Redis that fails
 
 
-def test_without_redis_the_block_begins_and_a_cancel_is_told_when_it_is_back(make, redis_server):
-    redis_server.kill()
-    twin, ending, watcher = make(), make("other"), make()
-    with twin as token:
-        assert not twin.connected
-        token.cancel("stopped")
-        ending.token.cancel("at its end")
-        starting = in_thread(redis_server.start)
-        ending.close(PATIENCE)
-        starting.result(PATIENCE)
-        assert watcher.token.wait(PATIENCE)
-        assert watcher.token.cause == "stopped"
-    assert redis_server.client().get("backoff_ticker:token:other") == b"at its end"
-
-
 def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(make, redis_server):
     redis_server.kill()
     twin = make(cancel_if_gone_for=0.05)
@@ -236,18 +204,6 @@ def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server
     assert twin.token.cause == "Redis was out of reach for 3600 s"
 
 
-def test_a_cancel_survives_a_redis_that_loses_its_data(connected, redis_server):
-    one, two = connected(), connected()
-    one.token.cancel("stopped")
-    assert two.token.wait(PATIENCE)
-    redis_server.kill()
-    eventually(lambda: not two.connected)
-    one.close()  # only `two` is left to know
-    redis_server.start()
-    assert two.wait_until_connected(PATIENCE)
-    assert connected().token.cause == "stopped"
-
-
 def test_a_redis_that_does_not_answer_holds_nobody_up(connected, make, redis_server):
     one, two, idle = (connected(socket_timeout=60) for _ in range(3))
     redis_server.pause()
@@ -264,31 +220,6 @@ def test_a_redis_that_does_not_answer_holds_nobody_up(connected, make, redis_ser
     assert two.token.wait(PATIENCE)
 
 
-def test_a_redis_that_does_not_answer_lets_the_loop_run(redis_server):
-    async def main():
-        client = redis_server.client(socket_timeout=PATIENCE)
-
-        async def work():  # Redis does not answer before the loop has run
-            for _ in range(10):
-                await asyncio.sleep(0.01)
-            redis_server.resume()
-
-        working = asyncio.create_task(work())
-        redis_server.pause()
-        twin = RedisCancellationToken(client, "job")
-        async with twin as token:
-            assert working.done()
-            assert await twin.wait_until_connected_async(PATIENCE)
-            redis_server.pause()
-            token.cancel("stopped")
-            working = asyncio.create_task(work())
-            await twin.close_async(timeout=PATIENCE)
-            assert working.done()
-
-    asyncio.run(main())
-    assert redis_server.client().get(KEY) == b"stopped"
-
-
 def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_server):
     one, two = connected(), connected()
     redis_server.client().config_set("maxmemory", 1)
@@ -297,26 +228,6 @@ def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_serv
     assert redis_server.client().get(KEY) is None
     redis_server.client().config_set("maxmemory", 0)
     eventually(lambda: redis_server.client().get(KEY) == b"stopped")
-
-
-@pytest.mark.slow
-def test_tokens_follow_a_failover(connected, tmp_path):
-    with failover(tmp_path) as (first, second, port):
-        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=2.0)
-
-        def masters_port():
-            try:
-                return sentinel.discover_master("jobs")[1]
-            except Exception:
-                return None
-
-        eventually(lambda: masters_port() == first.port)
-        one, two = (connected(client=sentinel.master_for("jobs")) for _ in range(2))
-        first.kill()
-        one.token.cancel("stopped")
-        assert two.token.wait(30)
-        eventually(lambda: masters_port() == second.port)
-        assert second.client().get(KEY) == b"stopped"
 
 
 # Processes, and ends of processes
@@ -396,22 +307,6 @@ def test_the_programs_of_the_page_stop_each_other(redis_server, tmp_path):
             for worker in (one, two, late):
                 assert worker.wait() == 0
                 assert worker.lines == ["working", "ended: stopped by the operator"]
-
-
-@pytest.mark.posix
-def test_parent_and_forked_child_cancel_each_other(connected):
-    def check():
-        assert twin.wait_until_connected(PATIENCE)
-        assert twin.token.wait(PATIENCE)
-        other.token.cancel("by the child")
-        other.close()
-        return twin.token.cause == "by the parent"
-
-    twin, other = connected(cancel_if_gone_for=3600), connected("other")
-    with forked(check):
-        twin.token.cancel("by the parent")
-    assert other.token.wait(PATIENCE)
-    assert other.token.cause == "by the child"
 
 
 # Lifetimes
