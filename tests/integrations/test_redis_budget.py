@@ -31,7 +31,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, eventually, wait_until_collected
+from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
 from tests.integrations.redis_server import RedisServer, forked, needs_redis
 
@@ -88,6 +88,12 @@ class Watched:
     def ask_again(self):
         """Let the time pass for which Redis is not asked."""
         self.clock.advance(DELAY)
+
+    def find_again(self, server):
+        """Let Redis be back, with an empty bucket."""
+        server.start()
+        server.client().set(KEY.format("shared"), 0)
+        self.ask_again()
 
     def take(self, times=1):
         return take(self.budget, times)
@@ -200,25 +206,35 @@ async def fails_in_loop():
 def test_it_limits_retries_and_hedged_calls_of_threads_and_loops(server):
     budget = RedisRetryBudget(client(server), "all faces", 8, 0)
     options = {"budget": budget, "max_attempts": 3}
-    for call in (
-        lambda: retry_call(fails, ZeroBackOff(), **options),
-        lambda: asyncio.run(retry_call_async(fails_in_loop, ZeroBackOff(), **options)),
-        lambda: hedge_call(fails, ConstantBackOff(60), **options),
-        lambda: asyncio.run(hedge_call_async(fails_in_loop, ConstantBackOff(60), **options)),
-    ):
-        with pytest.raises(OSError) as caught:
-            call()
-        assert "gave up after 3 attempts" in caught.value.__notes__[0]
-        with pytest.raises(OSError):
-            call() if units(server, "all faces") < 2 * TOKEN else fails()
-    with pytest.raises(OSError) as caught:
-        retry_call(fails, ZeroBackOff(), **options)
-    assert "nothing left in <RedisRetryBudget 'all faces'" in caught.value.__notes__[0]
+    for reason in ("gave up after 3 attempts", "nothing left in <RedisRetryBudget 'all faces'"):
+        for call in (
+            lambda: retry_call(fails, ZeroBackOff(), **options),
+            lambda: asyncio.run(retry_call_async(fails_in_loop, ZeroBackOff(), **options)),
+            lambda: hedge_call(fails, ConstantBackOff(60), **options),
+            lambda: asyncio.run(hedge_call_async(fails_in_loop, ConstantBackOff(60), **options)),
+        ):
+            with pytest.raises(OSError) as caught:
+                call()
+            assert reason in caught.value.__notes__[0]
+
+
+def test_threads_take_what_there_is_once(make_budget):
+    budget = make_budget(300, 0)
+    taking = [in_thread(take, budget, 150) for _ in range(3)]
+    assert sum(sum(each.result(PATIENCE)) for each in taking) == 300
+
+
+def test_each_cuts_the_bucket_to_its_own_size(server):
+    large, small = (RedisRetryBudget(client(server), "sizes", size) for size in (100, 10))
+    assert large.try_acquire()
+    assert small.try_acquire()
+    assert units(server, "sizes") == 9 * TOKEN
 
 
 # Redis gone, slow, restarted, replaced
 
 
+@pytest.mark.faults
 def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_server):
     watched = Watched(redis_server, 5, socket_timeout=2.0)
     assert watched.take() == [True]
@@ -237,18 +253,18 @@ def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_serv
     assert watched.shares
 
 
+@pytest.mark.faults
 def test_what_was_counted_is_not_lost_to_a_redis_that_takes_no_connection(redis_server):
     watched = Watched(redis_server, 5, 1)
     for _ in range(2):
         watched.budget.success()
     redis_server.kill()
     assert watched.take(6) == [True] * 5 + [False]  # of the fallback
-    redis_server.start()
-    redis_server.client().set(KEY.format("shared"), 0)
-    watched.ask_again()
+    watched.find_again(redis_server)
     assert watched.take(3) == [True, True, False]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
 def test_the_retries_of_the_client_are_not_used(redis_server, fail):
     class Asked(NoBackoff):
@@ -264,6 +280,7 @@ def test_the_retries_of_the_client_are_not_used(redis_server, fail):
     assert asked == []
 
 
+@pytest.mark.faults
 def test_a_decision_whose_answer_is_lost_may_lose_tokens_but_never_makes_any(redis_server):
     watched = Watched(redis_server, 20, fallback=None, socket_timeout=2.0)
     assert watched.take(20) == [True] * 20
@@ -276,17 +293,17 @@ def test_a_decision_whose_answer_is_lost_may_lose_tokens_but_never_makes_any(red
     assert sum(watched.take(20)) <= 9  # 10 came from the successes; one may be lost
 
 
+@pytest.mark.faults
 def test_without_a_fallback_there_are_no_retries_meanwhile(redis_server):
     watched = Watched(redis_server, 5, 1, fallback=None)
     redis_server.kill()
     assert watched.take(3) == [False] * 3
     watched.budget.success()
-    redis_server.start()
-    redis_server.client().set(KEY.format("shared"), 0)
-    watched.ask_again()
+    watched.find_again(redis_server)
     assert watched.take(2) == [True, False]
 
 
+@pytest.mark.faults
 def test_a_success_counts_once_here_or_there(redis_server):
     fallback = RetryBudget(5, 1)
     watched = Watched(redis_server, 5, 1, fallback=fallback)
@@ -297,15 +314,14 @@ def test_a_success_counts_once_here_or_there(redis_server):
     watched.budget.release()
     assert fallback.tokens == 2
     assert watched.take(3) == [True, True, False]
-    redis_server.start()
-    redis_server.client().set(KEY.format("shared"), 0)
-    watched.ask_again()
+    watched.find_again(redis_server)
     assert watched.take() == [False]
     watched.budget.success()
     assert fallback.tokens == 0
     assert watched.take(2) == [True, False]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_redis_that_was_restarted_is_asked_at_once(tmp_path, durable, caplog):
     with RedisServer(tmp_path / "redis", durable=durable) as server:
@@ -318,6 +334,7 @@ def test_a_redis_that_was_restarted_is_asked_at_once(tmp_path, durable, caplog):
         assert not caplog.records
 
 
+@pytest.mark.faults
 def test_what_redis_refuses_is_logged_once(redis_server, caplog):
     caplog.set_level(logging.INFO, "backoff_ticker")
     client = redis_server.client()
@@ -350,6 +367,7 @@ class Vault(CredentialProvider):
         return "default", "any"
 
 
+@pytest.mark.faults
 def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_server, caplog):
     vault = Vault(LookupError("the vault is locked"), KeyboardInterrupt())
     watched = Watched(redis_server, 5, credential_provider=vault)
@@ -388,6 +406,7 @@ class Gate(CircuitBreaker):
         self._opened.release()
 
 
+@pytest.mark.faults
 def test_one_script_answers_all_coroutines_that_wait_and_takes_back_what_they_do_not_want(
     redis_server,
 ):
@@ -419,6 +438,7 @@ def test_one_script_answers_all_coroutines_that_wait_and_takes_back_what_they_do
     assert units(redis_server) == (500 - 52) * TOKEN
 
 
+@pytest.mark.faults
 def test_a_redis_that_hangs_does_not_keep_a_program_from_ending(redis_server, tmp_path):
     program = """\
 import asyncio, sys
@@ -448,6 +468,7 @@ asyncio.run(main())
     assert (done.stdout, done.stderr, done.returncode) == ("cut\n", "", 0)
 
 
+@pytest.mark.faults
 def test_while_redis_is_gone_coroutines_need_no_thread(redis_server):
     redis_server.kill()
     watched = Watched(redis_server, 3)

