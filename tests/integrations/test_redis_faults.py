@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
+import socket
 import threading
 import time
 from contextlib import contextmanager, nullcontext
@@ -15,13 +17,18 @@ import redis
 
 from backoff_ticker import CancellationToken
 from backoff_ticker.integrations._redis import circuit
-from backoff_ticker.integrations.redis import RedisCancellationToken, RedisCircuitBreaker
+from backoff_ticker.integrations.redis import (
+    RedisCancellationToken,
+    RedisCircuitBreaker,
+    RedisRetryBudget,
+)
 from tests.helpers import eventually
 from tests.integrations.processes import Process
 from tests.integrations.sharing_program import NAME, SIZE, TIMEOUTS, TOKENS, let_clock_be_stepped
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(150)]
 
+measured = logging.getLogger("measured")  # with --log-cli-level=INFO
 KINDS = ("Token", "Circuit", "Retry budget")
 ANNOUNCED = re.compile(
     f"({'|'.join(KINDS)}) {NAME}: "
@@ -210,7 +217,7 @@ def test_twenty_processes(redis_server, tmp_path, monkeypatch, fault, buckets, s
     assert status == 0
     reports = [json.loads(line[6:]) for line in program.lines if line.startswith("ended ")]
     retries, longest_retries, longest_calls = zip(*reports, strict=True)
-    logging.getLogger(__name__).info(
+    measured.info(
         "%s: told in the fault after %.1f s, after it %.1f s; %s retries, each within %.1f s; calls"
         " within %.3f s; %s outages of tokens, circuits, budgets; all ended within %.1f s",
         *(fault.__name__, meanwhile, afterwards, sum(retries), max(longest_retries)),
@@ -218,3 +225,36 @@ def test_twenty_processes(redis_server, tmp_path, monkeypatch, fault, buckets, s
     )
     assert sum(retries) == buckets * TOKENS
     assert max(longest_calls) < LONG
+
+
+def test_a_hundred_coroutines_wait_for_two_answers_of_a_slow_redis(redis_server):
+    async def ask_at_once():
+        assert await budget.try_acquire_async()
+        proxy.delay = 0.5
+        began = time.monotonic()
+        taken = await asyncio.gather(*(budget.try_acquire_async() for _ in range(100)))
+        return sum(taken), time.monotonic() - began
+
+    with SlowProxy(redis_server.port) as proxy:
+        budget = RedisRetryBudget(redis.Redis.from_url(proxy.url, **TIMEOUTS), NAME)
+        taken, seconds = asyncio.run(ask_at_once())
+    measured.info("100 coroutines: within %.1f s", seconds)
+    assert taken == 100
+    assert seconds < LONG
+
+
+def test_an_address_that_swallows_packets_costs_one_time_out():
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):  # no more are taken until these are accepted
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listener.getsockname())
+        port = listener.getsockname()[1]
+        client = redis.Redis(port=port, socket_timeout=60, socket_connect_timeout=0.5)
+        budget = RedisRetryBudget(client, NAME, 2)
+        began = time.monotonic()
+        assert [budget.try_acquire() for _ in range(3)] == [True, True, False]  # of the fallback
+        seconds = time.monotonic() - began
+    measured.info("three decisions without a connection: within %.1f s", seconds)
+    assert 0.5 <= seconds < LONG
