@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -33,6 +31,7 @@ from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
+from tests.integrations.processes import Process
 from tests.integrations.redis_server import RedisServer, forked, needs_redis
 
 pytestmark = [needs_redis, pytest.mark.timeout(40)]
@@ -50,17 +49,12 @@ def server(tmp_path_factory):
         yield made
 
 
-def client(server):
-    """Return a client that waits long, on a machine with much to do."""
-    return server.client(socket_timeout=PATIENCE)
-
-
 @pytest.fixture
 def make_budget(server):
     """Return what makes budgets with a name of their own."""
 
     def make(*numbers, **options):
-        return RedisRetryBudget(client(server), next(NAMES), *numbers, **options)
+        return RedisRetryBudget(server.client(), next(NAMES), *numbers, **options)
 
     return make
 
@@ -122,7 +116,7 @@ EIGHTHS = st.integers(0, 40).map(lambda number: number / 8)
 )
 def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ratio, actions):
     numbers = (size, ratio, 1)
-    budgets = [RetryBudget(*numbers), RedisRetryBudget(client(server), next(NAMES), *numbers)]
+    budgets = [RetryBudget(*numbers), RedisRetryBudget(server.client(), next(NAMES), *numbers)]
     for successes, is_released in [*actions, (0, False), (0, False), (0, False)]:
         for budget in budgets * successes:
             budget.success()
@@ -148,8 +142,8 @@ def test_units_are_exact(make_budget, server, size):
 
 
 def test_budgets_of_one_name_share_a_bucket_and_others_do_not(server):
-    one, two = (RedisRetryBudget(client(server), "pair", 3) for _ in range(2))
-    other = RedisRetryBudget(client(server), "other", 3)
+    one, two = (RedisRetryBudget(server.client(), "pair", 3) for _ in range(2))
+    other = RedisRetryBudget(server.client(), "other", 3)
     assert [one.try_acquire(), two.try_acquire(), one.try_acquire()] == [True] * 3
     assert not two.try_acquire()
     assert not one.try_acquire()
@@ -174,11 +168,11 @@ def test_what_a_process_keeps_until_its_next_retry(make_budget, ratio, give, tim
 
 def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
     for keep_for in (20, timedelta(seconds=20)):
-        budget = RedisRetryBudget(client(server), "forgotten", 1, keep_for=keep_for)
+        budget = RedisRetryBudget(server.client(), "forgotten", 1, keep_for=keep_for)
         assert take(budget, 2) == [True, False]
         assert 15_000 < server.client().pttl(KEY.format("forgotten")) <= 20_000
         server.client().delete(KEY.format("forgotten"))
-    budget = RedisRetryBudget(client(server), "forever", keep_for=1e300)
+    budget = RedisRetryBudget(server.client(), "forever", keep_for=1e300)
     assert budget.try_acquire()
     assert server.client().pttl(KEY.format("forever")) > 10**13
 
@@ -204,7 +198,7 @@ async def fails_in_loop():
 
 
 def test_it_limits_retries_and_hedged_calls_of_threads_and_loops(server):
-    budget = RedisRetryBudget(client(server), "all faces", 8, 0)
+    budget = RedisRetryBudget(server.client(), "all faces", 8, 0)
     options = {"budget": budget, "max_attempts": 3}
     for reason in ("gave up after 3 attempts", "nothing left in <RedisRetryBudget 'all faces'"):
         for call in (
@@ -225,7 +219,7 @@ def test_threads_take_what_there_is_once(make_budget):
 
 
 def test_each_cuts_the_bucket_to_its_own_size(server):
-    large, small = (RedisRetryBudget(client(server), "sizes", size) for size in (100, 10))
+    large, small = (RedisRetryBudget(server.client(), "sizes", size) for size in (100, 10))
     assert large.try_acquire()
     assert small.try_acquire()
     assert units(server, "sizes") == 9 * TOKEN
@@ -243,11 +237,8 @@ def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_serv
     assert watched.take() == [True]
     assert 2.0 <= time.monotonic() - began < PATIENCE
     assert not watched.shares
-    began = time.monotonic()
     assert watched.take(5) == [True] * 4 + [False]  # of the fallback
-    assert time.monotonic() - began < 2.0
     redis_server.resume()
-    assert watched.take() == [False]
     watched.ask_again()
     assert watched.take(2) == [True] * 2
     assert watched.shares
@@ -351,32 +342,21 @@ def test_what_redis_refuses_is_logged_once(redis_server, caplog):
     assert "shared again" in caplog.text
 
 
-class Vault(CredentialProvider):
-    """Raises errors in turn; then gives the password, once it is open."""
-
-    def __init__(self, *errors):
-        self.errors = list(errors)
-        self.asked = []
-        self.is_open = threading.Event()
-
-    def get_credentials(self):
-        self.asked.append(None)
-        if self.errors:
-            raise self.errors.pop(0)
-        assert self.is_open.wait(PATIENCE)
-        return "default", "any"
-
-
 @pytest.mark.faults
 def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_server, caplog):
-    vault = Vault(LookupError("the vault is locked"), KeyboardInterrupt())
-    watched = Watched(redis_server, 5, credential_provider=vault)
+    class Vault(CredentialProvider):
+        def get_credentials(self):
+            if errors:
+                raise errors.pop(0)
+            return "default", "any"
+
+    errors = [LookupError("the vault is locked"), KeyboardInterrupt()]
+    watched = Watched(redis_server, 5, credential_provider=Vault())
     assert watched.take() == [True]  # of the fallback
     assert "the vault is locked" in caplog.text
     watched.ask_again()
     with pytest.raises(KeyboardInterrupt):
         watched.take()
-    vault.is_open.set()
     assert watched.take(5) == [True] * 5
     assert watched.shares
 
@@ -410,7 +390,7 @@ class Gate(CircuitBreaker):
 def test_one_script_answers_all_coroutines_that_wait_and_takes_back_what_they_do_not_want(
     redis_server,
 ):
-    gate, redis = Gate(), client(redis_server)
+    gate, redis = Gate(), redis_server.client()
     budget = RedisRetryBudget(redis, "shared", 500, 0, breaker=gate)
 
     async def main():
@@ -455,17 +435,10 @@ async def main():
 
 asyncio.run(main())
 """
-    path = tmp_path / "program.py"
-    path.write_text(program)
     redis_server.pause()
-    done = subprocess.run(
-        [sys.executable, path, redis_server.url],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("cut\n", "", 0)
+    with Process(tmp_path, "-c", program, redis_server.url) as process:
+        assert process.wait() == 0
+        assert process.lines == ["cut"]
 
 
 @pytest.mark.faults
