@@ -113,74 +113,60 @@ class Fleet:
 
 
 @contextmanager
-def killed(fleet):
-    fleet.server.kill()
-    yield
-    fleet.server.start()
-
-
-@contextmanager
-def paused(fleet):
-    fleet.server.pause()
-    yield
-    fleet.server.resume()
-
-
-@contextmanager
-def emptied(fleet):
-    fleet.server.client().flushall()
-    yield
-
-
-@contextmanager
-def clock_set_back(fleet):
-    with fleet.all_say("circuit open"):
-        fleet.breaker.open(3)
-    with fleet.all_say("circuit closed"):
-        fleet.server.client().set("step", -3600)
-    yield
-
-
-@contextmanager
-def slow(fleet):
-    fleet.proxy.delay = 0.5
-    yield
-
-
-@contextmanager
-def full(fleet):
-    fleet.set("maxmemory", 1)
-    yield
-    fleet.set("maxmemory", 0)
-
-
-@contextmanager
-def password_changed(fleet):
-    fleet.set("requirepass", "another")
-    with fleet.server.client(password="another") as client:
-        for kind in ("normal", "pubsub"):
-            client.execute_command("CLIENT", "KILL", "TYPE", kind)
-    yield
-    fleet.set("requirepass", "", password="another")
+def fault(kind, fleet):
+    server = fleet.server
+    match kind:
+        case "killed":
+            server.kill()
+            yield
+            server.start()
+        case "paused":
+            server.pause()
+            yield
+            server.resume()
+        case "emptied":
+            server.client().flushall()
+            yield
+        case "clock set back":
+            with fleet.all_say("circuit open"):
+                fleet.breaker.open(3)
+            stepped = time.monotonic()
+            with fleet.all_say("circuit closed"):
+                server.client().set("step", -3600)
+            measured.info("closed %.1f s after the step", time.monotonic() - stepped)
+            yield
+        case "slow":
+            fleet.proxy.delay = 0.5
+            yield
+        case "full":
+            fleet.set("maxmemory", 1)
+            yield
+            fleet.set("maxmemory", 0)
+        case "password changed":
+            fleet.set("requirepass", "another")
+            with server.client(password="another") as client:
+                for connections in ("normal", "pubsub"):
+                    client.execute_command("CLIENT", "KILL", "TYPE", connections)
+            yield
+            fleet.set("requirepass", "", password="another")
 
 
 CANCELLED, OPENED = "cancelled by the operator", "circuit open"
 
 
 @pytest.mark.parametrize(
-    "fault, buckets, shared_meanwhile",
+    "kind, buckets, shared_meanwhile",
     [
-        (killed, 2, []),
-        (paused, 1, []),
-        (emptied, 2, [CANCELLED, OPENED]),
-        (clock_set_back, 1, [CANCELLED, OPENED]),
-        (slow, 1, [CANCELLED, OPENED]),
-        (full, 1, [CANCELLED]),
-        (password_changed, 1, []),
+        ("killed", 2, []),
+        ("paused", 1, []),
+        ("emptied", 2, [CANCELLED, OPENED]),
+        ("clock set back", 1, [CANCELLED, OPENED]),
+        ("slow", 1, [CANCELLED, OPENED]),
+        ("full", 1, [CANCELLED]),
+        ("password changed", 1, []),
     ],
-    ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_twenty_processes(redis_server, tmp_path, monkeypatch, fault, buckets, shared_meanwhile):
+def test_twenty_processes(redis_server, tmp_path, monkeypatch, kind, buckets, shared_meanwhile):
     """All hear of a cancel and an opening; retries keep to their budget; nothing hangs or fails."""
     monkeypatch.setattr(circuit, "SCRIPT", circuit.SCRIPT)
     let_clock_be_stepped()
@@ -188,12 +174,12 @@ def test_twenty_processes(redis_server, tmp_path, monkeypatch, fault, buckets, s
     def has_no_tokens():
         return redis_server.client().get(f"backoff_ticker:budget:{NAME}") == b"0"
 
-    proxied = SlowProxy(redis_server.port) if fault is slow else nullcontext()
+    proxied = SlowProxy(redis_server.port) if kind == "slow" else nullcontext()
     with proxied as proxy, Fleet(tmp_path, redis_server, proxy) as fleet:
         program = fleet.program
         program.wait_for("ready", SIZE)
         eventually(has_no_tokens)
-        with fault(fleet):
+        with fault(kind, fleet):
             time.sleep(NOTICED)
             openings = program.count(OPENED)
             acted = time.monotonic()
@@ -207,8 +193,8 @@ def test_twenty_processes(redis_server, tmp_path, monkeypatch, fault, buckets, s
         program.wait_for(OPENED, SIZE + openings)
         afterwards = time.monotonic() - ended
         outages = [program.count(f"{each} {NAME}: not shared") for each in KINDS]
-        for kind, times in zip(KINDS, outages, strict=True):
-            program.wait_for(f"{kind} {NAME}: shared again", times)
+        for each, times in zip(KINDS, outages, strict=True):
+            program.wait_for(f"{each} {NAME}: shared again", times)
         with fleet.all_say("circuit closed"):
             fleet.breaker.reset()
         eventually(has_no_tokens)
@@ -220,7 +206,7 @@ def test_twenty_processes(redis_server, tmp_path, monkeypatch, fault, buckets, s
     measured.info(
         "%s: told in the fault after %.1f s, after it %.1f s; %s retries, each within %.1f s; calls"
         " within %.3f s; %s outages of tokens, circuits, budgets; all ended within %.1f s",
-        *(fault.__name__, meanwhile, afterwards, sum(retries), max(longest_retries)),
+        *(kind, meanwhile, afterwards, sum(retries), max(longest_retries)),
         *(max(longest_calls), outages, stopping),
     )
     assert sum(retries) == buckets * TOKENS

@@ -250,6 +250,18 @@ def test_a_redis_that_does_not_answer_lets_the_loop_run(make, redis_server, kind
     assert is_changed(late)
 
 
+@pytest.mark.faults
+@LINKED
+def test_an_end_that_waits_for_redis_in_vain_says_so(connected, redis_server, kind, title, caplog):
+    one, two = (connected(kind, name=name, socket_timeout=60) for name in ("job", "other"))
+    redis_server.pause()
+    for each in (one, two):
+        change(each)
+    one.close(0.1)
+    asyncio.run(two.close_async(0.1))
+    assert caplog.text.count("closed before Redis was told: Redis does not answer") == 2
+
+
 @pytest.mark.slow
 @pytest.mark.faults
 def test_all_follow_a_failover(make, tmp_path):
