@@ -262,16 +262,13 @@ class RedisRetryBudget:
         The client's pool is not used: its connections send a command again if the answer does not
         come, although Redis may have executed it.
         """
+        connection: Any = None
         try:
             connection = self._idle.pop()
-        except IndexError:
-            connection = make_connection(self._client)
+            is_closed = connection.can_read(0)
+        except (IndexError, RedisError, OSError):
+            connection, is_closed = connection or make_connection(self._client), True
         try:
-            connection.connect()
-            try:
-                is_closed = connection.can_read(0)
-            except (RedisError, OSError):
-                is_closed = True
             if is_closed:
                 connection.disconnect()
                 connection.connect()

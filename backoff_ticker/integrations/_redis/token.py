@@ -179,9 +179,9 @@ class _Twin(Link):
             text, milliseconds = stored
             self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
 
-    def hear(self, text: bytes) -> None:
+    def hear(self, message: bytes) -> None:
         """Learn of the cancel of a twin."""
-        self._learn(text, self._keep_for)
+        self._learn(message, self._keep_for)
 
     def _learn(self, text: bytes, seconds: float) -> None:
         self._known = (text, CLOCK.monotonic() + seconds)
