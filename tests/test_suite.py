@@ -35,6 +35,15 @@ def test_every_test_has_a_time_limit(request):
     assert own == []
 
 
+def test_what_the_fault_matrix_names_is_a_test_of_faults(request):
+    page = (ROOT / "docs" / "fault_matrix.md").read_text("utf-8")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [each for each in named if f"\ndef {each}(" not in tests] == []
+    found = [item for item in request.session.items if item.name.partition("[")[0] in named]
+    assert [item.nodeid for item in found if not item.get_closest_marker("faults")] == []
+
+
 def test_threads_are_not_dumped_in_the_middle_of_a_test():
     """To walk the stacks of running threads crashed the interpreter."""
     assert "faulthandler_timeout" not in OPTIONS

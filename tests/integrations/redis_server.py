@@ -96,11 +96,6 @@ class RedisServer:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
-    def promote(self) -> None:
-        """Make a replica the one that takes writes."""
-        with self.client() as client:
-            client.replicaof("NO", "ONE")
-
     def wait_for_replicas(self, number: int = 1) -> None:
         """Wait until that many replicas have all that was written."""
         end = time.monotonic() + PATIENCE

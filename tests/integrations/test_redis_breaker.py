@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import random
-import signal
-import socket
 import sys
 import threading
 import time
-from functools import partial
 
 import pytest
 import redis
@@ -20,15 +16,14 @@ from backoff_ticker import (
     CircuitState,
     ConstantBackOff,
     ExponentialBackOff,
-    retry_call,
 )
-from backoff_ticker.integrations._redis import circuit as redis_circuit
+from backoff_ticker.integrations._redis import circuit as redis_circuit, link
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
-from tests.circuits.circuits import WAYS, fail, refused, succeed
-from tests.helpers import PATIENCE, SetClock, eventually, in_thread
+from tests.circuits.circuits import fail, refused, succeed
+from tests.helpers import PATIENCE, SetClock, eventually
 from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import RedisServer, forked
+from tests.integrations.redis_server import forked
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(45)
@@ -42,8 +37,7 @@ KEY = "backoff_ticker:circuit:payments"
 def make(redis_server, monkeypatch):
     """Make breakers of one name, each as if it were in a process of its own."""
     made = []
-    at_once = partial(redis_circuit.Link, backoff=ConstantBackOff(0.01))
-    monkeypatch.setattr(redis_circuit, "Link", at_once)
+    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
 
     def make(backoff=A_MINUTE, *, socket_timeout=1.0, **options):
         client = redis_server.client(socket_timeout=socket_timeout)
@@ -58,35 +52,26 @@ def make(redis_server, monkeypatch):
     eventually(lambda: not any(KEY in thread.name for thread in threading.enumerate()))
 
 
-class LinkByHand:
-    """In the place of a link: tells and hears when the test says so."""
+class ByHand(redis_circuit.SharedCircuit):
+    """Tells and hears when the test says so."""
 
-    def __init__(self, client, key, script, *, title, exchange, on_message, on_connection):
-        self.connected = True
-        self.answer = None
-        self._client = client
-        self._command = ["EVAL", script, 1, key, f"{key}@0"]
-        self._exchange = exchange
-        on_connection(False)
+    connected = True
+    answer = None
 
-    def exchange(self):
-        self._exchange(self.ask)
+    def start(self):
+        self.note_connection(False)
 
     def ask(self, *arguments):
         self.answer = self._client.execute_command(*self._command, *arguments)
         return self.answer
 
-    def tell(self):
-        pass
-
-    def end(self):
-        pass
+    tell = end = lambda self: None
 
 
 @pytest.fixture
 def by_hand(redis_server, monkeypatch):
     """Make breakers that tell and hear when the test says so."""
-    monkeypatch.setattr(redis_circuit, "Link", LinkByHand)
+    monkeypatch.setattr(redis_circuit, "SharedCircuit", ByHand)
     with redis_server.client() as client:
         yield lambda backoff=A_MINUTE, **options: RedisCircuitBreaker(
             client, "payments", backoff, failures=1, **options
@@ -103,7 +88,16 @@ def now(monkeypatch):
 
 def exchange(*breakers):
     for each in breakers:
-        each._shared.link.exchange()
+        each._shared.exchange()
+
+
+def exchange_by(ask, breaker):
+    """Let a breaker tell and learn, with another function in the place of Redis."""
+    breaker._shared.ask = ask
+    try:
+        exchange(breaker)
+    finally:
+        del breaker._shared.ask
 
 
 def each_is(state, *breakers):
@@ -154,27 +148,6 @@ def test_it_opens_and_closes_everywhere(make):
     assert seen == [(CLOSED, OPEN, other), (OPEN, CLOSED, other)]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_it_is_used_as_any_circuit_breaker(make, way):
-    one, other = make(failures=2), make()
-    succeed(one, 2, way)
-    fail(one, 2, way=way)
-    each_is(OPEN, other)
-    assert refused(other, way).breaker is other
-    assert repr(one).startswith("<RedisCircuitBreaker open, ")
-
-
-def test_a_retry_waits_until_another_process_has_closed_it(make):
-    one, other = make(), make(ConstantBackOff(0.01))
-    one.open(30)
-    each_is(OPEN, other)
-    with pytest.raises(CircuitOpen):
-        retry_call(lambda: "not reached", breaker=other, max_elapsed_time=1)
-    other.reset()
-    each_is(CLOSED, one)
-    assert retry_call(lambda: "done", breaker=one) == "done"
-
-
 def test_the_delays_grow_as_if_there_was_one_policy(make, now):
     breakers = [make(ExponentialBackOff(0.05, 0, 2, max_elapsed_time=None)) for _ in range(3)]
     fail(breakers[0])
@@ -186,25 +159,13 @@ def test_the_delays_grow_as_if_there_was_one_policy(make, now):
         assert one.remaining() == pytest.approx(0.05 * 2**exponent)
 
 
-def test_a_message_that_is_older_undoes_nothing(make):
-    one, other = make(), make()
-    fail(one)
-    each_is(OPEN, other)
-    version = other._shared.version
-    other._shared.hear(b"%d closed 0 somebody - 0" % (version - 1))
-    other._shared.hear(b"%d closed 0 somebody - 0" % version)
-    assert other.state is OPEN
-    other._shared.hear(b"%d closed 0 somebody - 0" % (version + 1))
-    assert other.state is CLOSED
-
-
 def test_of_two_changes_the_first_that_redis_hears_of_wins(by_hand):
     one, other = by_hand(), by_hand()
     one.open(0.2)
     exchange(one, other)
     time.sleep(0.25)
     for each in (one, other):
-        each._shared.link.connected = False
+        each._shared.connected = False
     succeed(one)
     fail(other)
     exchange(one)
@@ -223,10 +184,10 @@ def test_a_change_of_a_process_that_redis_has_no_answer_for_is_not_forgotten(by_
 
     for _ in range(2):
         with pytest.raises(ConnectionError):
-            one._shared.exchange(ask)
+            exchange_by(ask, one)
     other.open(60)
     exchange(other)
-    one._shared.hear(other._shared.link.answer)
+    one._shared.hear(other._shared.answer)
     assert one.remaining() <= 30, "the word of a user here comes later"
     exchange(one, other)
     assert other.remaining() <= 30
@@ -240,92 +201,48 @@ def test_those_that_hear_of_another_as_they_tell_have_opened_it_once(by_hand):
     exchange(other)
 
     def ask(*arguments):
-        one._shared.hear(other._shared.link.answer)  # in the other thread
-        return one._shared.link.ask(*arguments)
+        one._shared.hear(other._shared.answer)  # in the other thread
+        return ByHand.ask(one._shared, *arguments)
 
-    one._shared.exchange(ask)
+    exchange_by(ask, one)
     assert [each.asked for each in policies] == [1, 1]
     exchange(one, other)
     assert [each.asked for each in policies] == [1, 1]
-    one.reset()
-    other.open(20)
-    exchange(other)
-    one._shared.exchange(ask)
-    assert one.state is CLOSED, "it was reset by hand, and Redis hears of that later"
-    exchange(other)
-    assert other.state is CLOSED
 
 
 def test_an_answer_that_is_older_than_a_message_is_no_loss_of_data(by_hand, redis_server):
     one, other = by_hand(), by_hand()
 
     def ask(*arguments):
-        answer = one._shared.link.ask(*arguments)
+        answer = ByHand.ask(one._shared, *arguments)
         if not other._shared.version:
             fail(other)
             exchange(other)
-            one._shared.hear(other._shared.link.answer)  # in the other thread
+            one._shared.hear(other._shared.answer)  # in the other thread
         return answer
 
-    one._shared.exchange(ask)
+    exchange_by(ask, one)
     exchange(one, other)
     assert (one.state, other.state) == (OPEN, OPEN)
     assert one._shared.version == other._shared.version == int(stored(redis_server)["version"])
     assert stored(redis_server)["by"] == other._shared._me
 
 
-class Notes(dict):
-    """What is untold; something happens as the thread of the link looks, or takes from it."""
-
-    def __init__(self, *, looking=None, taking=None):
-        self.looking, self.taking = looking, taking
-
-    def __len__(self):
-        found, action, self.looking = super().__len__(), self.looking, None
-        if action is not None:
-            action()
-        return found
-
-    def popitem(self):
-        taken, action, self.taking = super().popitem(), self.taking, None
-        if action is not None:
-            action()
-        return taken
-
-
-def test_a_change_as_the_thread_of_the_link_looks_for_one_is_told(by_hand):
-    one, other = by_hand(), by_hand()
-    one._shared._untold = Notes(looking=lambda: fail(one))
-    exchange(one)
-    exchange(one, other)
-    assert other.state is OPEN
-
-
 def test_a_change_by_hand_as_another_one_is_taken_is_told_as_such(by_hand):
+    class Untold(dict):
+        def popitem(self):
+            one._shared._untold, taken = {}, super().popitem()
+            one.open(500)
+            return taken
+
     one, other = by_hand(), by_hand()
-    one._shared._untold = Notes(taking=lambda: one.open(500))
+    one._shared._untold = Untold()
     fail(other)
     exchange(other)  # so Redis knows a later change than the first one
     fail(one)
     exchange(one)
     exchange(one, other)
     assert other.remaining() > 400
-
-
-def test_a_lease_that_a_call_asks_for_as_others_are_taken_is_not_lost():
-    class Leases(list):
-        def pop(self):
-            taken = super().pop()
-            if coming:
-                coming.pop()()
-            return taken
-
-    leases = Leases([5.0])
-    coming = [lambda: leases.append(60.0)]
-    assert redis_circuit._taken_from(leases) == [5.0, 60.0]
-    leases += [5.0, 60.0]
-    coming.append(leases.clear)  # as a change of the circuit does
-    assert redis_circuit._taken_from(leases) == [60.0]
 
 
 def test_two_words_by_hand_become_one(by_hand):
@@ -371,7 +288,7 @@ def test_what_another_process_does_meanwhile_does_not_undo_a_reset_by_hand(by_ha
             if is_told:
                 exchange(breaker)
             else:
-                breaker._shared.hear(one._shared.link.answer)
+                breaker._shared.hear(one._shared.answer)
 
     one, other = by_hand(), by_hand(on_change=meanwhile)
     other.open(10)
@@ -390,7 +307,7 @@ def test_a_message_that_comes_before_a_reset_by_hand_is_noted_does_not_undo_it(b
             other._shared._untold = {}
             one.open(20)
             exchange(one)
-            other._shared.hear(one._shared.link.answer)  # in the other thread
+            other._shared.hear(one._shared.answer)  # in the other thread
             other._shared._untold[what] = breaker
 
     one, other = by_hand(), by_hand()
@@ -405,24 +322,23 @@ def test_a_message_that_comes_before_a_reset_by_hand_is_noted_does_not_undo_it(b
 
 def test_what_comes_after_a_change_by_hand_counts_though_its_answer_is_still_on_the_way(by_hand):
     one, other = by_hand(), by_hand()
-    link = one._shared.link
-    ask = link.ask
 
     def ask_and_be_slow(*arguments):
-        link.ask = ask
-        answer = ask(*arguments)
+        del one._shared.ask
+        answer = one._shared.ask(*arguments)
         other.reset()
         exchange(other)
-        one._shared.hear(other._shared.link.answer)
+        one._shared.hear(other._shared.answer)
         return answer
 
     one.open(30)
-    link.ask = ask_and_be_slow
+    one._shared.ask = ask_and_be_slow
     exchange(one)
     exchange(one)  # as it was told to ask again
     assert (one.state, other.state) == (CLOSED, CLOSED)
 
 
+@pytest.mark.faults
 def test_redis_gives_no_version_twice_though_it_loses_its_data_between_two_changes(
     by_hand, redis_server
 ):
@@ -486,15 +402,14 @@ def test_whatever_happens_they_agree_in_the_end(by_hand, redis_server, seed):
         def ask(*arguments):
             if chance.random() < chance_of_loss:
                 raise ConnectionError
-            answer = link.ask(*arguments)
+            answer = ByHand.ask(breakers[index]._shared, *arguments)
             hear(index, chance.randrange(4))  # in the other thread
             if chance.random() < chance_of_loss:
                 raise ConnectionError
             return answer
 
-        link = breakers[index]._shared.link
         with contextlib.suppress(ConnectionError):
-            breakers[index]._shared.exchange(ask)
+            exchange_by(ask, breakers[index])
 
     for _ in range(60):
         index = chance.randrange(3)
@@ -571,6 +486,7 @@ def set_clock_back(redis_server, seconds=3600):
             client.hincrby(KEY, moment, seconds * 1000)
 
 
+@pytest.mark.faults
 def test_a_clock_of_redis_that_is_set_back_opens_a_circuit_for_no_longer(by_hand, redis_server):
     one, other = by_hand(), by_hand()
     one.open(30)
@@ -583,6 +499,7 @@ def test_a_clock_of_redis_that_is_set_back_opens_a_circuit_for_no_longer(by_hand
     assert 29 < late.remaining() <= 30
 
 
+@pytest.mark.faults
 def test_a_clock_of_redis_that_is_set_back_keeps_nobody_from_probing(due, now, redis_server):
     one, other = due
     set_clock_back(redis_server)
@@ -596,6 +513,7 @@ def test_a_clock_of_redis_that_is_set_back_keeps_nobody_from_probing(due, now, r
     assert int(stored(redis_server)["lease"]) < time.time() * 1000 + 62_000
 
 
+@pytest.mark.faults
 def test_a_lease_that_redis_has_no_room_for_is_asked_for_again(due, redis_server):
     one, _ = due
     assert not is_let_through(one)
@@ -651,6 +569,7 @@ def test_calls_that_are_rarer_than_probes_may_take_are_let_through(due, now):
     assert one.state is CLOSED
 
 
+@pytest.mark.faults
 def test_a_redis_that_does_not_answer_keeps_nobody_from_probing(due, now):
     one, other = due
     for wait in (0, 1, 1):
@@ -658,7 +577,7 @@ def test_a_redis_that_does_not_answer_keeps_nobody_from_probing(due, now):
         assert not is_let_through(one)
     now.advance(0.1)
     assert is_let_through(one)
-    other._shared.link.connected = False
+    other._shared.connected = False
     assert is_let_through(other)
 
 
@@ -683,47 +602,8 @@ def test_a_probe_that_was_released_leaves_its_place_to_the_same_process(make):
 # Redis fails
 
 
-def test_no_call_waits_for_redis(make, redis_server):
-    breaker = make(ConstantBackOff(0.001), socket_timeout=3 * PATIENCE)
-    redis_server.pause()
-
-    async def main():
-        started = time.monotonic()
-        for _ in range(200):
-            for error in (OSError(), None):
-                try:
-                    ticket = breaker.allow()
-                except CircuitOpen:
-                    continue
-                breaker.record(ticket, error)
-            breaker.open(0.01)
-            breaker.reset()
-        return time.monotonic() - started
-
-    assert asyncio.run(main()) < PATIENCE
-    redis_server.resume()
-
-
-def test_without_redis_each_goes_on_alone_and_then_they_agree(make, redis_server):
-    one, other = make(ConstantBackOff(0.02)), make(ConstantBackOff(0.02))
-    redis_server.kill()
-    eventually(lambda: not one.connected and not other.connected)
-    fail(one)
-    assert other.state is CLOSED
-    each_is(HALF_OPEN, one)
-    one.record(one.allow(), OSError())
-    each_is(HALF_OPEN, one)
-    succeed(one)
-    assert one.state is CLOSED
-    one.open(60)
-    redis_server.start()  # without its data
-    each_is(OPEN, one, other)
-    late = make()
-    assert late.state is OPEN
-
-
-@pytest.mark.parametrize("is_there_old_data", [False, True])
-def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_there_old_data):
+@pytest.mark.faults
+def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server):
     one, other = (make(ConstantBackOff(3600)) for _ in range(2))
     other.open(50)
     each_is(OPEN, one)
@@ -733,156 +613,13 @@ def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_t
     each_is(CLOSED, one)
     fail(other)
     each_is(OPEN, one)
-    redis_server.pause()
-    eventually(lambda: not one.connected and not other.connected)
-    redis_server.resume()
-    client.delete(KEY)
-    if is_there_old_data:
-        client.restore(KEY, 0, old, replace=True)  # they may have told it meanwhile
-    for each in (one, other):
-        assert each.wait_until_connected(PATIENCE)
-    eventually(lambda: int(stored(redis_server).get("version", 0)) >= other._shared.version)
+    client.restore(KEY, 0, old, replace=True)  # they tell it when they next ask
+    eventually(lambda: int(stored(redis_server)["version"]) >= other._shared.version)
     assert one.state is other.state is make().state is OPEN
     assert one.remaining() > 50, "it has not moved on"
 
 
-def test_after_a_failover_they_agree(make, redis_server, tmp_path):
-    with RedisServer(tmp_path / "replica", follows=redis_server) as replica:
-        one = make()
-        fail(one)
-        redis_server.wait_for_replicas()
-        eventually(lambda: replica.client().exists(KEY))
-        redis_server.kill()
-        replica.promote()
-        late = RedisCircuitBreaker(replica.client(), "payments")
-        try:
-            assert late.wait_until_connected(PATIENCE)
-            assert late.state is OPEN
-            assert 0 < late.remaining() <= 60
-        finally:
-            late.close()
-
-
 # Processes
-
-PROGRAM = """
-import signal, socket, sys, time
-import redis
-from backoff_ticker import CircuitOpen, ConstantBackOff
-from backoff_ticker.integrations._redis import circuit as redis_circuit
-from backoff_ticker.integrations.redis import RedisCircuitBreaker
-
-redis_circuit.LEASE = 3.0
-redis_circuit.PATIENCE = 60.0  # a late answer is one all the same
-port, service = int(sys.argv[1]), int(sys.argv[2])
-
-def call():
-    with socket.create_connection(("127.0.0.1", service)) as connection:
-        if connection.recv(1) != b"1":
-            raise ConnectionError("the service has failed")
-
-breaker = RedisCircuitBreaker(
-    redis.Redis(port=port, socket_timeout=20),
-    "payments",
-    ConstantBackOff(0.3),
-    failures=3,
-    probe_timeout=3,
-    on_change=lambda old, new, breaker: print(f"{old} -> {new}"),
-)
-assert breaker.wait_until_connected(10)
-print("ready")
-is_refused = False
-while True:
-    try:
-        with breaker:
-            call()
-    except CircuitOpen:
-        if not is_refused:
-            is_refused = True
-            print("refused")
-    except OSError:
-        pass
-    time.sleep(0.001)
-"""
-
-
-class ServiceOnLoopback:
-    """Answers each connection with 1 or 0, or does not answer; counts those that wait for it."""
-
-    def __init__(self):
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
-        self.port = self._listener.getsockname()[1]
-        self.answer = b"1"
-        self.calls = self.at_once = self.most = 0
-        self._lock = threading.Lock()
-        in_thread(self._accept)
-
-    def _accept(self):
-        while True:
-            connection, _ = self._listener.accept()
-            in_thread(self._serve, connection)
-
-    def _serve(self, connection):
-        with self._lock:
-            self.calls += 1
-            self.at_once += 1
-            self.most = max(self.most, self.at_once)
-        with connection:
-            answer = self.answer
-            if answer:
-                threading.Event().wait(0.01)
-            else:
-                connection.recv(1)  # until the other end is closed
-            with self._lock:  # before the caller has its answer, and another one may call
-                self.at_once -= 1
-            connection.sendall(answer)
-
-    def close(self):
-        self._listener.close()
-
-
-@pytest.fixture
-def service():
-    service = ServiceOnLoopback()
-    yield service
-    service.close()
-
-
-def test_three_processes_have_one_circuit(redis_server, service, tmp_path):
-    arguments = ["-c", PROGRAM, str(redis_server.port), str(service.port)]
-    with (
-        Process(tmp_path, *arguments) as one,
-        Process(tmp_path, *arguments) as two,
-        Process(tmp_path, *arguments) as three,
-    ):
-        programs = [one, two, three]
-        for each in programs:
-            each.wait_for("ready")
-        eventually(lambda: service.calls > 5)
-        service.answer = b"0"
-        for each in programs:
-            each.wait_for("closed -> open")
-            each.wait_for("refused")  # so its calls from before have ended
-        calls, service.most = service.calls, 0
-        eventually(lambda: service.calls >= calls + 3)
-        assert service.most == 1, "one probe at a time"
-        eventually(lambda: service.at_once == 0)
-        service.answer = b""  # the next probe hangs
-        eventually(lambda: service.at_once == 1)
-        probing = []
-
-        def find_probing():
-            probing[:] = [each for each in programs if each.lines[-1] == "open -> half-open"]
-            return len(probing) == 1
-
-        eventually(find_probing)
-        service.answer = b"1"
-        probing[0].stop(signal.SIGKILL)
-        programs.remove(probing[0])
-        for each in programs:  # once the time of the dead one's probe is over
-            each.wait_for("-> closed")
-        ends = [each.lines[-1] for each in programs]
-        assert sorted(ends) == ["half-open -> closed", "open -> closed"], "one of them has probed"
 
 
 def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
@@ -910,18 +647,6 @@ def test_a_closed_one_goes_on_alone(make, now):
     succeed(one)
     assert one.state is CLOSED
     assert other.state is not CLOSED
-
-
-def test_it_is_closed_in_a_loop_and_tells_what_it_has_to(make):
-    one, other = make(), make()
-
-    async def main():
-        assert await one.wait_until_connected_async(PATIENCE)
-        fail(one)
-        await one.close_async()
-
-    asyncio.run(main())
-    each_is(OPEN, other)
 
 
 @pytest.mark.posix

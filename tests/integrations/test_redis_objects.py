@@ -1,10 +1,12 @@
-"""What holds for every object that processes share over Redis."""
+"""What holds for every object that processes share over Redis, and tokens in particular."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -12,15 +14,23 @@ import pytest
 from redis import Redis, Sentinel
 from redis.asyncio import Redis as AsyncRedis
 
-from backoff_ticker import CancellationToken, CircuitState, ConstantBackOff, with_max_retries
+from backoff_ticker import (
+    CancellationToken,
+    CircuitBreaker,
+    CircuitState,
+    ConstantBackOff,
+    DeadlineExceeded,
+    with_max_retries,
+)
+from backoff_ticker.integrations._redis import link
 from backoff_ticker.integrations.redis import (
     RedisCancellationToken,
     RedisCircuitBreaker,
     RedisRetryBudget,
 )
-from tests.helpers import PATIENCE, eventually, wait_until_collected
+from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import forked
+from tests.integrations.redis_server import RedisServer, failover, forked
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(40)
@@ -33,6 +43,7 @@ LINKED = pytest.mark.parametrize(
 )
 HANGING = Sentinel([("127.0.0.1", 1)], sentinel_kwargs={"socket_timeout": None})
 FILES = Path("/proc/self/fd")
+TOKEN, TOKEN_KEY = RedisCancellationToken, "backoff_ticker:token:job"
 
 
 def threads():
@@ -41,17 +52,31 @@ def threads():
 
 
 @pytest.fixture
-def make(redis_server):
+def make(redis_server, monkeypatch):
     """Make tokens and circuits of one name, which leave no thread behind."""
+    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
     with contextlib.ExitStack() as stack:
 
-        def make(kind, client=None, **options):
-            shared = kind(client or redis_server.client(), "job", **options)
+        def make(kind, client=None, name="job", socket_timeout=1, **options):
+            client = client or redis_server.client(socket_timeout=socket_timeout)
+            shared = kind(client, name, **options)
             stack.callback(shared.close, 0)
             return shared
 
         yield make
     eventually(lambda: not threads())
+
+
+@pytest.fixture
+def connected(make):
+    """Return what makes tokens and circuits that are connected."""
+
+    def connected(kind, *args, **options):
+        shared = make(kind, *args, **options)
+        assert shared.wait_until_connected(PATIENCE)
+        return shared
+
+    return connected
 
 
 def change(shared):
@@ -100,22 +125,17 @@ def test_a_client_and_a_name_are_checked_at_once(kind, client, name, error, mess
         (RedisCancellationToken, {"parent": "stop"}, TypeError, "parent must be .*, not 'stop'"),
         (RedisCancellationToken, {"keep_for": 0}, ValueError, "keep_for must be .* seconds > 0"),
         (RedisCancellationToken, {"keep_for": None}, TypeError, "keep_for must be"),
-        (RedisCancellationToken, {"keep_for": True}, TypeError, "keep_for must be"),
         (RedisCancellationToken, {"keep_for": 10**400}, ValueError, "keep_for must be"),
         (RedisCancellationToken, {"keep_for": float("inf")}, ValueError, "must be .* not inf"),
         (RedisCancellationToken, {"cancel_if_gone_for": -1}, ValueError, "must be .* not -1"),
         (RedisCancellationToken, {"backoff": 3}, TypeError, "backoff"),
         (RedisCircuitBreaker, {"failures": 0}, ValueError, "failures must be an int >= 1"),
         (RedisCircuitBreaker, {"probe_timeout": 0}, ValueError, "probe_timeout must be a finite"),
-        (RedisCircuitBreaker, {"on_change": 3}, TypeError, "on_change must be a callable, a list"),
         (RedisCircuitBreaker, {"on_change": [print, 3]}, TypeError, "on_change must be a callable"),
         (RedisRetryBudget, {"max_tokens": 0}, ValueError, "max_tokens must be"),
-        (RedisRetryBudget, {"max_tokens": "1"}, TypeError, "max_tokens must be"),
         (RedisRetryBudget, {"max_tokens": 2e6}, ValueError, "must be <= 1,000,000, not 2000000.0"),
-        (RedisRetryBudget, {"token_ratio": -1}, ValueError, "token_ratio must be"),
         (RedisRetryBudget, {"retry_cost": 501}, ValueError, "retry_cost must be"),
         (RedisRetryBudget, {"keep_for": 0}, ValueError, "keep_for must be .*not 0"),
-        (RedisRetryBudget, {"keep_for": "1"}, TypeError, "keep_for must be .*not '1'"),
         (RedisRetryBudget, {"fallback": "none"}, TypeError, "fallback must be .*not 'none'"),
         (RedisRetryBudget, {"fallback": 5}, TypeError, "fallback must be .*not 5"),
         (RedisRetryBudget, {"breaker": 5}, TypeError, "must be a CircuitBreaker or None, not 5"),
@@ -159,11 +179,13 @@ def test_the_rights_that_its_page_names_are_enough(
 # Redis fails
 
 
+@pytest.mark.faults
 @LINKED
-def test_the_log_says_what_is_not_shared_and_what_is_again(make, redis_server, kind, title, caplog):
+def test_the_log_says_what_is_not_shared_and_what_is_again(
+    connected, redis_server, kind, title, caplog
+):
     caplog.set_level("INFO", "backoff_ticker")
-    shared = make(kind, redis_server.client(socket_timeout=1))
-    assert shared.wait_until_connected(PATIENCE)
+    shared = connected(kind)
     for times in (1, 2):
         redis_server.kill()
         failed = f"{title} job: not shared, as Redis fails: "
@@ -173,6 +195,103 @@ def test_the_log_says_what_is_not_shared_and_what_is_again(make, redis_server, k
         eventually(lambda: caplog.text.count(f"{title} job: shared again") == times)
 
 
+@pytest.mark.faults
+@LINKED
+def test_what_changes_without_redis_is_told_to_one_that_has_lost_its_data(
+    connected, redis_server, kind, title
+):
+    one, other = connected(kind), connected(kind)
+    redis_server.kill()
+    eventually(lambda: not one.connected and not other.connected)
+    change(one)
+    assert not is_changed(other)
+    redis_server.start()
+    eventually(lambda: is_changed(other))
+    one.close()
+    redis_server.client().flushall()  # now only the other one knows
+    eventually(lambda: is_changed(connected(kind)))
+
+
+@pytest.mark.faults
+@LINKED
+def test_the_end_waits_until_a_redis_that_is_back_has_been_told(make, redis_server, kind, title):
+    redis_server.kill()
+    watcher, ending = make(kind), make(kind)
+    change(ending)
+    starting = in_thread(redis_server.start)
+    ending.close(PATIENCE)
+    starting.result(PATIENCE)
+    eventually(lambda: is_changed(watcher))
+
+
+@pytest.mark.faults
+@LINKED
+def test_a_redis_that_does_not_answer_lets_the_loop_run(make, redis_server, kind, title):
+    async def work():  # Redis does not answer before the loop has run
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        redis_server.resume()
+
+    async def main():
+        redis_server.pause()
+        shared = make(kind)
+        working = asyncio.create_task(work())
+        assert await shared.wait_until_connected_async(PATIENCE)
+        assert working.done()
+        redis_server.pause()
+        change(shared)
+        working = asyncio.create_task(work())
+        await shared.close_async(PATIENCE)
+        assert working.done()
+
+    asyncio.run(main())
+    late = make(kind)
+    assert late.wait_until_connected(PATIENCE)
+    assert is_changed(late)
+
+
+@pytest.mark.faults
+@LINKED
+def test_an_end_that_waits_for_redis_in_vain_says_so(connected, redis_server, kind, title, caplog):
+    one, two = (connected(kind, name=name, socket_timeout=60) for name in ("job", "other"))
+    redis_server.pause()
+    for each in (one, two):
+        change(each)
+    one.close(0.1)
+    asyncio.run(two.close_async(0.1))
+    assert caplog.text.count("closed before Redis was told: Redis does not answer") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_all_follow_a_failover(make, tmp_path):
+    def knows_first():
+        with contextlib.suppress(Exception):
+            return sentinel.discover_master("jobs")[1] == first.port
+
+    with failover(tmp_path) as (first, second, port):
+        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=2)
+        eventually(knows_first)
+        breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
+        budget = RedisRetryBudget(
+            sentinel.master_for("jobs"), "job", 5, breaker=breaker, fallback=None
+        )
+        assert budget.try_acquire()
+        kinds = (RedisCancellationToken, RedisCircuitBreaker)
+        pairs = [[make(kind, sentinel.master_for("jobs")) for _ in range(2)] for kind in kinds]
+        assert all(each.wait_until_connected(PATIENCE) for pair in pairs for each in pair)
+        first.wait_for_replicas()
+        first.kill()
+        for one, other in pairs:
+            change(one)
+            eventually(lambda other=other: is_changed(other))
+        eventually(budget.try_acquire)
+        assert [budget.try_acquire() for _ in range(4)] == [True] * 3 + [False]
+        with second.client() as client:
+            assert len(client.keys("backoff_ticker:*")) == 3
+
+
+@pytest.mark.faults
 @LINKED
 def test_a_value_of_another_kind_is_reported_until_it_is_gone(
     make, redis_server, kind, title, caplog
@@ -241,9 +360,10 @@ def test_what_nobody_uses_any_more_ends_its_threads(redis_server, kind):
 
 
 @LINKED
-def test_a_change_is_told_although_the_object_is_dropped_at_once(make, redis_server, kind, title):
-    watcher = make(kind)
-    assert watcher.wait_until_connected(PATIENCE)
+def test_a_change_is_told_although_the_object_is_dropped_at_once(
+    connected, redis_server, kind, title
+):
+    watcher = connected(kind)
     change(kind(redis_server.client(), "job"))
     gc.collect()
     eventually(lambda: is_changed(watcher))
@@ -264,8 +384,24 @@ def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
 
 
 @pytest.mark.posix
+@LINKED
+def test_parent_and_forked_child_tell_each_other(connected, kind, title):
+    def check():
+        assert shared.wait_until_connected(PATIENCE)
+        eventually(lambda: is_changed(shared))
+        change(other)
+        other.close()
+        return True
+
+    shared, other = connected(kind), connected(kind, name="other")
+    with forked(check):
+        change(shared)
+    eventually(lambda: is_changed(other))
+
+
+@pytest.mark.posix
 @pytest.mark.skipif(not FILES.exists(), reason="there is no /proc")
-def test_a_forked_child_keeps_no_connection_of_its_parent(make):
+def test_a_forked_child_keeps_no_connection_of_its_parent(connected):
     def connections():
         found = set()
         for file in FILES.iterdir():
@@ -274,10 +410,292 @@ def test_a_forked_child_keeps_no_connection_of_its_parent(make):
         return {each for each in found if each.startswith("socket:")}
 
     before = connections()
-    shared = make(RedisCancellationToken)
-    assert shared.wait_until_connected(PATIENCE)
+    shared = connected(RedisCancellationToken)
     ours = connections() - before
     assert len(ours) == 2
     with forked(lambda: not ours & connections()):
         pass
     assert shared.connected
+
+
+# Tokens
+
+
+class Unprintable(Exception):
+    """An error that cannot be shown."""
+
+    def __repr__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "cause, told",
+    [
+        ("stopped", "stopped"),
+        ("", None),
+        ("ärger \ud800", "ärger ?"),
+        ("x" * 5000, "x" * 1000),
+        (ValueError("bad line"), "ValueError('bad line')"),
+        (Unprintable(), "Unprintable"),
+    ],
+)
+def test_a_cancel_reaches_the_twins_with_its_cause(connected, cause, told):
+    one, two, other = connected(TOKEN), connected(TOKEN), connected(TOKEN, name="another job")
+    assert one.token.cancel(cause)
+    assert two.token.wait(PATIENCE)
+    assert two.token.cause == told
+    late = connected(TOKEN)
+    assert late.token.cancelled
+    assert late.token.cause == told
+    assert one.token.cause is cause
+    assert not other.token.cancelled
+
+
+def test_a_block_begins_when_it_is_known_whether_the_token_is_cancelled(redis_server):
+    async def begin():
+        async with TOKEN(redis_server.client(), "job") as token:
+            return token.cause
+
+    for number in range(20):
+        with TOKEN(redis_server.client(), "job") as token:
+            assert token.cancelled is (number > 0)
+            token.cancel("stopped")
+    assert asyncio.run(begin()) == "stopped"
+
+
+def test_after_the_block_nobody_is_told_and_nothing_is_heard(connected, redis_server):
+    watcher = connected(TOKEN)
+    with TOKEN(redis_server.client(), "job") as token:
+        pass
+    assert not token.cancelled
+    token.cancel("later")
+    watcher.token.cancel("by another")
+    eventually(lambda: redis_server.client().get(TOKEN_KEY) == b"by another")
+    assert token.cause == "later"
+    with TOKEN(redis_server.client(), "other") as token:
+        pass
+    redis_server.client().publish("backoff_ticker:token:other@0", "heard")
+    assert not token.wait(0.05)
+
+
+def test_a_block_that_ends_before_the_callbacks_of_the_cancel_have_run_tells_it(
+    connected, redis_server
+):
+    class Slow(Exception):
+        def __repr__(self):
+            if threading.current_thread() is canceller:
+                begun.set()
+                proceed.wait(PATIENCE)
+            return "stopped"
+
+    watcher = connected(TOKEN)
+    begun, proceed = threading.Event(), threading.Event()
+    with TOKEN(redis_server.client(), "job") as token:
+        canceller = threading.Thread(target=token.cancel, args=[Slow()])
+        canceller.start()
+        assert begun.wait(PATIENCE)  # in the callback; the waiters run again
+    proceed.set()
+    canceller.join(PATIENCE)
+    assert watcher.token.wait(PATIENCE)
+    assert watcher.token.cause == "stopped"
+
+
+def test_an_object_serves_for_one_block(make):
+    twin = make(TOKEN)
+    with twin:
+        pass
+    with pytest.raises(RuntimeError, match="closed"), twin:
+        pass
+    assert not twin.wait_until_connected(PATIENCE)
+
+
+def test_cancels_of_a_parent_and_deadlines_are_told_nobody(connected, redis_server):
+    parent = CancellationToken()
+    local, watcher = connected(TOKEN, parent=parent), connected(TOKEN)
+    parent.cancel()
+    assert local.token.cancelled
+    timed = connected(TOKEN, parent=CancellationToken(timeout=0.001))
+    assert timed.token.wait(PATIENCE)
+    assert isinstance(timed.token.cause, DeadlineExceeded)
+    for twin in (local, timed):
+        twin.close()
+    assert redis_server.client().get(TOKEN_KEY) is None
+    assert not watcher.token.cancelled
+    parent = CancellationToken(timeout=3600)
+    connected(TOKEN, parent=parent).token.cancel("its own")
+    assert watcher.token.wait(PATIENCE)
+    assert not parent.cancelled
+
+
+def test_a_cancel_is_kept_for_a_time(connected, redis_server):
+    client = redis_server.client()
+    one = connected(TOKEN)
+    one.token.cancel("stopped")
+    eventually(lambda: client.get(TOKEN_KEY))
+    assert 86_000_000 < client.pttl(TOKEN_KEY) <= 86_400_000
+    short = connected(TOKEN, name="short", keep_for=0.05)
+    short.token.cancel("stopped")
+    short.close()
+    eventually(lambda: not client.get("backoff_ticker:token:short"))
+    assert not connected(TOKEN, name="short").token.cancelled
+    forever = connected(TOKEN, name="forever", keep_for=1e300)
+    forever.token.cancel("stopped")
+    eventually(lambda: client.pttl("backoff_ticker:token:forever") > 10**13)
+
+
+@pytest.mark.faults
+def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(make, redis_server):
+    redis_server.kill()
+    twin = make(TOKEN, cancel_if_gone_for=0.05)
+    patient = make(TOKEN, cancel_if_gone_for=3600)
+    assert twin.token.wait(PATIENCE)
+    assert twin.token.cause == "Redis was out of reach for 0.05 s"
+    assert not patient.token.cancelled
+    redis_server.start()
+    assert twin.wait_until_connected(PATIENCE)
+    assert patient.wait_until_connected(PATIENCE)
+    twin.close()
+    assert redis_server.client().get(TOKEN_KEY) is None
+
+
+@pytest.mark.faults
+def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server):
+    twin = connected(TOKEN, cancel_if_gone_for=3600)
+    redis_server.kill()
+    eventually(lambda: not twin.connected)
+    redis_server.start()
+    assert twin.wait_until_connected(PATIENCE)
+    twin._link._give_up()  # as the timer would if it were not cancelled
+    assert not twin.token.cancelled
+    redis_server.kill()
+    eventually(lambda: not twin.connected)
+    twin._link._give_up()
+    assert twin.token.cause == "Redis was out of reach for 3600 s"
+
+
+@pytest.mark.faults
+def test_a_redis_that_does_not_answer_holds_nobody_up(connected, make, redis_server):
+    one, two, idle = (connected(TOKEN, socket_timeout=60) for _ in range(3))
+    redis_server.pause()
+    started = time.monotonic()
+    idle.close(timeout=60)
+    one.token.cancel("stopped")
+    with make(TOKEN, socket_timeout=0.3) as token:  # as long as the client waits for an answer
+        assert not token.cancelled
+    assert time.monotonic() - started < 2 * PATIENCE
+    redis_server.resume()
+    assert two.token.wait(PATIENCE)
+
+
+@pytest.mark.faults
+def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_server):
+    one, two = connected(TOKEN), connected(TOKEN)
+    redis_server.client().config_set("maxmemory", 1)
+    one.token.cancel("stopped")
+    assert two.token.wait(PATIENCE)
+    assert redis_server.client().get(TOKEN_KEY) is None
+    redis_server.client().config_set("maxmemory", 0)
+    eventually(lambda: redis_server.client().get(TOKEN_KEY) == b"stopped")
+
+
+# Programs
+
+
+PROGRAM_TEXT = """
+import atexit, os, signal, sys
+if sys.argv[2] == "gone":  # registered first, so called after the end of the links
+    atexit.register(lambda: print("took", time.monotonic() - began))
+from redis import Redis
+from backoff_ticker.integrations.redis import RedisCancellationToken
+
+client = Redis.from_url(sys.argv[1], socket_timeout=1)
+twin, *others = [RedisCancellationToken(client, name) for name in ("job", "a", "b", "c")]
+if sys.argv[2] != "gone":
+    assert twin.wait_until_connected(10)
+print("ready", flush=True)
+"""
+
+
+def program(redis_server, tmp_path, kind, text):
+    (tmp_path / "program.py").write_text(PROGRAM_TEXT + text, "utf-8")
+    return Process(tmp_path, "-Xdev", "-Werror", "program.py", redis_server.url, kind)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "twin.token.cancel('at the end'); sys.exit(0)",
+        "twin.token.cancel('at the end'); import atexit; atexit.register(print)",
+        "signal.signal(1, lambda *_: twin.token.cancel('at the end')); signal.raise_signal(1)",
+    ],
+)
+def test_a_cancel_right_before_the_end_of_the_program_is_told(redis_server, tmp_path, end):
+    with program(redis_server, tmp_path, "there", end) as process:
+        assert process.wait() == 0
+        assert [line for line in process.lines if line] == ["ready"]  # and no warning
+    assert redis_server.client().get(TOKEN_KEY) == b"at the end"
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
+def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path, fail):
+    fail(redis_server)
+    cancel = "for each in [twin, *others]: each.token.cancel()\n"
+    for last, untold, least, most in [("", 0, 0, 4), (cancel, 4, 4, 12)]:
+        text = f"{last}import time; began = time.monotonic()\n"
+        with program(redis_server, tmp_path, "gone", text) as process:
+            assert process.wait() == 0
+            assert process.count("closed before Redis was told") == untold
+            (seconds,) = (line for line in process.lines if line.startswith("took "))
+        assert least < float(seconds.removeprefix("took ")) < most
+
+
+def test_the_programs_of_the_page_stop_each_other(redis_server, tmp_path):
+    write_files("cancel_everywhere.md", tmp_path)
+    env = {"REDIS_URL": redis_server.url}
+    with (
+        Process(tmp_path, "worker.py", "17", env=env) as one,
+        Process(tmp_path, "worker.py", "17", env=env) as two,
+    ):
+        one.wait_for("working")
+        two.wait_for("working")
+        with Process(tmp_path, "stop.py", "17", env=env) as stop:
+            assert stop.wait() == 0
+        with Process(tmp_path, "worker.py", "17", env=env) as late:
+            for worker in (one, two, late):
+                assert worker.wait() == 0
+                assert worker.lines == ["working", "ended: stopped by the operator"]
+
+
+def test_a_token_whose_object_was_dropped_goes_on(connected, redis_server):
+    one = connected(TOKEN)
+    token = TOKEN(redis_server.client(), "job").token
+    gc.collect()
+    one.token.cancel("stopped")
+    assert token.wait(PATIENCE)
+
+
+def test_clients_of_other_databases_hear_nothing(connected, redis_server):
+    here, here_too = connected(TOKEN), connected(TOKEN)
+    client = Redis(port=redis_server.port, db=1, socket_timeout=1, decode_responses=True)
+    there, there_too = (connected(TOKEN, client=client) for _ in range(2))
+    there.token.cancel("there")
+    assert there_too.token.wait(PATIENCE)
+    assert there_too.token.cause == "there"
+    here_too.token.cancel("here")
+    assert here.token.wait(PATIENCE)
+    assert here.token.cause == "here", "it would have heard the other one first"
+
+
+def test_a_block_for_threads_is_refused_in_a_loop(make, redis_server):
+    async def main():
+        with make(TOKEN):
+            pass
+
+    redis_server.pause()  # so that the block has to wait
+    try:
+        with pytest.raises(RuntimeError, match="async with RedisCancellationToken"):
+            asyncio.run(main())
+    finally:
+        redis_server.resume()

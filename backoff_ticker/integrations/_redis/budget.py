@@ -16,19 +16,16 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
-from ...clock import SystemClock
 from .._shared import as_seconds, check_name
-from .client import check_client, make_connection
+from .client import CLOCK, LONGEST, check_client, make_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import timedelta
     from typing import Any, Literal
 
     from redis import Redis
 
     from ...retries import BudgetLike
-    from .client import Connection
 
     Asked = SimpleQueue[Future[bool | None] | None]
 
@@ -39,7 +36,6 @@ _UNITS = 10**9  # in a token, as in RetryBudget
 _MOST_TOKENS = 10**6
 
 _HELD_RETRIES = 10  # for which the successes of a process pay that Redis has not heard of yet
-_LONGEST = 10**14  # milliseconds: more than 3,000 years
 
 # KEYS: the bucket. ARGV: the size of the bucket, the cost of a retry, and what this process has to
 # add, all in units; milliseconds until an unused bucket is forgotten; how many retries ask.
@@ -64,30 +60,20 @@ class RedisRetryBudget:
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
-    Only a retry asks Redis, by one script. Successes are counted in the process, up to what ten
-    retries cost, and its next retry tells Redis of them. What a killed process has counted is lost:
-    there are fewer retries, never more. The bucket is full again after ``keep_for`` without a
-    retry, or if Redis loses its data. Processes should give the same numbers: each cuts the bucket
-    to its own ``max_tokens``.
+    Only a retry asks Redis. Successes are counted in the process, up to what ten retries cost, and
+    its next retry tells Redis of them. What a killed process has counted is lost: there are fewer
+    retries, never more. The bucket is full again after ``keep_for`` without a retry, or if Redis
+    loses its data. Each process cuts the bucket to its own ``max_tokens``.
 
     **If Redis fails**, or does not answer within the client's timeouts, ``fallback`` decides, and
-    the process leaves Redis alone for a while. A warning is logged; no error is raised. A decision
-    takes at most ``socket_timeout`` if Redis does not answer, and ``socket_connect_timeout`` for
-    each address of its name if it cannot be reached. A slow Redis may take nearly
-    ``socket_timeout`` for each answer; on a new connection it has to give a few.
+    the process leaves Redis alone for a while. A warning is logged; no error is raised.
 
     Example:
         >>> from redis import Redis
-        >>> from backoff_ticker import retry
         >>> from backoff_ticker.integrations.redis import RedisRetryBudget
         >>> # There is no Redis on this port.
         >>> client = Redis(port=1, socket_timeout=1, socket_connect_timeout=1)
-        >>> budget = RedisRetryBudget(client, "search", max_tokens=2)
-        >>> @retry(on=ConnectionError, max_attempts=5, budget=budget)
-        ... def search():
-        ...     return "page"
-        >>> search()
-        'page'
+        >>> budget = RedisRetryBudget(client, "search", max_tokens=2)  # `budget=` of a retry
         >>> [budget.try_acquire() for _ in range(3)]  # the fallback decides
         [True, True, False]
 
@@ -95,17 +81,11 @@ class RedisRetryBudget:
     and ``release()`` never wait, and may be called in signal handlers and finalizers as well.
     ``try_acquire()`` waits for Redis; retries of coroutines await ``try_acquire_async()`` instead.
 
-    Attributes:
-        name: As given.
-        max_tokens: As given.
-        token_ratio: As given.
-        retry_cost: As given.
-        breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
+    Attributes are the name, the numbers, and ``breaker``, which is closed while Redis decides.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, or
-            what ``Sentinel.master_for()`` returns; it serves event loops, too. Only its options are
-            used, without its retries.
+        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
+            of ``Sentinel.master_for()``. Its options are used, not its retries.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
         max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
@@ -140,8 +120,8 @@ class RedisRetryBudget:
         local = RetryBudget(max_tokens, token_ratio, retry_cost)
         if local.max_tokens > _MOST_TOKENS:
             raise ValueError(f"max_tokens must be <= {_MOST_TOKENS:,}, not {max_tokens!r}")
-        self._keep_for = min(round(as_seconds("keep_for", keep_for) * 1000) or 1, _LONGEST)
-        self._numbers = _in_units(local.max_tokens), _in_units(local.retry_cost) or 1
+        self._keep_for = min(round(as_seconds("keep_for", keep_for) * 1000) or 1, LONGEST)
+        self._numbers = local._most, local._cost
         if fallback == "local":
             fallback = local
         elif fallback is not None and not hasattr(fallback, "try_acquire"):
@@ -155,11 +135,11 @@ class RedisRetryBudget:
         self.breaker: CircuitBreaker = breaker or CircuitBreaker(
             ExponentialBackOff(1, multiplier=2, max_interval=30, max_elapsed_time=None),
             failures=1,
-            clock=SystemClock(),
+            clock=CLOCK,
         )
         self._fallback: BudgetLike | None = fallback
         self._client = client
-        self._reported: dict[int, object] = {}  # not empty while a failure is reported
+        self._is_reported = False
         self._start()
         _budgets.add(self)
 
@@ -168,7 +148,7 @@ class RedisRetryBudget:
         held = max(_HELD_RETRIES * self.retry_cost, self.token_ratio)
         self._successes = self._empty_bucket(min(held, self.max_tokens))
         self._released = self._empty_bucket(self.max_tokens)
-        self._ask_redis = _Script(self._client, f"backoff_ticker:budget:{self.name}")
+        self._idle: list[Any] = []  # connections; each is used by one thread at a time
         self._asked: Asked = SimpleQueue()  # by coroutines that wait
         self._has_thread = False
         weakref.finalize(self, self._asked.put, None).atexit = False
@@ -201,11 +181,7 @@ class RedisRetryBudget:
         return self._fallback
 
     def try_acquire(self) -> bool:
-        """Take ``retry_cost`` tokens, if there are enough; wait for the answer of Redis.
-
-        Returns:
-            Whether they were taken.
-        """
+        """Take ``retry_cost`` tokens; return whether there were enough, as Redis answers."""
         paid = self._ask(1)
         return self._acquire_locally() if paid is None else bool(paid)
 
@@ -238,13 +214,10 @@ class RedisRetryBudget:
         It is a daemon: a Redis that hangs must not keep the program from ending.
         """
         if not self._has_thread:
+            name = f"RedisRetryBudget {self.name}"
+            arguments = weakref.ref(self), self._asked
             try:
-                Thread(
-                    target=_answer_coroutines,
-                    args=(weakref.ref(self), self._asked),
-                    name=f"RedisRetryBudget {self.name}",
-                    daemon=True,
-                ).start()
+                Thread(None, _answer_coroutines, name, arguments, daemon=True).start()
             except RuntimeError:  # the interpreter shuts down, or there are too many
                 return False
             self._has_thread = True  # two loops may have started two: any number may answer
@@ -254,50 +227,66 @@ class RedisRetryBudget:
         """Ask Redis for all at once; None is the answer if it fails."""
         try:
             paid = self._ask(len(waiting))
-        except BaseException as error:  # noqa: BLE001 - of a provider of passwords
-            for future in waiting:
-                future.set_exception(error)
-            return
+        except BaseException:  # noqa: BLE001 - a provider of passwords exits: the thread goes on
+            paid = None
         for number, future in enumerate(waiting):
             future.set_result(None if paid is None else number < paid)
 
     def _give_back(self, future: Future[bool | None]) -> None:
-        if not future.cancelled() and future.exception() is None and future.result():
+        if not future.cancelled() and future.result():
             self.release()
-
-    def _ask(self, count: int) -> int | None:
-        """Return for how many of ``count`` retries Redis pays; None if it fails."""
-        try:
-            ticket = self.breaker.allow()
-        except CircuitOpen:
-            return None
-        try:
-            paid = int(self._ask_redis(lambda: (*self._take_untold(), count)))
-        except Exception as error:  # noqa: BLE001 - a provider of passwords has errors of its own
-            self.breaker.record(ticket, error)
-            self._report(error)
-            return None
-        except BaseException:
-            self.breaker.release(ticket)
-            raise
-        self.breaker.record(ticket)
-        if self._reported and self._reported.pop(0, None) is not None:
-            _logger.info("Retry budget %s: shared again", self.name)
-        return paid
 
     def _acquire_locally(self) -> bool:
         return self._fallback is not None and self._fallback.try_acquire()
 
-    def _take_untold(self) -> tuple[int, ...]:
-        """Return the arguments of the script; what they add is not counted here any more."""
-        added = _drained(self._successes) + _drained(self._released)
-        return (*self._numbers, added, self._keep_for)
+    def _ask(self, count: int) -> int | None:
+        """Return for how many of ``count`` retries Redis pays; None if it fails."""
+        try:
+            with self.breaker:
+                paid = self._ask_redis(count)
+        except CircuitOpen:
+            return None
+        except Exception as error:  # noqa: BLE001 - a provider of passwords has errors of its own
+            if not self._is_reported:
+                self._is_reported = True
+                _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
+            return None
+        if self._is_reported:
+            self._is_reported = False
+            _logger.info("Retry budget %s: shared again", self.name)
+        return paid
 
-    def _report(self, error: Exception) -> None:
-        """Log a failure, unless one is reported already."""
-        mine = object()
-        if self._reported.setdefault(0, mine) is mine:
-            _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
+    def _ask_redis(self, count: int) -> int:
+        """Run the script once.
+
+        The client's pool is not used: its connections send a command again if the answer does not
+        come, although Redis may have executed it.
+        """
+        connection: Any = None
+        try:
+            connection = self._idle.pop()
+            is_closed = connection.can_read(0)
+        except (IndexError, RedisError, OSError):
+            connection, is_closed = connection or make_connection(self._client), True
+        try:
+            if is_closed:
+                connection.disconnect()
+                connection.connect()
+            # Counted here no more; so not before Redis is there to be told.
+            added = _drained(self._successes) + _drained(self._released)
+            key = f"backoff_ticker:budget:{self.name}"
+            arguments = 1, key, *self._numbers, added, self._keep_for, count
+            try:
+                connection.send_command("EVALSHA", _SHA, *arguments)
+                paid = int(connection.read_response())
+            except NoScriptError:  # Redis was started again, or another one has taken over
+                connection.send_command("EVAL", _SCRIPT, *arguments)
+                paid = int(connection.read_response())
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._idle.append(connection)
+        return paid
 
 
 def _answer_coroutines(reference: weakref.ref[RedisRetryBudget], asked: Asked) -> None:
@@ -319,75 +308,10 @@ def _answer_coroutines(reference: weakref.ref[RedisRetryBudget], asked: Asked) -
         del budget, found, waiting
 
 
-class _Script:
-    """Runs the script at most once for each call; no two threads use a connection at once.
-
-    The client's pool is not used: its connections send a command again if the answer does not come,
-    although Redis may have executed it.
-    """
-
-    def __init__(self, client: Redis, key: str) -> None:
-        self._client = client
-        self._key = key
-        self._idle: list[Connection] = []
-        weakref.finalize(self, _close, self._idle)
-
-    def __call__(self, make_arguments: Callable[[], tuple[int, ...]]) -> Any:  # noqa: ANN401
-        """Run the script and return its answer.
-
-        Args:
-            make_arguments: Returns the arguments. Called once Redis is connected: what it takes
-                away somewhere is not lost if Redis cannot be reached.
-
-        Raises:
-            RedisError, OSError: Redis cannot be reached, does not answer, or refuses.
-        """
-        try:
-            connection, is_new = self._idle.pop(), False
-        except IndexError:
-            connection, is_new = make_connection(self._client), True
-        try:
-            if is_new or _is_closed(connection):
-                connection.disconnect()
-                connection.connect()
-            arguments = make_arguments()
-            try:
-                answer = _execute(connection, "EVALSHA", _SHA, 1, self._key, *arguments)
-            except NoScriptError:  # Redis was started again, or another one has taken over
-                answer = _execute(connection, "EVAL", _SCRIPT, 1, self._key, *arguments)
-        except BaseException:
-            connection.disconnect()
-            raise
-        self._idle.append(connection)
-        return answer
-
-
-def _close(connections: list[Connection]) -> None:
-    while connections:
-        connections.pop().disconnect()
-
-
-def _is_closed(connection: Connection) -> bool:
-    """Whether the server has closed it since its last use."""
-    try:
-        return bool(connection.can_read(0))
-    except (RedisError, OSError):
-        return True
-
-
-def _execute(connection: Connection, *command: bytes | str | float) -> Any:  # noqa: ANN401
-    connection.send_command(*command)
-    return connection.read_response()
-
-
-def _in_units(tokens: float) -> int:
-    return round(tokens * _UNITS)
-
-
 def _drained(bucket: RetryBudget) -> int:
     """Empty a bucket; return how many units were in it, 0 if another thread has taken them."""
     tokens = bucket.tokens
-    return _in_units(tokens) if bucket.try_acquire(tokens) else 0
+    return round(tokens * _UNITS) if bucket.try_acquire(tokens) else 0
 
 
 _budgets: weakref.WeakSet[RedisRetryBudget] = weakref.WeakSet()

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from ... import CircuitBreaker
 from ..._errors import CircuitState
-from .._shared import as_seconds, check_name
-from .link import CLOCK, Link, Linked
+from .client import CLOCK
+from .link import Link, Linked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from redis import Redis
 
     from ...policies import BackOff
-    from .link import Ask
 
     Hook = Callable[[CircuitState, CircuitState, CircuitBreaker], object]
 
@@ -55,9 +54,7 @@ LEASE = 5.0  # in which a process may begin with probes, once it has asked for t
 PATIENCE = 2.0  # that an answer of Redis may take before calls probe without it
 GRACE = 0.5  # for which Redis keeps the lease from others afterwards, as messages take time
 KEPT_DUE = 60.0  # after its end, for which an opening is stored; later processes start closed
-# For which Redis knows that the circuit was closed, or opened until a reset: a process that has not
-# heard of it for hours must not undo it. Those that know it store it again.
-KEPT = 86_400.0
+KEPT = 86_400.0  # for which a closing is, or an opening until a reset; those that know renew it
 
 SCRIPT = """
 local time = redis.call("TIME")
@@ -108,11 +105,11 @@ return message
 """
 """Make a change or take the lease, if it may be; return and publish what holds then.
 
-A version is the time of the change on the server's clock, in µs, but greater than all before: a
-Redis without data, or with old data, does not give one a second time.
+A version is the time of the change in µs, but greater than all before: Redis gives none a second
+time, even if it has lost its data.
 """
 
-_CHANGE, _BY_HAND = "change", "by hand"
+_CHANGE, _BY_HAND, _LEASE = "change", "by hand", "lease"
 
 _logger = logging.getLogger("backoff_ticker")
 
@@ -120,9 +117,8 @@ _logger = logging.getLogger("backoff_ticker")
 class RedisCircuitBreaker(Linked, CircuitBreaker):
     """A ``CircuitBreaker`` that is shared by all processes that give it the same name.
 
-    A process that opens or closes the circuit tells the others through Redis; they hear it within
-    about one round trip. Calls and failures are not shared: each process counts its own, and no
-    call waits for Redis. Use it as any breaker.
+    A process that opens or closes the circuit tells the others, within about one round trip to
+    Redis. Calls and failures are not shared, and no call waits for Redis. Use it as any breaker.
 
     Example:
         >>> import redis
@@ -138,26 +134,20 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
     its policy. The policies of the others move on with it, as if there was one.
 
     One process at a time makes the probes. The first call that wants to probe is refused while the
-    breaker asks Redis; if Redis agrees, the next calls of its process are the probes. If none comes
-    within 5 s, or twice the time between its calls, another process may probe. A process that ends
-    while it probes keeps the others from it for ``probe_timeout``, and at least 5 s. Calls that are
-    rarer than ``probe_timeout`` are not coordinated.
+    breaker asks Redis; if Redis agrees, the next calls of its process are the probes. A process
+    that ends while it probes keeps the others from it for ``probe_timeout``, and at least 5 s.
 
     Of two changes at the same time, the first that Redis hears of wins, but ``open()`` and
-    ``reset()`` always do. A circuit that is open until ``reset()`` is open for programs that start
-    later, too, unless no process has used it for a day.
-
-    Without Redis, each process goes on with its own circuit; once Redis is back, with its data or
-    without, they agree again. A program that starts while the circuit is open may make calls until
-    it has connected: ``wait_until_connected()`` prevents that.
+    ``reset()`` always do. Without Redis, each process goes on with its own circuit; once Redis is
+    back, with its data or without, they agree again. A program that starts while the circuit is
+    open may make calls until it has connected: ``wait_until_connected()`` prevents that.
 
     Thread safety: any thread. ``on_change`` is also called for changes of other processes, in a
     thread of the breaker. A forked child connects by itself.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, or
-            what ``Sentinel.master_for()`` returns; it serves event loops, too. Only its options are
-            used, without its retries.
+        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
+            of ``Sentinel.master_for()``. Its options are used, not its retries.
         name: What the processes call the circuit, such as the name of the service.
         backoff: As for ``CircuitBreaker``.
         **options: Those of ``CircuitBreaker`` other than ``clock`` and ``may_probe``. ``failures``
@@ -168,8 +158,6 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
         TypeError, ValueError: An argument is invalid, or the client has no ``socket_timeout``.
     """
 
-    __slots__ = ("_link", "_shared")
-
     _kind = "a RedisCircuitBreaker"
 
     def __init__(
@@ -179,24 +167,12 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
         backoff: BackOff | None = None,
         **options: Unpack[CircuitOptions],
     ) -> None:
-        check_name(name)
-        probe_timeout = as_seconds("probe_timeout", options.get("probe_timeout", 60.0))
-        self._shared = shared = SharedCircuit(self, name, probe_timeout)
-        hooks = options.get("on_change")
-        if not isinstance(hooks, (list, tuple)):
-            hooks = () if hooks is None else (hooks,)
-        options["on_change"] = (shared.changed, *hooks)
+        self._link = self._shared = shared = SharedCircuit(self, client, name)
         super().__init__(backoff, may_probe=shared.may_probe, clock=CLOCK, **options)
-        self._link = shared.link = Link(
-            client,
-            f"backoff_ticker:circuit:{name}",
-            SCRIPT,
-            title=shared.title,
-            exchange=shared.exchange,
-            on_message=shared.hear,
-            on_connection=shared.note_connection,
-        )
-        weakref.finalize(self, self._link.end).atexit = False  # the link sees to that
+        self._hooks = (shared.changed, *self._hooks)
+        shared.probe_timeout = self._probe_timeout
+        shared.start()
+        weakref.finalize(self, shared.end).atexit = False  # the link sees to that
 
     def open(self, seconds: float | timedelta | None = None) -> None:
         """Open the circuit in all processes: for some seconds, or until ``reset()``.
@@ -212,24 +188,22 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
             super().reset()
 
 
-class SharedCircuit:
+class SharedCircuit(Link):
     """What a process knows of the shared circuit, and has to tell.
 
     All that is told is how the circuit of this process is at that time: so a change that was undone
     before it could be told is never heard of, nor is an opening whose time is over.
     """
 
-    link: Link
-
-    def __init__(self, breaker: CircuitBreaker, name: str, probe_timeout: float) -> None:
+    def __init__(self, breaker: CircuitBreaker, client: Redis, name: str) -> None:
+        super().__init__(client, "circuit", name, SCRIPT)
         self._breaker = weakref.ref(breaker)
-        self.title = f"Circuit {name}"
-        self._probe_timeout = probe_timeout
+        self.probe_timeout = 60.0
         self._process = 0
         # What is not told yet, each with the breaker, which must not be collected before that.
-        # Calls add to it, and the thread of the link takes from it: each in one step.
+        # Calls add to it, and the teller takes from it: each in one step.
         self._untold: dict[str, CircuitBreaker] = {}
-        self._wanted_leases: list[float] = []  # in seconds; likewise
+        self._wanted_lease: dict[str, float] = {}  # likewise: for how many seconds it is wanted
         self.version = 0  # of the latest change that this process knows
 
     def note_connection(self, connected: bool) -> None:  # noqa: FBT001
@@ -257,9 +231,9 @@ class SharedCircuit:
         """Note a change of the circuit: a hook of the breaker."""
         if new is not CircuitState.HALF_OPEN and threading.get_ident() not in self._muted:
             self._forget_lease()
-            self._wanted_leases.clear()
+            self._wanted_lease.clear()
             self._untold[_CHANGE] = breaker
-            self.link.tell()
+            self.tell()
 
     @contextmanager
     def by_hand(self) -> Iterator[None]:
@@ -271,7 +245,7 @@ class SharedCircuit:
                 finally:
                     self._note(_BY_HAND)  # while it is muted: no message comes between
         finally:
-            self.link.tell()
+            self.tell()
 
     def _note(self, what: str) -> None:
         breaker = self._breaker()
@@ -296,35 +270,34 @@ class SharedCircuit:
         gap = 0.0 if before is None else now - before
         is_mine, until = self.lease
         asked = self.asked
-        if not self.link.connected:
+        wanted = 0.0
+        if not self.connected:
             return True
         if now < until:
             is_allowed = is_mine
         elif asked is not None:
             is_allowed = now - asked > PATIENCE
         else:
-            # A lease lasts until the next call comes, unless that is too long to keep others off.
-            is_allowed = gap > self._probe_timeout
-            if not is_allowed:
+            is_allowed = gap > self.probe_timeout
+            if not is_allowed:  # ask for a lease until the next call, unless that is too long
                 self.asked = now
-                self._ask_for_lease(max(LEASE, min(2 * gap, self._probe_timeout)))
+                wanted = max(LEASE, min(2 * gap, self.probe_timeout))
         if is_allowed:
-            self._ask_for_lease(self._probe_timeout)
+            wanted = self.probe_timeout
+        if wanted:
+            self._wanted_lease[_LEASE] = wanted
+            self.tell()
         return is_allowed
-
-    def _ask_for_lease(self, seconds: float) -> None:
-        self._wanted_leases.append(seconds)
-        self.link.tell()
 
     # In the threads of the link
 
-    def exchange(self, ask: Ask) -> None:
+    def exchange(self) -> None:
         """Tell what is to be told, and learn what holds now."""
-        if not self._tell_and_learn(ask):
+        if not self._tell_and_learn():
             self._note(_CHANGE)  # Redis does not know any more what this process does
-            self._tell_and_learn(ask)
+            self._tell_and_learn()
 
-    def _tell_and_learn(self, ask: Ask) -> bool:
+    def _tell_and_learn(self) -> bool:
         """Do so once; return whether Redis knows all that this process knew before."""
         with self._lock:
             # Calls add to these at any time, without the lock. They are emptied before the circuit
@@ -333,23 +306,21 @@ class SharedCircuit:
             while self._untold:
                 what, breaker = self._untold.popitem()
                 telling[what] = breaker
-            is_demanded = _BY_HAND in telling
-            lease = max(_taken_from(self._wanted_leases), default=0.0)
+            lease = self._wanted_lease.pop(_LEASE, 0.0)
             asked, base = self.asked, self.version
             change, open_for = self._look() if telling else ("-", 0)
         try:
-            answer = ask(
-                *(self._me, base, change, open_for, int(is_demanded)),
+            answer = self.ask(
+                *(self._me, base, change, open_for, int(_BY_HAND in telling)),
                 *(ceil(seconds * 1000) for seconds in (lease and lease + GRACE, KEPT_DUE, KEPT)),
             )
             if asked == self.asked:
                 self.asked = None
             return self.hear(answer) >= base
         except BaseException:
-            for what, breaker in telling.items():
-                self._untold[what] = breaker
+            self._untold.update(telling)
             if lease:
-                self._wanted_leases.append(lease)
+                self._wanted_lease.setdefault(_LEASE, lease)
             raise
         finally:
             self._telling = {}
@@ -357,21 +328,20 @@ class SharedCircuit:
     def _look(self) -> tuple[str, int]:
         """Return what to tell of the circuit, and for how many ms it is open; -1: until reset()."""
         breaker = self._breaker()
-        state = None if breaker is None else breaker.state
-        if state is CircuitState.CLOSED:
-            return "closed", 0
-        if breaker is None or state is not CircuitState.OPEN:
+        if breaker is None or (state := breaker.state) is CircuitState.HALF_OPEN:
             return "-", 0
-        left = breaker.remaining()
-        return "open", -1 if left is None else ceil(left * 1000)
+        left = 0.0 if state is CircuitState.CLOSED else breaker.remaining()
+        return state.value, -1 if left is None else ceil(left * 1000)
 
     def hear(self, message: bytes) -> int:
         """Take over what the script says, unless it is old; return its version."""
         version, state, left, by, prober, lease = message.decode().split()
         with self._lock:
-            if int(version) > self.version and by != self._me and self._has_last_word():
-                # Perhaps Redis has heard that word before this change, not after it: ask again.
-                self.link.tell()
+            # Nothing else is muted here, as two messages are not applied at a time.
+            is_by_hand = self._muted or _BY_HAND in self._untold or _BY_HAND in self._telling
+            if int(version) > self.version and by != self._me and is_by_hand:
+                # Perhaps Redis has heard of what a user does here before this change: ask again.
+                self.tell()
             elif int(version) > self.version:
                 self.version = int(version)
                 self._forget_lease()
@@ -382,11 +352,6 @@ class SharedCircuit:
                 seconds = int(lease) / 1000 - (GRACE if is_mine else 0.0)
                 self.lease = is_mine, CLOCK.monotonic() + seconds
         return int(version)
-
-    def _has_last_word(self) -> bool:
-        """Whether a change by hand is under way, or not told yet."""
-        # Nothing else is muted here, as two messages are not applied at a time.
-        return bool(self._muted) or _BY_HAND in self._untold or _BY_HAND in self._telling
 
     def _apply(self, state: str, left: int) -> None:
         is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling
@@ -406,14 +371,4 @@ class SharedCircuit:
                 ):
                     CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
-            _logger.exception("%s: the policy failed as another process had opened it", self.title)
-
-
-def _taken_from(numbers: list[float]) -> list[float]:
-    """Empty a list, to which other threads may add, or which they clear; return what it had."""
-    taken = []
-    try:
-        while True:
-            taken.append(numbers.pop())
-    except IndexError:
-        return taken
+            _logger.exception("%s: the policy failed as another process had opened it", self._title)

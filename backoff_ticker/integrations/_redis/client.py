@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-Connection: TypeAlias = Any
-"""A connection of redis-py, most of whose methods have no types."""
+from ...clock import SystemClock
+
+CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program has set
+LONGEST = 10**14  # milliseconds for which Redis is told to keep something: 3,000 years
 
 
 def check_client(client: object) -> float:
@@ -40,11 +42,10 @@ def check_client(client: object) -> float:
     return float(connection.socket_timeout)
 
 
-def make_connection(client: Redis) -> Connection:
-    """Return a connection to where ``client`` connects, or its Sentinels send it.
+def make_connection(client: Redis) -> Any:  # noqa: ANN401 - most of its methods have no types
+    """Return a connection to where ``client`` connects, beside its pool.
 
-    It is beside the client's pool, answers bytes in the older protocol, and never tries again by
-    itself: that is for its user to decide.
+    It answers bytes in the older protocol, and never tries again by itself.
     """
     pool = client.connection_pool
     options = {name: value for name, value in pool.connection_kwargs.items() if "maint" not in name}
@@ -56,7 +57,5 @@ def make_connection(client: Redis) -> Connection:
             "health_check_interval": 0,
             "protocol": 2,
             "retry": Retry(NoBackoff(), 0),
-            "retry_on_error": [],
-            "retry_on_timeout": False,
         }
     )

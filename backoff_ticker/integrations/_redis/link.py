@@ -13,28 +13,21 @@ from ... import FullJitterBackOff
 from ..._errors import ChannelClosed, WouldBlock
 from ...cancellation import CancellationToken, any_of
 from ...channels import Channel
-from ...clock import SystemClock
 from ...tickers import Pace, Ticker
-from .._shared import as_seconds
-from .client import check_client, make_connection
+from .._shared import as_seconds, check_name
+from .client import CLOCK, check_client, make_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import timedelta
     from typing import Any
 
     from redis import Redis
 
     from ...policies import BackOff
-    from .client import Connection
 
-    Ask = Callable[..., Any]
-    """Takes what a script finds in ``ARGV``; returns the answer, whose texts are bytes."""
-
-
-CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program has set
+RECONNECT = FullJitterBackOff(0.1, 5.0)
 FLUSH = 5.0  # seconds for which a link that is closed goes on telling, unless told otherwise
-_TIDY = 0.1  # seconds in which threads end that can be woken; one that is connecting cannot
+_TIDY = 0.1  # seconds in which the teller ends if it can be woken; as it connects, it cannot
 _logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
 
@@ -42,9 +35,8 @@ _links: set[Link] = set()
 class Link:
     """Hears the messages of one channel, and tells Redis what this process knows.
 
-    It has two daemon threads, each with a connection of its own. The *listener* subscribes, reads,
-    and reconnects at the pace of a ticker. The *teller* calls ``exchange``, which runs one script:
-    it tells Redis what this process knows and returns what is stored there. It is called
+    It has two daemon threads, each with a connection of its own. The *listener* subscribes, calls
+    ``hear()``, and reconnects at the pace of a ticker. The *teller* calls ``exchange()``
 
     - after each (re)connect, once the listener has subscribed, so that no change is missed between;
     - after each ``tell()``, until it has succeeded or the next one comes;
@@ -53,61 +45,54 @@ class Link:
     If one connection fails, the link is down, and the listener connects both again. A Redis that
     stops answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
 
-    In a forked child the link starts again with threads and connections of its own.
-
     Args:
         client: Says how to connect; the client's own retries are not used.
-        key: The key of the script. The channel is named after it and the client's database:
-            channels, unlike keys, know no databases.
+        kind: What is shared: a "circuit", for example.
+        name: As given by the user. The channel is named after the database, too: channels, unlike
+            keys, know no databases.
         script: Finds the channel in ``ARGV[1]``.
-        title: What log messages call that which is shared.
-        exchange: Called in the teller with a function that runs the script with more arguments.
-            Any error means that the link is down.
-        on_message: Called in the listener with the bytes of a message.
-        on_connection: Called, with a lock held, when the link is up (True) or down (False, also at
-            the start).
         backoff: When to connect again; a link whose policy stops is closed.
     """
 
-    def __init__(  # noqa: PLR0913
-        self,
-        client: Redis,
-        key: str,
-        script: str,
-        *,
-        title: str,
-        exchange: Callable[[Ask], None],
-        on_message: Callable[[bytes], object],
-        on_connection: Callable[[bool], None],
-        backoff: BackOff | None = None,
+    def __init__(
+        self, client: Redis, kind: str, name: str, script: str, backoff: BackOff | None = None
     ) -> None:
-        self._timeout = check_client(client)
+        check_name(name)
+        self._socket_timeout = check_client(client)
         self._client = client
+        key = f"backoff_ticker:{kind}:{name}"
         self._channel = f"{key}@{client.connection_pool.connection_kwargs.get('db') or 0}"
         self._command = "EVAL", script, 1, key, self._channel
-        self._title = title
-        self._exchange = exchange
-        self._on_message = on_message
-        self._on_connection = on_connection
-        self._backoff = FullJitterBackOff(0.1, 5.0) if backoff is None else backoff
-        self._untold = self._told = object()  # marks of what was to be told, and has been told
-        self._start()
+        self._title = f"{kind.capitalize()} {name}"
+        self._backoff = RECONNECT if backoff is None else backoff
+        self._latest = self._told = object()  # marks of the news there are, and of those told
 
-    def _start(self) -> None:
-        self._stop = CancellationToken(clock=CLOCK)  # of a link that was closed
-        self._pace = Ticker(self._backoff, token=self._stop, pace=Pace.RETURN, clock=CLOCK)
+    def exchange(self) -> None:
+        """Tell Redis what this process knows, and learn what it does not, by ``ask()``.
+
+        An error means that the link is down.
+        """
+
+    def hear(self, message: bytes) -> object:
+        """Take in a message."""
+
+    def note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        """Be told, with a lock held, that the link is up; or down, also at the start."""
+
+    def start(self) -> None:
+        """Start the threads."""
+        self.closed = CancellationToken(clock=CLOCK)  # by a user, or as the policy has stopped
+        self._pace = Ticker(self._backoff, token=self.closed, pace=Pace.RETURN, clock=CLOCK)
         self._news: Channel[None] = Channel(1, clock=CLOCK)
-        self._listening, self._telling = (make_connection(self._client) for _ in range(2))
+        self._hearing, self._asking = (make_connection(self._client) for _ in range(2))
         self._subscription: object = None  # another one for each time that the listener subscribes
-        self._lock = threading.RLock()  # of what the two threads say about the connections
+        self._marking = threading.RLock()  # held to say how the connections are
         self._is_reported = False
-        # Under 0, what the first thread that closes it has said: when, and until when to tell.
-        self._closed: dict[int, tuple[float, float]] = {}
-        self._may_report = threading.Lock()  # taken by the first who reports what is untold
-        self._up = CancellationToken(clock=CLOCK)
-        self._tried = CancellationToken(clock=CLOCK)
-        self._listener_ended, self._ended = (CancellationToken(clock=CLOCK) for _ in range(2))
-        self._on_connection(False)  # noqa: FBT003
+        self._times: tuple[float, float] | None = None  # when it was closed, and until when to tell
+        self.up = CancellationToken(clock=CLOCK)  # another one after each failure
+        self.tried = CancellationToken(clock=CLOCK)  # to connect for the first time; or closed
+        self._ended = CancellationToken(clock=CLOCK)
+        self.note_connection(False)  # noqa: FBT003
         _links.add(self)
         name = f"backoff_ticker {self._channel}"
         try:
@@ -119,26 +104,13 @@ class Link:
             raise
 
     @property
-    def closed(self) -> bool:
-        """Whether it was closed, or its policy has ended."""
-        return self._stop.cancelled
-
-    @property
     def connected(self) -> bool:
         """Whether the listener has subscribed, and an exchange has succeeded since."""
-        return self._up.cancelled and not self._stop.cancelled
-
-    def until_connected(self) -> CancellationToken:
-        """Return a token that is cancelled once the link is up, or closed."""
-        return any_of(self._up, self._stop)
-
-    def until_tried(self) -> CancellationToken:
-        """Return a token that is cancelled once the first try has ended, or the link is closed."""
-        return any_of(self._tried, self._stop)
+        return self.up.cancelled and not self.closed.cancelled
 
     def tell(self) -> None:
-        """Have ``exchange`` called soon: in any thread, loop, signal handler or finalizer."""
-        self._untold = object()
+        """Have ``exchange()`` called soon: in any thread, loop, signal handler or finalizer."""
+        self._latest = object()
         self._wake_teller()
 
     def _wake_teller(self) -> None:
@@ -152,18 +124,18 @@ class Link:
 
         It may be called in any thread, signal handler or finalizer, and more than once.
         """
-        self._stop.cancel()
+        self.closed.cancel()
+        self.tried.cancel()
         self._news.close()
-        _shut(self._listening)
-        if self._told is self._untold:
-            _shut(self._telling)
+        _shut(self._hearing)
+        if self._told is self._latest:
+            _shut(self._asking)
 
-    def close(self, timeout: float = FLUSH) -> None:
-        """Close the link, and wait until all is told and both threads have ended.
+    def let_go(self) -> None:
+        """Leave alone what is shared from now on."""
 
-        It waits for ``timeout`` seconds at most, as the first call has said; if nothing is untold,
-        for a moment; in the thread of an event loop, not at all.
-        """
+    def close(self, timeout: float | timedelta = FLUSH) -> None:
+        """Close the link, and wait until all is told: for as long as the first call has said."""
         try:
             has_ended = self._ended.wait(self._end_within(timeout))
         except RuntimeError:
@@ -171,17 +143,19 @@ class Link:
         if not has_ended:
             self._report_untold("Redis does not answer")
 
-    async def close_async(self, timeout: float = FLUSH) -> None:
+    async def close_async(self, timeout: float | timedelta = FLUSH) -> None:
         """Do the same in a coroutine."""
         if not await self._ended.wait_async(self._end_within(timeout)):
             self._report_untold("Redis does not answer")
 
-    def _end_within(self, timeout: float) -> float:
+    def _end_within(self, timeout: float | timedelta) -> float:
         """Close it, and return for how many seconds to wait at most, since the first call."""
+        seconds = as_seconds("timeout", timeout, zero=True)
         now = CLOCK.monotonic()
-        closed_at, flush_until = self._closed.setdefault(0, (now, now + timeout))
+        closed_at, flush_until = self._times = self._times or (now, now + seconds)
+        self.let_go()
         self.end()
-        until = closed_at if self._told is self._untold else flush_until
+        until = closed_at if self._told is self._latest else flush_until
         return max(0.0, until + _TIDY - now)
 
     def _run_listener(self) -> None:
@@ -191,33 +165,32 @@ class Link:
                     self._listen()
                 except BaseException as error:  # noqa: BLE001 - connecting again may help
                     self._mark_down(error)
-                self._listening.disconnect()
-            if not self._stop.cancelled:
+                self._hearing.disconnect()
+            if not self.closed.cancelled:
                 _logger.error("%s: not shared any more: the policy has stopped", self._title)
         except Exception:
             _logger.exception("%s: not shared any more: the policy has failed", self._title)
         finally:
             self.end()
-            self._listener_ended.cancel()
 
     def _listen(self) -> None:
         """Hear messages until the connection fails or the link is closed."""
-        connection = self._listening
+        connection = self._hearing
         connection.connect()
         connection.send_command("SUBSCRIBE", self._channel)
         connection.read_response()
         self._subscription = object()
         self._wake_teller()
         is_asked = False
-        while not self._stop.cancelled:
-            patience = self._timeout if is_asked else max(1.0, self._timeout)
+        while not self.closed.cancelled:
+            patience = self._socket_timeout if is_asked else max(1.0, self._socket_timeout)
             if connection.can_read(timeout=patience):
                 kind, _, data = [*connection.read_response(), None][:3]
                 is_asked = False
                 if kind == b"message":
-                    self._on_message(data)
+                    self.hear(data)
             elif is_asked:
-                raise TimeoutError(f"no answer within {self._timeout} s")
+                raise TimeoutError(f"no answer within {self._socket_timeout} s")
             else:
                 connection.send_command("PING")
                 is_asked = True
@@ -230,27 +203,25 @@ class Link:
                 subscription = self._subscription
                 if subscription is not before:
                     before = subscription
-                    self._telling.disconnect()  # the listener may have moved to another server
+                    self._asking.disconnect()  # the listener may have moved to another server
                 problem = self._tell_redis()
                 if problem is None:
                     self._mark_up(subscription)
                 else:
                     self._mark_down(problem)
-            if self._told is not self._untold:
+            if self._told is not self._latest:
                 self._flush()
         finally:
-            self._telling.disconnect()
-            self._listener_ended.wait(_TIDY)
+            self._asking.disconnect()
             _links.discard(self)
             self._ended.cancel()
 
     def _flush(self) -> None:
         """Tell what is untold, on a new connection, until it has succeeded or the time is over."""
-        now = CLOCK.monotonic()
-        _, until = self._closed.get(0, (now, now + FLUSH))
+        until = self._times[1] if self._times else CLOCK.monotonic() + FLUSH
         end = CancellationToken(deadline=until, clock=CLOCK)
         problem: object = None
-        self._telling.disconnect()
+        self._asking.disconnect()
         # Not a retry: the program's default token may be cancelled, and its hooks need not know.
         for _ in Ticker(FullJitterBackOff(0.1, 1.0), token=end, pace=Pace.RETURN, clock=CLOCK):
             problem = self._tell_redis()
@@ -260,56 +231,56 @@ class Link:
 
     def _tell_redis(self) -> BaseException | None:
         """Tell what is untold; return the error if that fails, and disconnect."""
-        untold = self._untold
+        untold = self._latest
         try:
-            self._exchange(self._ask)
+            self.exchange()
         except BaseException as error:  # noqa: BLE001 - connecting again may help
-            self._telling.disconnect()
+            self._asking.disconnect()
             return error
         self._told = untold
         return None
 
     def _report_untold(self, problem: object) -> None:
-        if self._told is not self._untold and self._may_report.acquire(blocking=False):
+        if self._told is not self._latest:
+            self._told = self._latest  # one report is enough
             _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
 
-    def _ask(self, *arguments: bytes | str | float) -> Any:  # noqa: ANN401
-        connection = self._telling
+    def ask(self, *arguments: bytes | str | float) -> Any:  # noqa: ANN401
+        """Run the script with more arguments; return its answer, whose texts are bytes."""
+        connection = self._asking
         connection.connect()
         connection.send_command(*self._command, *arguments)
         return connection.read_response()
 
     def _mark_up(self, subscription: object) -> None:
-        with self._lock:
-            if self._up.cancelled or subscription is None or subscription is not self._subscription:
+        with self._marking:
+            if self.up.cancelled or subscription is None or subscription is not self._subscription:
                 return
             self._pace.success()
             if self._is_reported:
                 self._is_reported = False
                 _logger.info("%s: shared again", self._title)
-            self._on_connection(True)  # noqa: FBT003
-            self._up.cancel()
-            self._tried.cancel()
+            self.up.cancel()
+            self.note_connection(True)  # noqa: FBT003
+            self.tried.cancel()
 
     def _mark_down(self, error: BaseException) -> None:
-        with self._lock:
+        with self._marking:
             self._subscription = None
-            _shut(self._listening)
-            if self._stop.cancelled:
+            _shut(self._hearing)
+            if self.closed.cancelled:
                 return
             if not self._is_reported:
                 self._is_reported = True
                 _logger.warning("%s: not shared, as Redis fails: %s", self._title, error)
-            if self._up.cancelled:
-                self._up = CancellationToken(clock=CLOCK)
-                self._on_connection(False)  # noqa: FBT003
-            self._tried.cancel()
+            if self.up.cancelled:
+                self.up = CancellationToken(clock=CLOCK)
+                self.note_connection(False)  # noqa: FBT003
+            self.tried.cancel()
 
 
 class Linked:
     """What objects have in common that processes share over a link."""
-
-    __slots__ = ()
 
     _link: Link
 
@@ -319,7 +290,7 @@ class Linked:
         return self._link.connected
 
     def wait_until_connected(self, timeout: float | timedelta | None = None) -> bool:
-        """Wait until ``connected`` is true: then this process knows all that others have told.
+        """Wait until ``connected``: then this process knows all that others have told.
 
         Wakes when: it is connected, or closed.
 
@@ -333,12 +304,12 @@ class Linked:
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
             RuntimeError: It has to wait, and an event loop runs in this thread.
         """
-        self._link.until_connected().wait(timeout)
+        any_of(self._link.up, self._link.closed).wait(timeout)
         return self.connected
 
     async def wait_until_connected_async(self, timeout: float | timedelta | None = None) -> bool:
         """Do the same in a coroutine."""
-        await self._link.until_connected().wait_async(timeout)
+        await any_of(self._link.up, self._link.closed).wait_async(timeout)
         return self.connected
 
     def close(self, timeout: float | timedelta = FLUSH) -> None:
@@ -353,21 +324,14 @@ class Linked:
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
         """
-        seconds = as_seconds("timeout", timeout, zero=True)
-        self._let_go()
-        self._link.close(seconds)
+        self._link.close(timeout)
 
     async def close_async(self, timeout: float | timedelta = FLUSH) -> None:
         """Do the same in a coroutine."""
-        seconds = as_seconds("timeout", timeout, zero=True)
-        self._let_go()
-        await self._link.close_async(seconds)
-
-    def _let_go(self) -> None:
-        """Prepare the end of the link."""
+        await self._link.close_async(timeout)
 
 
-def _shut(connection: Connection) -> None:
+def _shut(connection: Any) -> None:  # noqa: ANN401
     """Wake the thread that is waiting for an answer on a connection."""
     sock = getattr(connection, "_sock", None)
     if sock is not None:
@@ -378,22 +342,15 @@ def _shut(connection: Connection) -> None:
             pass  # it has been disconnected meanwhile
 
 
-def _drop(connection: Connection) -> None:
-    """Close a forked child's copy of a connection that its parent goes on using."""
-    sock = getattr(connection, "_sock", None)
-    if sock is not None and sock.fileno() >= 0:
-        os.close(sock.detach())
-
-
 def _restart_all() -> None:
     """Give each link of a forked child threads and connections of its own."""
     for link in _links.copy():
-        _drop(link._listening)
-        _drop(link._telling)
-        if link._stop.cancelled:
+        for connection in (link._hearing, link._asking):
+            connection.disconnect()  # the copies only: the parent goes on using its own
+        if link.closed.cancelled:
             _links.discard(link)  # the parent has closed it, and tells what is untold
         else:
-            link._start()
+            link.start()
 
 
 def _close_all() -> None:

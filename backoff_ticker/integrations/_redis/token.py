@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..._errors import DeadlineExceeded
 from ...cancellation import CancellationToken
-from .._shared import as_seconds, check_name, check_token
-from .link import CLOCK, FLUSH, Link, Linked
+from .._shared import as_seconds, check_token
+from .client import CLOCK, LONGEST
+from .link import FLUSH, Link, Linked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
 
     from ...clock import TimerHandle
     from ...policies import BackOff
-    from .link import Ask
 
 _LONGEST_CAUSE = 1000
-_LONGEST_MILLISECONDS = 10**15
 
-# KEYS: where the cause is stored. ARGV: the channel; if this process knows of a cancel, its cause,
-# and for how many milliseconds to keep it. Returns the cause that was stored before, and its time.
+# ARGV: the channel; if this process knows of a cancel, its cause, and for how many ms to keep it.
+# Returns the cause that was stored before, and its time.
 _TELL_OR_LEARN = """
 local cause = redis.call("GET", KEYS[1])
 if cause then return {cause, redis.call("PTTL", KEYS[1])} end
@@ -40,32 +39,28 @@ class RedisCancellationToken(Linked):
     """Cancels the tokens of one name on all machines, as soon as one of them is cancelled.
 
     ``token`` is an ordinary token. Its cancel, in any thread, event loop or signal handler, cancels
-    its twins: the tokens of objects with the same name, in the same database of Redis. The cancel
-    waits for nothing: two threads publish and store its cause, and listen to others. A process that
-    starts later finds its token cancelled.
+    its twins: the tokens of objects with the same name, in the same database of Redis. It waits for
+    nothing: two threads do the rest. A process that starts later finds its token cancelled.
 
     Use it in a ``with`` block, or ``async with``. The block begins as soon as Redis has said
-    whether the token is cancelled, or cannot be reached, and after at most 5 s. After the block
-    nothing is shared any more. If a cancel is not yet told, the end of the block waits for that, at
-    most 5 s; so does the end of the program, for objects that are still open.
+    whether the token is cancelled, or cannot be reached; after at most 5 s. At its end, and at that
+    of the program, a cancel that is not yet told is told, for at most 5 s.
 
-    Told is a cancel of ``token`` itself, with the first 1000 characters of its cause: a text, or
-    the ``repr`` of an exception. A cancel of ``parent`` and a deadline that passes are not told.
-    After two cancels at the same moment, processes may have different causes.
+    Told is a cancel of ``token`` itself, not of ``parent``, nor a deadline that passes, with the
+    first 1000 characters of its cause: a text, or the ``repr`` of an exception. After two cancels
+    at the same moment, processes may have different causes.
 
-    While Redis is gone, the token is an ordinary one, and the threads connect again. A cancel is
-    told as soon as Redis is back, even without its data, by any process that knows of it and still
-    has its object open.
+    While Redis is gone, the token is an ordinary one. A cancel is told as soon as Redis is back,
+    even without its data, by any process that knows of it and still has its object open.
 
     Thread safety: any thread, and forked children.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, or
-            what ``Sentinel.master_for()`` returns; it serves event loops, too. Only its options are
-            used, without its retries.
+        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
+            of ``Sentinel.master_for()``. Its options are used, not its retries.
         name: What the twins have in common, such as the number of a job. A name serves for one
             cancel: a token that uses it again within ``keep_for`` is cancelled at once.
-        parent: A token whose cancel cancels ``token`` as well, such as a token for the shutdown.
+        parent: A token whose cancel cancels ``token`` as well.
         keep_for: How long a cancel is stored, for processes that start later: seconds > 0 or a
             timedelta.
         cancel_if_gone_for: Cancel ``token``, in this process only, if Redis has been out of reach
@@ -75,9 +70,6 @@ class RedisCancellationToken(Linked):
 
     Raises:
         TypeError, ValueError: An argument does not fit.
-
-    Attributes:
-        token: The token.
 
     Example:
         >>> from backoff_ticker.integrations.redis import RedisCancellationToken
@@ -101,7 +93,6 @@ class RedisCancellationToken(Linked):
         cancel_if_gone_for: float | timedelta | None = None,
         backoff: BackOff | None = None,
     ) -> None:
-        check_name(name)
         if parent is not None:
             check_token(parent, "parent")
         kept = as_seconds("keep_for", keep_for)
@@ -109,35 +100,20 @@ class RedisCancellationToken(Linked):
         if cancel_if_gone_for is not None:
             patience = as_seconds("cancel_if_gone_for", cancel_if_gone_for)
         self.token: CancellationToken = CancellationToken() if parent is None else parent.child()
-        self._twin = twin = _Twin(self.token, parent, kept, patience)
-        self._link = twin.link = Link(
-            client,
-            f"backoff_ticker:token:{name}",
-            _TELL_OR_LEARN,
-            title=f"Token {name}",
-            exchange=twin.exchange,
-            on_message=twin.hear,
-            on_connection=twin.note_connection,
-            backoff=backoff,
-        )
+        self._link = twin = _Twin(client, name, backoff, self.token, parent, kept, patience)
+        twin.start()
         # The threads neither keep alive a token that nobody uses any more, nor outlive it.
-        weakref.finalize(self.token, self._link.end).atexit = False
-        self._handle = self.token.on_cancel(self._twin.on_cancel)
-
-    def _let_go(self) -> None:
-        self._handle.remove()
-        if self.token.cancelled:  # and whoever cancels it may not have come to the callback yet
-            self._twin.on_cancel()
-        self._twin.let_go()
+        weakref.finalize(self.token, twin.end).atexit = False
+        self.token.on_cancel(twin.on_cancel)
 
     def _require_open(self) -> None:
-        if self._link.closed:
+        if self._link.closed.cancelled:
             raise RuntimeError("a RedisCancellationToken that was closed cannot be used again")
 
     def __enter__(self) -> CancellationToken:
         self._require_open()
         try:
-            self._link.until_tried().wait(FLUSH)
+            self._link.tried.wait(FLUSH)
         except RuntimeError:
             self.close()
             raise RuntimeError(
@@ -150,38 +126,37 @@ class RedisCancellationToken(Linked):
 
     async def __aenter__(self) -> CancellationToken:
         self._require_open()
-        await self._link.until_tried().wait_async(FLUSH)
+        await self._link.tried.wait_async(FLUSH)
         return self.token
 
     async def __aexit__(self, *_: object) -> None:
         await self.close_async()
 
 
-class _Twin:
-    """What the threads of the link keep: what is known of the cancel, but not the token itself."""
+class _Twin(Link):
+    """What its threads keep: what is known of the cancel, but not the token itself."""
 
-    link: Link
-
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917
         self,
+        client: Redis,
+        name: str,
+        backoff: BackOff | None,
         token: CancellationToken,
         parent: CancellationToken | None,
         keep_for: float,
         patience: float | None,
     ) -> None:
+        super().__init__(client, "token", name, _TELL_OR_LEARN, backoff)
         self._token: Callable[[], CancellationToken | None] = weakref.ref(token)
         self._parent = _no_token if parent is None else weakref.ref(parent)
         self._keep_for = keep_for
         self._patience = patience
         self._gone = f"Redis was out of reach for {patience or 0.0:g} s"
-        self._is_connected = False
         self._timer: TimerHandle | None = None
         self._known: tuple[bytes, float] | None = None  # a cause, and until when it is stored
 
-    # In the thread of the cancel
-
     def on_cancel(self) -> None:
-        """Tell a cancel of the token itself, unless the twins have told of it."""
+        """Tell a cancel of the token itself, in its thread, unless the twins have told of it."""
         token, parent = self._token(), self._parent()
         if token is None or self._known is not None:
             return  # others have told us
@@ -190,25 +165,23 @@ class _Twin:
         if is_parents or cause is self._gone or isinstance(cause, DeadlineExceeded):
             return
         self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
-        self.link.tell()
+        self.tell()
 
-    # In the threads of the link
-
-    def exchange(self, ask: Ask) -> None:
+    def exchange(self) -> None:
         """Tell what is known, or learn what is stored."""
         arguments: list[bytes | int] = []
         if self._known is not None:
             text, until = self._known
             milliseconds = round((until - CLOCK.monotonic()) * 1000)
             if milliseconds > 0:
-                arguments += [text, min(milliseconds, _LONGEST_MILLISECONDS)]
-        if stored := ask(*arguments):
+                arguments += [text, min(milliseconds, LONGEST)]
+        if stored := self.ask(*arguments):
             text, milliseconds = stored
             self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
 
-    def hear(self, text: bytes) -> None:
+    def hear(self, message: bytes) -> None:
         """Learn of the cancel of a twin."""
-        self._learn(text, self._keep_for)
+        self._learn(message, self._keep_for)
 
     def _learn(self, text: bytes, seconds: float) -> None:
         self._known = (text, CLOCK.monotonic() + seconds)
@@ -218,7 +191,6 @@ class _Twin:
 
     def note_connection(self, connected: bool) -> None:  # noqa: FBT001
         """Let the time begin, or end, for which Redis is out of reach."""
-        self._is_connected = connected
         if self._timer is not None:
             self._timer.cancel()
         if self._patience is not None and not connected:
@@ -226,11 +198,14 @@ class _Twin:
 
     def _give_up(self) -> None:
         token = self._token()
-        if token is not None and not self._is_connected:
+        if token is not None and not self.connected:
             token.cancel(self._gone)
 
     def let_go(self) -> None:
         """Leave the token alone from now on."""
+        token = self._token()
+        if token is not None and token.cancelled:
+            self.on_cancel()  # whoever cancels it may not have come to the callback yet
         self._token = _no_token
         if self._timer is not None:
             self._timer.cancel()

@@ -1,0 +1,246 @@
+"""Twenty processes that share a budget, a token and a circuit, and whatever happens to Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+import socket
+import threading
+import time
+from contextlib import contextmanager, nullcontext
+
+import pytest
+import redis
+
+from backoff_ticker import CancellationToken
+from backoff_ticker.integrations._redis import circuit
+from backoff_ticker.integrations.redis import (
+    RedisCancellationToken,
+    RedisCircuitBreaker,
+    RedisRetryBudget,
+)
+from tests.helpers import eventually
+from tests.integrations.processes import Process
+from tests.integrations.sharing_program import NAME, SIZE, TIMEOUTS, TOKENS, let_clock_be_stepped
+
+pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(150)]
+
+measured = logging.getLogger("measured")  # with --log-cli-level=INFO
+KINDS = ("Token", "Circuit", "Retry budget")
+ANNOUNCED = re.compile(
+    f"({'|'.join(KINDS)}) {NAME}: "
+    "(not shared, as Redis fails: .+|shared again|closed before Redis was told: .+)"
+    r"|ready|cancelled by the operator|circuit [\w-]+|ended \[.+\]"
+)
+"""A line of the log that a page announces, or a report of the program."""
+NOTICED = 2.5
+"""Seconds after which each process has noticed that Redis does not answer."""
+LONG = 5.0
+"""Seconds that nothing takes which does not wait for Redis, on a machine with much to do."""
+
+
+class SlowProxy:
+    """Passes on what clients and a server on this machine send; answers come late."""
+
+    def __init__(self, port):
+        self.delay = 0.0
+        self.url = ""
+        self._server_port = port
+        self._stop = CancellationToken()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    async def _run(self):
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+        await self._stop.wait_async()
+        server.close()
+
+    async def _serve(self, reader, writer):
+        answers, requests = await asyncio.open_connection("127.0.0.1", self._server_port)
+        passing = self._pass_on(reader, requests), self._pass_on(answers, writer, is_late=True)
+        await asyncio.gather(*passing, return_exceptions=True)
+
+    async def _pass_on(self, reader, writer, *, is_late=False):
+        try:
+            while data := await reader.read(65536):
+                await asyncio.sleep(self.delay * is_late)
+                writer.write(data)
+        finally:
+            writer.close()
+
+    def __enter__(self):
+        self._thread.start()
+        eventually(lambda: self.url)
+        return self
+
+    def __exit__(self, *_):
+        self._stop.cancel()
+        self._thread.join()
+
+
+class Fleet:
+    """The processes, and an operator, who has the same token and circuit here."""
+
+    def __init__(self, folder, server, proxy):
+        self.server, self.proxy = server, proxy
+        url = server.url if proxy is None else proxy.url
+        self.program = Process(folder, "-m", "tests.integrations.sharing_program", url)
+        client = redis.Redis.from_url(url, **TIMEOUTS)
+        self.token = RedisCancellationToken(client, NAME)
+        self.breaker = RedisCircuitBreaker(client, NAME)
+
+    @contextmanager
+    def all_say(self, text, times=1):
+        """Wait until each process has said something since the block has begun."""
+        before = self.program.count(text)
+        yield
+        self.program.wait_for(text, before + times * SIZE)
+
+    def set(self, name, value, **options):
+        with self.server.client(**options) as client:
+            client.config_set(name, value)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.program.__exit__()
+        self.token.close(0)
+        self.breaker.close(0)
+
+
+@contextmanager
+def fault(kind, fleet):
+    server = fleet.server
+    match kind:
+        case "killed":
+            server.kill()
+            yield
+            server.start()
+        case "paused":
+            server.pause()
+            yield
+            server.resume()
+        case "emptied":
+            server.client().flushall()
+            yield
+        case "clock set back":
+            with fleet.all_say("circuit open"):
+                fleet.breaker.open(3)
+            stepped = time.monotonic()
+            with fleet.all_say("circuit closed"):
+                server.client().set("step", -3600)
+            measured.info("closed %.1f s after the step", time.monotonic() - stepped)
+            yield
+        case "slow":
+            fleet.proxy.delay = 0.5
+            yield
+        case "full":
+            fleet.set("maxmemory", 1)
+            yield
+            fleet.set("maxmemory", 0)
+        case "password changed":
+            fleet.set("requirepass", "another")
+            with server.client(password="another") as client:
+                for connections in ("normal", "pubsub"):
+                    client.execute_command("CLIENT", "KILL", "TYPE", connections)
+            yield
+            fleet.set("requirepass", "", password="another")
+
+
+CANCELLED, OPENED = "cancelled by the operator", "circuit open"
+
+
+@pytest.mark.parametrize(
+    "kind, buckets, shared_meanwhile",
+    [
+        ("killed", 2, []),
+        ("paused", 1, []),
+        ("emptied", 2, [CANCELLED, OPENED]),
+        ("clock set back", 1, [CANCELLED, OPENED]),
+        ("slow", 1, [CANCELLED, OPENED]),
+        ("full", 1, [CANCELLED]),
+        ("password changed", 1, []),
+    ],
+)
+def test_twenty_processes(redis_server, tmp_path, monkeypatch, kind, buckets, shared_meanwhile):
+    """All hear of a cancel and an opening; retries keep to their budget; nothing hangs or fails."""
+    monkeypatch.setattr(circuit, "SCRIPT", circuit.SCRIPT)
+    let_clock_be_stepped()
+
+    def has_no_tokens():
+        return redis_server.client().get(f"backoff_ticker:budget:{NAME}") == b"0"
+
+    proxied = SlowProxy(redis_server.port) if kind == "slow" else nullcontext()
+    with proxied as proxy, Fleet(tmp_path, redis_server, proxy) as fleet:
+        program = fleet.program
+        program.wait_for("ready", SIZE)
+        eventually(has_no_tokens)
+        with fault(kind, fleet):
+            time.sleep(NOTICED)
+            openings = program.count(OPENED)
+            acted = time.monotonic()
+            fleet.token.token.cancel("by the operator")
+            fleet.breaker.open()
+            for text in shared_meanwhile:
+                program.wait_for(text, SIZE + openings * (text is OPENED))
+            meanwhile = time.monotonic() - acted
+        ended = time.monotonic()
+        program.wait_for(CANCELLED, SIZE)
+        program.wait_for(OPENED, SIZE + openings)
+        afterwards = time.monotonic() - ended
+        outages = [program.count(f"{each} {NAME}: not shared") for each in KINDS]
+        for each, times in zip(KINDS, outages, strict=True):
+            program.wait_for(f"{each} {NAME}: shared again", times)
+        with fleet.all_say("circuit closed"):
+            fleet.breaker.reset()
+        eventually(has_no_tokens)
+        status, stopping = program.stop()
+    assert [line for line in program.lines if not ANNOUNCED.fullmatch(line)] == []
+    assert status == 0
+    reports = [json.loads(line[6:]) for line in program.lines if line.startswith("ended ")]
+    retries, longest_retries, longest_calls = zip(*reports, strict=True)
+    measured.info(
+        "%s: told in the fault after %.1f s, after it %.1f s; %s retries, each within %.1f s; calls"
+        " within %.3f s; %s outages of tokens, circuits, budgets; all ended within %.1f s",
+        *(kind, meanwhile, afterwards, sum(retries), max(longest_retries)),
+        *(max(longest_calls), outages, stopping),
+    )
+    assert sum(retries) == buckets * TOKENS
+    assert max(longest_calls) < LONG
+
+
+def test_a_hundred_coroutines_wait_for_two_answers_of_a_slow_redis(redis_server):
+    async def ask_at_once():
+        assert await budget.try_acquire_async()
+        proxy.delay = 0.5
+        began = time.monotonic()
+        taken = await asyncio.gather(*(budget.try_acquire_async() for _ in range(100)))
+        return sum(taken), time.monotonic() - began
+
+    with SlowProxy(redis_server.port) as proxy:
+        budget = RedisRetryBudget(redis.Redis.from_url(proxy.url, **TIMEOUTS), NAME)
+        taken, seconds = asyncio.run(ask_at_once())
+    measured.info("100 coroutines: within %.1f s", seconds)
+    assert taken == 100
+    assert seconds < LONG
+
+
+def test_an_address_that_swallows_packets_costs_one_time_out():
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):  # no more are taken until these are accepted
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listener.getsockname())
+        port = listener.getsockname()[1]
+        client = redis.Redis(port=port, socket_timeout=60, socket_connect_timeout=0.5)
+        budget = RedisRetryBudget(client, NAME, 2)
+        began = time.monotonic()
+        assert [budget.try_acquire() for _ in range(3)] == [True, True, False]  # of the fallback
+        seconds = time.monotonic() - began
+    measured.info("three decisions without a connection: within %.1f s", seconds)
+    assert 0.5 <= seconds < LONG
