@@ -43,7 +43,6 @@ from ._settings import (
     set_active as set_active,
     set_default_hooks as set_default_hooks,
     set_default_token as set_default_token,
-    settings as settings,
 )
 from ._signatures import shows as shows
 from ._wait import warn_if_loop_runs as warn_if_loop_runs
