@@ -139,19 +139,6 @@ def test_blocks_of_several_breakers_may_be_nested(now: SetClock, make: Any) -> N
     assert none_is_open(other)
 
 
-def test_the_probe_inside_a_block_from_before_the_outage_counts(now: SetClock) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    with contextlib.suppress(OSError), breaker:
-        fail(breaker)
-        now.advance(10)
-        with breaker:
-            pass
-        assert breaker.state is CLOSED
-        raise OSError
-    assert breaker.state is CLOSED
-    assert none_is_open(breaker)
-
-
 def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock) -> None:
     breakers = half_open(now), half_open(now)
     for _ in range(3):  # probes, then calls of a closed circuit

@@ -17,7 +17,6 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
-    ExponentialBackOff,
     FibonacciBackOff,
     Permanent,
     RejectedResult,
@@ -140,22 +139,6 @@ def test_one_that_answers_at_once_is_the_only_one_whatever_the_delays(policy: An
     with pytest.raises(OSError):
         hedge_in_loop(script.in_loop, policy)
     assert script.count == 1
-
-
-def test_without_a_policy_it_is_the_usual_one(hedge: HedgeFace) -> None:
-    script = Script(Takes(3, 7))
-    hedge(script)
-    first = ExponentialBackOff()
-    low, high = (first.initial_interval * factor for factor in (0.5, 1.5))
-    assert low <= script.times[1] <= high
-
-
-def test_each_call_runs_its_own_copy_of_the_policy(hedge: HedgeFace) -> None:
-    policy = with_max_retries(TEN, 2)
-    for _ in range(2):
-        script = Script(Takes(100, 7))
-        hedge(script, policy)
-        assert script.count == 3
 
 
 @pytest.mark.parametrize("ending", [10, 20, 30, 40])
