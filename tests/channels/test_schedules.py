@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, select
+from backoff_ticker.channels._buffer import Bounded, PendingSend, Unbounded
 from tests import effort
-from tests.channels.explorer import explore
+from tests.channels.explorer import WATCHED, ScheduleFailure, explore
 from tests.channels.explorer_waits import cancel_meanwhile
 from tests.channels.history import History, note_selected
 
 if TYPE_CHECKING:
     from tests.channels.explorer import Schedule
 
-SCHEDULES = effort.rounds(5, 150)
-GRAIN = pytest.mark.parametrize("grain", ["call", pytest.param("opcode", marks=pytest.mark.slow)])
+SCHEDULES = effort.rounds(5, 300)
 ALL = [0, 1, inf]
 BOUNDED = [0, 1]
 
 
-def race(
-    capacity: float, threads: dict[str, Any], *, make: Any = Channel, full: bool = True
-) -> Any:
+def race(capacity: float, threads: dict[str, Any], *, full: bool) -> Any:
     """Return a model of threads that each do something with the history of one channel.
 
     Args:
@@ -32,7 +31,7 @@ def race(
     """
 
     def model(schedule: Schedule) -> Any:
-        history = History(make(capacity, clock=schedule.clock), schedule.stamp)
+        history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
         for number in range(int(capacity) if full and capacity != inf else 0):
             history.send_nowait(f"early {number}")
         for name, act in threads.items():
@@ -174,22 +173,72 @@ RACES: dict[str, tuple[list[float], bool, dict[str, Any]]] = {
 }
 
 
-@GRAIN
 @pytest.mark.parametrize(
     ("name", "capacity"),
     [(name, capacity) for name, (capacities, *_) in RACES.items() for capacity in capacities],
 )
-def test_a_channel_answers_as_one_may(name: str, capacity: float, grain: str) -> None:
+def test_a_channel_answers_as_one_may(name: str, capacity: float) -> None:
     _, full, threads = RACES[name]
-    explore(race(capacity, threads, full=full), grain=grain, schedules=SCHEDULES)
+    explore(race(capacity, threads, full=full), SCHEDULES)
+
+
+# The explorer itself
+
+
+def count_then_append(buffer: Bounded, item: object, _: object) -> bool:
+    if buffer.room > 0:
+        buffer.items.append(item)
+        buffer.room -= 1
+        return True
+    return False
+
+
+def refuse_what_is_accepted(_: Bounded, pending: PendingSend) -> None:
+    pending.accepted = False
+
+
+def offer(history: History) -> None:
+    history.send_nowait(object())
+
+
+FAULTS: dict[tuple[type, str], tuple[Any, Any, str]] = {
+    (Unbounded, "take_out_late"): (
+        lambda *_: False,
+        race(inf, crowd_and_close(1, 1), full=False),
+        "accepted and lost|came after the end|accepted after close",
+    ),
+    (Channel, "_recheck"): (
+        lambda _, waiter: waiter.limit,
+        race(inf, crowd(1, 1), full=False),
+        "nobody can go on: receiver 0 waits",
+    ),
+    (Bounded, "put"): (
+        count_then_append,
+        race(1, {"sender a": offer, "sender b": offer}, full=False),
+        "2 items accepted where 1 could be",
+    ),
+    (Bounded, "refuse"): (
+        refuse_what_is_accepted,
+        race(1, RACES["a sender runs out of time as room is made for 1"][2], full=True),
+        "refused and received",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", FAULTS, ids=lambda place: place[1])
+def test_a_planted_fault_is_found(place: tuple[type, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    planted, model, message = FAULTS[place]
+    monkeypatch.setattr(*place, planted)
+    with pytest.raises(ScheduleFailure, match=message) as raised:
+        explore(model, 3000, (*WATCHED, __file__))
+    assert re.search(r"\n    \w.* _\w+\.py:\d+ +\S", str(raised.value))  # the way there
 
 
 # Select
 
 
-@GRAIN
 @pytest.mark.parametrize("capacity", ALL)
-def test_a_select_between_an_item_and_a_cancel(capacity: float, grain: str) -> None:
+def test_a_select_between_an_item_and_a_cancel(capacity: float) -> None:
     def model(schedule: Schedule) -> Any:
         history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
         token = CancellationToken(clock=schedule.clock)
@@ -207,16 +256,13 @@ def test_a_select_between_an_item_and_a_cancel(capacity: float, grain: str) -> N
         schedule.thread("canceller", token.cancel)
         return check
 
-    explore(model, grain=grain, schedules=SCHEDULES)
+    explore(model, SCHEDULES)
 
 
-@GRAIN
 @pytest.mark.parametrize("nowait", [False, True])
 @pytest.mark.parametrize("senders", ["a", "ab"])
 @pytest.mark.parametrize("capacity", ALL)
-def test_two_selects_over_the_same_channels(
-    capacity: float, senders: str, nowait: bool, grain: str
-) -> None:
+def test_two_selects_over_the_same_channels(capacity: float, senders: str, nowait: bool) -> None:
     """Whoever gets nothing is told by a token."""
 
     def model(schedule: Schedule) -> Any:
@@ -242,16 +288,15 @@ def test_two_selects_over_the_same_channels(
             schedule.thread(f"sender {name}", send, name)
         return lambda: [history.check() for history in histories]
 
-    explore(model, grain=grain, schedules=SCHEDULES)
+    explore(model, SCHEDULES)
 
 
-@GRAIN
 @pytest.mark.parametrize("capacity", ALL)
-def test_a_select_meets_an_item_and_a_close(capacity: float, grain: str) -> None:
+def test_a_select_meets_an_item_and_a_close(capacity: float) -> None:
     def choose(history: History) -> None:
         silent = Channel[Any](clock=history.channel.clock)
         while not history.receives or history.receives[-1].error is None:
             note_selected([history], lambda: select(history.channel, silent))
 
     threads = {"selecting": choose, "sender": sends("a"), "closer": History.close}
-    explore(race(capacity, threads, full=False), grain=grain, schedules=SCHEDULES)
+    explore(race(capacity, threads, full=False), SCHEDULES)
