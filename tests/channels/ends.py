@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from concurrent.futures import wait
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker import merge, select, select_async
+from backoff_ticker import Channel, merge, select, select_async
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
@@ -17,16 +15,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from backoff_ticker.testing import VirtualClock
-
-
-BAD_TIMEOUTS = [
-    ("1", TypeError),
-    (True, TypeError),
-    (-0.001, ValueError),
-    (math.nan, ValueError),
-    (math.inf, ValueError),
-    (timedelta(seconds=-1), ValueError),
-]
 
 
 class ThreadEnd:
@@ -162,6 +150,14 @@ def values(futures: Iterable[Future[Any]]) -> list[Any]:
     all_of_them = list(futures)
     wait(all_of_them, PATIENCE)
     return [value(future) for future in all_of_them]
+
+
+def filled(capacity: float) -> Channel[Any]:
+    """Return a channel with the items 0, 1 and 2, or as many of them as it has room for."""
+    channel: Channel[Any] = Channel(capacity)
+    for item in range(int(min(capacity, 3))):
+        channel.send_nowait(item)
+    return channel
 
 
 def drained(channel: Any) -> list[Any]:

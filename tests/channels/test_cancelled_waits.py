@@ -6,17 +6,13 @@ import asyncio
 import threading
 from asyncio import futures
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
 from tests.channels.ends import ThreadEnd, drained, error, turns, value
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-    from tests.helpers import LoopThread
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 
@@ -49,11 +45,11 @@ async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
 @LATER
 @pytest.mark.parametrize("leaving", [1, 7])
 def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
-    loop: LoopThread, clock: VirtualClock, capacity: int, later: int, leaving: int
-) -> None:
+    loop, clock, capacity, later, leaving
+):
     channel: Channel[str] = Channel(capacity)
 
-    async def main() -> None:
+    async def main():
         tasks = await waiting_tasks(channel, 8)
         channel.send_nowait("a")
         await cancelled_after(later, *tasks[:leaving])
@@ -67,12 +63,10 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
 
 
 @CAPACITY
-def test_a_cancel_just_before_the_send_loses_nothing(
-    loop: LoopThread, clock: VirtualClock, capacity: int
-) -> None:
+def test_a_cancel_just_before_the_send_loses_nothing(loop, clock, capacity):
     channel: Channel[str] = Channel(capacity)
 
-    async def main() -> None:
+    async def main():
         tasks = await waiting_tasks(channel, 8)
         for task in tasks[:3]:
             task.cancel()
@@ -87,13 +81,11 @@ def test_a_cancel_just_before_the_send_loses_nothing(
 
 @CAPACITY
 @LATER
-def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(
-    loop: LoopThread, clock: VirtualClock, capacity: int, later: int
-) -> None:
+def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(loop, clock, capacity, later):
     """The next in line is let in either way."""
     channel: Channel[Any] = Channel(capacity)
 
-    async def main() -> None:
+    async def main():
         for number in range(capacity):
             channel.send_nowait(number)
         first = asyncio.ensure_future(channel.send_async("first"))
@@ -116,13 +108,11 @@ def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(
 
 @LATER
 @pytest.mark.parametrize("capacity", [0, 1])
-def test_a_select_cancelled_as_it_is_woken_leaves_the_item(
-    loop: LoopThread, clock: VirtualClock, later: int, capacity: int
-) -> None:
+def test_a_select_cancelled_as_it_is_woken_leaves_the_item(loop, clock, later, capacity):
     first: Channel[str] = Channel(capacity)
     second: Channel[str] = Channel(capacity)
 
-    async def main() -> None:
+    async def main():
         selecting = asyncio.ensure_future(select_async(first, second))
         await turns(3)
         first.send_nowait("a")
@@ -146,9 +136,7 @@ WAITS = {
 
 @pytest.mark.parametrize("how", list(WAITS))
 @pytest.mark.parametrize("news", ["item", "close"])
-def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(
-    clock: VirtualClock, how: str, news: str
-) -> None:
+def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, how, news):
     channel: Channel[str] = Channel(1)
     with clock.trap("parker") as trap:
         waiting = WAITS[how](channel, ThreadEnd())
@@ -166,9 +154,7 @@ def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(
 
 @pytest.mark.parametrize("capacity", [0, 1])
 @pytest.mark.parametrize("news", ["room", "close"])
-def test_room_that_comes_as_a_thread_is_about_to_wait_is_not_missed(
-    clock: VirtualClock, capacity: int, news: str
-) -> None:
+def test_room_that_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, capacity, news):
     channel: Channel[str] = Channel(capacity)
     if capacity:
         channel.send_nowait("first")
@@ -193,14 +179,14 @@ def test_room_that_comes_as_a_thread_is_about_to_wait_is_not_missed(
 @pytest.mark.parametrize("other", [False, True])
 @pytest.mark.parametrize("how", ["receive", "select"])
 def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
-    clock: VirtualClock, loop: LoopThread, monkeypatch: pytest.MonkeyPatch, how: str, other: bool
-) -> None:
+    clock, loop, monkeypatch, how, other
+):
     """It runs in the very task, as its future is made: the first, or the one after a wake-up."""
     channel: Channel[str] = Channel(2)
     make = loop.loop.create_future
     left = [other]
 
-    def make_future() -> asyncio.Future[None]:
+    def make_future():
         if left.pop():
             left.append(False)
         else:
@@ -208,13 +194,13 @@ def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
             channel.send_nowait("a")
         return make()
 
-    async def main() -> object:
+    async def main():
         monkeypatch.setattr(loop.loop, "create_future", make_future)
         if how == "receive":
             return await channel.receive_async()
         return (await select_async(channel, Channel()))[1]
 
-    async def wake_in_vain() -> None:
+    async def wake_in_vain():
         channel.send_nowait("taken")
         assert channel.receive_nowait() == "taken"
 
@@ -226,24 +212,24 @@ def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
 
 
 def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
-    clock: VirtualClock, loop: LoopThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    clock, loop, monkeypatch
+):
     """It comes after the look whether the future is done, before it is resolved."""
     channel, other = Channel[str](1), Channel[str](1)
 
     class Future(futures._PyFuture):  # type: ignore[name-defined, misc]
-        def set_result(self, result: None) -> None:
+        def set_result(self, result):
             super().set_result(None)  # by the handler
             super().set_result(result)
 
-    async def wake() -> None:
+    async def wake():
         channel.send_nowait("a")
 
-    def make_future() -> Future:
+    def make_future():
         monkeypatch.undo()
         return Future(loop=loop.loop)
 
-    async def main() -> object:
+    async def main():
         monkeypatch.setattr(loop.loop, "create_future", make_future)
         return await select_async(channel, other)
 
@@ -255,12 +241,12 @@ def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
 
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
-    loop: LoopThread, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, capacity: int
-) -> None:
+    loop, clock, monkeypatch, capacity
+):
     first, second = Channel[str](capacity), Channel[str](capacity)
     monkeypatch.setattr("backoff_ticker.channels._select.shared_random", lambda: 0.99)
 
-    async def main() -> None:
+    async def main():
         selecting = asyncio.ensure_future(select_async(first, second))
         await turns(3)
         receiving = asyncio.ensure_future(first.receive_async())

@@ -24,10 +24,8 @@ CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 
 @pytest.mark.parametrize("threshold", [1, 5])
 @CAPACITIES
-def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
-    capacity: float, threshold: int
-) -> None:
-    def one_round() -> None:
+def test_finalizers_send_receive_and_close_wherever_a_collection_runs(capacity, threshold):
+    def one_round():
         traffic = Traffic(capacity)
         closing: Channel[int] = Channel(1)
         Finalized(traffic.handler("send"))
@@ -85,7 +83,7 @@ def in_child():
 """
 
 
-def test_a_child_uses_its_copy_of_channels_on_which_threads_wait() -> None:
+def test_a_child_uses_its_copy_of_channels_on_which_threads_wait():
     run_silently(
         WAITING
         + """
@@ -99,7 +97,7 @@ assert set(heard) <= set(range(12)) and len(heard) >= 11, heard
     )
 
 
-def test_a_child_may_use_what_another_thread_was_just_changing_in_its_parent() -> None:
+def test_a_child_may_use_what_another_thread_was_just_changing_in_its_parent():
     run_silently(
         """
 from backoff_ticker.waiting import FREE, acquire
@@ -115,7 +113,7 @@ channel._buffer.claim[FREE] = True
 
 
 @pytest.mark.slow
-def test_a_child_has_no_receivers_that_are_only_in_its_parent() -> None:
+def test_a_child_has_no_receivers_that_are_only_in_its_parent():
     """Those at a rendezvous made room in the parent; in the child nobody is there."""
     run_silently(
         WAITING
@@ -134,7 +132,7 @@ assert collect(fork(child)) == 0
 
 
 @pytest.mark.slow
-def test_a_child_may_use_a_channel_on_which_senders_wait_in_its_parent() -> None:
+def test_a_child_may_use_a_channel_on_which_senders_wait_in_its_parent():
     run_silently(
         WAITING
         + """
@@ -152,7 +150,7 @@ assert collect(fork(child)) == 0
 
 
 @pytest.mark.slow
-def test_timers_of_a_child_fire() -> None:
+def test_timers_of_a_child_fire():
     run_silently(
         """
 old = Timer(clock=SystemClock()); old.start(0.2)
@@ -177,7 +175,7 @@ assert inside.receive(10).number == 4
 
 
 @pytest.mark.slow
-def test_tickers_with_a_timer_tick_in_a_child() -> None:
+def test_tickers_with_a_timer_tick_in_a_child():
     """Made before the fork, and not used, or with a delay that runs. No reader has a time limit."""
     run_silently(
         """

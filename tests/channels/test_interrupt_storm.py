@@ -102,13 +102,13 @@ def senders(count: int, channels: list[Channel[Any]]) -> tuple[threading.Event, 
 
 
 @CAPACITIES
-def test_a_storm_over_a_receiver_loses_nothing(capacity: float) -> None:
+def test_a_storm_over_a_receiver_loses_nothing(capacity):
     """Another thread receives, too, and must not sleep through an item."""
     channel: Channel[Any] = Channel(capacity)
     received: list[Any] = []
     others: list[Any] = []
 
-    def receive_if_there_is_one() -> None:
+    def receive_if_there_is_one():
         try:
             received.append(channel.receive(0.01))
         except TimeoutError:
@@ -125,14 +125,14 @@ def test_a_storm_over_a_receiver_loses_nothing(capacity: float) -> None:
 
 
 @CAPACITIES
-def test_a_storm_over_a_sender_loses_nothing_and_leaves_the_room_exact(capacity: float) -> None:
+def test_a_storm_over_a_sender_loses_nothing_and_leaves_the_room_exact(capacity):
     channel: Channel[int] = Channel(capacity)
     received: list[list[int]] = [[], []]
     sent: list[int] = []
     perhaps: list[int] = []
     number = 0
 
-    def work() -> None:
+    def work():
         nonlocal number
         number += 1
         perhaps.append(number)

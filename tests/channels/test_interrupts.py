@@ -143,19 +143,19 @@ ON_AN_EMPTY_CHANNEL: dict[str, Scenario] = {
 
 @LIMITED
 @pytest.mark.parametrize("scenario", ON_A_FULL_CHANNEL.values(), ids=ON_A_FULL_CHANNEL)
-def test_an_interrupt_on_a_full_channel(capacity: float, scenario: Scenario) -> None:
+def test_an_interrupt_on_a_full_channel(capacity, scenario):
     check_channel(capacity, scenario, full=True)
 
 
 @CAPACITIES
 @pytest.mark.parametrize("scenario", ON_AN_EMPTY_CHANNEL.values(), ids=ON_AN_EMPTY_CHANNEL)
-def test_an_interrupt_on_an_empty_channel(capacity: float, scenario: Scenario) -> None:
+def test_an_interrupt_on_an_empty_channel(capacity, scenario):
     if capacity == 0 and scenario is ON_AN_EMPTY_CHANNEL["receive what is there"]:
         return
     check_channel(capacity, scenario)
 
 
-def test_an_interrupted_receiver_passes_its_wake_up_on() -> None:
+def test_an_interrupted_receiver_passes_its_wake_up_on():
     check_channel(2, ON_AN_EMPTY_CHANNEL["receive before another"], everywhere=True)
 
 
@@ -164,13 +164,13 @@ def test_an_interrupted_receiver_passes_its_wake_up_on() -> None:
 
 @CAPACITIES
 @pytest.mark.parametrize("who", [receivers_wait, senders_wait])
-def test_closing_while_others_wait(capacity: float, who: Callable[[Traffic], None]) -> None:
+def test_closing_while_others_wait(capacity, who):
     """Interrupted, it has closed the channel, or a second call does."""
     if who is senders_wait and capacity == NO_DEADLINE:
         return
     faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         traffic = Traffic(capacity, int(capacity) if who is senders_wait else 0)
         who(traffic)
         try:
@@ -188,14 +188,14 @@ def test_closing_while_others_wait(capacity: float, who: Callable[[Traffic], Non
 
 
 @CAPACITIES
-def test_sending_and_receiving_in_a_loop(capacity: float) -> None:
+def test_sending_and_receiving_in_a_loop(capacity):
     """What runs for both tasks is interrupted; not their loop, which would not run on."""
     faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         traffic = Traffic(capacity)
 
-        async def send() -> None:
+        async def send():
             for number in range(3):
                 try:
                     await traffic.send_async(number)
@@ -206,7 +206,7 @@ def test_sending_and_receiving_in_a_loop(capacity: float) -> None:
             except Interrupted:
                 traffic.channel.close()
 
-        async def receive() -> None:
+        async def receive():
             while True:
                 try:
                     traffic.received.append(await traffic.channel.receive_async())
@@ -215,7 +215,7 @@ def test_sending_and_receiving_in_a_loop(capacity: float) -> None:
                 except ChannelClosed:
                     return
 
-        async def main() -> None:
+        async def main():
             async with asyncio.timeout(PATIENCE):
                 with interrupt:
                     await asyncio.gather(receive(), send())
@@ -264,12 +264,12 @@ SELECTS: dict[str, tuple[Callable[[Traffic, Traffic], object], float]] = {
 
 @LIMITED
 @pytest.mark.parametrize("case", SELECTS)
-def test_an_interrupt_of_a_select(capacity: int, case: str) -> None:
+def test_an_interrupt_of_a_select(capacity, case):
     """The wake-ups of the channels that are not chosen, or of all, go on to others who wait."""
     prepare, timeout = SELECTS[case]
     faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         traffics = [Traffic(capacity, capacity if case == "a sender waits" else 0)]
         traffics.append(Traffic(capacity))
         prepare(*traffics)
@@ -286,10 +286,10 @@ def test_an_interrupt_of_a_select(capacity: int, case: str) -> None:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001])
-def test_selecting_from_a_ticker_loses_no_tick(delay: float) -> None:
+def test_selecting_from_a_ticker_loses_no_tick(delay):
     lost: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         ticker = Ticker(ConstantBackOff(delay), token=CancellationToken())
         taken: list[int] = []
         try:
@@ -306,10 +306,10 @@ def test_selecting_from_a_ticker_loses_no_tick(delay: float) -> None:
     assert lost == []
 
 
-def test_merging_gives_each_item_and_each_end_once() -> None:
+def test_merging_gives_each_item_and_each_end_once():
     wrong: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         channels: list[Channel[int]] = [Channel(2), Channel(1)]
         token = CancellationToken()
         token.cancel("cause")
@@ -335,20 +335,20 @@ def test_merging_gives_each_item_and_each_end_once() -> None:
     assert wrong == []
 
 
-def test_selecting_in_a_loop() -> None:
+def test_selecting_in_a_loop():
     faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         traffics = [Traffic(2), Traffic(0)]
 
-        async def send(traffic: Traffic) -> None:
+        async def send(traffic):
             for number in range(1):
                 try:
                     await traffic.send_async(number)
                 except Interrupted:
                     pass
 
-        async def main() -> None:
+        async def main():
             channels = [traffic.channel for traffic in traffics]
             sending = [asyncio.create_task(send(traffic)) for traffic in traffics]
             end = asyncio.get_running_loop().time() + PATIENCE
@@ -385,21 +385,21 @@ def select_once_waiting(source: Any, silent: Channel[Any], news: Callable[[], ob
         telling.result(PATIENCE)
 
 
-def test_an_item_that_is_given_back_after_the_end_is_received() -> None:
+def test_an_item_that_is_given_back_after_the_end_is_received():
     """The handler ends the channel, and another receiver sees that, before the item is back."""
     wrong: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         channel, silent = Channel[str](math.inf), Channel[str]()
         got: list[str] = []
 
-        def end() -> None:
+        def end():
             if sent:
                 channel.close()
                 got.extend(channel)
             raise Interrupted
 
-        def send() -> None:
+        def send():
             channel.send("a")
             sent.append(True)
 
@@ -420,13 +420,13 @@ def test_an_item_that_is_given_back_after_the_end_is_received() -> None:
 
 
 @pytest.mark.parametrize("act", ["start", "stop"])
-def test_the_time_of_a_start_that_is_over_is_not_given_back(act: str) -> None:
+def test_the_time_of_a_start_that_is_over_is_not_given_back(act):
     wrong: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         timer, silent = Timer(), Channel[Any]()
 
-        def restart() -> None:
+        def restart():
             timer.start(3600) if act == "start" else timer.stop()
             raise Interrupted
 
@@ -445,16 +445,14 @@ def test_the_time_of_a_start_that_is_over_is_not_given_back(act: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["receive_nowait", "close"])
-def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(
-    call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(call, monkeypatch):
     channel: Channel[str] = Channel(1)
     channel.send("first")
     sender = in_thread(channel.send, "second")
     eventually(lambda: any(waiters_of(each) for each in pending_sends_of(channel)), "it waits")
     wake, left = WaitSet.close, [Interrupted, Interrupted]
 
-    def close(self: WaitSet) -> None:
+    def close(self):
         if left:
             raise left.pop()
         wake(self)

@@ -23,7 +23,6 @@ from tests.helpers import collect_garbage
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from backoff_ticker.testing import VirtualClock
 
 GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
 
@@ -61,9 +60,7 @@ class LoopThatGoes:
 
 
 @CAPACITY
-def test_receivers_of_a_closed_loop_hold_up_nobody_else(
-    receivers: Any, clock: VirtualClock, capacity: float
-) -> None:
+def test_receivers_of_a_closed_loop_hold_up_nobody_else(receivers, clock, capacity):
     channel: Channel[str] = Channel(capacity)
     gone = LoopThatGoes(channel.receive_async(), "closed")
     receiving = receivers.receive(channel)
@@ -76,8 +73,8 @@ def test_receivers_of_a_closed_loop_hold_up_nobody_else(
 
 @CAPACITY
 def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
-    receivers: Any, clock: VirtualClock, capacity: float
-) -> None:
+    receivers, clock, capacity
+):
     """One waiter of each loop, and a thread, are woken for it; those who find nothing wait on."""
     channel: Channel[str] = Channel(capacity)
     gone = [LoopThatGoes(channel.receive_async(), "stopped") for _ in range(2)]
@@ -94,7 +91,7 @@ def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
 
 
 @pytest.mark.parametrize("wait", ["receive", "select"])
-def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait: str) -> None:
+def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock, wait):
     channel: Channel[str] = Channel()
     waits = channel.receive_async() if wait == "receive" else select_async(channel, Channel())
     gone = LoopThatGoes(waits, "closed")
@@ -107,9 +104,7 @@ def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait:
 
 
 @pytest.mark.parametrize("capacity", [0, 1])
-def test_senders_of_a_closed_loop_hold_up_nobody_else(
-    senders: Any, receivers: Any, clock: VirtualClock, capacity: int
-) -> None:
+def test_senders_of_a_closed_loop_hold_up_nobody_else(senders, receivers, clock, capacity):
     """Whether its item is still received is open; that of the next in line is."""
     channel: Channel[str] = Channel(capacity)
     first = ["first"] * capacity
@@ -128,9 +123,7 @@ def test_senders_of_a_closed_loop_hold_up_nobody_else(
 
 
 @GONE
-def test_closing_wakes_the_others_when_a_loop_is_gone(
-    senders: Any, receivers: Any, clock: VirtualClock, how: str
-) -> None:
+def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock, how):
     channel: Channel[str] = Channel()
     gone = LoopThatGoes(channel.receive_async(), how)
     collecting = [end.collect(channel) for end in (senders, receivers)]
@@ -177,16 +170,16 @@ def holding_many(capacity: float) -> Channel[int]:
 
 
 @pytest.mark.parametrize("capacity", [MANY, math.inf])
-def test_a_channel_gives_way_at_each_64th(capacity: float) -> None:
+def test_a_channel_gives_way_at_each_64th(capacity):
     """Whatever goes on on other channels meanwhile."""
     other: Channel[int] = Channel(math.inf)
 
-    def use_another() -> None:
+    def use_another():
         for wait in (other.send_async(0), other.send_async(0)):
             gives_way(wait)
         gives_way(other.__anext__())
 
-    async def main() -> None:
+    async def main():
         for between in (lambda: None, use_another):
             receiving, sending = holding_many(capacity), Channel[int](capacity)
             assert times(receiving.receive_async, between) == [64, 128, 192]
@@ -197,8 +190,8 @@ def test_a_channel_gives_way_at_each_64th(capacity: float) -> None:
     asyncio.run(main())
 
 
-def test_select_gives_way_each_time() -> None:
-    async def main() -> None:
+def test_select_gives_way_each_time():
+    async def main():
         channel = holding_many(MANY)
         ticker = Ticker(ConstantBackOff(0))
         for sources in ([channel], [Channel(), channel], [ticker, Channel()]):

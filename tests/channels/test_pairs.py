@@ -104,9 +104,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("pair", "scene", "order"), CASES)
-def test_two_calls_are_as_if_one_came_after_the_other(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[Any, Any], scene: tuple[float, str], order: int
-) -> None:
+def test_two_calls_are_as_if_one_came_after_the_other(monkeypatch, pair, scene, order):
     calls = [*zip(pair, "xy", strict=True)][::order]
     allowed = []
     for in_turn in (1, -1):
@@ -115,7 +113,7 @@ def test_two_calls_are_as_if_one_came_after_the_other(
         allowed.append((*outcomes[::in_turn], *made.result()))
     scenes: list[Scene] = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [made := Scene(*scene)]
         return [lambda call=call, item=item: outcome_of(call, made, item) for call, item in calls]
 

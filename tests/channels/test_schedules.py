@@ -177,7 +177,7 @@ RACES: dict[str, tuple[list[float], bool, dict[str, Any]]] = {
     ("name", "capacity"),
     [(name, capacity) for name, (capacities, *_) in RACES.items() for capacity in capacities],
 )
-def test_a_channel_answers_as_one_may(name: str, capacity: float) -> None:
+def test_a_channel_answers_as_one_may(name, capacity):
     _, full, threads = RACES[name]
     explore(race(capacity, threads, full=full), SCHEDULES)
 
@@ -226,7 +226,7 @@ FAULTS: dict[tuple[type, str], tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize("place", FAULTS, ids=lambda place: place[1])
-def test_a_planted_fault_is_found(place: tuple[type, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_fault_is_found(place, monkeypatch):
     planted, model, message = FAULTS[place]
     monkeypatch.setattr(*place, planted)
     with pytest.raises(ScheduleFailure, match=message) as raised:
@@ -238,16 +238,16 @@ def test_a_planted_fault_is_found(place: tuple[type, str], monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("capacity", ALL)
-def test_a_select_between_an_item_and_a_cancel(capacity: float) -> None:
-    def model(schedule: Schedule) -> Any:
+def test_a_select_between_an_item_and_a_cancel(capacity):
+    def model(schedule):
         history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
         token = CancellationToken(clock=schedule.clock)
         chosen: list[Any] = []
 
-        def choose() -> None:
+        def choose():
             chosen.append(note_selected([history], lambda: select(history.channel, token)))
 
-        def check() -> None:
+        def check():
             assert chosen in ([history.channel], [token])
             history.check()
 
@@ -262,19 +262,19 @@ def test_a_select_between_an_item_and_a_cancel(capacity: float) -> None:
 @pytest.mark.parametrize("nowait", [False, True])
 @pytest.mark.parametrize("senders", ["a", "ab"])
 @pytest.mark.parametrize("capacity", ALL)
-def test_two_selects_over_the_same_channels(capacity: float, senders: str, nowait: bool) -> None:
+def test_two_selects_over_the_same_channels(capacity, senders, nowait):
     """Whoever gets nothing is told by a token."""
 
-    def model(schedule: Schedule) -> Any:
+    def model(schedule):
         clock = schedule.clock
         histories = [History(Channel(capacity, clock=clock), schedule.stamp) for _ in "ab"]
         token = CancellationToken(clock=clock)
 
-        def choose(order: int) -> None:
+        def choose(order):
             sources = [each.channel for each in histories[::order]]
             note_selected(histories, lambda: select(*sources, token))
 
-        def send(name: str) -> None:
+        def send(name):
             history = histories["ab".index(name)]
             if nowait:
                 history.send_nowait(name)
@@ -292,8 +292,8 @@ def test_two_selects_over_the_same_channels(capacity: float, senders: str, nowai
 
 
 @pytest.mark.parametrize("capacity", ALL)
-def test_a_select_meets_an_item_and_a_close(capacity: float) -> None:
-    def choose(history: History) -> None:
+def test_a_select_meets_an_item_and_a_close(capacity):
+    def choose(history):
         silent = Channel[Any](clock=history.channel.clock)
         while not history.receives or history.receives[-1].error is None:
             note_selected([history], lambda: select(history.channel, silent))

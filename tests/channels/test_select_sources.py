@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,9 +25,6 @@ from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
 from tests.tickers.made_policies import Scripted
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
 
@@ -41,9 +38,7 @@ def silent() -> Channel[Any]:
 
 @pytest.mark.parametrize("cause", [None, "a text", "", ValueError("an error")])
 @pytest.mark.parametrize("before", [True, False])
-def test_a_cancelled_token_gives_its_cause(
-    receivers: Any, clock: VirtualClock, cause: Any, before: bool
-) -> None:
+def test_a_cancelled_token_gives_its_cause(receivers, clock, cause, before):
     token = CancellationToken()
     if before:
         token.cancel(cause)
@@ -60,7 +55,7 @@ def test_a_cancelled_token_gives_its_cause(
 # Timers
 
 
-def test_a_timer_and_its_channel_are_the_same_source(receivers: Any, clock: VirtualClock) -> None:
+def test_a_timer_and_its_channel_are_the_same_source(receivers, clock):
     timer = Timer(clock=clock)
     for source in (timer, timer.c):
         timer.start(5)
@@ -74,15 +69,15 @@ def test_a_timer_and_its_channel_are_the_same_source(receivers: Any, clock: Virt
         assert at == EPOCH + clock.monotonic()
 
 
-def test_a_timer_of_the_users_own_is_a_source(receivers: Any, clock: VirtualClock) -> None:
+def test_a_timer_of_the_users_own_is_a_source(receivers, clock):
     class Fake:
-        def __init__(self) -> None:
+        def __init__(self):
             self.c: Channel[float] = Channel(1)
 
-        def start(self, delay: float) -> None:
+        def start(self, delay):
             self.c.send_nowait(delay)
 
-        def stop(self) -> bool:
+        def stop(self):
             return False
 
     fake = Fake()
@@ -95,9 +90,7 @@ def test_a_timer_of_the_users_own_is_a_source(receivers: Any, clock: VirtualCloc
 # All of them
 
 
-def test_each_kind_of_source_ends_the_wait_for_all(
-    senders: Any, receivers: Any, clock: VirtualClock
-) -> None:
+def test_each_kind_of_source_ends_the_wait_for_all(senders, receivers, clock):
     channel: Channel[str] = Channel()
     ticker = Ticker(ConstantBackOff(10))
     other = AsyncTicker(ConstantBackOff(25))
@@ -129,9 +122,7 @@ def test_each_kind_of_source_ends_the_wait_for_all(
 
 
 @EITHER
-def test_a_ticker_that_is_not_chosen_keeps_its_tick(
-    receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
+def test_a_ticker_that_is_not_chosen_keeps_its_tick(receivers, clock, kind):
     ticker = kind(with_max_retries(ZeroBackOff(), 20))
     channel: Channel[int] = Channel(20)
     for number in range(20):
@@ -151,9 +142,7 @@ def test_a_ticker_that_is_not_chosen_keeps_its_tick(
 
 @EITHER
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust"])
-def test_a_ticker_that_has_ended_says_so_each_time(
-    receivers: Any, clock: VirtualClock, kind: Any, ending: str
-) -> None:
+def test_a_ticker_that_has_ended_says_so_each_time(receivers, clock, kind, ending):
     token = CancellationToken()
     ticker = kind(Scripted(10.0) if ending == "exhaust" else ConstantBackOff(10), token=token)
     ticker.receive_nowait()
@@ -170,9 +159,7 @@ def test_a_ticker_that_has_ended_says_so_each_time(
 
 
 @EITHER
-def test_the_error_of_a_policy_is_raised_once(
-    receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
+def test_the_error_of_a_policy_is_raised_once(receivers, clock, kind):
     failure = LookupError("the policy failed")
     ticker = kind(Scripted(failure))
     assert value(receivers.select(silent(), ticker))[1].number == 1
@@ -183,7 +170,7 @@ def test_the_error_of_a_policy_is_raised_once(
 
 
 @pytest.fixture(params=[0.0, 0.99])
-def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def looks(request, monkeypatch):
     """Have ``select`` look at the first of its sources first, or at the last."""
     monkeypatch.setattr("backoff_ticker.channels._select.shared_random", lambda: request.param)
 
@@ -195,9 +182,7 @@ def ready() -> Channel[str]:
 
 
 @EITHER
-def test_the_delay_of_return_runs_from_the_select(
-    receivers: Any, clock: VirtualClock, looks: None, kind: Any
-) -> None:
+def test_the_delay_of_return_runs_from_the_select(receivers, clock, looks, kind):
     tickers = [kind(ConstantBackOff(10), pace=Pace.RETURN) for _ in range(2)]
     channel = ready()
     for ticker in tickers:
@@ -213,9 +198,7 @@ def test_the_delay_of_return_runs_from_the_select(
 
 
 @EITHER
-def test_a_select_without_a_word_before_it_is_a_failure(
-    receivers: Any, clock: VirtualClock, looks: None, kind: Any
-) -> None:
+def test_a_select_without_a_word_before_it_is_a_failure(receivers, clock, looks, kind):
     tickers = [kind(ExponentialFeedbackBackOff(initial_delay=5)) for _ in range(2)]
     channel = ready()
     for ticker in tickers:
@@ -226,9 +209,7 @@ def test_a_select_without_a_word_before_it_is_a_failure(
 
 
 @EITHER
-def test_ticks_are_skipped_when_they_are_taken(
-    receivers: Any, clock: VirtualClock, looks: None, kind: Any
-) -> None:
+def test_ticks_are_skipped_when_they_are_taken(receivers, clock, looks, kind):
     """A ``select`` that takes something else neither drops ticks of a schedule nor moves it."""
     ticker = kind(ConstantBackOff(10), pace=Pace.SKIP)
     channel = ready()

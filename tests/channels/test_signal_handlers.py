@@ -25,7 +25,6 @@ from tests.stress.tools import run_loop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.stress.places import InterruptAt
 
 CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 
@@ -40,12 +39,12 @@ DOES = ["send", "receive", "close", "send and close", "close and raise"]
 @pytest.mark.parametrize("does", DOES)
 @pytest.mark.parametrize("act", ["send", "receive", "close"])
 @pytest.mark.parametrize("others", ["receivers", "senders"])
-def test_a_handler_at_every_place(capacity: float, does: str, act: str, others: str) -> None:
+def test_a_handler_at_every_place(capacity, does, act, others):
     if others == "senders" and capacity == NO_DEADLINE:
         return
     faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         ready = int(capacity) if others == "senders" else 0
         traffic = Traffic(capacity, ready)
         for count in (1, 2):
@@ -94,7 +93,7 @@ def on_alarm(act: Callable[[], object], seconds: float = 0.01) -> Iterator[None]
 
 
 @CAPACITIES
-def test_a_handler_ends_the_wait_it_interrupts(capacity: float) -> None:
+def test_a_handler_ends_the_wait_it_interrupts(capacity):
     channel: Channel[str] = Channel(capacity)
     for wait in (channel.receive, lambda timeout: select(channel, timeout=timeout)[1]):
         with on_alarm(lambda: channel.send_nowait("item")):
@@ -116,12 +115,12 @@ def test_a_handler_ends_the_wait_it_interrupts(capacity: float) -> None:
 
 @CAPACITIES
 @pytest.mark.parametrize("does", ["send", "close", "receive"])
-def test_a_handler_wakes_a_coroutine_whose_loop_sleeps(capacity: float, does: str) -> None:
+def test_a_handler_wakes_a_coroutine_whose_loop_sleeps(capacity, does):
     """The loop is in its ``select`` call and runs no task."""
     if does == "receive" and capacity == NO_DEADLINE:
         return
 
-    async def main() -> float:
+    async def main():
         channel: Channel[str] = Channel(capacity)
         loop = asyncio.get_running_loop()
         acted: list[float] = []
@@ -129,7 +128,7 @@ def test_a_handler_wakes_a_coroutine_whose_loop_sleeps(capacity: float, does: st
         for _ in range(int(capacity) if sends else 0):
             channel.send_nowait("filler")
 
-        def act() -> None:
+        def act():
             acted[:] = [loop.time()]
             if does == "send":
                 channel.send_nowait("item")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,16 +15,10 @@ from backoff_ticker import (
 )
 from tests.channels.ends import drained, still_waits, value
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
-
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
 
-def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(
-    receivers: Any, clock: VirtualClock
-) -> None:
+def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(receivers, clock):
     channel: Channel[Any] = Channel()
     ticker = Ticker(ConstantBackOff(10))
     handle = ticker.send_to(channel)
@@ -43,9 +37,7 @@ def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(
 
 
 @EITHER
-def test_a_channel_of_several_tickers_outlives_the_first_that_ends(
-    clock: VirtualClock, kind: Any
-) -> None:
+def test_a_channel_of_several_tickers_outlives_the_first_that_ends(clock, kind):
     channel: Channel[Any] = Channel(10)
     short = kind(with_max_retries(ConstantBackOff(10), 1))
     long = kind(ConstantBackOff(10))
@@ -64,7 +56,7 @@ def test_a_channel_of_several_tickers_outlives_the_first_that_ends(
 
 @EITHER
 @pytest.mark.parametrize("close", [None, 0, 1, "no"])
-def test_whether_to_close_is_a_bool(clock: VirtualClock, kind: Any, close: Any) -> None:
+def test_whether_to_close_is_a_bool(clock, kind, close):
     channel: Channel[Any] = Channel(10)
     ticker = kind(ConstantBackOff(10))
     with pytest.raises(TypeError, match=f"close must be a bool, not {close!r}"):

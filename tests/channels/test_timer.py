@@ -10,7 +10,7 @@ import weakref
 from contextlib import suppress
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +21,6 @@ from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.interleaving import each_interleaving
 from tests.tickers.made_timers import Fake
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 
 def nothing_comes(timer: Timer) -> bool:
     """Whether nothing can be received from ``timer`` now."""
@@ -33,7 +30,7 @@ def nothing_comes(timer: Timer) -> bool:
 
 
 @pytest.mark.parametrize("delay", [5, 0.25, timedelta(days=1), 1e6])
-def test_it_fires_once_at_its_moment(receivers: Any, clock: VirtualClock, delay: Any) -> None:
+def test_it_fires_once_at_its_moment(receivers, clock, delay):
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
     timer = Timer(clock=clock)
     receiving = receivers.receive(timer.c)
@@ -48,9 +45,7 @@ def test_it_fires_once_at_its_moment(receivers: Any, clock: VirtualClock, delay:
     assert clock.pending() == []
 
 
-def test_what_it_tells_is_when_it_fired_not_when_it_was_heard(
-    receivers: Any, clock: VirtualClock
-) -> None:
+def test_what_it_tells_is_when_it_fired_not_when_it_was_heard(receivers, clock):
     timer = Timer(clock=clock)
     timer.start(5)
     clock.advance(60)
@@ -58,7 +53,7 @@ def test_what_it_tells_is_when_it_fired_not_when_it_was_heard(
 
 
 @pytest.mark.parametrize("wait", [0, 1, 4.5])
-def test_stopped_in_time_it_does_not_fire(receivers: Any, clock: VirtualClock, wait: float) -> None:
+def test_stopped_in_time_it_does_not_fire(receivers, clock, wait):
     timer = Timer(clock=clock)
     receiving = receivers.receive(timer.c, 60)
     timer.start(5)
@@ -71,7 +66,7 @@ def test_stopped_in_time_it_does_not_fire(receivers: Any, clock: VirtualClock, w
     assert clock.pending() == []
 
 
-def test_stopped_after_it_fired_it_takes_the_news_back(clock: VirtualClock) -> None:
+def test_stopped_after_it_fired_it_takes_the_news_back(clock):
     timer = Timer(clock=clock)
     timer.start(5)
     clock.advance(5)
@@ -80,9 +75,7 @@ def test_stopped_after_it_fired_it_takes_the_news_back(clock: VirtualClock) -> N
 
 
 @pytest.mark.parametrize(("first", "again"), [(5, 20), (20, 5), (5, 5)])
-def test_started_again_it_fires_for_the_last_start_only(
-    receivers: Any, clock: VirtualClock, first: float, again: float
-) -> None:
+def test_started_again_it_fires_for_the_last_start_only(receivers, clock, first, again):
     timer = Timer(clock=clock)
     timer.start(first)
     clock.advance(2)
@@ -97,9 +90,7 @@ def test_started_again_it_fires_for_the_last_start_only(
     assert nothing_comes(timer)
 
 
-def test_who_waits_for_it_waits_on_through_stop_and_start(
-    receivers: Any, clock: VirtualClock
-) -> None:
+def test_who_waits_for_it_waits_on_through_stop_and_start(receivers, clock):
     timer = Timer(clock=clock)
     timer.start(5)
     receiving = receivers.receive(timer.c)
@@ -110,7 +101,7 @@ def test_who_waits_for_it_waits_on_through_stop_and_start(
     assert value(receiving) == EPOCH + 1007
 
 
-def test_stopped_at_its_moment_it_has_fired_or_has_not(clock: VirtualClock) -> None:
+def test_stopped_at_its_moment_it_has_fired_or_has_not(clock):
     for early in (True, False):
         timer = Timer(clock=clock)
         stopped: list[bool] = []
@@ -137,7 +128,7 @@ def test_stopped_at_its_moment_it_has_fired_or_has_not(clock: VirtualClock) -> N
         (timedelta(seconds=-1), ValueError),
     ],
 )
-def test_a_bad_delay_is_named(clock: VirtualClock, delay: Any, expected: type[Exception]) -> None:
+def test_a_bad_delay_is_named(clock, delay, expected):
     for timer in (Timer(clock=clock), Timer(clock=SystemClock())):
         with pytest.raises(expected, match="delay"):
             timer.start(delay)
@@ -145,7 +136,7 @@ def test_a_bad_delay_is_named(clock: VirtualClock, delay: Any, expected: type[Ex
 
 
 @pytest.mark.parametrize("state", ["pending", "fired", "received"])
-def test_one_that_nobody_holds_any_more_is_collected(clock: VirtualClock, state: str) -> None:
+def test_one_that_nobody_holds_any_more_is_collected(clock, state):
     timer = Timer(clock=clock)
     timer.start(5)
     if state != "pending":
@@ -165,7 +156,7 @@ def test_one_that_nobody_holds_any_more_is_collected(clock: VirtualClock, state:
 # The real one, a moment long
 
 
-def test_a_real_timer_fires_and_never_early() -> None:
+def test_a_real_timer_fires_and_never_early():
     clock = SystemClock()
     timer = Timer(clock=clock)
     assert timer.c.clock is clock
@@ -179,11 +170,11 @@ def test_a_real_timer_fires_and_never_early() -> None:
 
 
 @pytest.fixture(params=["system", "virtual"])
-def timer(request: pytest.FixtureRequest, clock: VirtualClock) -> Any:
+def timer(request, clock):
     return Timer(clock=SystemClock()) if request.param == "system" else Timer(clock=clock)
 
 
-def test_a_copy_is_the_timer_itself_and_none_is_pickled(timer: Any) -> None:
+def test_a_copy_is_the_timer_itself_and_none_is_pickled(timer):
     assert copy.copy(timer) is timer
     assert copy.deepcopy([timer]) == [timer]
     assert copy.deepcopy(timer.c) is timer.c
@@ -192,7 +183,7 @@ def test_a_copy_is_the_timer_itself_and_none_is_pickled(timer: Any) -> None:
             pickle.dumps(timer, protocol)
 
 
-def test_the_class_of_a_timer_is_none(receivers: Any, clock: VirtualClock) -> None:
+def test_the_class_of_a_timer_is_none(receivers, clock):
     class Shared(Fake):
         c = Channel(1)
 
@@ -270,13 +261,11 @@ PAIRS: dict[tuple[Any, Any], list[Any]] = {
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.slow)])
-def test_of_two_that_meet_at_a_timer_each_does_its_work(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[Any, Any], order: int
-) -> None:
+def test_of_two_that_meet_at_a_timer_each_does_its_work(monkeypatch, pair, order):
     """A stop tells whether it prevented the fire; only the last start counts."""
     scenes: list[Scene] = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [scene := Scene()]
         return [lambda act=act: act(scene) for act in pair[::order]]
 
@@ -285,16 +274,14 @@ def test_of_two_that_meet_at_a_timer_each_does_its_work(
 
 
 @pytest.mark.parametrize("act", ["stop", "start"])
-def test_a_time_is_dropped_if_its_start_is_over_before_it_is_sent(
-    clock: VirtualClock, act: str
-) -> None:
+def test_a_time_is_dropped_if_its_start_is_over_before_it_is_sent(clock, act):
     """A fire reads the time; in the middle of that the timer is stopped, or started again."""
 
     class LateClock:
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             return getattr(clock, name)
 
-        def time(self) -> float:
+        def time(self):
             self.time = clock.time
             assert timer.stop() if act == "stop" else timer.start(60) is None
             return clock.time()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from backoff_ticker import (
@@ -18,7 +16,7 @@ from backoff_ticker import (
 )
 from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 from tests.tickers.made_timers import Fake
 
 HOUR = 3600.0
@@ -27,12 +25,10 @@ TICKS = effort.rounds(300, 3000)
 
 @pytest.mark.parametrize("state", ["new", "started", "fired"])
 @pytest.mark.parametrize("act", ["start", "stop"])
-def test_a_timer_whose_start_or_stop_was_interrupted_tells_nothing_stale(
-    state: str, act: str
-) -> None:
+def test_a_timer_whose_start_or_stop_was_interrupted_tells_nothing_stale(state, act):
     stale: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         timer = Timer(clock=SystemClock())
         if state != "new":
             timer.start(HOUR if state == "started" else 0)
@@ -56,10 +52,10 @@ def test_a_timer_whose_start_or_stop_was_interrupted_tells_nothing_stale(
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001])
-def test_selecting_from_a_timer_loses_no_time(delay: float) -> None:
+def test_selecting_from_a_timer_loses_no_time(delay):
     lost: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         timer = Timer(clock=SystemClock())
         timer.start(delay)
         taken = []
@@ -93,17 +89,17 @@ class Recording(Fake):
 
 @pytest.mark.parametrize("pace", list(Pace))
 @pytest.mark.parametrize("inside", [False, True])
-def test_an_interrupt_of_a_reader_loses_no_fire(pace: Pace, *, inside: bool) -> None:
+def test_an_interrupt_of_a_reader_loses_no_fire(pace, *, inside):
     """Each delay starts the timer once, and each fire is a tick; fired inside its start or not."""
     wrong: list[object] = []
 
     class Made(Recording):
-        def start(self, delay: float) -> None:
+        def start(self, delay):
             super().start(delay)
             if inside:
                 self.fire()
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         timer = Made()
         ticker = Ticker(ConstantBackOff(HOUR), timer=timer, pace=pace)
         taken = [ticker.receive().time]
@@ -132,10 +128,10 @@ def test_an_interrupt_of_a_reader_loses_no_fire(pace: Pace, *, inside: bool) -> 
 
 
 @pytest.mark.parametrize("act", ["success", "reset", "stop", "immediately"])
-def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act: str) -> None:
+def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act):
     wrong: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         timer = Recording()
         ticker = Ticker(ConstantBackOff(HOUR), timer=timer)
         ticker.receive()
@@ -158,10 +154,10 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act: s
         again = in_thread(ticker.receive, PATIENCE)
         fire_until(again, timer)
 
-    def fire_until(reader: Any, timer: Recording) -> None:
+    def fire_until(reader, timer):
         """Fire, again if the timer was started anew meanwhile."""
 
-        def fired() -> bool:
+        def fired():
             if not len(timer.c):
                 timer.fire()
             return reader.done()

@@ -15,7 +15,7 @@ SECONDS = effort.seconds(0.2, 1)
 
 
 @pytest.mark.parametrize("name", storm.STORMS)
-def test_a_storm_loses_doubles_and_leaves_nothing(name: str) -> None:
+def test_a_storm_loses_doubles_and_leaves_nothing(name):
     rounds, done = storm.let_loose(name, SECONDS)
     assert rounds
     assert done

@@ -57,8 +57,8 @@ WAITS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("instead", WAITS)
-def test_it_is_refused_and_the_way_for_coroutines_is_named(instead: str) -> None:
-    async def main() -> None:
+def test_it_is_refused_and_the_way_for_coroutines_is_named(instead):
+    async def main():
         with pytest.raises(RuntimeError, match="would block the event loop") as caught:
             WAITS[instead]()
         assert str(caught.value).endswith(f"; use {instead}")
@@ -66,8 +66,8 @@ def test_it_is_refused_and_the_way_for_coroutines_is_named(instead: str) -> None
     asyncio.run(main())
 
 
-def test_calls_that_need_not_wait_work() -> None:
-    async def main() -> list[object]:
+def test_calls_that_need_not_wait_work():
+    async def main():
         token, ticker = CancellationToken(), Ticker(ConstantBackOff(HOUR))
         token.cancel("enough")
         channel: Channel[str] = Channel(1)
@@ -77,8 +77,8 @@ def test_calls_that_need_not_wait_work() -> None:
     assert asyncio.run(main()) == [True, 1, "enough", "item"]
 
 
-def test_a_time_out_of_zero_looks_without_a_wait() -> None:
-    async def main() -> None:
+def test_a_time_out_of_zero_looks_without_a_wait():
+    async def main():
         assert not CancellationToken().wait(0)
         for receive in (Channel[Any]().receive, pending().receive):
             with pytest.raises(TimeoutError):
@@ -87,7 +87,7 @@ def test_a_time_out_of_zero_looks_without_a_wait() -> None:
     asyncio.run(main())
 
 
-def test_threads_wait_while_another_thread_imports_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_wait_while_another_thread_imports_asyncio(monkeypatch):
     """A module stands in ``sys.modules`` long before it has all its names."""
     for name in ("asyncio", "janus"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
@@ -165,7 +165,7 @@ NEED_A_LOOP: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
 
 
 @pytest.mark.parametrize("name", NEED_A_LOOP)
-def test_what_needs_a_loop_says_so(name: str) -> None:
+def test_what_needs_a_loop_says_so(name):
     coroutine = NEED_A_LOOP[name]()
     with pytest.raises(RuntimeError, match="needs a running asyncio event loop") as caught:
         coroutine.send(None)
@@ -173,7 +173,7 @@ def test_what_needs_a_loop_says_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["retry", "retry_call_async", "attempts"])
-def test_the_error_of_the_operation_is_its_cause(name: str) -> None:
+def test_the_error_of_the_operation_is_its_cause(name):
     with pytest.raises(RuntimeError) as caught:
         NEED_A_LOOP[name]().send(None)
     assert isinstance(caught.value.__cause__, OSError)
@@ -198,7 +198,7 @@ async def send_to_a_channel_with_room() -> int:
         (send_to_a_channel_with_room, 3),
     ],
 )
-def test_what_need_not_wait_needs_no_loop(operation: Any, expected: int) -> None:
+def test_what_need_not_wait_needs_no_loop(operation, expected):
     with pytest.raises(StopIteration) as caught:
         operation().send(None)
     assert caught.value.value == expected

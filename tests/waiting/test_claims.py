@@ -180,10 +180,10 @@ def unprotected_jumps(function: Callable[..., Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("function", WAITS, ids=lambda function: function.__qualname__)
-def test_a_wait_that_goes_round_again_is_inside_of_its_try(function: Callable[..., Any]) -> None:
+def test_a_wait_that_goes_round_again_is_inside_of_its_try(function):
     assert unprotected_jumps(function) == []
 
 
-def test_the_wait_of_a_ticker_is_inside_of_its_try() -> None:
+def test_the_wait_of_a_ticker_is_inside_of_its_try():
     """Its outer loop needs no protection: nothing is registered where it jumps back."""
     assert len(unprotected_jumps(AsyncTicker.receive)) <= 1

@@ -22,17 +22,16 @@ from backoff_ticker import (
     select,
 )
 from tests.helpers import PATIENCE, LoopThread, eventually, in_thread, pending_sends_of, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
 HOUR = 3600.0
 
 
 @pytest.fixture
-def loop() -> Iterator[LoopThread]:
+def loop():
     thread = LoopThread(debug=False)
     yield thread
     assert thread.errors == []
@@ -247,15 +246,13 @@ class WrongMoment(RuntimeError):
     "kind",
     [Cancel, WithToken, Stop, WithTicker, StopAsync, Close, CloseFull, StopTimer, StopForwarding],
 )
-def test_everybody_is_told(
-    kind: Callable[[LoopThread], Ending], raised: type[BaseException], loop: LoopThread
-) -> None:
+def test_everybody_is_told(kind, raised, loop):
     wrong: list[object] = []
 
-    def handle() -> None:
+    def handle():
         raise raised
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         if wrong:
             return
         place = interrupt.left

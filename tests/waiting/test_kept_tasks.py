@@ -21,7 +21,7 @@ from backoff_ticker import (
     select_async,
 )
 from tests.helpers import wait_until_collected, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -77,15 +77,15 @@ WAITS: dict[str, Callable[[Sources], Coroutine[Any, Any, Any]]] = {
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_a_task_is_kept_while_it_waits(wait: str) -> None:
+def test_a_task_is_kept_while_it_waits(wait):
     ended: list[str] = []
 
-    async def main() -> None:
+    async def main():
         sources = Sources()
         # The first reader of a ticker watches the time, so the loop knows it anyway.
         first = asyncio.create_task(sources.ticker.receive())
 
-        async def task() -> None:
+        async def task():
             try:
                 await WAITS[wait](sources)
             except (TickerClosed, Cancelled):
@@ -109,9 +109,7 @@ def test_a_task_is_kept_while_it_waits(wait: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("wait", WAITS)
-def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(
-    wait: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(wait, monkeypatch):
     errors: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
     sources = Sources()
@@ -133,17 +131,17 @@ def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(
         assert (source.first, source.others or {}) == (None, {})
 
 
-def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
+def test_a_scope_that_cannot_be_entered_leaves_nothing():
     class Broken:
         """A clock without timers."""
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             return getattr(CancellationToken().clock, name)
 
-        def call_at(self, *_: object, **__: object) -> Any:
+        def call_at(self, *_, **__):
             raise OSError("no timers")
 
-    async def main() -> None:
+    async def main():
         token = CancellationToken(timeout=HOUR, clock=Broken())  # type: ignore[arg-type]
         scope = token.scope()
         with pytest.raises(OSError, match="no timers"):
@@ -157,11 +155,11 @@ def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("timeout", [None, HOUR])
-def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout: float | None) -> None:
+def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout):
     token = CancellationToken(timeout=timeout)
     kept: list[str] = []
 
-    async def leave(interrupt: InterruptAt) -> None:
+    async def leave(interrupt):
         scope = token.scope()
         await scope.__aenter__()
         try:
@@ -173,7 +171,7 @@ def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout: float | 
             kept.append(str(interrupt.where).partition(":")[0])
             scope._block.leave(None)
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         asyncio.run(leave(interrupt))
 
     assert each_place(run, all_of_them=True) > 5

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from backoff_ticker.waiting import (
     NO_DEADLINE,
-    Place,
     Waiter,
     WaitLine,
     WaitQueue,
@@ -22,14 +21,9 @@ from backoff_ticker.waiting import (
 from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
 from tests.interleaving import each_interleaving
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from backoff_ticker.testing import VirtualClock
-
 
 @pytest.fixture
-def loop(clock: VirtualClock) -> Iterator[LoopThread]:
+def loop(clock):
     """A loop in a thread, in which nothing may go wrong."""
     made = LoopThread()
     yield made
@@ -40,10 +34,10 @@ def loop(clock: VirtualClock) -> Iterator[LoopThread]:
 # Threads
 
 
-def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock: VirtualClock) -> None:
+def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock):
     source = WaitSet()
 
-    def look(_: Waiter) -> float | None:
+    def look(_):
         if source.closed:
             return None
         source.close()
@@ -53,12 +47,12 @@ def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock: Virtua
 
 
 def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
-    clock: VirtualClock,
-) -> None:
+    clock,
+):
     line = WaitLine()
     looks: list[Waiter] = []
 
-    def look(waiter: Waiter) -> float | None:
+    def look(waiter):
         looks.append(waiter)
         return NO_DEADLINE if len(looks) < 4 else None
 
@@ -73,30 +67,28 @@ def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
 
 
 @pytest.mark.parametrize("wake", [WaitSet.close, WaitLine.wake_firsts, WaitQueue.wake_next])
-def test_the_next_thread_is_woken_if_the_clock_fails_to_wake_the_first(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, wake: Callable[[Any], None]
-) -> None:
+def test_the_next_thread_is_woken_if_the_clock_fails_to_wake_the_first(clock, monkeypatch, wake):
     errors: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
     source = {WaitSet.close: WaitSet, WaitLine.wake_firsts: WaitLine}.get(wake, WaitQueue)()
     woken: list[Waiter] = []
 
     class Broken:
-        def park(self, deadline: float | None) -> bool:
+        def park(self, deadline):
             return real.park(clock.monotonic() + 5)
 
-        def unpark(self) -> None:
+        def unpark(self):
             raise OSError("unpark")
 
     class BrokenClock:
-        def parker(self, what: str) -> Broken:
+        def parker(self, what):
             nonlocal real
             real = clock.parker(what)
             return Broken()
 
     real: Any = None
 
-    def look(waiter: Waiter) -> float | None:
+    def look(waiter):
         if source.closed or waiter in looked:
             woken.append(waiter)
             return None
@@ -116,11 +108,11 @@ def test_the_next_thread_is_woken_if_the_clock_fails_to_wake_the_first(
     threads[0].result(PATIENCE)
 
 
-def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClock) -> None:
+def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock):
     class Interrupted(WaitSet):
         interrupts = 1
 
-        def leave(self, place: Place, domain: int) -> None:
+        def leave(self, place, domain):
             if self.interrupts:
                 self.interrupts -= 1
                 raise KeyboardInterrupt
@@ -136,14 +128,14 @@ def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClo
 
 
 def test_whoever_asks_to_be_told_of_waits_is_told_whatever_another_thread_does_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     told: list[object] = []
 
-    async def wait() -> None:
+    async def wait():
         await checkpoint()
 
-    def begin() -> tuple[Callable[[], object], Callable[[], object]]:
+    def begin():
         on_loop_wait(None)
         told.clear()
         return lambda: asyncio.run(wait()), lambda: on_loop_wait(told.append)

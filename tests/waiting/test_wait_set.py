@@ -11,10 +11,10 @@ from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
 from tests.helpers import collect_garbage, waiters_of
 from tests.interleaving import each_interleaving
 from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 class FakeLoop:
@@ -44,7 +44,7 @@ kept: list[Waiter] = []
 
 
 @pytest.fixture(autouse=True)
-def _let_go() -> Iterator[None]:
+def _let_go():
     yield
     kept.clear()
 
@@ -100,15 +100,13 @@ def names_in(source: WaitSet) -> str:
 @pytest.mark.parametrize("loops", ["tll", pytest.param("tlt", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("second", [Waiter.register, Waiter.unregister])
 @pytest.mark.parametrize("first", [Waiter.register, Waiter.unregister])
-def test_two_who_come_or_go_at_once_find_their_lines_whole(
-    monkeypatch: pytest.MonkeyPatch, first: Any, second: Any, loops: str
-) -> None:
+def test_two_who_come_or_go_at_once_find_their_lines_whole(monkeypatch, first, second, loops):
     """One of them, or both, in the domain of the one who stands there already, or in another."""
     domains = {"t": None, "l": FakeLoop()}
     acts = {"b": first, "c": second}
     sources: list[WaitSet] = []
 
-    def begin() -> Any:
+    def begin():
         kept.clear()
         sources[:] = [source := WaitSet()]
         made = [Probe(name, [], domains[kind]) for name, kind in zip("abc", loops, strict=True)]
@@ -124,7 +122,7 @@ def test_two_who_come_or_go_at_once_find_their_lines_whole(
         assert names_in(*sources) == "".join(["a", *entered])
 
 
-def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() -> None:
+def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next():
     log: list[str] = []
     source = WaitSet()
     a, b, c = probes("abc", log, source)
@@ -138,7 +136,7 @@ def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() ->
     assert list(waiters_of(source)) == []
 
 
-def test_a_loop_is_woken_by_as_few_calls_for_five_waiters_as_for_one() -> None:
+def test_a_loop_is_woken_by_as_few_calls_for_five_waiters_as_for_one():
     log: list[str] = []
     source = WaitSet()
     one, two = FakeLoop(), FakeLoop()
@@ -154,7 +152,7 @@ def test_a_loop_is_woken_by_as_few_calls_for_five_waiters_as_for_one() -> None:
     assert waiters_of(source) == []
 
 
-def test_a_loop_that_loses_a_call_still_wakes_all_its_waiters() -> None:
+def test_a_loop_that_loses_a_call_still_wakes_all_its_waiters():
     log: list[str] = []
     source, loop = WaitSet(), FakeLoop()
     probes("abc", log, source, loop=loop)
@@ -164,10 +162,10 @@ def test_a_loop_that_loses_a_call_still_wakes_all_its_waiters() -> None:
     assert (log, waiters_of(source)) == (["a", "b", "c"], [])
 
 
-def test_an_interrupt_anywhere_as_a_loop_wakes_its_waiters_leaves_nobody_asleep() -> None:
+def test_an_interrupt_anywhere_as_a_loop_wakes_its_waiters_leaves_nobody_asleep():
     asleep: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         log: list[str] = []
         source, loop = WaitSet(), FakeLoop()
         probes("abc", log, source, loop=loop)
@@ -182,7 +180,7 @@ def test_an_interrupt_anywhere_as_a_loop_wakes_its_waiters_leaves_nobody_asleep(
     assert asleep == []
 
 
-def test_a_closed_loop_stops_nobody_from_waking() -> None:
+def test_a_closed_loop_stops_nobody_from_waking():
     log: list[str] = []
     source = WaitSet()
     closed, open_ = FakeLoop(), FakeLoop()
@@ -196,7 +194,7 @@ def test_a_closed_loop_stops_nobody_from_waking() -> None:
     assert [waiter.name for waiter in waiters_of(source)] == ["t"]  # type: ignore[attr-defined]
 
 
-def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only() -> None:
+def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only():
     log: list[str] = []
     line = WaitLine()
     loop = FakeLoop()
@@ -213,8 +211,8 @@ def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only() ->
 
 
 def test_a_leader_of_the_parent_process_does_not_take_the_wake_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     log: list[str] = []
     line = WaitLine()
     probes("ab", log, line)
@@ -225,8 +223,8 @@ def test_a_leader_of_the_parent_process_does_not_take_the_wake_up(
 
 
 def test_a_queue_passes_over_waiters_that_cannot_be_reached(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     log: list[str] = []
     queue = WaitQueue()
     probes("p", log, queue)
@@ -239,11 +237,11 @@ def test_a_queue_passes_over_waiters_that_cannot_be_reached(
     assert log == ["a"]
 
 
-def test_an_interrupt_anywhere_in_a_wake_up_of_a_queue_leaves_nobody_asleep() -> None:
+def test_an_interrupt_anywhere_in_a_wake_up_of_a_queue_leaves_nobody_asleep():
     """Who is out of the line was woken, and the next wake-up finds all others."""
     asleep: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         log: list[str] = []
         queue, closed = WaitQueue(), FakeLoop()
         closed.closed = True
@@ -259,7 +257,7 @@ def test_an_interrupt_anywhere_in_a_wake_up_of_a_queue_leaves_nobody_asleep() ->
     assert asleep == []
 
 
-def test_each_wake_up_of_a_queue_goes_to_the_next_waiter_of_each_domain() -> None:
+def test_each_wake_up_of_a_queue_goes_to_the_next_waiter_of_each_domain():
     log: list[str] = []
     queue = WaitQueue()
     one, two = FakeLoop(), FakeLoop()
@@ -288,7 +286,7 @@ class Counted(Probe):
         return super().is_stale
 
 
-def test_waking_costs_as_much_as_there_are_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waking_costs_as_much_as_there_are_domains(monkeypatch):
     monkeypatch.setattr(Counted, "looks", 0)
     line, queue, loop = WaitLine(), WaitQueue(), FakeLoop()
     waiters = [Counted(str(number), [], loop) for number in range(400)]
@@ -302,7 +300,7 @@ def test_waking_costs_as_much_as_there_are_domains(monkeypatch: pytest.MonkeyPat
     assert Counted.looks <= 1_500
 
 
-def test_sets_hold_their_waiters_weakly() -> None:
+def test_sets_hold_their_waiters_weakly():
     for source in (WaitSet(), WaitLine(), WaitQueue()):
         log: list[str] = []
         for _ in range(2):
@@ -325,7 +323,7 @@ def test_sets_hold_their_waiters_weakly() -> None:
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
-def test_nobody_who_registers_during_a_collection_is_lost(threshold: int) -> None:
+def test_nobody_who_registers_during_a_collection_is_lost(threshold):
     source = WaitSet()
     first, second, meanwhile = (Waiter(None, (source,)) for _ in range(3))
     first.register()
@@ -335,9 +333,7 @@ def test_nobody_who_registers_during_a_collection_is_lost(threshold: int) -> Non
 
 @pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
 @pytest.mark.parametrize("domains", [1, 3])
-def test_leaving_costs_the_same_however_many_wait(
-    monkeypatch: pytest.MonkeyPatch, order: int, domains: int
-) -> None:
+def test_leaving_costs_the_same_however_many_wait(monkeypatch, order, domains):
     """A leader that leaves is looked for its successor, not through the whole line."""
     many = 400
     monkeypatch.setattr(Counted, "looks", 0)
