@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
-from tests.channels.ends import ThreadEnd, drained, error, turns, value
+from tests.channels.ends import drained, error, turns, value
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
@@ -25,13 +25,6 @@ def received(*tasks: asyncio.Task[Any]) -> list[Any]:
     return [task.result() for task in tasks if task.done() and not task.cancelled()]
 
 
-async def waiting_tasks(channel: Channel[Any], count: int) -> list[asyncio.Task[Any]]:
-    """Return tasks that stand in line for an item, in this order."""
-    tasks = [asyncio.ensure_future(channel.receive_async()) for _ in range(count)]
-    await turns(3)
-    return tasks
-
-
 async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
     """Cancel ``tasks`` so many turns from now, each before what is ready then."""
     for _ in range(later):
@@ -42,17 +35,22 @@ async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
 
 
 @CAPACITY
-@LATER
+@pytest.mark.parametrize("later", ["before", 0, 1, 2, 3, 4])
 @pytest.mark.parametrize("leaving", [1, 7])
 def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
     loop, clock, capacity, later, leaving
 ):
+    """So many turns of the loop after the wake-up, or just before it."""
     channel: Channel[str] = Channel(capacity)
 
     async def main():
-        tasks = await waiting_tasks(channel, 8)
+        tasks = [asyncio.ensure_future(channel.receive_async()) for _ in range(8)]
+        await turns(3)
+        if later == "before":
+            for task in tasks[:leaving]:
+                task.cancel()
         channel.send_nowait("a")
-        await cancelled_after(later, *tasks[:leaving])
+        await cancelled_after(0 if later == "before" else later, *tasks[:leaving])
         assert received(*tasks) + drained(channel) == ["a"]
         assert len(channel) == 0
         channel.close()
@@ -60,23 +58,6 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
 
     loop.run(main())
     assert clock.pending() == []
-
-
-@CAPACITY
-def test_a_cancel_just_before_the_send_loses_nothing(loop, clock, capacity):
-    channel: Channel[str] = Channel(capacity)
-
-    async def main():
-        tasks = await waiting_tasks(channel, 8)
-        for task in tasks[:3]:
-            task.cancel()
-        channel.send_nowait("a")
-        await turns(6)
-        assert received(*tasks) == ["a"]
-        channel.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    loop.run(main())
 
 
 @CAPACITY
@@ -126,54 +107,49 @@ def test_a_select_cancelled_as_it_is_woken_leaves_the_item(loop, clock, later, c
     loop.run(main())
 
 
-WAITS = {
-    "receive": lambda channel, end: end.receive(channel),
-    "receive with a limit": lambda channel, end: end.receive(channel, 60),
-    "select": lambda channel, end: end.select(Channel(), channel, Channel()),
-    "iterate": lambda channel, _: in_thread(next, iter(channel)),
-}
+def send_nowait(channel: Channel[str]) -> None:
+    channel.send_nowait("a")
 
 
-@pytest.mark.parametrize("how", list(WAITS))
-@pytest.mark.parametrize("news", ["item", "close"])
-def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, how, news):
+def send(channel: Channel[str]) -> None:
+    channel.send("a")
+
+
+def receive_in_time(channel: Channel[str]) -> str:
+    return channel.receive(60)
+
+
+def choose(channel: Channel[str]) -> Any:
+    return select(Channel(), channel, Channel())[1]
+
+
+@pytest.mark.parametrize(
+    ("wait", "news", "expected"),
+    [
+        (Channel.receive, send_nowait, "a"),
+        (Channel.receive, Channel.close, ChannelClosed),
+        (receive_in_time, send_nowait, "a"),
+        (receive_in_time, Channel.close, ChannelClosed),
+        (next, send_nowait, "a"),
+        (next, Channel.close, StopIteration),
+        (choose, send_nowait, "a"),
+        (choose, Channel.close, CLOSED),
+        (send, Channel.receive_nowait, None),
+        (send, Channel.close, ChannelClosed),
+    ],
+)
+def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, wait, news, expected):
     channel: Channel[str] = Channel(1)
-    with clock.trap("parker") as trap:
-        waiting = WAITS[how](channel, ThreadEnd())
-        call = trap.wait()
-        channel.send_nowait("a") if news == "item" else channel.close()
-        call.release()
-        outcome = error(waiting)
-    if news == "item":
-        assert value(waiting) == ((channel, "a") if how == "select" else "a")
-    elif how == "select":
-        assert value(waiting) == (channel, CLOSED)
-    else:
-        assert isinstance(outcome, StopIteration if how == "iterate" else ChannelClosed)
-
-
-@pytest.mark.parametrize("capacity", [0, 1])
-@pytest.mark.parametrize("news", ["room", "close"])
-def test_room_that_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, capacity, news):
-    channel: Channel[str] = Channel(capacity)
-    if capacity:
+    if wait is send:
         channel.send_nowait("first")
     with clock.trap("parker") as trap:
-        sending = in_thread(channel.send, "a")
+        waiting = in_thread(wait, channel)
         call = trap.wait()
-        if news == "close":
-            channel.close()
-        elif capacity:
-            assert channel.receive_nowait() == "first"
+        news(channel)
         call.release()
-        clock.settle()
-    if news == "close":
-        assert isinstance(error(sending), ChannelClosed)
-    else:
-        if capacity:
-            assert value(sending) is None
-        assert channel.receive_nowait() == "a"
-        assert value(sending) is None
+        outcome = type(error(waiting)) if error(waiting) else value(waiting)
+    assert outcome == expected
+    assert drained(channel) == (["a"] if expected is None else ["first"] * (wait is send))
 
 
 @pytest.mark.parametrize("other", [False, True])

@@ -86,11 +86,18 @@ def test_without_sources_there_is_nothing_to_wait_for(receivers):
     assert type(error(receivers.select(timeout=1))) is TypeError
 
 
-@pytest.mark.parametrize(
-    "unknown",
-    [None, 1, "abc", [], (), object(), Channel, CancellationToken, CLOSED, queue.Queue()],
-    ids=lambda unknown: type(unknown).__name__,
-)
+class KindOfTimer:
+    """A class, not an object, that has what a timer has."""
+
+    c = Channel(1)
+    start = stop = print
+
+
+UNKNOWN = [None, 1, "abc", [], (), object(), CLOSED, queue.Queue()]
+UNKNOWN += [Channel, CancellationToken, KindOfTimer]
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN, ids=str)
 @pytest.mark.parametrize("last", [True, False])
 def test_an_unknown_source_is_refused_before_anything_is_taken(receivers, clock, unknown, last):
     channel = of("a")

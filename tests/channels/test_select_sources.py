@@ -1,4 +1,4 @@
-"""``select`` over tickers, tokens and timers, to the moment."""
+"""``select`` over tickers, tokens and timers, to the moment; channels that get ticks."""
 
 from __future__ import annotations
 
@@ -24,13 +24,9 @@ from backoff_ticker import (
 from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
 from tests.tickers.made_policies import Scripted
+from tests.tickers.made_timers import Fake
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
-
-
-def silent() -> Channel[Any]:
-    """Return a channel on which nothing comes."""
-    return Channel()
 
 
 # Tokens
@@ -42,7 +38,7 @@ def test_a_cancelled_token_gives_its_cause(receivers, clock, cause, before):
     token = CancellationToken()
     if before:
         token.cancel(cause)
-    selecting = receivers.select(silent(), token)
+    selecting = receivers.select(Channel(), token)
     if not before:
         still_waits(clock, selecting)
         token.cancel(cause)
@@ -59,7 +55,7 @@ def test_a_timer_and_its_channel_are_the_same_source(receivers, clock):
     timer = Timer(clock=clock)
     for source in (timer, timer.c):
         timer.start(5)
-        selecting = receivers.select(silent(), source)
+        selecting = receivers.select(Channel(), source)
         clock.settle()
         clock.advance(4.5)
         assert not selecting.done()
@@ -70,20 +66,10 @@ def test_a_timer_and_its_channel_are_the_same_source(receivers, clock):
 
 
 def test_a_timer_of_the_users_own_is_a_source(receivers, clock):
-    class Fake:
-        def __init__(self):
-            self.c: Channel[float] = Channel(1)
-
-        def start(self, delay):
-            self.c.send_nowait(delay)
-
-        def stop(self):
-            return False
-
     fake = Fake()
-    selecting = receivers.select(fake, silent())
+    selecting = receivers.select(fake, Channel())
     still_waits(clock, selecting)
-    fake.start(7)
+    fake.fire(7)
     assert value(selecting) == (fake, 7)
 
 
@@ -128,12 +114,7 @@ def test_a_ticker_that_is_not_chosen_keeps_its_tick(receivers, clock, kind):
     for number in range(20):
         channel.send_nowait(number)
     channel.close()
-    taken = []
-    while not taken or taken[-2:] != [(channel, CLOSED), (ticker, CLOSED)]:
-        sources = [source for source in (channel, ticker) if (source, CLOSED) not in taken]
-        if not sources:
-            break
-        taken.append(value(receivers.select(*sources)))
+    taken = value(receivers.merge(channel, ticker))
     ticks = [got.number for source, got in taken if source is ticker and got is not CLOSED]
     items = [got for source, got in taken if source is channel and got is not CLOSED]
     assert ticks == list(range(1, 22))
@@ -146,25 +127,25 @@ def test_a_ticker_that_has_ended_says_so_each_time(receivers, clock, kind, endin
     token = CancellationToken()
     ticker = kind(Scripted(10.0) if ending == "exhaust" else ConstantBackOff(10), token=token)
     ticker.receive_nowait()
-    selecting = receivers.select(ticker, silent())
+    selecting = receivers.select(ticker, Channel())
     still_waits(clock, selecting)
     if ending == "exhaust":
         clock.advance(10)
         assert value(selecting)[1].number == 2
-        selecting = receivers.select(ticker, silent())
+        selecting = receivers.select(ticker, Channel())
     else:
         ticker.stop() if ending == "stop" else token.cancel()
     assert value(selecting) == (ticker, CLOSED)
-    assert value(receivers.select(silent(), ticker, timeout=0)) == (ticker, CLOSED)
+    assert value(receivers.select(Channel(), ticker, timeout=0)) == (ticker, CLOSED)
 
 
 @EITHER
 def test_the_error_of_a_policy_is_raised_once(receivers, clock, kind):
     failure = LookupError("the policy failed")
     ticker = kind(Scripted(failure))
-    assert value(receivers.select(silent(), ticker))[1].number == 1
-    assert error(receivers.select(silent(), ticker)) is failure
-    assert value(receivers.select(silent(), ticker)) == (ticker, CLOSED)
+    assert value(receivers.select(Channel(), ticker))[1].number == 1
+    assert error(receivers.select(Channel(), ticker)) is failure
+    assert value(receivers.select(Channel(), ticker)) == (ticker, CLOSED)
     with pytest.raises(TickerClosed):
         ticker.receive_nowait()
 
@@ -222,3 +203,54 @@ def test_ticks_are_skipped_when_they_are_taken(receivers, clock, looks, kind):
     clock.advance(5)
     tick = ticker.receive_nowait()
     assert (tick.due, tick.missed) == (1030, 2)
+
+
+# Ticks that are sent to a channel
+
+
+def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(receivers, clock):
+    channel: Channel[Any] = Channel()
+    ticker = Ticker(ConstantBackOff(10))
+    handle = ticker.send_to(channel)
+    clock.settle()
+    assert handle.dropped == 1
+    for wait in (receivers.receive, receivers.select):
+        waiting = wait(channel)
+        still_waits(clock, waiting)
+        clock.advance(10.001)
+        got = value(waiting)
+        tick = got[1] if wait == receivers.select else got
+        assert tick.due > 1000
+    assert handle.dropped == 1
+    ticker.stop()
+    clock.settle()
+
+
+@EITHER
+def test_a_channel_of_several_tickers_outlives_the_first_that_ends(clock, kind):
+    channel: Channel[Any] = Channel(10)
+    short = kind(with_max_retries(ConstantBackOff(10), 1))
+    long = kind(ConstantBackOff(10))
+    for ticker in (short, long):
+        ticker.send_to(channel, close=False)
+    clock.advance(10)
+    assert short.closed
+    assert not channel.closed
+    assert sorted(tick.number for tick in drained(channel)) == [1, 1, 2, 2]
+    clock.advance(10)
+    assert [tick.number for tick in drained(channel)] == [3]
+    long.stop()
+    clock.settle()
+    assert not channel.closed
+
+
+@EITHER
+@pytest.mark.parametrize("close", [None, 0, 1, "no"])
+def test_whether_to_close_is_a_bool(clock, kind, close):
+    channel: Channel[Any] = Channel(10)
+    ticker = kind(ConstantBackOff(10))
+    with pytest.raises(TypeError, match=f"close must be a bool, not {close!r}"):
+        ticker.send_to(channel, close=close)
+    clock.settle()
+    assert len(channel) == 0
+    assert ticker.receive_nowait().number == 1

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import gc
-import math
-import pickle
 import weakref
 from contextlib import suppress
 from datetime import timedelta
@@ -14,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from backoff_ticker import Channel, SystemClock, Timer, WouldBlock
+from backoff_ticker import SystemClock, Timer, WouldBlock
 from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.interleaving import each_interleaving
-from tests.tickers.made_timers import Fake
 
 
 def nothing_comes(timer: Timer) -> bool:
@@ -116,25 +112,6 @@ def test_stopped_at_its_moment_it_has_fired_or_has_not(clock):
         assert nothing_comes(timer)
 
 
-@pytest.mark.parametrize(
-    ("delay", "expected"),
-    [
-        (None, TypeError),
-        ("5", TypeError),
-        (True, TypeError),
-        (-1, ValueError),
-        (math.nan, ValueError),
-        (math.inf, ValueError),
-        (timedelta(seconds=-1), ValueError),
-    ],
-)
-def test_a_bad_delay_is_named(clock, delay, expected):
-    for timer in (Timer(clock=clock), Timer(clock=SystemClock())):
-        with pytest.raises(expected, match="delay"):
-            timer.start(delay)
-        assert timer.stop() is False
-
-
 @pytest.mark.parametrize("state", ["pending", "fired", "received"])
 def test_one_that_nobody_holds_any_more_is_collected(clock, state):
     timer = Timer(clock=clock)
@@ -167,29 +144,6 @@ def test_a_real_timer_fires_and_never_early():
         assert clock.monotonic() >= start + delay
         assert wall - 1 < heard < clock.time() + 1
     assert nothing_comes(timer)
-
-
-@pytest.fixture(params=["system", "virtual"])
-def timer(request, clock):
-    return Timer(clock=SystemClock()) if request.param == "system" else Timer(clock=clock)
-
-
-def test_a_copy_is_the_timer_itself_and_none_is_pickled(timer):
-    assert copy.copy(timer) is timer
-    assert copy.deepcopy([timer]) == [timer]
-    assert copy.deepcopy(timer.c) is timer.c
-    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with pytest.raises(TypeError, match="a timer .* cannot be pickled"):
-            pickle.dumps(timer, protocol)
-
-
-def test_the_class_of_a_timer_is_none(receivers, clock):
-    class Shared(Fake):
-        c = Channel(1)
-
-    Shared.c.send_nowait(1)
-    assert type(error(receivers.select(Shared))) is TypeError
-    assert len(Shared.c) == 1
 
 
 # Two threads at one timer
