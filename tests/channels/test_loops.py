@@ -21,10 +21,7 @@ from tests.channels.ends import drained, still_waits, value, values
 from tests.helpers import collect_garbage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-
-GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
+    from collections.abc import Coroutine
 
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
@@ -122,7 +119,7 @@ def test_senders_of_a_closed_loop_hold_up_nobody_else(senders, receivers, clock,
     assert drained(channel) == []
 
 
-@GONE
+@pytest.mark.parametrize("how", ["stopped", "closed"])
 def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock, how):
     channel: Channel[str] = Channel()
     gone = LoopThatGoes(channel.receive_async(), how)
@@ -138,9 +135,6 @@ def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock,
     gone.end()
 
 
-MANY = 200
-
-
 def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
     """Run ``coroutine``, which need not wait, in a loop; whether it gave way, once, on the way."""
     try:
@@ -152,48 +146,41 @@ def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
     return True
 
 
-def times(step: Callable[[], Coroutine[Any, Any, Any]], between: Callable[[], object]) -> list[int]:
-    """Return which of so many steps give way."""
-    given = []
-    for number in range(1, MANY + 1):
-        if gives_way(step()):
-            given.append(number)
-        between()
-    return given
-
-
-def holding_many(capacity: float) -> Channel[int]:
+def holding(items: int, capacity: float) -> Channel[int]:
     channel: Channel[int] = Channel(capacity)
-    for number in range(MANY):
+    for number in range(items):
         channel.send_nowait(number)
     return channel
 
 
-@pytest.mark.parametrize("capacity", [MANY, math.inf])
-def test_a_channel_gives_way_at_each_64th(capacity):
+@pytest.mark.parametrize("capacity", [200, math.inf])
+@pytest.mark.parametrize("uses_another", [False, True])
+def test_a_channel_gives_way_at_each_64th(capacity, uses_another):
     """Whatever goes on on other channels meanwhile."""
     other: Channel[int] = Channel(math.inf)
 
-    def use_another():
-        for wait in (other.send_async(0), other.send_async(0)):
-            gives_way(wait)
-        gives_way(other.__anext__())
-
     async def main():
-        for between in (lambda: None, use_another):
-            receiving, sending = holding_many(capacity), Channel[int](capacity)
-            assert times(receiving.receive_async, between) == [64, 128, 192]
-            assert times(lambda: sending.send_async(1), between) == [64, 128, 192]
-            iterating = holding_many(capacity)
-            assert times(iterating.__anext__, between) == [64, 128, 192]
+        sending = Channel(capacity)
+        for step in (
+            holding(200, capacity).receive_async,
+            holding(200, capacity).__anext__,
+            lambda: sending.send_async(1),
+        ):
+            given = []
+            for number in range(1, 201):
+                if gives_way(step()):
+                    given.append(number)
+                if uses_another:
+                    gives_way(other.send_async(0))
+                    gives_way(other.receive_async())
+            assert given == [64, 128, 192]
 
     asyncio.run(main())
 
 
 def test_select_gives_way_each_time():
     async def main():
-        channel = holding_many(MANY)
-        ticker = Ticker(ConstantBackOff(0))
+        channel, ticker = holding(50, math.inf), Ticker(ConstantBackOff(0))
         for sources in ([channel], [Channel(), channel], [ticker, Channel()]):
             for _ in range(10):
                 assert gives_way(select_async(*sources))

@@ -137,11 +137,6 @@ RACES: dict[str, tuple[list[float], bool, dict[str, Any]]] = {
             "sender": lambda history: history.send("a", 1.0),
         },
     ),
-    "a close meets senders that wait for room": (
-        BOUNDED,
-        True,
-        {"sender a": sends("a"), "sender b": sends("b"), "closer": History.close},
-    ),
     "a close and a receiver meet senders that wait": (
         BOUNDED,
         True,

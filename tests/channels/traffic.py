@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-NO_DEADLINE = float("inf")
+CAPACITIES = pytest.mark.parametrize("capacity", [inf, 2, 0])
 
 
 class Traffic:
@@ -112,6 +115,18 @@ class Traffic:
         """Wait until so many wait."""
         eventually(lambda: self._waiting() == count, "they wait")
 
+    def receivers_wait(self) -> None:
+        """Have two wait for items."""
+        for count in (1, 2):
+            self.other(self.receive)
+            self.wait_for(count)
+
+    def senders_wait(self) -> None:
+        """Have two wait for room."""
+        for count in (1, 2):
+            self.other(self.send, f"waiting {count}")
+            self.wait_for(count)
+
     # The sum
 
     def faults(self) -> list[Any]:
@@ -201,7 +216,7 @@ class Traffic:
         eventually(lambda: self._is_accepted("for a receiver"), "it waits")
         if receiver.result(PATIENCE) != "for a receiver":
             return ["a receiver got something else"]
-        if channel.capacity == NO_DEADLINE:
+        if channel.capacity == inf:
             return []
         for _ in range(int(channel.capacity)):
             channel.send_nowait("filler")
