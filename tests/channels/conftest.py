@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.channels.ends import an_end
+from tests.channels.ends import End
 from tests.helpers import LoopThread
 
 
 @pytest.fixture(params=["thread", "loop"])
 def senders(request, clock):
     """Those who send; with ``receivers`` a test runs in all four combinations."""
-    with an_end(request.param) as made:
-        yield made
+    made = End(request.param)
+    yield made
+    made.close()
 
 
-@pytest.fixture(params=["thread", "loop"])
-def receivers(request, clock):
-    """Those who receive, select and merge; not in the loop of the senders."""
-    with an_end(request.param) as made:
-        yield made
+receivers = senders  # those who receive, select and merge; not in the loop of the senders
 
 
 @pytest.fixture

@@ -1,115 +1,71 @@
-"""The two ends of a channel, each in threads or in an event loop, behind one interface."""
+"""The two ends of a channel, each in threads or in an event loop."""
 
 from __future__ import annotations
 
 import asyncio
 from concurrent.futures import wait
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import Channel, merge, select, select_async
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from backoff_ticker.testing import VirtualClock
 
 
-class ThreadEnd:
-    """Each operation in a thread of its own."""
+class End:
+    """One end of channels: each operation in a thread of its own, or in a task of one loop."""
 
-    name = "thread"
+    def __init__(self, kind: str) -> None:
+        self._loop = LoopThread() if kind == "loop" else None
+
+    def _start(self, block: Any, await_: Any, *args: Any, **options: Any) -> Future[Any]:
+        if self._loop is None:
+            return in_thread(lambda: block(*args, **options))
+        return self._loop.submit(await_(*args, **options))
 
     def send(self, channel: Any, item: Any, timeout: Any = None) -> Future[Any]:
-        return in_thread(channel.send, item, timeout)
+        return self._start(channel.send, channel.send_async, item, timeout)
 
     def send_all(self, channel: Any, items: Iterable[Any]) -> Future[Any]:
         """Send ``items`` one after the other."""
 
-        def run() -> None:
+        def block() -> None:
             for item in items:
                 channel.send(item)
 
-        return in_thread(run)
-
-    def receive(self, channel: Any, timeout: Any = None) -> Future[Any]:
-        return in_thread(channel.receive, timeout)
-
-    def collect(self, source: Any) -> Future[list[Any]]:
-        """Iterate to the end."""
-        return in_thread(list, source)
-
-    def select(self, *sources: Any, timeout: Any = None) -> Future[Any]:
-        return in_thread(lambda: select(*sources, timeout=timeout))
-
-    def select_times(self, times: int, *sources: Any) -> list[Any]:
-        """Select so many times from what is ready."""
-        return in_thread(lambda: [select(*sources) for _ in range(times)]).result(PATIENCE)
-
-    def merge(self, *sources: Any) -> Future[list[Any]]:
-        return in_thread(lambda: list(merge(*sources)))
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
-class LoopEnd:
-    """Each operation in a task of one event loop, in debug mode."""
-
-    name = "loop"
-
-    def __init__(self) -> None:
-        self.thread = LoopThread()
-
-    def send(self, channel: Any, item: Any, timeout: Any = None) -> Future[Any]:
-        return self.thread.submit(channel.send_async(item, timeout))
-
-    def send_all(self, channel: Any, items: Iterable[Any]) -> Future[Any]:
-        async def run() -> None:
+        async def await_() -> None:
             for item in items:
                 await channel.send_async(item)
 
-        return self.thread.submit(run())
+        return self._start(block, await_)
 
     def receive(self, channel: Any, timeout: Any = None) -> Future[Any]:
-        return self.thread.submit(channel.receive_async(timeout))
-
-    def collect(self, source: Any) -> Future[list[Any]]:
-        async def run() -> list[Any]:
-            return [item async for item in source]
-
-        return self.thread.submit(run())
+        return self._start(channel.receive, channel.receive_async, timeout)
 
     def select(self, *sources: Any, timeout: Any = None) -> Future[Any]:
-        async def run() -> Any:
-            return await select_async(*sources, timeout=timeout)
+        return self._start(select, select_async, *sources, timeout=timeout)
 
-        return self.thread.submit(run())
-
-    def select_times(self, times: int, *sources: Any) -> list[Any]:
-        async def run() -> list[Any]:
-            return [await select_async(*sources) for _ in range(times)]
-
-        return self.thread.run(run())
+    def collect(self, channel: Any) -> Future[list[Any]]:
+        """Iterate to the end."""
+        return self._collect(lambda: channel)
 
     def merge(self, *sources: Any) -> Future[list[Any]]:
-        async def run() -> list[Any]:
-            return [pair async for pair in merge(*sources)]
+        return self._collect(lambda: merge(*sources))
 
-        return self.thread.submit(run())
+    def _collect(self, make: Callable[[], Any]) -> Future[list[Any]]:
+        async def await_() -> list[Any]:
+            return [each async for each in make()]
+
+        return self._start(lambda: list(make()), await_)
 
     def close(self) -> None:
-        self.thread.close()
-        assert self.thread.errors == []
-
-
-@contextmanager
-def an_end(kind: str) -> Iterator[ThreadEnd | LoopEnd]:
-    made = ThreadEnd() if kind == "thread" else LoopEnd()
-    yield made
-    made.close()
+        if self._loop is not None:
+            self._loop.close()
+            assert self._loop.errors == []
 
 
 def value(future: Future[Any]) -> Any:

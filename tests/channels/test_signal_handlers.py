@@ -92,36 +92,32 @@ def test_a_handler_ends_the_wait_it_interrupts(capacity):
         assert select(other, Channel(), timeout=PATIENCE) == (other, CLOSED)
 
 
+def send_item(channel: Channel[str]) -> None:
+    channel.send_nowait("item")
+
+
 @CAPACITIES
-@pytest.mark.parametrize("does", ["send", "close", "receive"])
+@pytest.mark.parametrize("does", [send_item, Channel.close, Channel.receive_nowait])
 def test_a_handler_wakes_a_coroutine_whose_loop_sleeps(capacity, does):
     """The loop is in its ``select`` call and runs no task."""
-    if does == "receive" and capacity == inf:
+    channel: Channel[str] = Channel(capacity)
+    limit = 2 * PATIENCE
+    if does is not Channel.receive_nowait:
+        wait = select_async(channel, timeout=limit)
+        expected = channel, ("item" if does is send_item else CLOSED)
+    elif capacity == inf:
         return
+    else:
+        for _ in range(int(capacity)):
+            channel.send_nowait("filler")
+        wait, expected = channel.send_async("item", limit), None
 
     async def main():
-        channel: Channel[str] = Channel(capacity)
-        loop = asyncio.get_running_loop()
-        acted: list[float] = []
-        sends = does == "receive"
-        for _ in range(int(capacity) if sends else 0):
-            channel.send_nowait("filler")
-
-        def act():
-            acted[:] = [loop.time()]
-            if does == "send":
-                channel.send_nowait("item")
-            elif does == "close":
-                channel.close()
-            else:
-                channel.receive_nowait()
-
-        limit = 2 * PATIENCE
-        waits = channel.send_async("item", limit) if sends else select_async(channel, timeout=limit)
-        with on_alarm(act, 0.02):
-            got = await waits
-        assert got == {"send": (channel, "item"), "close": (channel, CLOSED)}.get(does)
-        return loop.time() - acted[0]
+        acted = []
+        now = asyncio.get_running_loop().time
+        with on_alarm(lambda: acted.append(now()) or does(channel), 0.02):
+            assert await wait == expected
+        return now() - acted[-1]
 
     assert run_loop(main()) < PATIENCE
 

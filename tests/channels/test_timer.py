@@ -156,8 +156,7 @@ class Scene:
 
     def fire(self) -> None:
         """Call back as the clock does, unless the call was cancelled before."""
-        if self.first_call.cancel():
-            self.first_call.callback()
+        self.first_call.fire()
 
     def state(self) -> tuple[list[float], list[float]]:
         """Return the delays that run, and what can be received now."""

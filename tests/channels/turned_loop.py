@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Timer:
+    """A callback at a time; a test fires it."""
+
     when: float
     callback: Any
     live: bool = True
@@ -22,6 +24,10 @@ class Timer:
     def cancel(self) -> bool:
         was, self.live = self.live, False
         return was
+
+    def fire(self) -> None:
+        if self.cancel():
+            self.callback()
 
 
 class TurnedClock(SetClock):
@@ -40,8 +46,7 @@ class TurnedClock(SetClock):
         due = [timer for timer in self.timers if timer.when <= self.now]
         self.timers = [timer for timer in self.timers if timer.when > self.now]
         for timer in due:
-            if timer.cancel():
-                timer.callback()
+            timer.fire()
 
 
 @dataclass(eq=False)
