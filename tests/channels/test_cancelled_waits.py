@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
+from backoff_ticker import CLOSED, Channel, ChannelClosed, select, select_async
 from tests.channels.ends import drained, error, turns, value
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 
@@ -34,17 +34,22 @@ async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
     await turns(6)
 
 
+async def choose_async(channel: Channel[Any]) -> Any:
+    return (await select_async(Channel(), channel))[1]
+
+
 @CAPACITY
+@pytest.mark.parametrize("wait", [Channel.receive_async, choose_async])
 @pytest.mark.parametrize("later", ["before", 0, 1, 2, 3, 4])
-@pytest.mark.parametrize("leaving", [1, 7])
+@pytest.mark.parametrize("leaving", [1, 7, 8])
 def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
-    loop, clock, capacity, later, leaving
+    loop, clock, capacity, wait, later, leaving
 ):
-    """So many turns of the loop after the wake-up, or just before it."""
+    """So many turns of the loop after the wake-up, or just before it. All eight may leave."""
     channel: Channel[str] = Channel(capacity)
 
     async def main():
-        tasks = [asyncio.ensure_future(channel.receive_async()) for _ in range(8)]
+        tasks = [asyncio.ensure_future(wait(channel)) for _ in range(8)]
         await turns(3)
         if later == "before":
             for task in tasks[:leaving]:
@@ -85,26 +90,6 @@ def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(loop, clock, cap
 
     loop.run(main())
     assert clock.pending() == []
-
-
-@LATER
-@pytest.mark.parametrize("capacity", [0, 1])
-def test_a_select_cancelled_as_it_is_woken_leaves_the_item(loop, clock, later, capacity):
-    first: Channel[str] = Channel(capacity)
-    second: Channel[str] = Channel(capacity)
-
-    async def main():
-        selecting = asyncio.ensure_future(select_async(first, second))
-        await turns(3)
-        first.send_nowait("a")
-        await cancelled_after(later, selecting)
-        got = [selecting.result()] if not selecting.cancelled() else []
-        assert got + [(first, item) for item in drained(first)] == [(first, "a")]
-        assert len(second) == 0
-        with pytest.raises(WouldBlock):
-            second.receive_nowait()
-
-    loop.run(main())
 
 
 def send_nowait(channel: Channel[str]) -> None:

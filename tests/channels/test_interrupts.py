@@ -140,32 +140,6 @@ def test_an_interrupted_receiver_passes_its_wake_up_on():
     check_channel(2, ON_AN_EMPTY_CHANNEL["receive before another"], everywhere=True)
 
 
-# The end
-
-
-@pytest.mark.parametrize(
-    ("capacity", "who"),
-    [
-        *((capacity, Traffic.receivers_wait) for capacity in (inf, 2, 0)),
-        *((capacity, Traffic.senders_wait) for capacity in (2, 0)),
-    ],
-)
-def test_closing_while_others_wait(capacity, who):
-    """Interrupted, it has closed the channel, or a second call does."""
-
-    def run(interrupt):
-        traffic = Traffic(capacity, int(capacity) if who is Traffic.senders_wait else 0)
-        who(traffic)
-        try:
-            with interrupt:
-                traffic.channel.close()
-        except Interrupted:
-            traffic.channel.close()
-        return traffic.faults()
-
-    check_each_place(run, at_least=5)
-
-
 # In a loop
 
 

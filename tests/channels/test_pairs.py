@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import Channel, ChannelClosed, WouldBlock, select
+from backoff_ticker import Channel, select
 from tests.channels.ends import drained
-from tests.channels.turned_loop import TurnedClock, TurnedLoop
+from tests.channels.turned_loop import TurnedClock, TurnedLoop, outcome_of
 from tests.interleaving import each_interleaving
 
 if TYPE_CHECKING:
@@ -75,13 +75,6 @@ def end(scene: Scene, _: str) -> list[str]:
     """Close it, and see its end: nothing may be accepted any more."""
     scene.channel.close()
     return list(scene.channel)
-
-
-def outcome_of(call: Any, scene: Scene, item: str) -> Any:
-    try:
-        return call(scene, item)
-    except (ChannelClosed, TimeoutError, WouldBlock) as error:
-        return type(error)
 
 
 PAIRS = [*combinations_with_replacement([send, receive, choose, close], 2), (send, end)]

@@ -205,33 +205,12 @@ def test_a_planted_fault_is_found(place, monkeypatch):
 # Select
 
 
-@CAPACITY
-def test_a_select_between_an_item_and_a_cancel(capacity):
-    def model(schedule):
-        history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
-        token = CancellationToken(clock=schedule.clock)
-        chosen: list[Any] = []
-
-        def choose():
-            chosen.append(note_selected([history], lambda: select(history.channel, token)))
-
-        def check():
-            assert chosen in ([history.channel], [token])
-            history.check()
-
-        schedule.thread("selecting", choose)
-        schedule.thread("sender", history.send, "a0", 5.0)
-        schedule.thread("canceller", token.cancel)
-        return check
-
-    explore(model, SCHEDULES)
-
-
 @pytest.mark.parametrize("nowait", [False, True])
 @pytest.mark.parametrize("senders", ["a", "ab"])
+@pytest.mark.parametrize("meanwhile", [False, True])
 @CAPACITY
-def test_two_selects_over_the_same_channels(capacity, senders, nowait):
-    """Whoever gets nothing is told by a token."""
+def test_selects_between_items_and_a_cancel(capacity, senders, nowait, meanwhile):
+    """Two select from the same channels; a token tells whoever gets nothing."""
 
     def model(schedule):
         clock = schedule.clock
@@ -240,7 +219,7 @@ def test_two_selects_over_the_same_channels(capacity, senders, nowait):
 
         def choose(order):
             sources = [each.channel for each in histories[::order]]
-            note_selected(histories, lambda: select(*sources, token))
+            assert note_selected(histories, lambda: select(*sources, token)) in (*sources, token)
 
         def send(name):
             history = histories["ab".index(name)]
@@ -248,12 +227,15 @@ def test_two_selects_over_the_same_channels(capacity, senders, nowait):
                 history.send_nowait(name)
             else:
                 history.send(name, 5.0)
-            token.cancel()
+            if not meanwhile:
+                token.cancel()
 
         schedule.thread("select ab", choose, 1)
         schedule.thread("select ba", choose, -1)
         for name in senders:
             schedule.thread(f"sender {name}", send, name)
+        if meanwhile:
+            schedule.thread("canceller", token.cancel)
         return lambda: [history.check() for history in histories]
 
     explore(model, SCHEDULES)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from backoff_ticker import ChannelClosed, WouldBlock
 from tests.helpers import SetClock
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 
 @dataclass(eq=False)
@@ -86,3 +87,11 @@ class TurnedLoop:
 
     def close(self) -> None:
         self.loop.close()
+
+
+def outcome_of(call: Callable[..., Any], *args: Any) -> Any:
+    """Return what a call that does not wait returns, or the class of its error."""
+    try:
+        return call(*args)
+    except (ChannelClosed, TimeoutError, WouldBlock) as error:
+        return type(error)
