@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import Channel, merge, select, select_async
@@ -84,17 +83,6 @@ def still_waits(clock: VirtualClock, *futures: Future[Any]) -> None:
     assert not any(future.done() for future in futures)
 
 
-def in_turn(
-    clock: VirtualClock, start: Callable[..., Future[Any]], channel: Any, *arguments: Any
-) -> list[Future[Any]]:
-    """Start one wait for each of ``arguments``; each stands in line before the next one starts."""
-    started = []
-    for argument in arguments:
-        started.append(start(channel, argument))
-        still_waits(clock, *started)
-    return started
-
-
 def ended(clock: VirtualClock, futures: Iterable[Future[Any]]) -> list[Future[Any]]:
     """Return those of ``futures`` that are done once everything has come to rest."""
     clock.settle()
@@ -103,15 +91,13 @@ def ended(clock: VirtualClock, futures: Iterable[Future[Any]]) -> list[Future[An
 
 def values(futures: Iterable[Future[Any]]) -> list[Any]:
     """Return what all of ``futures`` end with now."""
-    all_of_them = list(futures)
-    wait(all_of_them, PATIENCE)
-    return [value(future) for future in all_of_them]
+    return [value(future) for future in futures]
 
 
-def filled(capacity: float) -> Channel[Any]:
-    """Return a channel with the items 0, 1 and 2, or as many of them as it has room for."""
+def filled(capacity: float, items: int = 3) -> Channel[Any]:
+    """Return a channel with the items 0, 1 and so on, so many, or as many as there is room for."""
     channel: Channel[Any] = Channel(capacity)
-    for item in range(int(min(capacity, 3))):
+    for item in range(int(min(capacity, items))):
         channel.send_nowait(item)
     return channel
 

@@ -178,23 +178,23 @@ class Schedule:
         """Let another thread run, as this one waits for a claim."""
         me = self._running
         me.spins = True
-        able = self._able()
-        if not able:
-            self._fail(f"{me.name} waits for a claim that nobody gives back")
-        self._turn_to(self._choose(able))
+        self._let_go_on(f"{me.name} waits for a claim that nobody gives back")
         me.spins = False
 
     def wait(self, parker: ScheduledParker, deadline: float | None) -> None:
         """Let the others run until this thread is unparked or chosen to be out of time."""
         me = self._running
         me.parker, me.deadline = parker, deadline
-        able = self._able()
-        if not able:
-            self._fail(f"nobody can go on: {self._waiting()}")
-        self._turn_to(self._choose(able))
+        self._let_go_on(f"nobody can go on: {self._waiting()}")
         me.parker = None
         if deadline is not None and not parker.permit:
             self.clock.now = max(self.clock.now, deadline)
+
+    def _let_go_on(self, failure: str) -> None:
+        able = self._able()
+        if not able:
+            self._fail(failure)
+        self._turn_to(self._choose(able))
 
     def _able(self, but: Member | None = None) -> list[Member]:
         return [each for each in self._members if each is not but and each.can_run()]

@@ -17,18 +17,9 @@ from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 
 
-LATER = pytest.mark.parametrize("later", [0, 1, 2, 3, 4])
-"""How many turns of the loop lie between the wake-up and the cancel."""
-
-
-def received(*tasks: asyncio.Task[Any]) -> list[Any]:
-    return [task.result() for task in tasks if task.done() and not task.cancelled()]
-
-
 async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
     """Cancel ``tasks`` so many turns from now, each before what is ready then."""
-    for _ in range(later):
-        await asyncio.sleep(0)
+    await turns(later)
     for task in tasks:
         task.cancel()
     await turns(6)
@@ -56,7 +47,8 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
                 task.cancel()
         channel.send_nowait("a")
         await cancelled_after(0 if later == "before" else later, *tasks[:leaving])
-        assert received(*tasks) + drained(channel) == ["a"]
+        received = [task.result() for task in tasks if task.done() and not task.cancelled()]
+        assert received + drained(channel) == ["a"]
         assert len(channel) == 0
         channel.close()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -66,9 +58,9 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
 
 
 @CAPACITY
-@LATER
+@pytest.mark.parametrize("later", [0, 1, 2, 3, 4])
 def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(loop, clock, capacity, later):
-    """The next in line is let in either way."""
+    """So many turns after it was. The next in line is let in either way."""
     channel: Channel[Any] = Channel(capacity)
 
     async def main():
@@ -100,10 +92,6 @@ def send(channel: Channel[str]) -> None:
     channel.send("a")
 
 
-def receive_in_time(channel: Channel[str]) -> str:
-    return channel.receive(60)
-
-
 def choose(channel: Channel[str]) -> Any:
     return select(Channel(), channel, Channel())[1]
 
@@ -113,8 +101,6 @@ def choose(channel: Channel[str]) -> Any:
     [
         (Channel.receive, send_nowait, "a"),
         (Channel.receive, Channel.close, ChannelClosed),
-        (receive_in_time, send_nowait, "a"),
-        (receive_in_time, Channel.close, ChannelClosed),
         (next, send_nowait, "a"),
         (next, Channel.close, StopIteration),
         (choose, send_nowait, "a"),
@@ -138,9 +124,9 @@ def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, wait, news
 
 
 @pytest.mark.parametrize("other", [False, True])
-@pytest.mark.parametrize("how", ["receive", "select"])
+@pytest.mark.parametrize("wait", [Channel.receive_async, choose_async])
 def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
-    clock, loop, monkeypatch, how, other
+    clock, loop, monkeypatch, wait, other
 ):
     """It runs in the very task, as its future is made: the first, or the one after a wake-up."""
     channel: Channel[str] = Channel(2)
@@ -157,9 +143,7 @@ def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
 
     async def main():
         monkeypatch.setattr(loop.loop, "create_future", make_future)
-        if how == "receive":
-            return await channel.receive_async()
-        return (await select_async(channel, Channel()))[1]
+        return await wait(channel)
 
     async def wake_in_vain():
         channel.send_nowait("taken")
@@ -176,7 +160,7 @@ def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
     clock, loop, monkeypatch
 ):
     """It comes after the look whether the future is done, before it is resolved."""
-    channel, other = Channel[str](1), Channel[str](1)
+    channel: Channel[str] = Channel(1)
 
     class Future(futures._PyFuture):  # type: ignore[name-defined, misc]
         def set_result(self, result):
@@ -192,12 +176,12 @@ def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
 
     async def main():
         monkeypatch.setattr(loop.loop, "create_future", make_future)
-        return await select_async(channel, other)
+        return await channel.receive_async()
 
     waiting = loop.submit(main())
     clock.settle()
     loop.run(wake())
-    assert waiting.result(PATIENCE) == (channel, "a")
+    assert waiting.result(PATIENCE) == "a"
 
 
 @pytest.mark.parametrize("capacity", [0, 1])
@@ -219,9 +203,6 @@ def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
         assert receiving.result() == "a"
 
     loop.run(main())
-
-
-# Two wake-ups for two items
 
 
 @pytest.mark.parametrize("capacity", [inf, 2, 0])

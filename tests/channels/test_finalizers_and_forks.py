@@ -12,8 +12,6 @@ from tests.channels.traffic import CAPACITIES, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.tools import Finalized, gc_threshold, run_silently
 
-# Finalizers and callbacks
-
 
 @pytest.mark.parametrize("threshold", [1, 5])
 @CAPACITIES
@@ -117,27 +115,7 @@ assert collect(fork(child)) == 0
 
 
 @pytest.mark.slow
-def test_timers_of_a_child_fire():
-    run_silently(
-        """
-old = Timer(clock=SystemClock()); old.start(0.2)
-def child():
-    timer = Timer(clock=SystemClock())
-    for _ in range(3):
-        timer.start(0.001); assert timer.c.receive(10) > 0
-    timer.start(0); assert select(Channel(), timer, timeout=10)[0] is timer
-    old.start(0.001); assert old.c.receive(10) > 0
-    ticks = Channel(float("inf"))
-    Ticker(ConstantBackOff(0.001), timer=timer).send_to(ticks)
-    assert [ticks.receive(10).number for _ in range(3)] == [1, 2, 3]
-for _ in range(5): assert collect(fork(child)) == 0
-assert old.c.receive(10) > 0
-"""
-    )
-
-
-@pytest.mark.slow
-def test_tickers_with_a_timer_tick_in_a_child():
+def test_timers_and_tickers_with_a_timer_work_in_a_child():
     """Made before the fork, and not used, or with a delay that runs. No reader has a time limit."""
     run_silently(
         """
@@ -146,6 +124,7 @@ class Fake:
     def start(self, delay):
         threading.Thread(target=lambda: (time.sleep(delay), self.c.send_nowait(5.0))).start()
     def stop(self): pass
+old = Timer(clock=SystemClock()); old.start(0.2)
 tickers = [
     kind(ConstantBackOff(0.05), timer=timer, pace=pace)
     for kind in (Ticker, AsyncTicker)
@@ -161,9 +140,18 @@ def read(ticker):
     if isinstance(ticker, Ticker): return ticker.receive().number
     return asyncio.run(ticker.receive()).number
 def child():
+    timer = Timer(clock=SystemClock())
+    for _ in range(3):
+        timer.start(0.001); assert timer.c.receive(10) > 0
+    timer.start(0); assert select(Channel(), timer, timeout=10)[0] is timer
+    old.start(0.001); assert old.c.receive(10) > 0
+    ticks = Channel(float("inf"))
+    Ticker(ConstantBackOff(0.001), timer=timer).send_to(ticks)
+    assert [ticks.receive(10).number for _ in range(3)] == [1, 2, 3]
     for ticker in tickers:
         assert [read(ticker) for _ in range(3)] == ([2, 3, 4] if ticker in begun else [1, 2, 3])
 for _ in range(2): assert collect(fork(child)) == 0
+assert old.c.receive(10) > 0
 for ticker in tickers: assert read(ticker) == (2 if ticker in begun else 1)
 """
     )

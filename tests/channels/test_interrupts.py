@@ -52,9 +52,6 @@ def check_channel(
     check_each_place(run, all_of_them=everywhere)
 
 
-nothing = Traffic._waiting
-
-
 def senders_wait_and_all_is_taken(traffic: Traffic) -> None:
     traffic.senders_wait()
 
@@ -97,7 +94,7 @@ ON_A_FULL_CHANNEL: dict[str, Scenario] = {
         lambda t: t.send("item"),
     ),
     "send waits behind others": (senders_wait_and_all_is_taken, lambda t: t.send("item")),
-    "send runs out of time": (nothing, lambda t: t.send("item", 0.0005)),
+    "send runs out of time": (lambda _: None, lambda t: t.send("item", 0.0005)),
     "send meets the end": (
         lambda t: t.once_waiting(1, t.channel.close),
         lambda t: t.send("item"),
@@ -117,7 +114,7 @@ ON_AN_EMPTY_CHANNEL: dict[str, Scenario] = {
     ),
     "receive beside others": (receivers_wait_and_all_get_items, Traffic.receive),
     "receive before another": (send_behind_it, lambda t: t.receive(0.005)),
-    "receive runs out of time": (nothing, lambda t: t.receive(0.0005)),
+    "receive runs out of time": (lambda _: None, lambda t: t.receive(0.0005)),
     "iteration meets the end": (lambda t: t.once_waiting(1, t.channel.close), Traffic.next),
 }
 
@@ -138,9 +135,6 @@ def test_an_interrupt_on_an_empty_channel(capacity, scenario):
 
 def test_an_interrupted_receiver_passes_its_wake_up_on():
     check_channel(2, ON_AN_EMPTY_CHANNEL["receive before another"], everywhere=True)
-
-
-# In a loop
 
 
 @CAPACITIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,12 +17,8 @@ from backoff_ticker import (
     WouldBlock,
     select_async,
 )
-from tests.channels.ends import drained, still_waits, value, values
+from tests.channels.ends import drained, filled, still_waits, turns, value, values
 from tests.helpers import collect_garbage
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
 
 GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
@@ -31,14 +27,13 @@ CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 class LoopThatGoes:
     """An event loop in which one coroutine was left waiting."""
 
-    def __init__(self, wait: Coroutine[Any, Any, Any], how: str) -> None:
+    def __init__(self, wait: Any, how: str) -> None:
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(lambda *_: None)
 
         async def begin() -> asyncio.Task[Any]:
             task = asyncio.ensure_future(wait)
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await turns(3)
             assert not task.done()
             return task
 
@@ -126,7 +121,7 @@ def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock,
     gone.end()
 
 
-def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
+def gives_way(coroutine: Any) -> bool:
     """Run ``coroutine``, which need not wait, in a loop; whether it gave way, once, on the way."""
     try:
         assert coroutine.send(None) is None
@@ -135,13 +130,6 @@ def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
     with pytest.raises(StopIteration):
         coroutine.send(None)
     return True
-
-
-def holding(items: int, capacity: float) -> Channel[int]:
-    channel: Channel[int] = Channel(capacity)
-    for number in range(items):
-        channel.send_nowait(number)
-    return channel
 
 
 @pytest.mark.parametrize("capacity", [200, math.inf])
@@ -153,8 +141,8 @@ def test_a_channel_gives_way_at_each_64th(capacity, uses_another):
     async def main():
         sending = Channel(capacity)
         for step in (
-            holding(200, capacity).receive_async,
-            holding(200, capacity).__anext__,
+            filled(capacity, 200).receive_async,
+            filled(capacity, 200).__anext__,
             lambda: sending.send_async(1),
         ):
             given = []
@@ -171,7 +159,7 @@ def test_a_channel_gives_way_at_each_64th(capacity, uses_another):
 
 def test_select_gives_way_each_time():
     async def main():
-        channel, ticker = holding(50, math.inf), Ticker(ConstantBackOff(0))
+        channel, ticker = filled(math.inf, 50), Ticker(ConstantBackOff(0))
         for sources in ([channel], [Channel(), channel], [ticker, Channel()]):
             for _ in range(10):
                 assert gives_way(select_async(*sources))

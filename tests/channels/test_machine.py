@@ -10,7 +10,7 @@ from hypothesis import Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
-from tests.channels.turned_loop import TurnedClock, TurnedLoop, Waiting, outcome_of, still_waiting
+from tests.channels.turned_loop import TurnedClock, TurnedLoop, Waiting, outcome_of
 
 PICK = st.integers(0, 10**6)
 TIMEOUT = st.none() | st.integers(1, 4)
@@ -85,7 +85,8 @@ class ChannelMachine(RuleBasedStateMachine):
             else:
                 self.check_end(each)
         assert sorted(each.outcome() for each in got) == delivered
-        self.senders, self.receivers = still_waiting(self.senders), still_waiting(self.receivers)
+        self.senders = [each for each in self.senders if not each.task.done()]
+        self.receivers = [each for each in self.receivers if not each.task.done()]
 
     def check_end(self, each: Waiting) -> None:
         if self.closed:
@@ -203,14 +204,12 @@ class ChannelMachine(RuleBasedStateMachine):
         self.settle()
 
     @precondition(lambda self: self.count > 8)
-    @rule(send=st.booleans(), again=st.booleans())
-    def close(self, send: bool, again: bool) -> None:
+    @rule(send=st.booleans())
+    def close(self, send: bool) -> None:
         if send:
             self.offer()
         self.channel.close()
         self.closed = True
-        if again:
-            self.channel.close()
         refused, self.senders = self.senders, []
         self.loop.turn()
         assert [each.outcome() for each in refused] == [ChannelClosed] * len(refused)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,12 +17,7 @@ from tests.channels.ends import drained
 from tests.channels.turned_loop import TurnedClock, TurnedLoop, outcome_of
 from tests.interleaving import each_interleaving
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-SLOW = pytest.mark.slow
-WAITS: dict[str, Callable[[Channel[str]], list[Any]]] = {
+WAITS: dict[str, Any] = {
     "none": lambda _: [],
     "senders": lambda channel: [channel.send_async("a"), channel.send_async("b")],
     "receivers": lambda channel: [channel.receive_async(), channel.receive_async()],
@@ -88,7 +83,9 @@ CASES = [
         scene,
         order,
         id=f"{pair[0].__name__} {pair[1].__name__}-{scene[0]} {scene[1]}-{order}",
-        marks=[] if pair in QUICK_PAIRS and scene in QUICK_SCENES and order == 1 else [SLOW],
+        marks=[]
+        if pair in QUICK_PAIRS and scene in QUICK_SCENES and order == 1
+        else [pytest.mark.slow],
     )
     for pair in PAIRS
     for scene in SCENES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +14,6 @@ from tests import effort
 from tests.channels.explorer import WATCHED, ScheduleFailure, explore
 from tests.channels.explorer_waits import cancel_meanwhile
 from tests.channels.history import History, note_selected
-
-if TYPE_CHECKING:
-    from tests.channels.explorer import Schedule
 
 SCHEDULES = effort.rounds(5, 300)
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, inf])
@@ -29,7 +26,7 @@ def race(capacity: float, threads: dict[str, Any], *, full: bool = False) -> Any
         full: Whether the channel is, unless it takes any number of items.
     """
 
-    def model(schedule: Schedule) -> Any:
+    def model(schedule: Any) -> Any:
         history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
         for number in range(int(capacity) if full and capacity != inf else 0):
             history.send_nowait(f"early {number}")
@@ -53,7 +50,7 @@ def receives(count: int, timeout: float | None = None) -> Any:
 
 def crowd(senders: int, receivers: int, items: int = 1) -> dict[str, Any]:
     """As many receives as sends: nobody waits for ever."""
-    each = items * max(1, receivers)
+    each = items * receivers
     sending = {f"sender {s}": sends(*(f"{s}{n}" for n in range(each))) for s in "ab"[:senders]}
     receiving = {f"receiver {n}": receives(items * senders) for n in range(receivers)}
     return sending | receiving
@@ -200,9 +197,6 @@ def test_a_planted_fault_is_found(place, monkeypatch):
     with pytest.raises(ScheduleFailure, match=message) as raised:
         explore(model, 3000, (*WATCHED, __file__))
     assert re.search(r"\n    \w.* _\w+\.py:\d+ +\S", str(raised.value))  # the way there
-
-
-# Select
 
 
 @pytest.mark.parametrize("nowait", [False, True])

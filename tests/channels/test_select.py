@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import queue
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,9 +24,6 @@ from backoff_ticker import (
 )
 from tests.channels.ends import drained, error, still_waits, value
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 
 
@@ -38,30 +35,21 @@ def of(*items: Any) -> Channel[Any]:
     return channel
 
 
-# The first of several
-
-
 @CAPACITY
 @pytest.mark.parametrize("first", [0, 1, 2])
-def test_the_source_that_is_ready_is_taken(senders, receivers, clock, capacity, first):
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_first_that_is_ready_is_taken(senders, receivers, clock, capacity, first, waits):
     channels = [Channel[str](capacity) for _ in range(3)]
+    if waits:
+        selecting = receivers.select(*channels)
+        still_waits(clock, selecting)
     sending = senders.send(channels[first], "a")
-    clock.settle()
-    source, item = value(receivers.select(*channels))
-    assert source is channels[first]
-    assert item == "a"
+    if not waits:
+        clock.settle()
+        selecting = receivers.select(*channels)
+    assert value(selecting) == (channels[first], "a")
     assert value(sending) is None
     assert [len(channel) for channel in channels] == [0, 0, 0]
-
-
-@CAPACITY
-@pytest.mark.parametrize("first", [0, 1, 2])
-def test_the_first_that_gets_ready_ends_the_wait(senders, receivers, clock, capacity, first):
-    channels = [Channel[str](capacity) for _ in range(3)]
-    selecting = receivers.select(*channels)
-    still_waits(clock, selecting)
-    assert value(senders.send(channels[first], "a")) is None
-    assert value(selecting) == (channels[first], "a")
     assert clock.pending() == []
     if capacity == 0:  # it waits nowhere any more
         for channel in channels:
@@ -123,30 +111,23 @@ TIMED = {
 }
 
 
-def elsewhere() -> Channel[Any]:
-    """Return a channel on which nothing comes, on the clock of the system."""
-    return Channel(clock=SystemClock())
-
-
 @EITHER_ORDER
-def test_a_timer_fires_beside_a_channel_of_another_clock(receivers, clock, order):
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_beside_a_channel_of_another_clock_a_timers_clock_counts(
+    receivers, clock, order, by_channel
+):
     timer = Timer(clock=clock)
     timer.start(3600)
-    selecting = receivers.select(*[elsewhere(), timer][::order])
-    still_waits(clock, selecting)
-    clock.advance(3600)
-    assert value(selecting) == (timer, clock.time())
-
-
-@EITHER_ORDER
-@pytest.mark.parametrize("kind", ["timer", "its channel"])
-def test_a_time_limit_is_measured_by_the_clock_of_a_timer(receivers, clock, order, kind):
-    selecting = receivers.select(*[elsewhere(), TIMED[kind](clock)][::order], timeout=1800)
-    still_waits(clock, selecting)
-    clock.advance(1799)
-    assert not selecting.done()
-    clock.advance(1)
-    assert type(error(selecting)) is TimeoutError
+    source = timer.c if by_channel else timer
+    sources = [Channel(clock=SystemClock()), source][::order]
+    for seconds, timeout in ((1800, 1800), (1800, None)):
+        selecting = receivers.select(*sources, timeout=timeout)
+        still_waits(clock, selecting)
+        clock.advance(seconds - 1)
+        assert not selecting.done()
+        clock.advance(1)
+        assert (type(error(selecting)) is TimeoutError) == (timeout is not None)
+    assert value(selecting) == (source, clock.time())
 
 
 @EITHER_ORDER
@@ -165,7 +146,7 @@ def test_a_timer_is_not_mixed_with_times_of_another_clock(receivers, clock, orde
 EACH = 100
 
 
-def even(counts: Sequence[int]) -> bool:
+def even(counts: list[int]) -> bool:
     """Whether counts are as even as chance would have them; a fair choice fails once in 10**11."""
     expected = sum(counts) / len(counts)
     return sum((count - expected) ** 2 for count in counts) / expected < 60

@@ -22,14 +22,10 @@ from backoff_ticker import (
     with_max_retries,
 )
 from tests.channels.ends import drained, error, still_waits, value
-from tests.conftest import EPOCH
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Fake
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
-
-
-# Tokens
 
 
 @pytest.mark.parametrize("cause", [None, "a text", "", ValueError("an error")])
@@ -48,32 +44,12 @@ def test_a_cancelled_token_gives_its_cause(receivers, clock, cause, before):
     assert value(receivers.select(token, timeout=0)) == (token, cause)
 
 
-# Timers
-
-
-def test_a_timer_and_its_channel_are_the_same_source(receivers, clock):
-    timer = Timer(clock=clock)
-    for source in (timer, timer.c):
-        timer.start(5)
-        selecting = receivers.select(Channel(), source)
-        clock.settle()
-        clock.advance(4.5)
-        assert not selecting.done()
-        clock.advance(0.5)
-        got, at = value(selecting)
-        assert got is source
-        assert at == EPOCH + clock.monotonic()
-
-
 def test_a_timer_of_the_users_own_is_a_source(receivers, clock):
     fake = Fake()
     selecting = receivers.select(fake, Channel())
     still_waits(clock, selecting)
     fake.fire(7)
     assert value(selecting) == (fake, 7)
-
-
-# All of them
 
 
 def test_each_kind_of_source_ends_the_wait_for_all(senders, receivers, clock):
@@ -214,13 +190,10 @@ def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(receivers, clock):
     handle = ticker.send_to(channel)
     clock.settle()
     assert handle.dropped == 1
-    for wait in (receivers.receive, receivers.select):
-        waiting = wait(channel)
-        still_waits(clock, waiting)
-        clock.advance(10.001)
-        got = value(waiting)
-        tick = got[1] if wait == receivers.select else got
-        assert tick.due > 1000
+    waiting = receivers.receive(channel)
+    still_waits(clock, waiting)
+    clock.advance(10.001)
+    assert value(waiting).due > 1000
     assert handle.dropped == 1
     ticker.stop()
     clock.settle()

@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from contextlib import contextmanager, suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,9 +18,6 @@ from tests.channels.traffic import CAPACITIES, Traffic
 from tests.helpers import PATIENCE, in_thread
 from tests.stress.places import PACKAGE, check_each_place
 from tests.stress.tools import run_loop, signal_storm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @pytest.mark.parametrize(
@@ -53,17 +50,17 @@ def test_a_handler_at_every_place(who, capacity, does, act):
 
 
 @contextmanager
-def on_alarm(act: Callable[[], object], seconds: float = 0.01) -> Iterator[None]:
+def on_alarm(act: Any) -> Any:
     """Call ``act`` in a signal handler after so long, and again while nobody waits for it yet."""
 
     def handle(*_: object) -> None:
         try:
             act()
         except WouldBlock:
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
 
     before = signal.signal(signal.SIGALRM, handle)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
     try:
         yield
     finally:
@@ -115,7 +112,7 @@ def test_a_handler_wakes_a_coroutine_whose_loop_sleeps(capacity, does):
     async def main():
         acted = []
         now = asyncio.get_running_loop().time
-        with on_alarm(lambda: acted.append(now()) or does(channel), 0.02):
+        with on_alarm(lambda: acted.append(now()) or does(channel)):
             assert await wait == expected
         return now() - acted[-1]
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, SystemClock, Timer, WouldBlock
 from tests.channels.ends import drained, error, filled, value
 from tests.helpers import in_thread
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 SCHEDULED = pytest.mark.parametrize("scheduled", ["before", "after"])
@@ -73,7 +70,7 @@ def test_a_bad_timeout_is_named_and_nothing_is_moved(senders, clock, timeout, ex
         assert timer.stop() is False
 
 
-def tied(clock: VirtualClock, scheduled: str, act: Any, wait: Any) -> Any:
+def tied(clock: Any, scheduled: str, act: Any, wait: Any) -> Any:
     """Begin a wait of five seconds; ``act()``, which comes as they end, is scheduled so."""
     if scheduled == "before":
         clock.call_at(1005, act)

@@ -120,9 +120,6 @@ def test_one_that_nobody_holds_any_more_is_collected(clock, state):
     clock.advance(5)
 
 
-# The real one, a moment long
-
-
 def test_a_real_timer_fires_and_never_early():
     clock = SystemClock()
     timer = Timer(clock=clock)

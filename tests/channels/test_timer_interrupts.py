@@ -68,9 +68,6 @@ def test_selecting_from_a_timer_loses_no_time(delay):
     check_each_place(run, at_least=20)
 
 
-# Tickers with a timer
-
-
 class Recording(Fake):
     """Fires when told; notes what it was fired with."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock
+from tests.channels.turned_loop import outcome_of
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
 
 if TYPE_CHECKING:
@@ -189,31 +190,20 @@ class Traffic:
     def _room_is_exact(self) -> list[Any]:
         channel, accepted = self.channel, 0
         capacity = min(channel.capacity, 50)
-        try:
-            while accepted < 50:
-                channel.send_nowait("filler")
-                accepted += 1
-        except WouldBlock:
-            pass
+        while accepted < 50 and outcome_of(channel.send_nowait, "filler") is None:
+            accepted += 1
         self.received, kept = [], self.received
         self._drain()
         drained, self.received = len(self.received), kept
         right = accepted == drained == capacity and not self._waiting()
         return [] if right else [("room", accepted, drained, capacity)]
 
-    def _is_accepted(self, item: Any) -> bool:
-        """Whether there is room for it; a receiver that begins to wait does so in several steps."""
-        try:
-            self.channel.send_nowait(item)
-        except WouldBlock:
-            return False
-        return True
-
     def _waiters_wake(self) -> list[Any]:
         channel = self.channel
         receiver = in_thread(channel.receive, PATIENCE)
         self.wait_for(1)
-        eventually(lambda: self._is_accepted("for a receiver"), "it waits")
+        # A receiver that begins to wait does so in several steps.
+        eventually(lambda: outcome_of(channel.send_nowait, "for a receiver") is None, "it waits")
         if receiver.result(PATIENCE) != "for a receiver":
             return ["a receiver got something else"]
         if channel.capacity == inf:

@@ -65,10 +65,6 @@ class Waiting:
         return self.task.result() if error is None else type(error)
 
 
-def still_waiting(tasks: list[Waiting]) -> list[Waiting]:
-    return [each for each in tasks if not each.task.done()]
-
-
 class TurnedLoop:
     """An event loop that runs when told, and until nothing in it is ready."""
 
