@@ -40,9 +40,9 @@ def full() -> Channel[Any]:
     return channel
 
 
-def pending() -> Ticker:
-    ticker = Ticker(ConstantBackOff(HOUR))
-    ticker.receive()
+def pending(kind: Any = Ticker) -> Any:
+    ticker = kind(ConstantBackOff(HOUR))
+    ticker.receive_nowait()
     return ticker
 
 
@@ -111,12 +111,6 @@ async def working() -> int:
     return 7
 
 
-async def wait_for_the_second_tick() -> None:
-    ticker = AsyncTicker(ConstantBackOff(HOUR))
-    assert (await ticker.receive()).number == 1
-    await ticker.receive()
-
-
 async def take_ticks_without_a_wait() -> None:
     async for _ in AsyncTicker(ZeroBackOff()):
         pass
@@ -129,16 +123,6 @@ async def exchange_without_a_wait() -> None:
         await channel.receive_async()
 
 
-async def iterate_over_a_merge() -> None:
-    async for _ in merge(Channel[int]()):
-        pass
-
-
-async def enter_a_scope() -> None:
-    async with CancellationToken().scope():
-        pass
-
-
 async def loop_over_attempts() -> None:
     async for attempt in attempts(ConstantBackOff(HOUR)):
         with attempt:
@@ -146,15 +130,15 @@ async def loop_over_attempts() -> None:
 
 
 NEED_A_LOOP: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
-    "ticker": wait_for_the_second_tick,
+    "ticker": lambda: pending(AsyncTicker).receive(),
     "ticker, zero": take_ticks_without_a_wait,
     "send": lambda: Channel[int]().send_async(1),
     "receive": lambda: Channel[int]().receive_async(),
     "channel, no wait": exchange_without_a_wait,
     "select": lambda: select_async(Channel[int]()),
-    "merge": iterate_over_a_merge,
+    "merge": lambda: anext(merge(Channel())),
     "token": lambda: CancellationToken().wait_async(),
-    "scope": enter_a_scope,
+    "scope": lambda: CancellationToken().scope().__aenter__(),
     "retry": lambda: retry(ConstantBackOff(HOUR))(failing)(),
     "retry_call_async": lambda: retry_call_async(failing, ConstantBackOff(HOUR)),
     "retry, zero": lambda: retry_call_async(failing, ZeroBackOff()),
