@@ -87,7 +87,10 @@ class Unbounded(WaitQueue):
         self.wake_receiver()
 
     def take_out_late(self, item: object) -> bool:
-        """Take out an item that was appended after the end; False if it is accepted."""
+        """Take out an item that was appended after the end; False if it is accepted.
+
+        The same object that was sent elsewhere is as good.
+        """
         late = self._end_if_empty()
         if late is None:
             return False
@@ -105,7 +108,10 @@ class Unbounded(WaitQueue):
                 pass  # a receiver was faster
             finally:
                 claim[FREE] = True
-        return _take_out(late, item)
+        while found := [key for key in [*late] if late.get(key, EMPTY) is item]:
+            if any(late.pop(key, EMPTY) is not EMPTY for key in found):
+                return True
+        return False
 
     def _end_if_empty(self) -> dict[object, Any] | None:
         """Note the end of a closed buffer if it is empty; return ``late``."""
@@ -129,14 +135,6 @@ class Unbounded(WaitQueue):
     def wake_receiver(self) -> None:
         if self.is_ready():
             self.wake_next()
-
-
-def _take_out(late: dict[object, Any], item: object) -> bool:
-    """Take out an item, or the same object that was sent elsewhere, which is as good."""
-    while found := [key for key in [*late] if late.get(key, EMPTY) is item]:
-        if any(late.pop(key, EMPTY) is not EMPTY for key in found):
-            return True
-    return False
 
 
 class PendingSend(WaitSet):

@@ -1,127 +1,70 @@
-"""The two ends of a channel, each in threads or in an event loop, behind one interface."""
+"""The two ends of a channel, each in threads or in an event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from concurrent.futures import wait
-from contextlib import contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker import merge, select, select_async
+from backoff_ticker import Channel, merge, select, select_async
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from backoff_ticker.testing import VirtualClock
 
 
-BAD_TIMEOUTS = [
-    ("1", TypeError),
-    (True, TypeError),
-    (-0.001, ValueError),
-    (math.nan, ValueError),
-    (math.inf, ValueError),
-    (timedelta(seconds=-1), ValueError),
-]
+class End:
+    """One end of channels: each operation in a thread of its own, or in a task of one loop."""
 
+    def __init__(self, kind: str) -> None:
+        self._loop = LoopThread() if kind == "loop" else None
 
-class ThreadEnd:
-    """Each operation in a thread of its own."""
-
-    name = "thread"
+    def _start(self, block: Any, await_: Any, *args: Any, **options: Any) -> Future[Any]:
+        if self._loop is None:
+            return in_thread(lambda: block(*args, **options))
+        return self._loop.submit(await_(*args, **options))
 
     def send(self, channel: Any, item: Any, timeout: Any = None) -> Future[Any]:
-        return in_thread(channel.send, item, timeout)
+        return self._start(channel.send, channel.send_async, item, timeout)
 
     def send_all(self, channel: Any, items: Iterable[Any]) -> Future[Any]:
         """Send ``items`` one after the other."""
 
-        def run() -> None:
+        def block() -> None:
             for item in items:
                 channel.send(item)
 
-        return in_thread(run)
-
-    def receive(self, channel: Any, timeout: Any = None) -> Future[Any]:
-        return in_thread(channel.receive, timeout)
-
-    def collect(self, source: Any) -> Future[list[Any]]:
-        """Iterate to the end."""
-        return in_thread(list, source)
-
-    def select(self, *sources: Any, timeout: Any = None) -> Future[Any]:
-        return in_thread(lambda: select(*sources, timeout=timeout))
-
-    def select_times(self, times: int, *sources: Any) -> list[Any]:
-        """Select so many times from what is ready."""
-        return in_thread(lambda: [select(*sources) for _ in range(times)]).result(PATIENCE)
-
-    def merge(self, *sources: Any) -> Future[list[Any]]:
-        return in_thread(lambda: list(merge(*sources)))
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
-class LoopEnd:
-    """Each operation in a task of one event loop, in debug mode."""
-
-    name = "loop"
-
-    def __init__(self) -> None:
-        self.thread = LoopThread()
-
-    def send(self, channel: Any, item: Any, timeout: Any = None) -> Future[Any]:
-        return self.thread.submit(channel.send_async(item, timeout))
-
-    def send_all(self, channel: Any, items: Iterable[Any]) -> Future[Any]:
-        async def run() -> None:
+        async def await_() -> None:
             for item in items:
                 await channel.send_async(item)
 
-        return self.thread.submit(run())
+        return self._start(block, await_)
 
     def receive(self, channel: Any, timeout: Any = None) -> Future[Any]:
-        return self.thread.submit(channel.receive_async(timeout))
-
-    def collect(self, source: Any) -> Future[list[Any]]:
-        async def run() -> list[Any]:
-            return [item async for item in source]
-
-        return self.thread.submit(run())
+        return self._start(channel.receive, channel.receive_async, timeout)
 
     def select(self, *sources: Any, timeout: Any = None) -> Future[Any]:
-        async def run() -> Any:
-            return await select_async(*sources, timeout=timeout)
+        return self._start(select, select_async, *sources, timeout=timeout)
 
-        return self.thread.submit(run())
-
-    def select_times(self, times: int, *sources: Any) -> list[Any]:
-        async def run() -> list[Any]:
-            return [await select_async(*sources) for _ in range(times)]
-
-        return self.thread.run(run())
+    def collect(self, channel: Any) -> Future[list[Any]]:
+        """Iterate to the end."""
+        return self._collect(lambda: channel)
 
     def merge(self, *sources: Any) -> Future[list[Any]]:
-        async def run() -> list[Any]:
-            return [pair async for pair in merge(*sources)]
+        return self._collect(lambda: merge(*sources))
 
-        return self.thread.submit(run())
+    def _collect(self, make: Callable[[], Any]) -> Future[list[Any]]:
+        async def await_() -> list[Any]:
+            return [each async for each in make()]
+
+        return self._start(lambda: list(make()), await_)
 
     def close(self) -> None:
-        self.thread.close()
-        assert self.thread.errors == []
-
-
-@contextmanager
-def an_end(kind: str) -> Iterator[ThreadEnd | LoopEnd]:
-    made = ThreadEnd() if kind == "thread" else LoopEnd()
-    yield made
-    made.close()
+        if self._loop is not None:
+            self._loop.close()
+            assert self._loop.errors == []
 
 
 def value(future: Future[Any]) -> Any:
@@ -140,17 +83,6 @@ def still_waits(clock: VirtualClock, *futures: Future[Any]) -> None:
     assert not any(future.done() for future in futures)
 
 
-def in_turn(
-    clock: VirtualClock, start: Callable[..., Future[Any]], channel: Any, *arguments: Any
-) -> list[Future[Any]]:
-    """Start one wait for each of ``arguments``; each stands in line before the next one starts."""
-    started = []
-    for argument in arguments:
-        started.append(start(channel, argument))
-        still_waits(clock, *started)
-    return started
-
-
 def ended(clock: VirtualClock, futures: Iterable[Future[Any]]) -> list[Future[Any]]:
     """Return those of ``futures`` that are done once everything has come to rest."""
     clock.settle()
@@ -159,9 +91,15 @@ def ended(clock: VirtualClock, futures: Iterable[Future[Any]]) -> list[Future[An
 
 def values(futures: Iterable[Future[Any]]) -> list[Any]:
     """Return what all of ``futures`` end with now."""
-    all_of_them = list(futures)
-    wait(all_of_them, PATIENCE)
-    return [value(future) for future in all_of_them]
+    return [value(future) for future in futures]
+
+
+def filled(capacity: float, items: int = 3) -> Channel[Any]:
+    """Return a channel with the items 0, 1 and so on, so many, or as many as there is room for."""
+    channel: Channel[Any] = Channel(capacity)
+    for item in range(int(min(capacity, items))):
+        channel.send_nowait(item)
+    return channel
 
 
 def drained(channel: Any) -> list[Any]:

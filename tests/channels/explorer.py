@@ -55,18 +55,12 @@ TOUCHING = (
 )
 """How the names of instructions begin that may touch an object that other threads know."""
 
-YIELDING = ("CALL", "RESUME")
-"""The same for instructions after which CPython may give its lock away."""
-
 
 @functools.cache
-def switch_points(code: CodeType, grain: str) -> frozenset[int]:
+def switch_points(code: CodeType) -> frozenset[int]:
     """Return the offsets of the instructions before which a switch is possible."""
-    steps = [*dis.get_instructions(code)]
-    if grain == "opcode":
-        return frozenset(each.offset for each in steps if each.opname.startswith(TOUCHING))
-    after = {then.offset for one, then in pairwise(steps) if one.opname.startswith(YIELDING)}
-    return frozenset(after | {each.argval for each in steps if "JUMP_BACKWARD" in each.opname})
+    steps = dis.get_instructions(code)
+    return frozenset(each.offset for each in steps if each.opname.startswith(TOUCHING))
 
 
 class ScheduleFailure(AssertionError):
@@ -184,23 +178,23 @@ class Schedule:
         """Let another thread run, as this one waits for a claim."""
         me = self._running
         me.spins = True
-        able = self._able()
-        if not able:
-            self._fail(f"{me.name} waits for a claim that nobody gives back")
-        self._turn_to(self._choose(able))
+        self._let_go_on(f"{me.name} waits for a claim that nobody gives back")
         me.spins = False
 
     def wait(self, parker: ScheduledParker, deadline: float | None) -> None:
         """Let the others run until this thread is unparked or chosen to be out of time."""
         me = self._running
         me.parker, me.deadline = parker, deadline
-        able = self._able()
-        if not able:
-            self._fail(f"nobody can go on: {self._waiting()}")
-        self._turn_to(self._choose(able))
+        self._let_go_on(f"nobody can go on: {self._waiting()}")
         me.parker = None
         if deadline is not None and not parker.permit:
             self.clock.now = max(self.clock.now, deadline)
+
+    def _let_go_on(self, failure: str) -> None:
+        able = self._able()
+        if not able:
+            self._fail(failure)
+        self._turn_to(self._choose(able))
 
     def _able(self, but: Member | None = None) -> list[Member]:
         return [each for each in self._members if each is not but and each.can_run()]
@@ -280,18 +274,14 @@ def _exploring() -> Iterator[list[Schedule]]:
         gc.enable()
 
 
-def explore(
-    model: Model, watch: tuple[str, ...] = WATCHED, *, grain: str = "opcode", schedules: int
-) -> None:
+def explore(model: Model, schedules: int, watch: tuple[str, ...] = WATCHED) -> None:
     """Run so many schedules of a model.
 
     Args:
         model: Sets the stage, names the threads with ``schedule.thread()``, and returns what
             checks the outcome once all have ended.
+        schedules: How many.
         watch: How the names of the files begin in which threads can be switched.
-        grain: Where exactly: before each ``opcode`` that touches what may be shared, or, with
-            ``call``, only where CPython with its lock switches threads: after calls, on entering a
-            function, and between two turns of a loop.
 
     Raises:
         ScheduleFailure: One of them went wrong.
@@ -310,7 +300,7 @@ def explore(
         return step
 
     def tracer(code: CodeType) -> Any:
-        points = switch_points(code, grain)
+        points = switch_points(code)
 
         def step(frame: FrameType, event: str, argument: object) -> Any:
             if event == "opcode" and frame.f_lasti in points:
@@ -334,7 +324,7 @@ def explore(
                     schedule.failure = f"{type(error).__name__}: {error}"
             if schedule.failure:
                 story = schedule.told_story()
-                raise ScheduleFailure(f"{schedule.failure}\nschedule {seed}, {grain}\n{story}")
+                raise ScheduleFailure(f"{schedule.failure}\nschedule {seed}\n{story}")
             chances = chances or schedule.chances
             if seed % 500 == 499:
                 gc.collect()

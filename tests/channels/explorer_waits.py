@@ -6,10 +6,11 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tests.channels.turned_loop import Timer
 from tests.helpers import SetClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from tests.channels.explorer import Schedule
 
@@ -43,27 +44,11 @@ class ScheduledClock(SetClock):
     def parker(self, what: str = "") -> ScheduledParker:
         return ScheduledParker(self._schedule, what)
 
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> ScheduledTimer:
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Timer:
         assert loop is not None, "a schedule has no thread that calls back"
-        timer = ScheduledTimer(callback)
-        loop.call_at(when, timer.run)
+        timer = Timer(when, callback)
+        loop.call_at(when, timer.fire)
         return timer
-
-
-class ScheduledTimer:
-    """A callback in a loop that can be cancelled."""
-
-    def __init__(self, callback: Callable[[], object]) -> None:
-        self._callback: Callable[[], object] | None = callback
-
-    def cancel(self) -> bool:
-        callback, self._callback = self._callback, None
-        return callback is not None
-
-    def run(self) -> None:
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            callback()
 
 
 class ScheduledLoop(asyncio.BaseEventLoop):

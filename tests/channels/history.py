@@ -51,23 +51,22 @@ class History:
             call.error = type(error)
         finally:
             call.end = self.stamp()
+        if calls is self.sends:
+            self._check_room(call)
 
     # Sending
 
     def send(self, item: Any, timeout: float | None = None) -> None:
-        with self._call(self.sends, item) as call:
+        with self._call(self.sends, item):
             self.channel.send(item, timeout)
-        self.check_room(call)
 
     def send_nowait(self, item: Any) -> None:
-        with self._call(self.sends, item) as call:
+        with self._call(self.sends, item):
             self.channel.send_nowait(item)
-        self.check_room(call)
 
     async def send_async(self, item: Any, timeout: float | None = None) -> None:
-        with self._call(self.sends, item) as call:
+        with self._call(self.sends, item):
             await self.channel.send_async(item, timeout)
-        self.check_room(call)
 
     def close(self) -> None:
         with self._call(self.closes):
@@ -103,7 +102,7 @@ class History:
     def got(self) -> list[Call]:
         return [call for call in self.receives if call.end and call.error is None]
 
-    def check_room(self, send: Call) -> None:
+    def _check_room(self, send: Call) -> None:
         """Whoever was let in either found room, or somebody had come to receive."""
         if self.channel.capacity == 0:
             there = any(not call.before(send) for call in self.receives)
@@ -113,22 +112,15 @@ class History:
             count = len(self.accepted())
             assert count <= room, f"{count} items accepted where {room} could be"
 
-    def drain(self) -> None:
-        """Receive what is left."""
-        while True:
-            with self._call(self.receives) as call:
-                call.item = self.channel.receive_nowait()
-            if call.error is not None:
-                return
-
     def check(self) -> None:
         """Drain the channel, and raise if it answered as no channel may."""
-        self.drain()
+        while self.receive_nowait():
+            pass
         if self.closes:
             assert self.receives[-1].error is ChannelClosed, "drained, closed, and not ended"
         assert len(self.channel) == 0, f"{len(self.channel)} items left after the drain"
         self._check_items()
-        self.check_order()
+        self._check_order()
         self._check_misses()
         self._check_refusals()
         self._check_close()
@@ -142,7 +134,7 @@ class History:
         refused = set(got) - {call.item for call in self.accepted()} - unsure
         assert not refused, f"refused and received: {refused}"
 
-    def check_order(self) -> None:
+    def _check_order(self) -> None:
         received = {call.item: call for call in self.got()}
         for one in self.accepted():
             for other in self.accepted():

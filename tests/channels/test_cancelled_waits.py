@@ -6,58 +6,49 @@ import asyncio
 import threading
 from asyncio import futures
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
-from tests.channels.ends import ThreadEnd, drained, error, turns, value
+from backoff_ticker import CLOSED, Channel, ChannelClosed, select, select_async
+from tests.channels.ends import drained, error, turns, value
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-    from tests.helpers import LoopThread
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 
 
-LATER = pytest.mark.parametrize("later", [0, 1, 2, 3, 4])
-"""How many turns of the loop lie between the wake-up and the cancel."""
-
-
-def received(*tasks: asyncio.Task[Any]) -> list[Any]:
-    return [task.result() for task in tasks if task.done() and not task.cancelled()]
-
-
-async def waiting_tasks(channel: Channel[Any], count: int) -> list[asyncio.Task[Any]]:
-    """Return tasks that stand in line for an item, in this order."""
-    tasks = [asyncio.ensure_future(channel.receive_async()) for _ in range(count)]
-    await turns(3)
-    return tasks
-
-
 async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
     """Cancel ``tasks`` so many turns from now, each before what is ready then."""
-    for _ in range(later):
-        await asyncio.sleep(0)
+    await turns(later)
     for task in tasks:
         task.cancel()
     await turns(6)
 
 
+async def choose_async(channel: Channel[Any]) -> Any:
+    return (await select_async(Channel(), channel))[1]
+
+
 @CAPACITY
-@LATER
-@pytest.mark.parametrize("leaving", [1, 7])
+@pytest.mark.parametrize("wait", [Channel.receive_async, choose_async])
+@pytest.mark.parametrize("later", ["before", 0, 1, 2, 3, 4])
+@pytest.mark.parametrize("leaving", [1, 7, 8])
 def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
-    loop: LoopThread, clock: VirtualClock, capacity: int, later: int, leaving: int
-) -> None:
+    loop, clock, capacity, wait, later, leaving
+):
+    """So many turns of the loop after the wake-up, or just before it. All eight may leave."""
     channel: Channel[str] = Channel(capacity)
 
-    async def main() -> None:
-        tasks = await waiting_tasks(channel, 8)
+    async def main():
+        tasks = [asyncio.ensure_future(wait(channel)) for _ in range(8)]
+        await turns(3)
+        if later == "before":
+            for task in tasks[:leaving]:
+                task.cancel()
         channel.send_nowait("a")
-        await cancelled_after(later, *tasks[:leaving])
-        assert received(*tasks) + drained(channel) == ["a"]
+        await cancelled_after(0 if later == "before" else later, *tasks[:leaving])
+        received = [task.result() for task in tasks if task.done() and not task.cancelled()]
+        assert received + drained(channel) == ["a"]
         assert len(channel) == 0
         channel.close()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -67,33 +58,12 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
 
 
 @CAPACITY
-def test_a_cancel_just_before_the_send_loses_nothing(
-    loop: LoopThread, clock: VirtualClock, capacity: int
-) -> None:
-    channel: Channel[str] = Channel(capacity)
-
-    async def main() -> None:
-        tasks = await waiting_tasks(channel, 8)
-        for task in tasks[:3]:
-            task.cancel()
-        channel.send_nowait("a")
-        await turns(6)
-        assert received(*tasks) == ["a"]
-        channel.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    loop.run(main())
-
-
-@CAPACITY
-@LATER
-def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(
-    loop: LoopThread, clock: VirtualClock, capacity: int, later: int
-) -> None:
-    """The next in line is let in either way."""
+@pytest.mark.parametrize("later", [0, 1, 2, 3, 4])
+def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(loop, clock, capacity, later):
+    """So many turns after it was. The next in line is let in either way."""
     channel: Channel[Any] = Channel(capacity)
 
-    async def main() -> None:
+    async def main():
         for number in range(capacity):
             channel.send_nowait(number)
         first = asyncio.ensure_future(channel.send_async("first"))
@@ -114,93 +84,56 @@ def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(
     assert clock.pending() == []
 
 
-@LATER
-@pytest.mark.parametrize("capacity", [0, 1])
-def test_a_select_cancelled_as_it_is_woken_leaves_the_item(
-    loop: LoopThread, clock: VirtualClock, later: int, capacity: int
-) -> None:
-    first: Channel[str] = Channel(capacity)
-    second: Channel[str] = Channel(capacity)
-
-    async def main() -> None:
-        selecting = asyncio.ensure_future(select_async(first, second))
-        await turns(3)
-        first.send_nowait("a")
-        await cancelled_after(later, selecting)
-        got = [selecting.result()] if not selecting.cancelled() else []
-        assert got + [(first, item) for item in drained(first)] == [(first, "a")]
-        assert len(second) == 0
-        with pytest.raises(WouldBlock):
-            second.receive_nowait()
-
-    loop.run(main())
+def send_nowait(channel: Channel[str]) -> None:
+    channel.send_nowait("a")
 
 
-WAITS = {
-    "receive": lambda channel, end: end.receive(channel),
-    "receive with a limit": lambda channel, end: end.receive(channel, 60),
-    "select": lambda channel, end: end.select(Channel(), channel, Channel()),
-    "iterate": lambda channel, _: in_thread(next, iter(channel)),
-}
+def send(channel: Channel[str]) -> None:
+    channel.send("a")
 
 
-@pytest.mark.parametrize("how", list(WAITS))
-@pytest.mark.parametrize("news", ["item", "close"])
-def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(
-    clock: VirtualClock, how: str, news: str
-) -> None:
+def choose(channel: Channel[str]) -> Any:
+    return select(Channel(), channel, Channel())[1]
+
+
+@pytest.mark.parametrize(
+    ("wait", "news", "expected"),
+    [
+        (Channel.receive, send_nowait, "a"),
+        (Channel.receive, Channel.close, ChannelClosed),
+        (next, send_nowait, "a"),
+        (next, Channel.close, StopIteration),
+        (choose, send_nowait, "a"),
+        (choose, Channel.close, CLOSED),
+        (send, Channel.receive_nowait, None),
+        (send, Channel.close, ChannelClosed),
+    ],
+)
+def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, wait, news, expected):
     channel: Channel[str] = Channel(1)
-    with clock.trap("parker") as trap:
-        waiting = WAITS[how](channel, ThreadEnd())
-        call = trap.wait()
-        channel.send_nowait("a") if news == "item" else channel.close()
-        call.release()
-        outcome = error(waiting)
-    if news == "item":
-        assert value(waiting) == ((channel, "a") if how == "select" else "a")
-    elif how == "select":
-        assert value(waiting) == (channel, CLOSED)
-    else:
-        assert isinstance(outcome, StopIteration if how == "iterate" else ChannelClosed)
-
-
-@pytest.mark.parametrize("capacity", [0, 1])
-@pytest.mark.parametrize("news", ["room", "close"])
-def test_room_that_comes_as_a_thread_is_about_to_wait_is_not_missed(
-    clock: VirtualClock, capacity: int, news: str
-) -> None:
-    channel: Channel[str] = Channel(capacity)
-    if capacity:
+    if wait is send:
         channel.send_nowait("first")
     with clock.trap("parker") as trap:
-        sending = in_thread(channel.send, "a")
+        waiting = in_thread(wait, channel)
         call = trap.wait()
-        if news == "close":
-            channel.close()
-        elif capacity:
-            assert channel.receive_nowait() == "first"
+        news(channel)
         call.release()
-        clock.settle()
-    if news == "close":
-        assert isinstance(error(sending), ChannelClosed)
-    else:
-        if capacity:
-            assert value(sending) is None
-        assert channel.receive_nowait() == "a"
-        assert value(sending) is None
+        outcome = type(error(waiting)) if error(waiting) else value(waiting)
+    assert outcome == expected
+    assert drained(channel) == (["a"] if expected is None else ["first"] * (wait is send))
 
 
 @pytest.mark.parametrize("other", [False, True])
-@pytest.mark.parametrize("how", ["receive", "select"])
+@pytest.mark.parametrize("wait", [Channel.receive_async, choose_async])
 def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
-    clock: VirtualClock, loop: LoopThread, monkeypatch: pytest.MonkeyPatch, how: str, other: bool
-) -> None:
+    clock, loop, monkeypatch, wait, other
+):
     """It runs in the very task, as its future is made: the first, or the one after a wake-up."""
     channel: Channel[str] = Channel(2)
     make = loop.loop.create_future
     left = [other]
 
-    def make_future() -> asyncio.Future[None]:
+    def make_future():
         if left.pop():
             left.append(False)
         else:
@@ -208,13 +141,11 @@ def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
             channel.send_nowait("a")
         return make()
 
-    async def main() -> object:
+    async def main():
         monkeypatch.setattr(loop.loop, "create_future", make_future)
-        if how == "receive":
-            return await channel.receive_async()
-        return (await select_async(channel, Channel()))[1]
+        return await wait(channel)
 
-    async def wake_in_vain() -> None:
+    async def wake_in_vain():
         channel.send_nowait("taken")
         assert channel.receive_nowait() == "taken"
 
@@ -226,41 +157,41 @@ def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
 
 
 def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
-    clock: VirtualClock, loop: LoopThread, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    clock, loop, monkeypatch
+):
     """It comes after the look whether the future is done, before it is resolved."""
-    channel, other = Channel[str](1), Channel[str](1)
+    channel: Channel[str] = Channel(1)
 
     class Future(futures._PyFuture):  # type: ignore[name-defined, misc]
-        def set_result(self, result: None) -> None:
+        def set_result(self, result):
             super().set_result(None)  # by the handler
             super().set_result(result)
 
-    async def wake() -> None:
+    async def wake():
         channel.send_nowait("a")
 
-    def make_future() -> Future:
+    def make_future():
         monkeypatch.undo()
         return Future(loop=loop.loop)
 
-    async def main() -> object:
+    async def main():
         monkeypatch.setattr(loop.loop, "create_future", make_future)
-        return await select_async(channel, other)
+        return await channel.receive_async()
 
     waiting = loop.submit(main())
     clock.settle()
     loop.run(wake())
-    assert waiting.result(PATIENCE) == (channel, "a")
+    assert waiting.result(PATIENCE) == "a"
 
 
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
-    loop: LoopThread, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, capacity: int
-) -> None:
+    loop, clock, monkeypatch, capacity
+):
     first, second = Channel[str](capacity), Channel[str](capacity)
     monkeypatch.setattr("backoff_ticker.channels._select.shared_random", lambda: 0.99)
 
-    async def main() -> None:
+    async def main():
         selecting = asyncio.ensure_future(select_async(first, second))
         await turns(3)
         receiving = asyncio.ensure_future(first.receive_async())
@@ -272,9 +203,6 @@ def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
         assert receiving.result() == "a"
 
     loop.run(main())
-
-
-# Two wake-ups for two items
 
 
 @pytest.mark.parametrize("capacity", [inf, 2, 0])

@@ -8,26 +8,15 @@ import weakref
 import pytest
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock, select
-from tests.channels.traffic import NO_DEADLINE, Traffic
+from tests.channels.traffic import CAPACITIES, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.stress.tools import (
-    Finalized,
-    gc_threshold,
-    run_silently,
-)
-
-CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
-
-
-# Finalizers and callbacks
+from tests.stress.tools import Finalized, gc_threshold, run_silently
 
 
 @pytest.mark.parametrize("threshold", [1, 5])
 @CAPACITIES
-def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
-    capacity: float, threshold: int
-) -> None:
-    def one_round() -> None:
+def test_finalizers_send_receive_and_close_wherever_a_collection_runs(capacity, threshold):
+    def one_round():
         traffic = Traffic(capacity)
         closing: Channel[int] = Channel(1)
         Finalized(traffic.handler("send"))
@@ -85,7 +74,7 @@ def in_child():
 """
 
 
-def test_a_child_uses_its_copy_of_channels_on_which_threads_wait() -> None:
+def test_a_child_uses_its_copy_of_channels_on_which_threads_wait():
     run_silently(
         WAITING
         + """
@@ -99,24 +88,9 @@ assert set(heard) <= set(range(12)) and len(heard) >= 11, heard
     )
 
 
-def test_a_child_may_use_what_another_thread_was_just_changing_in_its_parent() -> None:
-    run_silently(
-        """
-from backoff_ticker.waiting import FREE, acquire
-channel = Channel(1)
-acquire(channel._buffer.claim)
-def child():
-    channel.send_nowait("own")
-    assert channel.receive_nowait() == "own"
-assert collect(fork(child)) == 0
-channel._buffer.claim[FREE] = True
-"""
-    )
-
-
 @pytest.mark.slow
-def test_a_child_has_no_receivers_that_are_only_in_its_parent() -> None:
-    """Those at a rendezvous made room in the parent; in the child nobody is there."""
+def test_a_child_has_no_receivers_and_no_senders_of_its_parent():
+    """Receivers at a rendezvous made room in the parent; in the child nobody is there."""
     run_silently(
         WAITING
         + """
@@ -128,17 +102,6 @@ def child():
     try: meeting.send("to nobody", 0.01)
     except TimeoutError: pass
     else: raise AssertionError("accepted")
-assert collect(fork(child)) == 0
-"""
-    )
-
-
-@pytest.mark.slow
-def test_a_child_may_use_a_channel_on_which_senders_wait_in_its_parent() -> None:
-    run_silently(
-        WAITING
-        + """
-def child():
     got = []
     try:
         while True: got.append(full.receive_nowait())
@@ -152,32 +115,7 @@ assert collect(fork(child)) == 0
 
 
 @pytest.mark.slow
-def test_timers_of_a_child_fire() -> None:
-    run_silently(
-        """
-old = Timer(clock=SystemClock()); old.start(0.2)
-inside = Ticker(ConstantBackOff(0.001), timer=Timer(clock=SystemClock()))
-assert [inside.receive(10).number for _ in range(3)] == [1, 2, 3]
-def child():
-    timer = Timer(clock=SystemClock())
-    for _ in range(3):
-        timer.start(0.001); assert timer.c.receive(10) > 0
-    timer.start(0); assert select(Channel(), timer, timeout=10)[0] is timer
-    old.start(0.001); assert old.c.receive(10) > 0
-    own = Ticker(ConstantBackOff(0.001), timer=timer)
-    assert [own.receive(10).number for _ in range(3)] == [1, 2, 3]
-    ticks = Channel(float("inf"))
-    own.send_to(ticks)
-    assert [ticks.receive(10).number for _ in range(3)] == [4, 5, 6]
-for _ in range(5): assert collect(fork(child)) == 0
-assert old.c.receive(10) > 0
-assert inside.receive(10).number == 4
-"""
-    )
-
-
-@pytest.mark.slow
-def test_tickers_with_a_timer_tick_in_a_child() -> None:
+def test_timers_and_tickers_with_a_timer_work_in_a_child():
     """Made before the fork, and not used, or with a delay that runs. No reader has a time limit."""
     run_silently(
         """
@@ -186,6 +124,7 @@ class Fake:
     def start(self, delay):
         threading.Thread(target=lambda: (time.sleep(delay), self.c.send_nowait(5.0))).start()
     def stop(self): pass
+old = Timer(clock=SystemClock()); old.start(0.2)
 tickers = [
     kind(ConstantBackOff(0.05), timer=timer, pace=pace)
     for kind in (Ticker, AsyncTicker)
@@ -201,9 +140,18 @@ def read(ticker):
     if isinstance(ticker, Ticker): return ticker.receive().number
     return asyncio.run(ticker.receive()).number
 def child():
+    timer = Timer(clock=SystemClock())
+    for _ in range(3):
+        timer.start(0.001); assert timer.c.receive(10) > 0
+    timer.start(0); assert select(Channel(), timer, timeout=10)[0] is timer
+    old.start(0.001); assert old.c.receive(10) > 0
+    ticks = Channel(float("inf"))
+    Ticker(ConstantBackOff(0.001), timer=timer).send_to(ticks)
+    assert [ticks.receive(10).number for _ in range(3)] == [1, 2, 3]
     for ticker in tickers:
         assert [read(ticker) for _ in range(3)] == ([2, 3, 4] if ticker in begun else [1, 2, 3])
 for _ in range(2): assert collect(fork(child)) == 0
+assert old.c.receive(10) > 0
 for ticker in tickers: assert read(ticker) == (2 if ticker in begun else 1)
 """
     )

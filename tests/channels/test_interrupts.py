@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
+from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,17 +23,17 @@ from backoff_ticker import (
     select_async,
 )
 from backoff_ticker.waiting import WaitSet
-from tests.channels.traffic import NO_DEADLINE, Traffic
+from tests.channels.traffic import CAPACITIES, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import InterruptAt, Interrupted, check_each_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Scenario = tuple[Callable[[Traffic], object], Callable[[Traffic], object]]
 
-CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 LIMITED = pytest.mark.parametrize("capacity", [2, 0])
+REFUSED = WouldBlock, ChannelClosed, TimeoutError, StopIteration
 
 
 def check_channel(
@@ -40,40 +41,19 @@ def check_channel(
 ) -> None:
     """Interrupt the scenario's act at each place, and look at the sum of what went in and out."""
     prepare, act = scenario
-    faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt: InterruptAt) -> list[Any]:
         traffic = Traffic(capacity, int(capacity) if full else 0)
         prepare(traffic)
-        try:
-            with interrupt:
-                act(traffic)
-        except (Interrupted, WouldBlock, ChannelClosed, TimeoutError, StopIteration):
-            pass
-        faults.extend((interrupt.where, fault) for fault in traffic.faults())
+        with suppress(Interrupted, *REFUSED), interrupt:
+            act(traffic)
+        return traffic.faults()
 
-    places = each_place(run, all_of_them=everywhere)
-    assert faults == []
-    assert places >= 1
-
-
-nothing = Traffic._waiting
-
-
-def receivers_wait(traffic: Traffic) -> None:
-    for count in (1, 2):
-        traffic.other(traffic.receive)
-        traffic.wait_for(count)
-
-
-def senders_wait(traffic: Traffic) -> None:
-    for count in (1, 2):
-        traffic.other(traffic.send, f"waiting {count}")
-        traffic.wait_for(count)
+    check_each_place(run, all_of_them=everywhere)
 
 
 def senders_wait_and_all_is_taken(traffic: Traffic) -> None:
-    senders_wait(traffic)
+    traffic.senders_wait()
 
     def take_all() -> None:
         for _ in range(3 + int(traffic.channel.capacity)):
@@ -83,7 +63,7 @@ def senders_wait_and_all_is_taken(traffic: Traffic) -> None:
 
 
 def receivers_wait_and_all_get_items(traffic: Traffic) -> None:
-    receivers_wait(traffic)
+    traffic.receivers_wait()
 
     def send_all() -> None:
         for number in range(4):
@@ -108,26 +88,24 @@ def twice(act: Callable[[Traffic], object]) -> Callable[[Traffic], object]:
 
 
 ON_A_FULL_CHANNEL: dict[str, Scenario] = {
-    "send_nowait behind blocked senders": (senders_wait, lambda t: t.send_nowait("item")),
+    "send_nowait behind blocked senders": (Traffic.senders_wait, lambda t: t.send_nowait("item")),
     "send waits for a receiver": (
         lambda t: t.once_waiting(1, t.receive, PATIENCE),
         lambda t: t.send("item"),
     ),
     "send waits behind others": (senders_wait_and_all_is_taken, lambda t: t.send("item")),
-    "send runs out of time": (nothing, lambda t: t.send("item", 0.0005)),
+    "send runs out of time": (lambda _: None, lambda t: t.send("item", 0.0005)),
     "send meets the end": (
         lambda t: t.once_waiting(1, t.channel.close),
         lambda t: t.send("item"),
     ),
-    "receive from blocked senders": (senders_wait, twice(Traffic.receive)),
-    "receive_nowait from blocked senders": (senders_wait, twice(Traffic.receive_nowait)),
-    "iterate over blocked senders": (senders_wait, twice(Traffic.next)),
+    "receive from blocked senders": (Traffic.senders_wait, twice(Traffic.receive)),
+    "receive_nowait from blocked senders": (Traffic.senders_wait, twice(Traffic.receive_nowait)),
 }
 
 ON_AN_EMPTY_CHANNEL: dict[str, Scenario] = {
-    "send_nowait to receivers": (receivers_wait, lambda t: t.send_nowait("item")),
-    "send to receivers": (receivers_wait, lambda t: t.send("item")),
-    "send to receivers in time": (receivers_wait, lambda t: t.send("item", PATIENCE)),
+    "send_nowait to receivers": (Traffic.receivers_wait, lambda t: t.send_nowait("item")),
+    "send to receivers": (Traffic.receivers_wait, lambda t: t.send("item", PATIENCE)),
     "receive what is there": (lambda t: t.send_nowait("item"), Traffic.receive),
     "receive waits for send": (lambda t: t.once_waiting(1, t.send, "item"), Traffic.receive),
     "receive in time waits for send_nowait": (
@@ -136,77 +114,46 @@ ON_AN_EMPTY_CHANNEL: dict[str, Scenario] = {
     ),
     "receive beside others": (receivers_wait_and_all_get_items, Traffic.receive),
     "receive before another": (send_behind_it, lambda t: t.receive(0.005)),
-    "receive runs out of time": (nothing, lambda t: t.receive(0.0005)),
+    "receive runs out of time": (lambda _: None, lambda t: t.receive(0.0005)),
     "iteration meets the end": (lambda t: t.once_waiting(1, t.channel.close), Traffic.next),
 }
 
 
 @LIMITED
 @pytest.mark.parametrize("scenario", ON_A_FULL_CHANNEL.values(), ids=ON_A_FULL_CHANNEL)
-def test_an_interrupt_on_a_full_channel(capacity: float, scenario: Scenario) -> None:
+def test_an_interrupt_on_a_full_channel(capacity, scenario):
     check_channel(capacity, scenario, full=True)
 
 
 @CAPACITIES
 @pytest.mark.parametrize("scenario", ON_AN_EMPTY_CHANNEL.values(), ids=ON_AN_EMPTY_CHANNEL)
-def test_an_interrupt_on_an_empty_channel(capacity: float, scenario: Scenario) -> None:
+def test_an_interrupt_on_an_empty_channel(capacity, scenario):
     if capacity == 0 and scenario is ON_AN_EMPTY_CHANNEL["receive what is there"]:
         return
     check_channel(capacity, scenario)
 
 
-def test_an_interrupted_receiver_passes_its_wake_up_on() -> None:
+def test_an_interrupted_receiver_passes_its_wake_up_on():
     check_channel(2, ON_AN_EMPTY_CHANNEL["receive before another"], everywhere=True)
 
 
-# The end
-
-
 @CAPACITIES
-@pytest.mark.parametrize("who", [receivers_wait, senders_wait])
-def test_closing_while_others_wait(capacity: float, who: Callable[[Traffic], None]) -> None:
-    """Interrupted, it has closed the channel, or a second call does."""
-    if who is senders_wait and capacity == NO_DEADLINE:
-        return
-    faults: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
-        traffic = Traffic(capacity, int(capacity) if who is senders_wait else 0)
-        who(traffic)
-        try:
-            with interrupt:
-                traffic.channel.close()
-        except Interrupted:
-            traffic.channel.close()
-        faults.extend((interrupt.where, fault) for fault in traffic.faults())
-
-    assert each_place(run) >= 5
-    assert faults == []
-
-
-# In a loop
-
-
-@CAPACITIES
-def test_sending_and_receiving_in_a_loop(capacity: float) -> None:
+def test_sending_and_receiving_in_a_loop(capacity):
     """What runs for both tasks is interrupted; not their loop, which would not run on."""
-    faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         traffic = Traffic(capacity)
 
-        async def send() -> None:
+        async def send():
             for number in range(3):
-                try:
+                with suppress(Interrupted):
                     await traffic.send_async(number)
-                except Interrupted:
-                    pass
             try:
                 traffic.channel.close()
             except Interrupted:
                 traffic.channel.close()
 
-        async def receive() -> None:
+        async def receive():
             while True:
                 try:
                     traffic.received.append(await traffic.channel.receive_async())
@@ -215,22 +162,21 @@ def test_sending_and_receiving_in_a_loop(capacity: float) -> None:
                 except ChannelClosed:
                     return
 
-        async def main() -> None:
+        async def main():
             async with asyncio.timeout(PATIENCE):
                 with interrupt:
                     await asyncio.gather(receive(), send())
 
         asyncio.run(main())
-        faults.extend((interrupt.where, fault) for fault in traffic.faults())
+        return traffic.faults()
 
-    assert each_place(run, but=("fire",)) >= 20
-    assert faults == []
+    check_each_place(run, but=("fire",), at_least=20)
 
 
 # select
 
 
-def select_from(traffics: list[Traffic], timeout: float | None = None) -> None:
+def select_from(traffics: list[Traffic], timeout: float) -> None:
     source, item = select(*[traffic.channel for traffic in traffics], timeout=timeout)
     if item is not CLOSED:
         next(t for t in traffics if t.channel is source).received.append(item)
@@ -239,10 +185,8 @@ def select_from(traffics: list[Traffic], timeout: float | None = None) -> None:
 def send_to_both(one: Traffic, two: Traffic) -> None:
     def send() -> None:
         for traffic in (one, two):
-            try:
+            with suppress(WouldBlock):  # the rendezvous is over
                 traffic.send_nowait("item")
-            except WouldBlock:
-                pass  # the rendezvous is over
 
     one.once_waiting(1, send)
 
@@ -264,60 +208,45 @@ SELECTS: dict[str, tuple[Callable[[Traffic, Traffic], object], float]] = {
 
 @LIMITED
 @pytest.mark.parametrize("case", SELECTS)
-def test_an_interrupt_of_a_select(capacity: int, case: str) -> None:
+def test_an_interrupt_of_a_select(capacity, case):
     """The wake-ups of the channels that are not chosen, or of all, go on to others who wait."""
     prepare, timeout = SELECTS[case]
-    faults: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
-        traffics = [Traffic(capacity, capacity if case == "a sender waits" else 0)]
-        traffics.append(Traffic(capacity))
-        prepare(*traffics)
-        try:
-            with interrupt:
-                select_from(traffics, timeout)
-        except (Interrupted, TimeoutError):
-            pass
-        for traffic in traffics:
-            faults.extend((interrupt.where, fault) for fault in traffic.faults())
+    def run(interrupt):
+        one = Traffic(capacity, capacity if case == "a sender waits" else 0)
+        two = Traffic(capacity)
+        prepare(one, two)
+        with suppress(Interrupted, TimeoutError), interrupt:
+            select_from([one, two], timeout)
+        return one.faults() + two.faults()
 
-    assert each_place(run) >= 10
-    assert faults == []
+    check_each_place(run, at_least=10)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001])
-def test_selecting_from_a_ticker_loses_no_tick(delay: float) -> None:
-    lost: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
+def test_selecting_from_a_ticker_loses_no_tick(delay):
+    def run(interrupt):
         ticker = Ticker(ConstantBackOff(delay), token=CancellationToken())
-        taken: list[int] = []
-        try:
-            with interrupt:
-                for _ in range(2):
-                    taken.append(select(ticker, Channel(), timeout=PATIENCE)[1].number)
-        except Interrupted:
-            pass
+        taken = []
+        with suppress(Interrupted), interrupt:
+            for _ in range(2):
+                taken.append(select(ticker, Channel(), timeout=PATIENCE)[1].number)
         taken.append(in_thread(ticker.receive, PATIENCE).result(PATIENCE).number)
-        if taken != list(range(1, len(taken) + 1)):
-            lost.append((interrupt.where, taken))
+        return [] if taken == list(range(1, len(taken) + 1)) else [taken]
 
-    assert each_place(run) >= 20
-    assert lost == []
+    check_each_place(run, at_least=20)
 
 
-def test_merging_gives_each_item_and_each_end_once() -> None:
-    wrong: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
-        channels: list[Channel[int]] = [Channel(2), Channel(1)]
+def test_merging_gives_each_item_and_each_end_once():
+    def run(interrupt):
+        channels = [Channel(2), Channel(1)]
         token = CancellationToken()
         token.cancel("cause")
         for number, channel in enumerate(channels):
             channel.send_nowait(number)
             channel.close()
         merged = merge(*channels, token)
-        got: list[Any] = []
+        got = []
         while True:
             try:
                 with interrupt:
@@ -328,45 +257,33 @@ def test_merging_gives_each_item_and_each_end_once() -> None:
                 break
         expected = [(channels[0], 0), (channels[0], CLOSED), (channels[1], 1)]
         expected += [(channels[1], CLOSED), (token, "cause")]
-        if sorted(got, key=repr) != sorted(expected, key=repr):
-            wrong.append((interrupt.where, got))
+        return [] if sorted(got, key=repr) == sorted(expected, key=repr) else [got]
 
-    assert each_place(run) >= 20
-    assert wrong == []
+    check_each_place(run, at_least=20)
 
 
-def test_selecting_in_a_loop() -> None:
-    faults: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
+def test_selecting_in_a_loop():
+    def run(interrupt):
         traffics = [Traffic(2), Traffic(0)]
 
-        async def send(traffic: Traffic) -> None:
-            for number in range(1):
-                try:
-                    await traffic.send_async(number)
-                except Interrupted:
-                    pass
+        async def send(traffic):
+            with suppress(Interrupted):
+                await traffic.send_async("item")
 
-        async def main() -> None:
+        async def main():
             channels = [traffic.channel for traffic in traffics]
             sending = [asyncio.create_task(send(traffic)) for traffic in traffics]
-            end = asyncio.get_running_loop().time() + PATIENCE
-            while not all(task.done() for task in sending):
-                assert asyncio.get_running_loop().time() < end
-                try:
-                    source, item = await select_async(*channels, timeout=0.002)
-                    traffics[channels.index(source)].received.append(item)
-                except (Interrupted, TimeoutError):
-                    pass
+            async with asyncio.timeout(PATIENCE):
+                while not all(task.done() for task in sending):
+                    with suppress(Interrupted, TimeoutError):
+                        source, item = await select_async(*channels, timeout=0.002)
+                        traffics[channels.index(source)].received.append(item)
 
         with interrupt:
             asyncio.run(main())
-        for traffic in traffics:
-            faults.extend((interrupt.where, fault) for fault in traffic.faults())
+        return traffics[0].faults() + traffics[1].faults()
 
-    assert each_place(run, but=("fire", "_fire")) >= 20
-    assert faults == []
+    check_each_place(run, but=("fire", "_fire"), at_least=20)
 
 
 def select_once_waiting(source: Any, silent: Channel[Any], news: Callable[[], object]) -> Any:
@@ -385,48 +302,39 @@ def select_once_waiting(source: Any, silent: Channel[Any], news: Callable[[], ob
         telling.result(PATIENCE)
 
 
-def test_an_item_that_is_given_back_after_the_end_is_received() -> None:
+def test_an_item_that_is_given_back_after_the_end_is_received():
     """The handler ends the channel, and another receiver sees that, before the item is back."""
-    wrong: list[object] = []
 
-    def run(interrupt: InterruptAt) -> None:
-        channel, silent = Channel[str](math.inf), Channel[str]()
-        got: list[str] = []
+    def run(interrupt):
+        channel, silent = Channel(inf), Channel()
+        got, sent = [], []
 
-        def end() -> None:
+        def end():
             if sent:
                 channel.close()
                 got.extend(channel)
             raise Interrupted
 
-        def send() -> None:
+        def send():
             channel.send("a")
             sent.append(True)
 
-        sent: list[bool] = []
         interrupt.handler = end
-        try:
-            with interrupt:
-                got.append(select_once_waiting(channel, silent, send))
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            got.append(select_once_waiting(channel, silent, send))
         channel.close()
         got += channel
-        if got != ["a"]:
-            wrong.append((interrupt.where, got))
+        return [] if got == ["a"] else [got]
 
-    assert each_place(run) >= 20
-    assert wrong == []
+    check_each_place(run, at_least=20)
 
 
 @pytest.mark.parametrize("act", ["start", "stop"])
-def test_the_time_of_a_start_that_is_over_is_not_given_back(act: str) -> None:
-    wrong: list[object] = []
+def test_the_time_of_a_start_that_is_over_is_not_given_back(act):
+    def run(interrupt):
+        timer, silent = Timer(), Channel()
 
-    def run(interrupt: InterruptAt) -> None:
-        timer, silent = Timer(), Channel[Any]()
-
-        def restart() -> None:
+        def restart():
             timer.start(3600) if act == "start" else timer.stop()
             raise Interrupted
 
@@ -437,24 +345,20 @@ def test_the_time_of_a_start_that_is_over_is_not_given_back(act: str) -> None:
         except Interrupted:
             eventually(lambda: not len(timer.c) or timer.stop() is None, "it is dropped")
         timer.stop()
-        if len(timer.c):
-            wrong.append(interrupt.where)
+        return [*timer.c._buffer.items]
 
-    assert each_place(run) >= 20
-    assert wrong == []
+    check_each_place(run, at_least=20)
 
 
 @pytest.mark.parametrize("call", ["receive_nowait", "close"])
-def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(
-    call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(call, monkeypatch):
     channel: Channel[str] = Channel(1)
     channel.send("first")
     sender = in_thread(channel.send, "second")
     eventually(lambda: any(waiters_of(each) for each in pending_sends_of(channel)), "it waits")
     wake, left = WaitSet.close, [Interrupted, Interrupted]
 
-    def close(self: WaitSet) -> None:
+    def close(self):
         if left:
             raise left.pop()
         wake(self)

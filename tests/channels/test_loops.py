@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,31 +17,23 @@ from backoff_ticker import (
     WouldBlock,
     select_async,
 )
-from tests.channels.ends import drained, still_waits, value, values
+from tests.channels.ends import drained, filled, still_waits, turns, value, values
 from tests.helpers import collect_garbage
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from backoff_ticker.testing import VirtualClock
-
 GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
-
-
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 
 
 class LoopThatGoes:
     """An event loop in which one coroutine was left waiting."""
 
-    def __init__(self, wait: Coroutine[Any, Any, Any], how: str) -> None:
+    def __init__(self, wait: Any, how: str) -> None:
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(lambda *_: None)
 
         async def begin() -> asyncio.Task[Any]:
             task = asyncio.ensure_future(wait)
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await turns(3)
             assert not task.done()
             return task
 
@@ -61,40 +53,28 @@ class LoopThatGoes:
 
 
 @CAPACITY
-def test_receivers_of_a_closed_loop_hold_up_nobody_else(
-    receivers: Any, clock: VirtualClock, capacity: float
-) -> None:
-    channel: Channel[str] = Channel(capacity)
-    gone = LoopThatGoes(channel.receive_async(), "closed")
-    receiving = receivers.receive(channel)
-    still_waits(clock, receiving)
-    channel.send_nowait("a")
-    assert value(receiving) == "a"
-    channel.close()
-    gone.end()
-
-
-@CAPACITY
+@GONE
 def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
-    receivers: Any, clock: VirtualClock, capacity: float
-) -> None:
+    receivers, clock, capacity, how
+):
     """One waiter of each loop, and a thread, are woken for it; those who find nothing wait on."""
     channel: Channel[str] = Channel(capacity)
-    gone = [LoopThatGoes(channel.receive_async(), "stopped") for _ in range(2)]
+    gone = [LoopThatGoes(channel.receive_async(), how) for _ in range(2)]
     waiting = [receivers.receive(channel) for _ in range(2)]
     still_waits(clock, *waiting)
     for item in "ab":
         channel.send_nowait(item)
         clock.settle()
     assert sorted(values(waiting)) == ["a", "b"]
-    channel.send_nowait("c")
-    assert gone[1].loop.run_until_complete(gone[1].task) == "c"
+    if how == "stopped":
+        channel.send_nowait("c")
+        assert gone[1].loop.run_until_complete(gone[1].task) == "c"
     for each in gone:
         each.end()
 
 
 @pytest.mark.parametrize("wait", ["receive", "select"])
-def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait: str) -> None:
+def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock, wait):
     channel: Channel[str] = Channel()
     waits = channel.receive_async() if wait == "receive" else select_async(channel, Channel())
     gone = LoopThatGoes(waits, "closed")
@@ -107,9 +87,7 @@ def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait:
 
 
 @pytest.mark.parametrize("capacity", [0, 1])
-def test_senders_of_a_closed_loop_hold_up_nobody_else(
-    senders: Any, receivers: Any, clock: VirtualClock, capacity: int
-) -> None:
+def test_senders_of_a_closed_loop_hold_up_nobody_else(senders, receivers, clock, capacity):
     """Whether its item is still received is open; that of the next in line is."""
     channel: Channel[str] = Channel(capacity)
     first = ["first"] * capacity
@@ -128,9 +106,7 @@ def test_senders_of_a_closed_loop_hold_up_nobody_else(
 
 
 @GONE
-def test_closing_wakes_the_others_when_a_loop_is_gone(
-    senders: Any, receivers: Any, clock: VirtualClock, how: str
-) -> None:
+def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock, how):
     channel: Channel[str] = Channel()
     gone = LoopThatGoes(channel.receive_async(), how)
     collecting = [end.collect(channel) for end in (senders, receivers)]
@@ -145,10 +121,7 @@ def test_closing_wakes_the_others_when_a_loop_is_gone(
     gone.end()
 
 
-MANY = 200
-
-
-def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
+def gives_way(coroutine: Any) -> bool:
     """Run ``coroutine``, which need not wait, in a loop; whether it gave way, once, on the way."""
     try:
         assert coroutine.send(None) is None
@@ -159,48 +132,34 @@ def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
     return True
 
 
-def times(step: Callable[[], Coroutine[Any, Any, Any]], between: Callable[[], object]) -> list[int]:
-    """Return which of so many steps give way."""
-    given = []
-    for number in range(1, MANY + 1):
-        if gives_way(step()):
-            given.append(number)
-        between()
-    return given
-
-
-def holding_many(capacity: float) -> Channel[int]:
-    channel: Channel[int] = Channel(capacity)
-    for number in range(MANY):
-        channel.send_nowait(number)
-    return channel
-
-
-@pytest.mark.parametrize("capacity", [MANY, math.inf])
-def test_a_channel_gives_way_at_each_64th(capacity: float) -> None:
+@pytest.mark.parametrize("capacity", [200, math.inf])
+@pytest.mark.parametrize("uses_another", [False, True])
+def test_a_channel_gives_way_at_each_64th(capacity, uses_another):
     """Whatever goes on on other channels meanwhile."""
     other: Channel[int] = Channel(math.inf)
 
-    def use_another() -> None:
-        for wait in (other.send_async(0), other.send_async(0)):
-            gives_way(wait)
-        gives_way(other.__anext__())
-
-    async def main() -> None:
-        for between in (lambda: None, use_another):
-            receiving, sending = holding_many(capacity), Channel[int](capacity)
-            assert times(receiving.receive_async, between) == [64, 128, 192]
-            assert times(lambda: sending.send_async(1), between) == [64, 128, 192]
-            iterating = holding_many(capacity)
-            assert times(iterating.__anext__, between) == [64, 128, 192]
+    async def main():
+        sending = Channel(capacity)
+        for step in (
+            filled(capacity, 200).receive_async,
+            filled(capacity, 200).__anext__,
+            lambda: sending.send_async(1),
+        ):
+            given = []
+            for number in range(1, 201):
+                if gives_way(step()):
+                    given.append(number)
+                if uses_another:
+                    gives_way(other.send_async(0))
+                    gives_way(other.receive_async())
+            assert given == [64, 128, 192]
 
     asyncio.run(main())
 
 
-def test_select_gives_way_each_time() -> None:
-    async def main() -> None:
-        channel = holding_many(MANY)
-        ticker = Ticker(ConstantBackOff(0))
+def test_select_gives_way_each_time():
+    async def main():
+        channel, ticker = filled(math.inf, 50), Ticker(ConstantBackOff(0))
         for sources in ([channel], [Channel(), channel], [ticker, Channel()]):
             for _ in range(10):
                 assert gives_way(select_async(*sources))

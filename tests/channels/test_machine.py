@@ -10,7 +10,7 @@ from hypothesis import Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
-from tests.channels.turned_loop import TurnedClock, TurnedLoop, Waiting, still_waiting
+from tests.channels.turned_loop import TurnedClock, TurnedLoop, Waiting, outcome_of
 
 PICK = st.integers(0, 10**6)
 TIMEOUT = st.none() | st.integers(1, 4)
@@ -85,7 +85,8 @@ class ChannelMachine(RuleBasedStateMachine):
             else:
                 self.check_end(each)
         assert sorted(each.outcome() for each in got) == delivered
-        self.senders, self.receivers = still_waiting(self.senders), still_waiting(self.receivers)
+        self.senders = [each for each in self.senders if not each.task.done()]
+        self.receivers = [each for each in self.receivers if not each.task.done()]
 
     def check_end(self, each: Waiting) -> None:
         if self.closed:
@@ -104,14 +105,10 @@ class ChannelMachine(RuleBasedStateMachine):
     def offer(self) -> None:
         """Send without a wait, by either method."""
         item = self.next_item()
-        outcome: Any = None
-        try:
-            if item % 2:
-                self.channel.send_nowait(item)
-            else:
-                self.channel.send(item, timeout=0)
-        except (ChannelClosed, TimeoutError, WouldBlock) as error:
-            outcome = type(error)
+        if item % 2:
+            outcome = outcome_of(self.channel.send_nowait, item)
+        else:
+            outcome = outcome_of(self.channel.send, item, 0)
         if self.closed:
             assert outcome is ChannelClosed
         elif self.room() and not self.senders:
@@ -141,24 +138,18 @@ class ChannelMachine(RuleBasedStateMachine):
 
     def ask(self, how: int) -> None:
         """Receive without a wait, by one of three methods; who is let in by it has ended."""
-        methods = [
-            self.channel.receive_nowait,
-            lambda: self.channel.receive(timeout=0),
-            lambda: select(self.channel, timeout=0)[1],
-        ]
-        try:
-            outcome: Any = methods[how]()
-        except (ChannelClosed, TimeoutError, WouldBlock) as error:
-            outcome = type(error)
+        method, when_empty, at_the_end = [
+            (self.channel.receive_nowait, WouldBlock, ChannelClosed),
+            (lambda: self.channel.receive(timeout=0), TimeoutError, ChannelClosed),
+            (lambda: select(self.channel, timeout=0)[1], TimeoutError, CLOSED),
+        ][how]
+        outcome = outcome_of(method)
         if self.items or self.senders:
             item, self.let = self.take()
             assert outcome == item
         else:
             self.let = []
-            ends = [ChannelClosed, ChannelClosed, CLOSED]
-            assert (
-                outcome is (ends if self.closed else [WouldBlock, TimeoutError, TimeoutError])[how]
-            )
+            assert outcome is (at_the_end if self.closed else when_empty)
 
     @rule(how=st.integers(0, 2))
     def receive_without_waiting(self, how: int) -> None:
@@ -213,14 +204,12 @@ class ChannelMachine(RuleBasedStateMachine):
         self.settle()
 
     @precondition(lambda self: self.count > 8)
-    @rule(send=st.booleans(), again=st.booleans())
-    def close(self, send: bool, again: bool) -> None:
+    @rule(send=st.booleans())
+    def close(self, send: bool) -> None:
         if send:
             self.offer()
         self.channel.close()
         self.closed = True
-        if again:
-            self.channel.close()
         refused, self.senders = self.senders, []
         self.loop.turn()
         assert [each.outcome() for each in refused] == [ChannelClosed] * len(refused)

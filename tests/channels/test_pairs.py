@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from itertools import combinations_with_replacement
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from backoff_ticker import Channel, ChannelClosed, WouldBlock, select
+from backoff_ticker import Channel, select
 from tests.channels.ends import drained
-from tests.channels.turned_loop import TurnedClock, TurnedLoop
+from tests.channels.turned_loop import TurnedClock, TurnedLoop, outcome_of
 from tests.interleaving import each_interleaving
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-SLOW = pytest.mark.slow
-WAITS: dict[str, Callable[[Channel[str]], list[Any]]] = {
+WAITS: dict[str, Any] = {
     "none": lambda _: [],
     "senders": lambda channel: [channel.send_async("a"), channel.send_async("b")],
     "receivers": lambda channel: [channel.receive_async(), channel.receive_async()],
@@ -77,13 +72,6 @@ def end(scene: Scene, _: str) -> list[str]:
     return list(scene.channel)
 
 
-def outcome_of(call: Any, scene: Scene, item: str) -> Any:
-    try:
-        return call(scene, item)
-    except (ChannelClosed, TimeoutError, WouldBlock) as error:
-        return type(error)
-
-
 PAIRS = [*combinations_with_replacement([send, receive, choose, close], 2), (send, end)]
 QUICK_PAIRS = [(send, send), (send, end), (receive, close)]
 SCENES = [(capacity, waiting) for capacity in (0, 1, inf) for waiting in WAITS]
@@ -95,7 +83,9 @@ CASES = [
         scene,
         order,
         id=f"{pair[0].__name__} {pair[1].__name__}-{scene[0]} {scene[1]}-{order}",
-        marks=[] if pair in QUICK_PAIRS and scene in QUICK_SCENES and order == 1 else [SLOW],
+        marks=[]
+        if pair in QUICK_PAIRS and scene in QUICK_SCENES and order == 1
+        else [pytest.mark.slow],
     )
     for pair in PAIRS
     for scene in SCENES
@@ -104,9 +94,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("pair", "scene", "order"), CASES)
-def test_two_calls_are_as_if_one_came_after_the_other(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[Any, Any], scene: tuple[float, str], order: int
-) -> None:
+def test_two_calls_are_as_if_one_came_after_the_other(monkeypatch, pair, scene, order):
     calls = [*zip(pair, "xy", strict=True)][::order]
     allowed = []
     for in_turn in (1, -1):
@@ -115,7 +103,7 @@ def test_two_calls_are_as_if_one_came_after_the_other(
         allowed.append((*outcomes[::in_turn], *made.result()))
     scenes: list[Scene] = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [made := Scene(*scene)]
         return [lambda call=call, item=item: outcome_of(call, made, item) for call, item in calls]
 

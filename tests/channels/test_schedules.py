@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, select
+from backoff_ticker.channels._buffer import Bounded, PendingSend, Unbounded
 from tests import effort
-from tests.channels.explorer import explore
+from tests.channels.explorer import WATCHED, ScheduleFailure, explore
 from tests.channels.explorer_waits import cancel_meanwhile
 from tests.channels.history import History, note_selected
 
-if TYPE_CHECKING:
-    from tests.channels.explorer import Schedule
-
-SCHEDULES = effort.rounds(5, 150)
-GRAIN = pytest.mark.parametrize("grain", ["call", pytest.param("opcode", marks=pytest.mark.slow)])
-ALL = [0, 1, inf]
-BOUNDED = [0, 1]
+SCHEDULES = effort.rounds(5, 300)
+CAPACITY = pytest.mark.parametrize("capacity", [0, 1, inf])
 
 
-def race(
-    capacity: float, threads: dict[str, Any], *, make: Any = Channel, full: bool = True
-) -> Any:
+def race(capacity: float, threads: dict[str, Any], *, full: bool = False) -> Any:
     """Return a model of threads that each do something with the history of one channel.
 
     Args:
         full: Whether the channel is, unless it takes any number of items.
     """
 
-    def model(schedule: Schedule) -> Any:
-        history = History(make(capacity, clock=schedule.clock), schedule.stamp)
+    def model(schedule: Any) -> Any:
+        history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
         for number in range(int(capacity) if full and capacity != inf else 0):
             history.send_nowait(f"early {number}")
         for name, act in threads.items():
@@ -45,17 +40,17 @@ def race(
     return model
 
 
-def sends(*items: str) -> Any:
-    return lambda history: [history.send(item) for item in items]
+def sends(*items: str, timeout: float | None = None) -> Any:
+    return lambda history: [history.send(item, timeout) for item in items]
 
 
-def receives(count: int) -> Any:
-    return lambda history: [history.receive() for _ in range(count)]
+def receives(count: int, timeout: float | None = None) -> Any:
+    return lambda history: [history.receive(timeout) for _ in range(count)]
 
 
 def crowd(senders: int, receivers: int, items: int = 1) -> dict[str, Any]:
     """As many receives as sends: nobody waits for ever."""
-    each = items * max(1, receivers)
+    each = items * receivers
     sending = {f"sender {s}": sends(*(f"{s}{n}" for n in range(each))) for s in "ab"[:senders]}
     receiving = {f"receiver {n}": receives(items * senders) for n in range(receivers)}
     return sending | receiving
@@ -83,175 +78,169 @@ async def receive_and_send(history: History) -> None:
         history.send_nowait("another")
 
 
-RACES: dict[str, tuple[list[float], bool, dict[str, Any]]] = {
-    **{f"{s} to {r}": (ALL, False, crowd(s, r)) for s in (1, 2) for r in (1, 2)},
-    "three items keep their order": (ALL, False, crowd(1, 1, items=3)),
-    **{
-        f"{s} to {r}, and a close": (ALL, False, crowd_and_close(s, r))
-        for s in (1, 2)
-        for r in (1, 2)
+LEAVES = "an item that a cancelled coroutine leaves"
+ON_EMPTY: dict[str, dict[str, Any]] = {
+    **{f"{s} to {r}": crowd(s, r) for s in (1, 2) for r in (1, 2)},
+    **{f"{s} to {r}, and a close": crowd_and_close(s, r) for s in (1, 2) for r in (1, 2)},
+    "three items keep their order": crowd(1, 1, items=3),
+    "methods that do not wait": {
+        "sender": lambda history: [history.send_nowait(item) for item in "ab"],
+        "receiver": lambda history: [history.receive_nowait() for _ in "ab"],
+        "closer": History.close,
     },
-    "methods that do not wait": (
-        ALL,
-        False,
-        {
-            "sender": lambda history: [history.send_nowait(item) for item in "ab"],
-            "receiver": lambda history: [history.receive_nowait() for _ in "ab"],
-            "closer": History.close,
-        },
-    ),
-    **{
-        f"a sender runs out of time as room is made for {receivers}": (
-            BOUNDED,
-            True,
-            {
-                "impatient": lambda history: history.send("late", 1.0),
-                **{f"receiver {n}": lambda history: history.receive(2.0) for n in range(receivers)},
-            },
-        )
-        for receivers in (1, 2)
+    "an item that an impatient receiver leaves": {
+        "impatient": receive_in_time_and_send,
+        "patient": receives(1),
+        "sender": sends("a"),
     },
-    "as much room as senders wait": (
-        [1, 2],
-        True,
-        {"sender a": sends("a"), "sender b": sends("b"), "receiver": receives(2)},
+    "both sides are impatient": {
+        "receiver": receives(1, timeout=1.0),
+        "sender": sends("a", timeout=1.0),
+    },
+    "a coroutine that receives is cancelled": {
+        "cancelled": History.receive_async,
+        "sender": sends("a", timeout=5.0),
+    },
+    LEAVES: {"cancelled": receive_and_send, "receiver": receives(1), "sender": sends("a")},
+}
+LATE = "a sender runs out of time as room is made"
+ON_FULL: dict[str, dict[str, Any]] = {
+    LATE: {"impatient": sends("late", timeout=1.0), "receiver": receives(1, timeout=2.0)},
+    "the same for two": {
+        "impatient": sends("late", timeout=1.0),
+        "receiver 0": receives(1, timeout=2.0),
+        "receiver 1": receives(1, timeout=2.0),
+    },
+    "as much room as senders wait": {
+        "sender a": sends("a"),
+        "sender b": sends("b"),
+        "receiver": receives(2),
+    },
+    "room that an impatient sender leaves": {
+        "impatient": sends("impatient", timeout=1.0),
+        "patient": sends("patient"),
+        "receiver": receive_until_the_patient,
+    },
+    "a close and a receiver meet senders that wait": {
+        "sender a": sends("a"),
+        "sender b": sends("b"),
+        "closer": History.close,
+        "receiver": receives(1),
+    },
+    "a coroutine that sends is cancelled": {
+        "cancelled": lambda history: history.send_async("a"),
+        "receiver": receives(1, timeout=5.0),
+    },
+}
+
+
+@CAPACITY
+@pytest.mark.parametrize("name", ON_EMPTY)
+def test_an_empty_channel_answers_as_one_may(name, capacity):
+    if name != LEAVES or capacity:  # nobody may be there for what it sends
+        explore(race(capacity, ON_EMPTY[name]), SCHEDULES)
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 2])
+@pytest.mark.parametrize("name", ON_FULL)
+def test_a_full_channel_answers_as_one_may(name, capacity):
+    explore(race(capacity, ON_FULL[name], full=True), SCHEDULES)
+
+
+# The explorer itself
+
+
+def count_then_append(buffer: Bounded, item: object, _: object) -> bool:
+    if buffer.room > 0:
+        buffer.items.append(item)
+        buffer.room -= 1
+        return True
+    return False
+
+
+def refuse_what_is_accepted(_: Bounded, pending: PendingSend) -> None:
+    pending.accepted = False
+
+
+def offer(history: History) -> None:
+    history.send_nowait(object())
+
+
+FAULTS: dict[tuple[type, str], tuple[Any, Any, str]] = {
+    (Unbounded, "take_out_late"): (
+        lambda *_: False,
+        race(inf, crowd_and_close(1, 1)),
+        "accepted and lost|came after the end|accepted after close",
     ),
-    "room that an impatient sender leaves": (
-        BOUNDED,
-        True,
-        {
-            "impatient": lambda history: history.send("impatient", 1.0),
-            "patient": sends("patient"),
-            "receiver": receive_until_the_patient,
-        },
+    (Channel, "_recheck"): (
+        lambda _, waiter: waiter.limit,
+        race(inf, crowd(1, 1)),
+        "nobody can go on: receiver 0 waits",
     ),
-    "an item that an impatient receiver leaves": (
-        ALL,
-        False,
-        {"impatient": receive_in_time_and_send, "patient": History.receive, "sender": sends("a")},
+    (Bounded, "put"): (
+        count_then_append,
+        race(1, {"sender a": offer, "sender b": offer}),
+        "2 items accepted where 1 could be",
     ),
-    "both sides are impatient": (
-        ALL,
-        False,
-        {
-            "receiver": lambda history: history.receive(1.0),
-            "sender": lambda history: history.send("a", 1.0),
-        },
-    ),
-    "a close meets senders that wait for room": (
-        BOUNDED,
-        True,
-        {"sender a": sends("a"), "sender b": sends("b"), "closer": History.close},
-    ),
-    "a close and a receiver meet senders that wait": (
-        BOUNDED,
-        True,
-        {
-            "sender a": sends("a"),
-            "sender b": sends("b"),
-            "closer": History.close,
-            "receiver": History.receive,
-        },
-    ),
-    "a coroutine that receives is cancelled": (
-        ALL,
-        False,
-        {"cancelled": History.receive_async, "sender": lambda history: history.send("a", 5.0)},
-    ),
-    "an item that a cancelled coroutine leaves": (
-        [1, inf],
-        False,
-        {"cancelled": receive_and_send, "receiver": History.receive, "sender": sends("a")},
-    ),
-    "a coroutine that sends is cancelled": (
-        BOUNDED,
-        True,
-        {
-            "cancelled": lambda history: history.send_async("a"),
-            "receiver": lambda history: history.receive(5.0),
-        },
+    (Bounded, "refuse"): (
+        refuse_what_is_accepted,
+        race(1, ON_FULL[LATE], full=True),
+        "refused and received",
     ),
 }
 
 
-@GRAIN
-@pytest.mark.parametrize(
-    ("name", "capacity"),
-    [(name, capacity) for name, (capacities, *_) in RACES.items() for capacity in capacities],
-)
-def test_a_channel_answers_as_one_may(name: str, capacity: float, grain: str) -> None:
-    _, full, threads = RACES[name]
-    explore(race(capacity, threads, full=full), grain=grain, schedules=SCHEDULES)
+@pytest.mark.parametrize("place", FAULTS, ids=lambda place: place[1])
+def test_a_planted_fault_is_found(place, monkeypatch):
+    planted, model, message = FAULTS[place]
+    monkeypatch.setattr(*place, planted)
+    with pytest.raises(ScheduleFailure, match=message) as raised:
+        explore(model, 3000, (*WATCHED, __file__))
+    assert re.search(r"\n    \w.* _\w+\.py:\d+ +\S", str(raised.value))  # the way there
 
 
-# Select
-
-
-@GRAIN
-@pytest.mark.parametrize("capacity", ALL)
-def test_a_select_between_an_item_and_a_cancel(capacity: float, grain: str) -> None:
-    def model(schedule: Schedule) -> Any:
-        history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
-        token = CancellationToken(clock=schedule.clock)
-        chosen: list[Any] = []
-
-        def choose() -> None:
-            chosen.append(note_selected([history], lambda: select(history.channel, token)))
-
-        def check() -> None:
-            assert chosen in ([history.channel], [token])
-            history.check()
-
-        schedule.thread("selecting", choose)
-        schedule.thread("sender", history.send, "a0", 5.0)
-        schedule.thread("canceller", token.cancel)
-        return check
-
-    explore(model, grain=grain, schedules=SCHEDULES)
-
-
-@GRAIN
 @pytest.mark.parametrize("nowait", [False, True])
 @pytest.mark.parametrize("senders", ["a", "ab"])
-@pytest.mark.parametrize("capacity", ALL)
-def test_two_selects_over_the_same_channels(
-    capacity: float, senders: str, nowait: bool, grain: str
-) -> None:
-    """Whoever gets nothing is told by a token."""
+@pytest.mark.parametrize("meanwhile", [False, True])
+@CAPACITY
+def test_selects_between_items_and_a_cancel(capacity, senders, nowait, meanwhile):
+    """Two select from the same channels; a token tells whoever gets nothing."""
 
-    def model(schedule: Schedule) -> Any:
+    def model(schedule):
         clock = schedule.clock
         histories = [History(Channel(capacity, clock=clock), schedule.stamp) for _ in "ab"]
         token = CancellationToken(clock=clock)
 
-        def choose(order: int) -> None:
+        def choose(order):
             sources = [each.channel for each in histories[::order]]
-            note_selected(histories, lambda: select(*sources, token))
+            assert note_selected(histories, lambda: select(*sources, token)) in (*sources, token)
 
-        def send(name: str) -> None:
+        def send(name):
             history = histories["ab".index(name)]
             if nowait:
                 history.send_nowait(name)
             else:
                 history.send(name, 5.0)
-            token.cancel()
+            if not meanwhile:
+                token.cancel()
 
         schedule.thread("select ab", choose, 1)
         schedule.thread("select ba", choose, -1)
         for name in senders:
             schedule.thread(f"sender {name}", send, name)
+        if meanwhile:
+            schedule.thread("canceller", token.cancel)
         return lambda: [history.check() for history in histories]
 
-    explore(model, grain=grain, schedules=SCHEDULES)
+    explore(model, SCHEDULES)
 
 
-@GRAIN
-@pytest.mark.parametrize("capacity", ALL)
-def test_a_select_meets_an_item_and_a_close(capacity: float, grain: str) -> None:
-    def choose(history: History) -> None:
+@CAPACITY
+def test_a_select_meets_an_item_and_a_close(capacity):
+    def choose(history):
         silent = Channel[Any](clock=history.channel.clock)
         while not history.receives or history.receives[-1].error is None:
             note_selected([history], lambda: select(history.channel, silent))
 
     threads = {"selecting": choose, "sender": sends("a"), "closer": History.close}
-    explore(race(capacity, threads, full=False), grain=grain, schedules=SCHEDULES)
+    explore(race(capacity, threads), SCHEDULES)

@@ -1,8 +1,8 @@
-"""``select`` over tickers, tokens and timers, to the moment."""
+"""``select`` over tickers, tokens and timers, to the moment; channels that get ticks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,32 +22,19 @@ from backoff_ticker import (
     with_max_retries,
 )
 from tests.channels.ends import drained, error, still_waits, value
-from tests.conftest import EPOCH
 from tests.tickers.made_policies import Scripted
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
+from tests.tickers.made_timers import Fake
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
 
-def silent() -> Channel[Any]:
-    """Return a channel on which nothing comes."""
-    return Channel()
-
-
-# Tokens
-
-
 @pytest.mark.parametrize("cause", [None, "a text", "", ValueError("an error")])
 @pytest.mark.parametrize("before", [True, False])
-def test_a_cancelled_token_gives_its_cause(
-    receivers: Any, clock: VirtualClock, cause: Any, before: bool
-) -> None:
+def test_a_cancelled_token_gives_its_cause(receivers, clock, cause, before):
     token = CancellationToken()
     if before:
         token.cancel(cause)
-    selecting = receivers.select(silent(), token)
+    selecting = receivers.select(Channel(), token)
     if not before:
         still_waits(clock, selecting)
         token.cancel(cause)
@@ -57,47 +44,15 @@ def test_a_cancelled_token_gives_its_cause(
     assert value(receivers.select(token, timeout=0)) == (token, cause)
 
 
-# Timers
-
-
-def test_a_timer_and_its_channel_are_the_same_source(receivers: Any, clock: VirtualClock) -> None:
-    timer = Timer(clock=clock)
-    for source in (timer, timer.c):
-        timer.start(5)
-        selecting = receivers.select(silent(), source)
-        clock.settle()
-        clock.advance(4.5)
-        assert not selecting.done()
-        clock.advance(0.5)
-        got, at = value(selecting)
-        assert got is source
-        assert at == EPOCH + clock.monotonic()
-
-
-def test_a_timer_of_the_users_own_is_a_source(receivers: Any, clock: VirtualClock) -> None:
-    class Fake:
-        def __init__(self) -> None:
-            self.c: Channel[float] = Channel(1)
-
-        def start(self, delay: float) -> None:
-            self.c.send_nowait(delay)
-
-        def stop(self) -> bool:
-            return False
-
+def test_a_timer_of_the_users_own_is_a_source(receivers, clock):
     fake = Fake()
-    selecting = receivers.select(fake, silent())
+    selecting = receivers.select(fake, Channel())
     still_waits(clock, selecting)
-    fake.start(7)
+    fake.fire(7)
     assert value(selecting) == (fake, 7)
 
 
-# All of them
-
-
-def test_each_kind_of_source_ends_the_wait_for_all(
-    senders: Any, receivers: Any, clock: VirtualClock
-) -> None:
+def test_each_kind_of_source_ends_the_wait_for_all(senders, receivers, clock):
     channel: Channel[str] = Channel()
     ticker = Ticker(ConstantBackOff(10))
     other = AsyncTicker(ConstantBackOff(25))
@@ -129,20 +84,13 @@ def test_each_kind_of_source_ends_the_wait_for_all(
 
 
 @EITHER
-def test_a_ticker_that_is_not_chosen_keeps_its_tick(
-    receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
+def test_a_ticker_that_is_not_chosen_keeps_its_tick(receivers, clock, kind):
     ticker = kind(with_max_retries(ZeroBackOff(), 20))
     channel: Channel[int] = Channel(20)
     for number in range(20):
         channel.send_nowait(number)
     channel.close()
-    taken = []
-    while not taken or taken[-2:] != [(channel, CLOSED), (ticker, CLOSED)]:
-        sources = [source for source in (channel, ticker) if (source, CLOSED) not in taken]
-        if not sources:
-            break
-        taken.append(value(receivers.select(*sources)))
+    taken = value(receivers.merge(channel, ticker))
     ticks = [got.number for source, got in taken if source is ticker and got is not CLOSED]
     items = [got for source, got in taken if source is channel and got is not CLOSED]
     assert ticks == list(range(1, 22))
@@ -151,39 +99,35 @@ def test_a_ticker_that_is_not_chosen_keeps_its_tick(
 
 @EITHER
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust"])
-def test_a_ticker_that_has_ended_says_so_each_time(
-    receivers: Any, clock: VirtualClock, kind: Any, ending: str
-) -> None:
+def test_a_ticker_that_has_ended_says_so_each_time(receivers, clock, kind, ending):
     token = CancellationToken()
     ticker = kind(Scripted(10.0) if ending == "exhaust" else ConstantBackOff(10), token=token)
     ticker.receive_nowait()
-    selecting = receivers.select(ticker, silent())
+    selecting = receivers.select(ticker, Channel())
     still_waits(clock, selecting)
     if ending == "exhaust":
         clock.advance(10)
         assert value(selecting)[1].number == 2
-        selecting = receivers.select(ticker, silent())
+        selecting = receivers.select(ticker, Channel())
     else:
         ticker.stop() if ending == "stop" else token.cancel()
     assert value(selecting) == (ticker, CLOSED)
-    assert value(receivers.select(silent(), ticker, timeout=0)) == (ticker, CLOSED)
+    assert value(receivers.select(Channel(), ticker, timeout=0)) == (ticker, CLOSED)
 
 
 @EITHER
-def test_the_error_of_a_policy_is_raised_once(
-    receivers: Any, clock: VirtualClock, kind: Any
-) -> None:
+def test_the_error_of_a_policy_is_raised_once(receivers, clock, kind):
     failure = LookupError("the policy failed")
     ticker = kind(Scripted(failure))
-    assert value(receivers.select(silent(), ticker))[1].number == 1
-    assert error(receivers.select(silent(), ticker)) is failure
-    assert value(receivers.select(silent(), ticker)) == (ticker, CLOSED)
+    assert value(receivers.select(Channel(), ticker))[1].number == 1
+    assert error(receivers.select(Channel(), ticker)) is failure
+    assert value(receivers.select(Channel(), ticker)) == (ticker, CLOSED)
     with pytest.raises(TickerClosed):
         ticker.receive_nowait()
 
 
 @pytest.fixture(params=[0.0, 0.99])
-def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def looks(request, monkeypatch):
     """Have ``select`` look at the first of its sources first, or at the last."""
     monkeypatch.setattr("backoff_ticker.channels._select.shared_random", lambda: request.param)
 
@@ -195,9 +139,7 @@ def ready() -> Channel[str]:
 
 
 @EITHER
-def test_the_delay_of_return_runs_from_the_select(
-    receivers: Any, clock: VirtualClock, looks: None, kind: Any
-) -> None:
+def test_the_delay_of_return_runs_from_the_select(receivers, clock, looks, kind):
     tickers = [kind(ConstantBackOff(10), pace=Pace.RETURN) for _ in range(2)]
     channel = ready()
     for ticker in tickers:
@@ -213,9 +155,7 @@ def test_the_delay_of_return_runs_from_the_select(
 
 
 @EITHER
-def test_a_select_without_a_word_before_it_is_a_failure(
-    receivers: Any, clock: VirtualClock, looks: None, kind: Any
-) -> None:
+def test_a_select_without_a_word_before_it_is_a_failure(receivers, clock, looks, kind):
     tickers = [kind(ExponentialFeedbackBackOff(initial_delay=5)) for _ in range(2)]
     channel = ready()
     for ticker in tickers:
@@ -226,9 +166,7 @@ def test_a_select_without_a_word_before_it_is_a_failure(
 
 
 @EITHER
-def test_ticks_are_skipped_when_they_are_taken(
-    receivers: Any, clock: VirtualClock, looks: None, kind: Any
-) -> None:
+def test_ticks_are_skipped_when_they_are_taken(receivers, clock, looks, kind):
     """A ``select`` that takes something else neither drops ticks of a schedule nor moves it."""
     ticker = kind(ConstantBackOff(10), pace=Pace.SKIP)
     channel = ready()
@@ -241,3 +179,51 @@ def test_ticks_are_skipped_when_they_are_taken(
     clock.advance(5)
     tick = ticker.receive_nowait()
     assert (tick.due, tick.missed) == (1030, 2)
+
+
+# Ticks that are sent to a channel
+
+
+def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(receivers, clock):
+    channel: Channel[Any] = Channel()
+    ticker = Ticker(ConstantBackOff(10))
+    handle = ticker.send_to(channel)
+    clock.settle()
+    assert handle.dropped == 1
+    waiting = receivers.receive(channel)
+    still_waits(clock, waiting)
+    clock.advance(10.001)
+    assert value(waiting).due > 1000
+    assert handle.dropped == 1
+    ticker.stop()
+    clock.settle()
+
+
+@EITHER
+def test_a_channel_of_several_tickers_outlives_the_first_that_ends(clock, kind):
+    channel: Channel[Any] = Channel(10)
+    short = kind(with_max_retries(ConstantBackOff(10), 1))
+    long = kind(ConstantBackOff(10))
+    for ticker in (short, long):
+        ticker.send_to(channel, close=False)
+    clock.advance(10)
+    assert short.closed
+    assert not channel.closed
+    assert sorted(tick.number for tick in drained(channel)) == [1, 1, 2, 2]
+    clock.advance(10)
+    assert [tick.number for tick in drained(channel)] == [3]
+    long.stop()
+    clock.settle()
+    assert not channel.closed
+
+
+@EITHER
+@pytest.mark.parametrize("close", [None, 0, 1, "no"])
+def test_whether_to_close_is_a_bool(clock, kind, close):
+    channel: Channel[Any] = Channel(10)
+    ticker = kind(ConstantBackOff(10))
+    with pytest.raises(TypeError, match=f"close must be a bool, not {close!r}"):
+        ticker.send_to(channel, close=close)
+    clock.settle()
+    assert len(channel) == 0
+    assert ticker.receive_nowait().number == 1

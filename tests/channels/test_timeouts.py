@@ -1,168 +1,129 @@
-"""Time limits of channels: to the moment, and at a tie."""
+"""Time limits of channels and of ``select``: to the moment, and at a tie."""
 
 from __future__ import annotations
 
-import asyncio
+import math
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from backoff_ticker import Channel, WouldBlock
-from tests.channels.ends import drained, error, value
-from tests.helpers import PATIENCE, in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from backoff_ticker.testing import VirtualClock
-
-TIMEOUT = pytest.mark.parametrize("timeout", [0.25, timedelta(minutes=90)])
-
+from backoff_ticker import CancellationToken, Channel, SystemClock, Timer, WouldBlock
+from tests.channels.ends import drained, error, filled, value
+from tests.helpers import in_thread
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
+SCHEDULED = pytest.mark.parametrize("scheduled", ["before", "after"])
 
 
-def seconds(timeout: Any) -> float:
-    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-
-
-def full(capacity: int) -> Channel[Any]:
-    channel: Channel[Any] = Channel(capacity)
-    for number in range(capacity):
-        channel.send_nowait(number)
-    return channel
-
-
-@TIMEOUT
+@pytest.mark.parametrize("timeout", [0.25, 5, timedelta(minutes=90)])
 @CAPACITY
-def test_receiving_ends_when_its_time_is_up_and_not_before(
-    receivers: Any, clock: VirtualClock, timeout: Any, capacity: int
-) -> None:
-    channel: Channel[Any] = Channel(capacity)
-    receiving = receivers.receive(channel, timeout)
+def test_a_wait_ends_when_its_time_is_up_and_not_before(senders, clock, timeout, capacity):
+    empty, full = Channel[Any](capacity), filled(capacity)
+    waits = [
+        senders.receive(empty, timeout),
+        senders.send(full, "late", timeout),
+        senders.select(Channel(), empty, CancellationToken(), timeout=timeout),
+    ]
     clock.settle()
-    clock.advance(seconds(timeout) - 0.125)
-    assert not receiving.done()
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    clock.advance(seconds - 0.125)
+    assert not any(each.done() for each in waits)
     clock.advance(0.125)
-    assert type(error(receiving)) is TimeoutError
+    assert [type(error(each)) for each in waits] == [TimeoutError] * 3
     assert clock.pending() == []
-    if capacity:
-        channel.send_nowait("next")
-        assert value(receivers.receive(channel)) == "next"
+    assert drained(full) == list(range(capacity))
+    if capacity == 0:
+        for nobody_waits in (lambda: empty.send_nowait("a"), full.receive_nowait):
+            with pytest.raises(WouldBlock):
+                nobody_waits()
 
 
-@TIMEOUT
-@CAPACITY
-def test_sending_ends_when_its_time_is_up_and_nothing_was_sent(
-    senders: Any, clock: VirtualClock, timeout: Any, capacity: int
-) -> None:
-    channel = full(capacity)
-    sending = senders.send(channel, "late", timeout)
-    clock.settle()
-    clock.advance(seconds(timeout) - 0.125)
-    assert not sending.done()
-    clock.advance(0.125)
-    assert type(error(sending)) is TimeoutError
-    assert clock.pending() == []
-    assert drained(channel) == list(range(capacity))
-    with pytest.raises(WouldBlock):
-        channel.receive_nowait()
+@pytest.mark.parametrize(
+    ("timeout", "expected"),
+    [
+        ("1", TypeError),
+        (True, TypeError),
+        (-0.001, ValueError),
+        (math.nan, ValueError),
+        (math.inf, ValueError),
+        (timedelta(seconds=-1), ValueError),
+    ],
+)
+def test_a_bad_timeout_is_named_and_nothing_is_moved(senders, clock, timeout, expected):
+    empty, full = Channel[Any](1), filled(1)
+    for channel in (empty, full):
+        for failing in (
+            senders.send(channel, 1, timeout),
+            senders.receive(channel, timeout),
+            senders.select(channel, timeout=timeout),
+        ):
+            assert type(error(failing)) is expected
+            assert "timeout" in str(error(failing))
+    assert (drained(empty), drained(full)) == ([], [0])
+    for timer in (Timer(clock=clock), Timer(clock=SystemClock())):
+        with pytest.raises(expected, match="delay"):
+            timer.start(timeout)
+        with pytest.raises(TypeError, match="delay"):
+            timer.start(None)
+        assert timer.stop() is False
 
 
-@CAPACITY
-@pytest.mark.parametrize("scheduled", ["before", "after"])
-def test_an_item_that_comes_as_the_time_is_up_is_received_or_left(
-    receivers: Any, clock: VirtualClock, capacity: int, scheduled: str
-) -> None:
-    channel: Channel[Any] = Channel(capacity)
-    accepted: list[bool] = []
-
-    def send() -> None:
-        try:
-            channel.send_nowait("a")
-        except WouldBlock:
-            accepted.append(False)
-        else:
-            accepted.append(True)
-
+def tied(clock: Any, scheduled: str, act: Any, wait: Any) -> Any:
+    """Begin a wait of five seconds; ``act()``, which comes as they end, is scheduled so."""
     if scheduled == "before":
-        clock.call_at(1005, send)
-    receiving = receivers.receive(channel, 5)
+        clock.call_at(1005, act)
+    waiting = wait()
     clock.settle()
     if scheduled == "after":
-        clock.call_at(1005, send)
+        clock.call_at(1005, act)
     clock.advance(5)
-    received = [] if error(receiving) else [value(receiving)]
-    assert received + drained(channel) == ["a"] * accepted[0]
-    assert accepted[0] or capacity == 0
+    return waiting
 
 
 @CAPACITY
-@pytest.mark.parametrize("scheduled", ["before", "after"])
-def test_room_that_comes_as_the_time_is_up_is_taken_or_left(
-    senders: Any, clock: VirtualClock, capacity: int, scheduled: str
-) -> None:
-    channel = full(capacity)
+@SCHEDULED
+def test_an_item_that_comes_as_the_time_is_up_is_received_or_left(
+    receivers, clock, capacity, scheduled
+):
+    channel: Channel[Any] = Channel(capacity)
+    accepted: list[str] = []
+
+    def send():
+        with suppress(WouldBlock):
+            channel.send_nowait("a")
+            accepted.append("a")
+
+    receiving = tied(clock, scheduled, send, lambda: receivers.receive(channel, 5))
+    received = [] if error(receiving) else [value(receiving)]
+    assert received + drained(channel) == accepted
+    assert accepted or capacity == 0
+
+
+@CAPACITY
+@SCHEDULED
+def test_room_that_comes_as_the_time_is_up_is_taken_or_left(senders, clock, capacity, scheduled):
+    channel = filled(capacity)
     received: list[Any] = []
 
-    def receive() -> None:
-        try:
+    def receive():
+        with suppress(WouldBlock):
             received.append(channel.receive_nowait())
-        except WouldBlock:
-            pass
 
-    if scheduled == "before":
-        clock.call_at(1005, receive)
-    sending = senders.send(channel, "late", 5)
-    clock.settle()
-    if scheduled == "after":
-        clock.call_at(1005, receive)
-    clock.advance(5)
+    sending = tied(clock, scheduled, receive, lambda: senders.send(channel, "late", 5))
     delivered = error(sending) is None
     assert received + drained(channel) == [*range(capacity), *["late"] * delivered]
 
 
-async def by_wait_for(wait: Coroutine[Any, Any, Any], seconds: float) -> Any:
-    return await asyncio.wait_for(wait, seconds)
-
-
-async def by_timeout(wait: Coroutine[Any, Any, Any], seconds: float) -> Any:
-    async with asyncio.timeout(seconds):
-        return await wait
-
-
-LIMITED = pytest.mark.parametrize("limited", [by_wait_for, by_timeout])
-
-
-class ReceivesAt:
-    """A clock on which somebody else receives from ``channel`` as the time is looked at."""
-
-    def __init__(self, clock: VirtualClock, at: float) -> None:
-        self._clock = clock
-        self._at = at
-        self.parker = clock.parker
-        self.channel: Channel[Any] | None = None
-        self.received: list[Any] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._clock, name)
-
-    def monotonic(self) -> float:
-        now = self._clock.monotonic()
-        if now >= self._at and not self.received and self.channel is not None:
-            self.received.append(self.channel.receive_nowait())
-        return now
-
-
-def test_an_item_that_is_accepted_as_the_time_runs_out_was_sent(clock: VirtualClock) -> None:
-    receiving = ReceivesAt(clock, clock.monotonic() + 5)
-    channel: Channel[Any] = Channel(1, clock=receiving)
-    channel.send("first")
-    receiving.channel = channel
+def test_an_item_that_is_accepted_as_the_time_runs_out_was_sent(clock):
+    channel = filled(1)
     sending = in_thread(channel.send, "late", 5)
     clock.settle()
-    clock.advance(5)
-    assert sending.exception(PATIENCE) is None
-    assert receiving.received == ["first"]
+    with clock.trap("monotonic") as trap:  # the sender sees that it is late; then it is let in
+        clock.advance(5)
+        call = trap.wait()
+        assert channel.receive_nowait() == 0
+        call.release()
+        assert error(sending) is None
     assert channel.receive_nowait() == "late"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,50 +17,43 @@ from backoff_ticker import (
     WouldBlock,
     select,
 )
-from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, check_each_place
 from tests.tickers.made_timers import Fake
 
 HOUR = 3600.0
-TICKS = effort.rounds(300, 3000)
+
+
+def received(source: Any) -> Any:
+    """Return what another thread receives."""
+    return in_thread(source.receive, PATIENCE).result(PATIENCE)
 
 
 @pytest.mark.parametrize("state", ["new", "started", "fired"])
 @pytest.mark.parametrize("act", ["start", "stop"])
-def test_a_timer_whose_start_or_stop_was_interrupted_tells_nothing_stale(
-    state: str, act: str
-) -> None:
-    stale: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
+def test_a_timer_whose_start_or_stop_was_interrupted_tells_nothing_stale(state, act):
+    def run(interrupt):
         timer = Timer(clock=SystemClock())
         if state != "new":
             timer.start(HOUR if state == "started" else 0)
         if state == "fired":
             eventually(lambda: len(timer.c) == 1, "it fires")
-        try:
-            with interrupt:
-                timer.start(HOUR) if act == "start" else timer.stop()
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            timer.start(HOUR) if act == "start" else timer.stop()
         begun = SystemClock().time()
         timer.start(0.0001)
-        if in_thread(timer.c.receive, PATIENCE).result(PATIENCE) < begun or len(timer.c):
-            stale.append(interrupt.where)
+        if received(timer.c) < begun or len(timer.c):
+            yield "stale"
         timer.start(HOUR)
         if not timer.stop():
-            stale.append((interrupt.where, "not stopped"))
+            yield "not stopped"
 
-    assert each_place(run)
-    assert stale == []
+    check_each_place(run)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001])
-def test_selecting_from_a_timer_loses_no_time(delay: float) -> None:
-    lost: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
+def test_selecting_from_a_timer_loses_no_time(delay):
+    def run(interrupt):
         timer = Timer(clock=SystemClock())
         timer.start(delay)
         taken = []
@@ -67,16 +61,11 @@ def test_selecting_from_a_timer_loses_no_time(delay: float) -> None:
             with interrupt:
                 taken.append(select(Channel(), timer, timeout=PATIENCE)[1])
         except Interrupted:
-            taken.append(in_thread(timer.c.receive, PATIENCE).result(PATIENCE))
+            taken.append(received(timer.c))
         timer.stop()
-        if len(timer.c):
-            lost.append(interrupt.where)
+        return [*timer.c._buffer.items]
 
-    assert each_place(run) >= 20
-    assert lost == []
-
-
-# Tickers with a timer
+    check_each_place(run, at_least=20)
 
 
 class Recording(Fake):
@@ -91,77 +80,72 @@ class Recording(Fake):
         super().fire(self.fired[-1])
 
 
+class Inside(Recording):
+    """Fires in its start."""
+
+    def start(self, delay: float) -> None:
+        super().start(delay)
+        self.fire()
+
+
 @pytest.mark.parametrize("pace", list(Pace))
-@pytest.mark.parametrize("inside", [False, True])
-def test_an_interrupt_of_a_reader_loses_no_fire(pace: Pace, *, inside: bool) -> None:
+@pytest.mark.parametrize("kind", [Recording, Inside])
+def test_an_interrupt_of_a_reader_loses_no_fire(pace, kind):
     """Each delay starts the timer once, and each fire is a tick; fired inside its start or not."""
-    wrong: list[object] = []
 
-    class Made(Recording):
-        def start(self, delay: float) -> None:
-            super().start(delay)
-            if inside:
-                self.fire()
-
-    def run(interrupt: InterruptAt) -> None:
-        timer = Made()
+    def run(interrupt):
+        timer = kind()
         ticker = Ticker(ConstantBackOff(HOUR), timer=timer, pace=pace)
-        taken = [ticker.receive().time]
-        if not inside:
-            with pytest.raises(WouldBlock):
-                ticker.receive_nowait()
-            timer.fire()
+        ticker.receive()
+        taken = []
+
+        def fire():
+            if kind is Recording:
+                with suppress(WouldBlock):
+                    ticker.receive_nowait()
+                    raise AssertionError("a tick without a fire")
+                timer.fire()
+
+        fire()
         try:
             with interrupt:
                 taken.append(ticker.receive(PATIENCE).time)
         except Interrupted:
-            taken.append(in_thread(ticker.receive, PATIENCE).result(PATIENCE).time)
-        if not inside:
-            try:
-                ticker.receive_nowait()
-            except WouldBlock:
-                timer.fire()
-        taken.append(in_thread(ticker.receive, PATIENCE).result(PATIENCE).time)
-        # A start that was interrupted is done again, and what it sent is stale.
-        right = taken[1] < taken[2] <= len(timer.fired) if inside else taken[1:] == [1.0, 2.0]
-        if not right or not 2 <= len(timer.delays) <= 4:
-            wrong.append((interrupt.where, taken, timer.delays))
+            taken.append(received(ticker).time)
+        fire()
+        taken.append(received(ticker).time)
+        # A start that was interrupted is done again: what it has sent inside is stale.
+        ordered = taken[0] < taken[1] <= len(timer.fired)
+        right = ordered if kind is Inside else taken == [1.0, 2.0]
+        return [] if right and len(timer.delays) <= 4 else [(taken, timer.delays)]
 
-    assert each_place(run) >= 15
-    assert wrong == []
+    check_each_place(run, at_least=15)
 
 
 @pytest.mark.parametrize("act", ["success", "reset", "stop", "immediately"])
-def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act: str) -> None:
-    wrong: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
+def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act):
+    def run(interrupt):
         timer = Recording()
         ticker = Ticker(ConstantBackOff(HOUR), timer=timer)
         ticker.receive()
         reader = in_thread(ticker.receive, PATIENCE)
         eventually(lambda: ticker._readers and waiters_of(ticker._readers), "it waits")
-        try:
-            with interrupt:
-                if act == "immediately":
-                    ticker.reset(immediately=True)
-                else:
-                    getattr(ticker, act)()
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            if act == "immediately":
+                ticker.reset(immediately=True)
+            else:
+                getattr(ticker, act)()
         if act == "stop":
             ticker.stop()
-            if not timer.stops or reader.exception(PATIENCE) is None:
-                wrong.append((interrupt.where, timer.stops))
-            return
+            return [] if timer.stops and reader.exception(PATIENCE) else [timer.stops]
         fire_until(reader, timer)
-        again = in_thread(ticker.receive, PATIENCE)
-        fire_until(again, timer)
+        fire_until(in_thread(ticker.receive, PATIENCE), timer)
+        return []
 
-    def fire_until(reader: Any, timer: Recording) -> None:
+    def fire_until(reader, timer):
         """Fire, again if the timer was started anew meanwhile."""
 
-        def fired() -> bool:
+        def fired():
             if not len(timer.c):
                 timer.fire()
             return reader.done()
@@ -169,5 +153,4 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act: s
         eventually(fired, "a tick comes")
         assert reader.exception() is None
 
-    assert each_place(run) >= 5
-    assert wrong == []
+    check_each_place(run, at_least=5)

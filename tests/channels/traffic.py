@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from backoff_ticker import Channel, ChannelClosed, WouldBlock
+from tests.channels.turned_loop import outcome_of
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-NO_DEADLINE = float("inf")
+CAPACITIES = pytest.mark.parametrize("capacity", [inf, 2, 0])
 
 
 class Traffic:
@@ -112,6 +116,18 @@ class Traffic:
         """Wait until so many wait."""
         eventually(lambda: self._waiting() == count, "they wait")
 
+    def receivers_wait(self) -> None:
+        """Have two wait for items."""
+        for count in (1, 2):
+            self.other(self.receive)
+            self.wait_for(count)
+
+    def senders_wait(self) -> None:
+        """Have two wait for room."""
+        for count in (1, 2):
+            self.other(self.send, f"waiting {count}")
+            self.wait_for(count)
+
     # The sum
 
     def faults(self) -> list[Any]:
@@ -174,34 +190,23 @@ class Traffic:
     def _room_is_exact(self) -> list[Any]:
         channel, accepted = self.channel, 0
         capacity = min(channel.capacity, 50)
-        try:
-            while accepted < 50:
-                channel.send_nowait("filler")
-                accepted += 1
-        except WouldBlock:
-            pass
+        while accepted < 50 and outcome_of(channel.send_nowait, "filler") is None:
+            accepted += 1
         self.received, kept = [], self.received
         self._drain()
         drained, self.received = len(self.received), kept
         right = accepted == drained == capacity and not self._waiting()
         return [] if right else [("room", accepted, drained, capacity)]
 
-    def _is_accepted(self, item: Any) -> bool:
-        """Whether there is room for it; a receiver that begins to wait does so in several steps."""
-        try:
-            self.channel.send_nowait(item)
-        except WouldBlock:
-            return False
-        return True
-
     def _waiters_wake(self) -> list[Any]:
         channel = self.channel
         receiver = in_thread(channel.receive, PATIENCE)
         self.wait_for(1)
-        eventually(lambda: self._is_accepted("for a receiver"), "it waits")
+        # A receiver that begins to wait does so in several steps.
+        eventually(lambda: outcome_of(channel.send_nowait, "for a receiver") is None, "it waits")
         if receiver.result(PATIENCE) != "for a receiver":
             return ["a receiver got something else"]
-        if channel.capacity == NO_DEADLINE:
+        if channel.capacity == inf:
             return []
         for _ in range(int(channel.capacity)):
             channel.send_nowait("filler")

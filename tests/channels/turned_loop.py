@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from backoff_ticker import ChannelClosed, WouldBlock
 from tests.helpers import SetClock
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 
 @dataclass(eq=False)
 class Timer:
+    """A callback at a time; a test fires it."""
+
     when: float
     callback: Any
     live: bool = True
@@ -22,6 +25,10 @@ class Timer:
     def cancel(self) -> bool:
         was, self.live = self.live, False
         return was
+
+    def fire(self) -> None:
+        if self.cancel():
+            self.callback()
 
 
 class TurnedClock(SetClock):
@@ -40,8 +47,7 @@ class TurnedClock(SetClock):
         due = [timer for timer in self.timers if timer.when <= self.now]
         self.timers = [timer for timer in self.timers if timer.when > self.now]
         for timer in due:
-            if timer.cancel():
-                timer.callback()
+            timer.fire()
 
 
 @dataclass(eq=False)
@@ -57,10 +63,6 @@ class Waiting:
             return asyncio.CancelledError
         error = self.task.exception()
         return self.task.result() if error is None else type(error)
-
-
-def still_waiting(tasks: list[Waiting]) -> list[Waiting]:
-    return [each for each in tasks if not each.task.done()]
 
 
 class TurnedLoop:
@@ -81,3 +83,11 @@ class TurnedLoop:
 
     def close(self) -> None:
         self.loop.close()
+
+
+def outcome_of(call: Callable[..., Any], *args: Any) -> Any:
+    """Return what a call that does not wait returns, or the class of its error."""
+    try:
+        return call(*args)
+    except (ChannelClosed, TimeoutError, WouldBlock) as error:
+        return type(error)

@@ -6,7 +6,6 @@ import asyncio
 import math
 import time
 from collections import Counter
-from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from backoff_ticker import (
     select_async,
     with_max_retries,
 )
-from tests.stress.crew import RACES, cancel_soon, cast, lists
+from tests.stress.crew import cancel_soon, cast
 
 if TYPE_CHECKING:
     from tests.stress.crew import Crew, Face
@@ -58,7 +57,6 @@ class Flow:
         self.got: list[list[Item]] = [[] for _ in range(receivers)]
         self.begun: list[None] = []
         self.returned: list[None] = []
-        self._most = capacity or receivers
         self._ended: list[int] = []
 
     async def _wait(self, face: Face, draw: Random, kind: str, *item: Item) -> Any:
@@ -90,7 +88,6 @@ class Flow:
                 # In this order: what has returned was accepted for the room, or for a receiver.
                 returned = len(self.returned)
                 assert returned <= len(self.begun) + self.channel.capacity, "accepted without room"
-                self._look()
             if draw.random() < 0.2:
                 await face.give_way()
         self._ended.append(name)
@@ -109,17 +106,12 @@ class Flow:
                 break
             if len(self.begun) >= self.closes_at:
                 self.channel.close()
-            self._look()
             if draw.random() < 0.2:
                 await face.give_way()
-        assert _is_at_its_end(self.channel), "more after the end"
-
-    def _look(self) -> None:
-        assert len(self.channel) <= self._most, "more items than the capacity"
+        assert [*self.channel] == [], "more after the end"
 
     def check(self) -> int:
-        assert len(self.channel) == 0, "items left"
-        assert _is_at_its_end(self.channel), "not at its end"
+        assert [*self.channel] == [], "items left"
         times = Counter(item for items in self.got for item in items)
         accepted = {item: when for items in self.accepted for item, when in items.items()}
         assert [item for item in times if times[item] > 1] == [], "received twice"
@@ -138,14 +130,6 @@ class Flow:
         return len(times)
 
 
-def _is_at_its_end(channel: Channel[Any]) -> bool:
-    try:
-        channel.receive_nowait()
-    except ChannelClosed:
-        return True
-    return False
-
-
 def conserve(crew: Crew, draw: Random, capacity: float) -> int:
     """Up to four senders and four receivers, in threads, or half of them in two loops."""
     senders, receivers = draw.choice([(4, 4), (4, 4), (4, 1), (2, 2), (1, 1)])
@@ -162,121 +146,6 @@ def conserve(crew: Crew, draw: Random, capacity: float) -> int:
     draw.shuffle(acts)
     crew.play(*acts)
     return flow.check()
-
-
-def permits(crew: Crew, draw: Random) -> int:
-    """Use a channel as a semaphore: never more are inside than it has places."""
-    places = draw.choice([1, 3])
-    channel: Channel[None] = Channel(places)
-    inside: list[None] = []
-    most: list[int] = []
-
-    def visit() -> None:
-        inside.append(None)
-        most.append(len(inside))
-        inside.pop()
-
-    def look() -> None:
-        for _ in range(5 * ITEMS):
-            with suppress(WouldBlock):
-                channel.send_nowait(None)
-                visit()
-                channel.receive_nowait()
-
-    async def wait(face: Face) -> None:
-        for _ in range(ITEMS):
-            await face.wait(channel.send, channel.send_async, None)
-            visit()
-            await face.wait(channel.receive, channel.receive_async)
-
-    crew.play(*draw.choice([[look] * 2, [look] * (places + 1), cast(wait, 4, 4)]))
-    assert max(most) <= places, "more inside than the capacity"
-    assert len(channel) == 0, "a place was lost"
-    return len(most)
-
-
-def fill_in_step(crew: Crew, draw: Random) -> int:
-    """Send to the last place, or take the last item, of one channel after the other, in step."""
-    capacity = draw.choice([1, 3])
-    channels: list[Channel[int]] = [Channel(capacity) for _ in range(RACES)]
-    fills = draw.random() < 0.5
-    for channel in channels:
-        for number in range(capacity - 1 if fills else 1):
-            channel.send_nowait(number)
-    succeeded = lists()
-
-    def act(number: int) -> None:
-        with suppress(WouldBlock):
-            if fills:
-                channels[number].send_nowait(number)
-            else:
-                channels[number].receive_nowait()
-            succeeded[number].append(None)
-
-    crew.in_step(act, act)
-    assert succeeded == [[None]] * RACES, "not one, but two or none"
-    return RACES
-
-
-def meet_in_step(crew: Crew, draw: Random) -> int:
-    """Offer an item to one waiting receiver, in two threads, until one has got rid of it."""
-    channels: list[Channel[int]] = [Channel() for _ in range(RACES)]
-    accepted, received = lists(), lists()
-
-    def offer(number: int, item: int) -> None:
-        while not (accepted[number] or received[number]):
-            with suppress(WouldBlock):
-                channels[number].send_nowait(item)
-                accepted[number].append(item)
-            time.sleep(0)
-
-    def receive(number: int) -> None:
-        received[number].append(channels[number].receive())
-
-    crew.in_step(receive, partial(offer, item=1), partial(offer, item=2))
-    for number, channel in enumerate(channels):
-        channel.close()
-        received[number] += channel
-        assert sorted(accepted[number]) == received[number], "accepted for one receiver twice"
-    return RACES
-
-
-def close_in_step(crew: Crew, draw: Random) -> int:
-    """Send to one channel after the other while it is closed and drained."""
-    channels: list[Channel[int]] = [Channel(draw.choice([1, math.inf])) for _ in range(RACES)]
-    accepted, received = lists(), lists()
-
-    def send(number: int) -> None:
-        with suppress(ChannelClosed):
-            channels[number].send(number)
-            accepted[number].append(number)
-
-    def close_and_drain(number: int) -> None:
-        channels[number].close()
-        received[number].extend(channels[number])
-
-    crew.in_step(send, close_and_drain)
-    assert [[*channel] for channel in channels] == lists(), "an item after the end"
-    assert accepted == received, "accepted, and lost"
-    return RACES
-
-
-def order_in_step(crew: Crew, draw: Random) -> int:
-    """Send three items to one channel after the other, while another thread receives them."""
-    capacity = draw.choice([0, 1, 1, 3])
-    channels: list[Channel[int]] = [Channel(capacity) for _ in range(RACES)]
-    received = lists()
-
-    def send(number: int) -> None:
-        for item in range(3):
-            channels[number].send(item)
-
-    def receive(number: int) -> None:
-        received[number] += [channels[number].receive() for _ in range(3)]
-
-    crew.in_step(send, receive)
-    assert received == [[0, 1, 2]] * RACES, "out of order"
-    return RACES
 
 
 class Sources:
@@ -361,11 +230,6 @@ def share_a_merge(crew: Crew, draw: Random) -> int:
 
 STORMS = {
     **{f"channel({each:g})": partial(conserve, capacity=each) for each in (0, 1, 3, math.inf)},
-    "permits": permits,
-    "room in step": fill_in_step,
-    "rendezvous in step": meet_in_step,
-    "close in step": close_in_step,
-    "order in step": order_in_step,
     "select": select_from_all,
     "merge": share_a_merge,
 }

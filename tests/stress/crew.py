@@ -1,6 +1,6 @@
 """Who plays a storm: eight threads and two event loops that set to work at the same moment.
 
-Whoever plays is watched: a round that does not end fails with the stacks of all threads.
+Whoever plays is watched: a round that does not end fails, and shows the stacks of all threads.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import asyncio
 import faulthandler
 import gc
 import inspect
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -34,18 +33,6 @@ SPINS = 200
 
 RACES = 60
 """Objects made anew, each for a race of a few steps."""
-
-
-class Hung(AssertionError):
-    """A round did not end; the message has the stacks."""
-
-
-def stacks() -> str:
-    """Return the stacks of all threads."""
-    with tempfile.TemporaryFile("w+") as file:
-        faulthandler.dump_traceback(file, all_threads=True)
-        file.seek(0)
-        return file.read()
 
 
 class Face:
@@ -85,11 +72,6 @@ def cast(act: Callable[..., Any], threads: int, loops: int) -> list[Act]:
     ]
 
 
-def lists() -> list[list[Any]]:
-    """Return a list for each race, to note there what has happened."""
-    return [[] for _ in range(RACES)]
-
-
 class Crew:
     """Runs one round after the other: acts in threads, and in two event loops.
 
@@ -114,13 +96,14 @@ class Crew:
                 self._next_loop = (self._next_loop + 1) % LOOPS
                 futures.append(self.loops[self._next_loop].submit(act()))
             else:
-                futures.append(in_thread(_begin, begin, act))
+                futures.append(in_thread(lambda act=act: begin.wait() and act()))
         begin.set()
         ended, running = wait(futures, PATIENCE, FIRST_EXCEPTION)
         for future in ended:
             future.result()
         if running:
-            raise Hung(f"{len(running)} of {len(futures)} do not end\n{stacks()}")
+            faulthandler.dump_traceback(all_threads=True)
+            raise AssertionError(f"{len(running)} of {len(futures)} do not end")
         return [future.result() for future in futures]
 
     def in_step(self, *acts: Callable[[int], object]) -> None:
@@ -157,12 +140,7 @@ class Crew:
         for thread in set(threading.enumerate()) - self._before:
             if thread.name != "backoff_ticker-scheduler":  # ends a few seconds later, when idle
                 thread.join(max(0.0, end - time.monotonic()))
-                assert not thread.is_alive(), stacks()
-
-
-def _begin(begin: threading.Event, act: Callable[[], Any]) -> Any:
-    begin.wait()
-    return act()
+                assert not thread.is_alive()
 
 
 async def cancel_soon(coroutine: Coroutine[Any, Any, Any], turns: int) -> Any:

@@ -18,7 +18,7 @@ from tests import effort
 from tests.effort import has_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import CodeType, FrameType
 
 PACKAGE = str(Path(backoff_ticker.__file__).parent)
@@ -156,3 +156,20 @@ def each_place(
                 return place - 1
     finally:
         sys.settrace(None)
+
+
+def check_each_place(
+    run: Callable[[InterruptAt], Iterable[object]],
+    handler: Callable[[], object] | None = None,
+    *,
+    at_least: int = 1,
+    **options: Any,
+) -> None:
+    """Run as ``each_place()`` does, at so many places at least; ``run()`` tells what is wrong."""
+    wrong: list[tuple[str | None, object]] = []
+
+    def collect(interrupt: InterruptAt) -> None:
+        wrong.extend((interrupt.where, each) for each in run(interrupt))
+
+    assert each_place(collect, handler, **options) >= at_least
+    assert wrong == []

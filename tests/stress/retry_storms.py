@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
-    CircuitBreaker,
-    CircuitOpen,
     ConstantBackOff,
     ExponentialBackOff,
     RetryBudget,
-    ZeroBackOff,
     hedge_call,
     hedge_call_async,
     retry_call,
     retry_call_async,
 )
-from tests.stress.crew import RACES, cast, lists
+from tests.stress.crew import cast
 
 if TYPE_CHECKING:
     from tests.stress.crew import Crew, Face
@@ -55,27 +52,6 @@ def keep_a_budget(crew: Crew, draw: Random) -> int:
     crew.play(*(partial(use, Random(draw.random())) for _ in range(draw.choice([2, WORKERS]))))
     assert budget.tokens == 1_000 + sum(done)
     return len(done)
-
-
-def spend_a_budget(crew: Crew, draw: Random) -> int:
-    """Hold no more tokens than there are, and none is lost."""
-    budget = RetryBudget(max_tokens=3)
-    held: list[None] = []
-    most: list[int] = []
-
-    def use() -> None:
-        for _ in range(CALLS):
-            if budget.try_acquire():
-                held.append(None)
-                most.append(len(held))
-                held.pop()
-                budget.release()
-            assert 0 <= budget.tokens <= 3
-
-    crew.play(*[use] * draw.choice([2, WORKERS]))
-    assert max(most) <= 3
-    assert budget.tokens == 3
-    return len(most)
 
 
 def retry_on_a_budget(crew: Crew, draw: Random) -> int:
@@ -134,54 +110,6 @@ def cancel_retries(crew: Crew, draw: Random) -> int:
     return len(calls)
 
 
-def probe_in_step(crew: Crew, draw: Random) -> int:
-    """Ask one half-open circuit after the other in step: so many probes, and no more."""
-    probes = draw.choice([1, 2])
-    breakers = [
-        CircuitBreaker(ZeroBackOff(), failures=1, probes=probes, successes=probes)
-        for _ in range(RACES)
-    ]
-    tickets = lists()
-    for breaker in breakers:
-        breaker.record(breaker.allow(), ConnectionError())
-
-    def ask(number: int) -> None:
-        with suppress(CircuitOpen):
-            tickets[number].append(breakers[number].allow())
-
-    def record(number: int) -> None:
-        with suppress(IndexError):
-            breakers[number].record(tickets[number].pop())
-
-    crew.in_step(*[ask] * draw.choice([2, 4]))
-    assert [len(each) for each in tickets] == [probes] * RACES
-    assert {breaker.state for breaker in breakers} == {"half-open"}
-    crew.in_step(record, record)
-    assert {breaker.state for breaker in breakers} == {"closed"}
-    return RACES
-
-
-def count_failures(crew: Crew, draw: Random) -> int:
-    """Count the failures of several threads: the last of them opens the circuit."""
-    workers = draw.choice([2, WORKERS])
-    breaker = CircuitBreaker(ConstantBackOff(60), failures=workers * CALLS)
-    error = ConnectionError()
-    seen: list[str] = []
-
-    def fail() -> None:
-        for _ in range(CALLS - 1):
-            breaker.record(breaker.allow(), error)
-        seen.append(breaker.state)
-
-    crew.play(*[fail] * workers)
-    assert seen == ["closed"] * workers, "a failure was counted twice"
-    for _ in range(workers):
-        assert breaker.state == "closed", "a failure was counted twice"
-        breaker.record(breaker.allow(), error)
-    assert breaker.state == "open", "a failure was not counted"
-    return workers * CALLS
-
-
 def hedge(crew: Crew, draw: Random) -> int:
     """Hedged calls in threads and loops: one good result each, and no more attempts than allowed.
 
@@ -218,10 +146,7 @@ def hedge(crew: Crew, draw: Random) -> int:
 
 STORMS = {
     "a budget": keep_a_budget,
-    "a small budget": spend_a_budget,
     "retries": retry_on_a_budget,
     "cancelled retries": cancel_retries,
-    "probes in step": probe_in_step,
-    "counted failures": count_failures,
     "hedged calls": hedge,
 }

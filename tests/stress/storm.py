@@ -77,24 +77,15 @@ def main() -> None:
     chosen = parser.parse_args()
     names = chosen.only or list(STORMS)
     faulthandler.enable()
-    end = time.monotonic() + chosen.minutes * 60
-    tally = {name: [0, 0] for name in names}
-    share = min(SHARE, chosen.minutes * 60 / len(names))
-    try:
-        while time.monotonic() < end:
-            for name in names:
-                rounds, done = let_loose(name, min(share, end - time.monotonic()), chosen.seed)
-                tally[name][0] += rounds
-                tally[name][1] += done
-    finally:
-        _show(tally)
-
-
-def _show(tally: dict[str, list[int]]) -> None:
+    left = chosen.minutes * 60
     lock = "with" if has_lock() else "without"
     sys.stdout.write(f"Python {platform.python_version()}, {lock} the global lock\n")
-    for name, (rounds, done) in tally.items():
-        sys.stdout.write(f"{name:<28}{rounds:>10,} rounds{done:>14,} done\n")
+    while left > 0:
+        share = min(SHARE, left / len(names))
+        for name in names:
+            rounds, done = let_loose(name, share, chosen.seed)
+            sys.stdout.write(f"{name:<28}{rounds:>10,} rounds{done:>14,} done\n")
+        left -= share * len(names)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,9 @@ import pytest
 from tests import effort
 from tests.stress import storm
 
-SECONDS = effort.seconds(0.2, 1)
-
 
 @pytest.mark.parametrize("name", storm.STORMS)
-def test_a_storm_loses_doubles_and_leaves_nothing(name: str) -> None:
-    rounds, done = storm.let_loose(name, SECONDS)
+def test_a_storm_loses_doubles_and_leaves_nothing(name):
+    rounds, done = storm.let_loose(name, effort.seconds(0.2, 1))
     assert rounds
     assert done

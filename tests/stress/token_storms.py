@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from backoff_ticker import CancellationToken, any_of
-from tests.stress.crew import RACES, cast, lists
+from tests.stress.crew import cast
 from tests.stress.tools import join_all, start_threads
 
 if TYPE_CHECKING:
@@ -100,79 +100,6 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
     return len(known)
 
 
-def cancel_in_step(crew: Crew, draw: Random) -> int:
-    """Cancel one token after the other in two threads, while others derive from it and listen."""
-    roots = [CancellationToken() for _ in range(RACES)]
-    middle = [root.child() for root in roots]
-    derived: list[CancellationToken] = []
-    callbacks: list[Callback] = []
-    early = [Callback(token) for token in middle]
-    won = lists()
-
-    def cancel(number: int) -> None:
-        won[number].append(roots[number].cancel())
-        assert middle[number].cancelled
-
-    def derive(number: int) -> None:
-        derived.append(middle[number].child())
-        derived.append(any_of(EVERLASTING, middle[number]))
-
-    def listen(number: int) -> None:
-        callbacks.append(Callback(middle[number]))
-        early[number].remove()
-        callbacks[-1].remove()
-
-    crew.in_step(cancel, cancel, derive, listen)
-    assert [each for each in won if sorted(each) != [False, True]] == []
-    assert [token for token in derived if not token.cancelled] == []
-    for callback in (*callbacks, *early):
-        callback.check()
-    return RACES
-
-
-def remove_in_step(crew: Crew, draw: Random) -> int:
-    """Remove one callback after the other in two threads, while it is called."""
-    tokens = [CancellationToken() for _ in range(RACES)]
-    callbacks = [Callback(token) for token in tokens]
-    cancelled = draw.random() < 0.5
-    removed = lists()
-
-    def remove(number: int) -> None:
-        removed[number].append(callbacks[number].handle.remove())
-
-    def cancel(number: int) -> None:
-        if cancelled:
-            tokens[number].cancel()
-
-    crew.in_step(remove, cancel, remove)
-    for each, callback in zip(removed, callbacks, strict=True):
-        callback.prevented = sum(each)
-        callback.check()
-    return RACES
-
-
-def wait_in_step(crew: Crew, draw: Random) -> int:
-    """Wait for one token after the other in several threads: the first waiters of each race."""
-    tokens = [CancellationToken() for _ in range(RACES)]
-    children = [token.child() for token in tokens]
-
-    def wait(number: int) -> None:
-        assert tokens[number].wait()
-
-    def wait_child(number: int) -> None:
-        assert children[number].wait()
-
-    def wait_shortly(number: int) -> None:
-        while not tokens[number].wait(1e-5):
-            pass
-
-    def cancel(number: int) -> None:
-        tokens[number].cancel()
-
-    crew.in_step(wait, wait, wait_child, draw.choice([wait_shortly, wait]), cancel)
-    return RACES
-
-
 def wake_a_crowd(crew: Crew, draw: Random) -> int:
     """Hundreds of waits in threads and two loops, with and without a timeout: all wake."""
     token, woken = CancellationToken(), []
@@ -217,8 +144,5 @@ def wake_a_crowd(crew: Crew, draw: Random) -> int:
 
 STORMS = {
     "token trees": build_while_it_is_cancelled,
-    "tokens in step": cancel_in_step,
-    "callbacks in step": remove_in_step,
-    "waits in step": wait_in_step,
     "a crowd of waits": wake_a_crowd,
 }

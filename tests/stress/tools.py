@@ -213,17 +213,15 @@ def gc_threshold(threshold: int) -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def run_loop(coroutine: Any, *, debug: bool = False, eager: bool = False) -> Any:
+def run_loop(coroutine: Any) -> Any:
     """Run a coroutine in a fresh loop; whatever reaches the loop's error handler fails."""
     errors: list[dict[str, Any]] = []
 
     async def run() -> Any:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: errors.append(context))
-        if eager:
-            loop.set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined]
         return await coroutine
 
-    result = asyncio.run(run(), debug=debug)
+    result = asyncio.run(run())
     assert errors == []
     return result

@@ -9,13 +9,11 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import backoff_ticker
+from tests.stress.places import PACKAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import CodeType
-
-PACKAGE = Path(backoff_ticker.__file__).parent
 
 QUIET = (
     *("CACHE", "COPY", "EXTENDED_ARG", "IS_OP", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD"),
@@ -38,14 +36,14 @@ ENDS = ("RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 
 def package_readings() -> Iterator[Reading]:
     """Read each function of the package that takes or releases claims."""
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(Path(PACKAGE).rglob("*.py")):
         module = compile(path.read_text("utf-8"), str(path), "exec")
         for code in codes_in(module):
             if not {"FREE", "acquire"} & {*code.co_names}:
                 continue
             steps = {(each.opname, each.argval) for each in dis.get_instructions(code)}
             if steps & {("LOAD_GLOBAL", "FREE"), ("LOAD_GLOBAL", "acquire")}:
-                name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+                name = ".".join(path.relative_to(Path(PACKAGE).parent).with_suffix("").parts)
                 yield Reading(code, vars(importlib.import_module(name)))
 
 

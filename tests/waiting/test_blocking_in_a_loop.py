@@ -6,7 +6,7 @@ import asyncio
 import queue
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -26,30 +26,23 @@ from backoff_ticker import (
     select,
     select_async,
 )
+from backoff_ticker.waiting import checkpoint, on_loop_wait
 from tests.helpers import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+from tests.interleaving import each_interleaving
 
 HOUR = 3600.0
 
 
-def full() -> Channel[Any]:
-    channel = Channel[Any](1)
-    channel.send(1)
-    return channel
-
-
-def pending() -> Ticker:
-    ticker = Ticker(ConstantBackOff(HOUR))
-    ticker.receive()
+def pending(kind: Any = Ticker) -> Any:
+    ticker = kind(ConstantBackOff(HOUR))
+    ticker.receive_nowait()
     return ticker
 
 
-WAITS: dict[str, Callable[[], object]] = {
+WAITS = {
     "await token.wait_async()": lambda: CancellationToken().wait(1),
     "await channel.receive_async()": lambda: Channel[Any]().receive(timeout=1),
-    "await channel.send_async()": lambda: full().send(2),
+    "await channel.send_async()": lambda: Channel[Any]().send(1),
     "an AsyncTicker": lambda: next(pending()),
     "await select_async()": lambda: select(Channel(), Timer(), timeout=1),
     "async for": lambda: next(merge(Channel())),
@@ -57,8 +50,8 @@ WAITS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("instead", WAITS)
-def test_it_is_refused_and_the_way_for_coroutines_is_named(instead: str) -> None:
-    async def main() -> None:
+def test_it_is_refused_and_the_way_for_coroutines_is_named(instead):
+    async def main():
         with pytest.raises(RuntimeError, match="would block the event loop") as caught:
             WAITS[instead]()
         assert str(caught.value).endswith(f"; use {instead}")
@@ -66,9 +59,13 @@ def test_it_is_refused_and_the_way_for_coroutines_is_named(instead: str) -> None
     asyncio.run(main())
 
 
-def test_calls_that_need_not_wait_work() -> None:
-    async def main() -> list[object]:
+def test_calls_that_need_not_wait_work():
+    async def main():
         token, ticker = CancellationToken(), Ticker(ConstantBackOff(HOUR))
+        assert not token.wait(0)
+        for receive in (Channel[Any]().receive, pending().receive):
+            with pytest.raises(TimeoutError):
+                receive(timeout=0)
         token.cancel("enough")
         channel: Channel[str] = Channel(1)
         channel.send("item")
@@ -77,17 +74,7 @@ def test_calls_that_need_not_wait_work() -> None:
     assert asyncio.run(main()) == [True, 1, "enough", "item"]
 
 
-def test_a_time_out_of_zero_looks_without_a_wait() -> None:
-    async def main() -> None:
-        assert not CancellationToken().wait(0)
-        for receive in (Channel[Any]().receive, pending().receive):
-            with pytest.raises(TimeoutError):
-                receive(timeout=0)
-
-    asyncio.run(main())
-
-
-def test_threads_wait_while_another_thread_imports_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_wait_while_another_thread_imports_asyncio(monkeypatch):
     """A module stands in ``sys.modules`` long before it has all its names."""
     for name in ("asyncio", "janus"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
@@ -111,12 +98,6 @@ async def working() -> int:
     return 7
 
 
-async def wait_for_the_second_tick() -> None:
-    ticker = AsyncTicker(ConstantBackOff(HOUR))
-    assert (await ticker.receive()).number == 1
-    await ticker.receive()
-
-
 async def take_ticks_without_a_wait() -> None:
     async for _ in AsyncTicker(ZeroBackOff()):
         pass
@@ -129,32 +110,22 @@ async def exchange_without_a_wait() -> None:
         await channel.receive_async()
 
 
-async def iterate_over_a_merge() -> None:
-    async for _ in merge(Channel[int]()):
-        pass
-
-
-async def enter_a_scope() -> None:
-    async with CancellationToken().scope():
-        pass
-
-
 async def loop_over_attempts() -> None:
     async for attempt in attempts(ConstantBackOff(HOUR)):
         with attempt:
             await failing()
 
 
-NEED_A_LOOP: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
-    "ticker": wait_for_the_second_tick,
+NEED_A_LOOP: dict[str, Any] = {
+    "ticker": lambda: pending(AsyncTicker).receive(),
     "ticker, zero": take_ticks_without_a_wait,
     "send": lambda: Channel[int]().send_async(1),
     "receive": lambda: Channel[int]().receive_async(),
     "channel, no wait": exchange_without_a_wait,
     "select": lambda: select_async(Channel[int]()),
-    "merge": iterate_over_a_merge,
+    "merge": lambda: anext(merge(Channel())),
     "token": lambda: CancellationToken().wait_async(),
-    "scope": enter_a_scope,
+    "scope": lambda: CancellationToken().scope().__aenter__(),
     "retry": lambda: retry(ConstantBackOff(HOUR))(failing)(),
     "retry_call_async": lambda: retry_call_async(failing, ConstantBackOff(HOUR)),
     "retry, zero": lambda: retry_call_async(failing, ZeroBackOff()),
@@ -165,40 +136,38 @@ NEED_A_LOOP: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
 
 
 @pytest.mark.parametrize("name", NEED_A_LOOP)
-def test_what_needs_a_loop_says_so(name: str) -> None:
+def test_what_needs_a_loop_says_so(name):
     coroutine = NEED_A_LOOP[name]()
     with pytest.raises(RuntimeError, match="needs a running asyncio event loop") as caught:
         coroutine.send(None)
     assert "trio.to_thread.run_sync" in str(caught.value)
+    if name in ("retry", "retry_call_async", "attempts"):  # which tell the operation's error, too
+        assert isinstance(caught.value.__cause__, OSError)
 
 
-@pytest.mark.parametrize("name", ["retry", "retry_call_async", "attempts"])
-def test_the_error_of_the_operation_is_its_cause(name: str) -> None:
-    with pytest.raises(RuntimeError) as caught:
-        NEED_A_LOOP[name]().send(None)
-    assert isinstance(caught.value.__cause__, OSError)
+def test_what_need_not_wait_needs_no_loop():
+    async def main():
+        channel: Channel[int] = Channel(1)
+        await channel.send_async(3)
+        tick = await AsyncTicker(ConstantBackOff(HOUR)).receive()
+        retried = await retry_call_async(working), await retry(working)()
+        return await channel.receive_async(), tick.number, *retried
 
-
-async def take_a_first_tick() -> int:
-    return (await AsyncTicker(ConstantBackOff(HOUR)).receive()).number
-
-
-async def send_to_a_channel_with_room() -> int:
-    channel = Channel[int](1)
-    await channel.send_async(3)
-    return await channel.receive_async()
-
-
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [
-        (lambda: retry_call_async(working), 7),
-        (lambda: retry(working)(), 7),
-        (take_a_first_tick, 1),
-        (send_to_a_channel_with_room, 3),
-    ],
-)
-def test_what_need_not_wait_needs_no_loop(operation: Any, expected: int) -> None:
     with pytest.raises(StopIteration) as caught:
-        operation().send(None)
-    assert caught.value.value == expected
+        main().send(None)
+    assert caught.value.value == (3, 1, 7, 7)
+
+
+def test_who_no_longer_asks_to_be_told_of_waits_does_no_harm_to_them(monkeypatch):
+    async def wait():
+        await checkpoint()
+
+    def begin():
+        on_loop_wait([].append)
+        return lambda: asyncio.run(wait()), lambda: on_loop_wait(None)
+
+    try:
+        for outcomes in each_interleaving(begin, monkeypatch):
+            assert outcomes == (None, None)
+    finally:
+        on_loop_wait(None)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import queue
 import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,250 +25,184 @@ from backoff_ticker import (
     select,
 )
 from tests.helpers import PATIENCE, LoopThread, eventually, in_thread, pending_sends_of, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Callable
 
 HOUR = 3600.0
 
 
 @pytest.fixture
-def loop() -> Iterator[LoopThread]:
+def loop():
     thread = LoopThread(debug=False)
     yield thread
     assert thread.errors == []
     thread.close()
 
 
+@dataclass
 class Ending:
     """Something that ends, with everybody who waits for its end.
 
     Attributes:
+        end: Ends it: the call that is interrupted.
         entries: At how many places, as the call is entered, nothing has begun yet.
+        are_waiting: Whether all wait.
+        check: Finds everybody told, though nothing but time has passed since the end.
     """
 
-    entries = 2
-
-    def __init__(self, loop: LoopThread) -> None:
-        self.loop = loop
-        self.waits: list[Future[Any]] = []
-
-    def end(self) -> None:
-        """End it: the call that is interrupted."""
-        raise NotImplementedError
-
-    def are_waiting(self) -> bool:
-        """Whether all of them wait."""
-        raise NotImplementedError
-
-    def check(self) -> None:
-        """Find everybody told, though nothing but time has passed since."""
-        for wait in self.waits:
-            wait.exception(PATIENCE)
+    end: Callable[[], object]
+    entries: int
+    are_waiting: Callable[[], object]
+    check: Callable[[], object]
 
 
-class Cancel(Ending):
-    entries = 3
+def leave_a_block(token: CancellationToken) -> None:
+    with token:
+        pass
 
-    def __init__(self, loop: LoopThread) -> None:
-        super().__init__(loop)
-        self.token = CancellationToken()
-        self.child = self.token.child()
-        self.grandchild = self.child.child(timeout=HOUR)
-        self.called: list[str] = []
-        self.handles = [
-            self.token.on_cancel(lambda: self.called.append("token")),
-            self.grandchild.on_cancel(lambda: self.called.append("grandchild")),
-        ]
-        self.waits += [
-            in_thread(self.token.wait),
-            in_thread(self.token.wait),
-            in_thread(self.grandchild.wait),
-            in_thread(select, Channel(), self.child),
-            loop.submit(self.token.wait_async()),
-            loop.submit(self.child.wait_async()),
-            loop.submit(self.in_scope()),
-        ]
 
-    async def in_scope(self) -> None:
+def cancel(loop: LoopThread, end: Any = CancellationToken.cancel, entries: int = 3) -> Ending:
+    token = CancellationToken()
+    child = token.child()
+    grandchild = child.child(timeout=HOUR)
+    called: list[str] = []
+    handles = [
+        token.on_cancel(lambda: called.append("token")),
+        grandchild.on_cancel(lambda: called.append("grandchild")),
+    ]
+
+    async def in_scope() -> None:
         with pytest.raises(Cancelled):
-            async with self.grandchild.scope():
+            async with grandchild.scope():
                 await asyncio.sleep(HOUR)
 
-    def are_waiting(self) -> bool:
-        tokens = [self.token, self.child, self.grandchild]
-        return [len(waiters_of(token._wait_set())) for token in tokens] == [3, 2, 2]
+    waits = [
+        in_thread(token.wait),
+        in_thread(token.wait),
+        in_thread(grandchild.wait),
+        in_thread(select, Channel(), child),
+        loop.submit(token.wait_async()),
+        loop.submit(child.wait_async()),
+        loop.submit(in_scope()),
+    ]
 
-    def end(self) -> None:
-        self.token.cancel("enough")
+    def are_waiting() -> bool:
+        tokens = [token, child, grandchild]
+        return [len(waiters_of(each._wait_set())) for each in tokens] == [3, 2, 2]
 
-    def check(self) -> None:
-        super().check()
-        assert self.child.cancelled
-        assert self.grandchild.cancelled
-        assert self.token.cause == self.grandchild.cause
-        assert sorted(self.called) == ["grandchild", "token"]
+    def check() -> None:
+        for wait in waits:
+            wait.result(PATIENCE)
+        assert child.cancelled
+        assert grandchild.cancelled
+        assert token.cause == grandchild.cause
+        assert sorted(called) == ["grandchild", "token"]
+        assert len(handles) == 2
 
-
-class WithToken(Cancel):
-    entries = 5  # as the block is entered
-
-    def end(self) -> None:
-        with self.token:
-            pass
+    return Ending(partial(end, token), entries, are_waiting, check)
 
 
-class Stop(Ending):
-    entries = 3
-    kind: Any = Ticker
+def stop(loop: LoopThread, kind: Any = Ticker, end: str = "stop", entries: int = 3) -> Ending:
+    ticker = kind(ConstantBackOff(HOUR), token=CancellationToken())
+    ticker.receive_nowait()
+    sink = Channel[Any](5)
+    ticker.send_to(sink)
+    selecting = in_thread(select, ticker)
+    if kind is Ticker:
+        waits = [in_thread(ticker.receive) for _ in range(2)]
+    else:
+        waits = [loop.submit(ticker.receive()) for _ in range(2)]
 
-    def __init__(self, loop: LoopThread) -> None:
-        super().__init__(loop)
-        self.ticker = self.kind(ConstantBackOff(HOUR), token=CancellationToken())
-        self.ticker.receive_nowait()
-        self.sink = Channel(5)
-        self.ticker.send_to(self.sink)
-        self.waits.append(in_thread(select, self.ticker))
-        self.wait()
+    def are_waiting() -> bool:
+        return ticker._readers is not None and len(waiters_of(ticker._readers)) == 4
 
-    def wait(self) -> None:
-        self.waits += [in_thread(self.ticker.receive), in_thread(self.ticker.receive)]
-
-    def are_waiting(self) -> bool:
-        return self.ticker._readers is not None and len(waiters_of(self.ticker._readers)) == 4
-
-    def end(self) -> None:
-        self.ticker.stop()
-
-    def check(self) -> None:
-        for wait in self.waits[1:]:
+    def check() -> None:
+        for wait in waits:
             assert isinstance(wait.exception(PATIENCE), TickerClosed)
-        assert self.waits[0].result(PATIENCE)[0] is self.ticker
+        assert selecting.result(PATIENCE)[0] is ticker
         with pytest.raises(ChannelClosed):
-            self.sink.receive(PATIENCE)
+            sink.receive(PATIENCE)
+
+    arguments = [None] * 3 if end == "__exit__" else []
+    return Ending(partial(getattr(ticker, end), *arguments), entries, are_waiting, check)
 
 
-class WithTicker(Stop):
-    entries = 2
+def close(loop: LoopThread, capacity: int) -> Ending:
+    """One without capacity has receivers, the other one, which is full, has senders."""
+    channel = Channel[int](capacity)
+    if capacity == 0:
+        waits = [in_thread(channel.receive) for _ in range(2)]
+        waits.append(loop.submit(channel.receive_async()))
+    else:
+        channel.send(0)
+        waits = [in_thread(channel.send, number) for number in range(2)]
+        waits.append(loop.submit(channel.send_async(3)))
 
-    def end(self) -> None:
-        self.ticker.__exit__(None, None, None)
+    def are_waiting() -> bool:
+        sets = [channel._buffer, *pending_sends_of(channel)]
+        return sum(len(waiters_of(each)) for each in sets) == len(waits)
 
-
-class StopAsync(Stop):
-    kind = AsyncTicker
-
-    def wait(self) -> None:
-        self.waits += [self.loop.submit(self.ticker.receive()) for _ in range(2)]
-
-
-class Close(Ending):
-    def __init__(self, loop: LoopThread) -> None:
-        super().__init__(loop)
-        self.channel = Channel[int]()
-        self.waits += [
-            in_thread(self.channel.receive),
-            in_thread(self.channel.receive),
-            loop.submit(self.channel.receive_async()),
-        ]
-
-    def are_waiting(self) -> bool:
-        return len(waiters_of(self.channel._buffer)) == len(self.waits)
-
-    def end(self) -> None:
-        self.channel.close()
-
-    def check(self) -> None:
-        for wait in self.waits:
+    def check() -> None:
+        for wait in waits:
             assert isinstance(wait.exception(PATIENCE), ChannelClosed)
 
-
-class CloseFull(Close):
-    def __init__(self, loop: LoopThread) -> None:
-        Ending.__init__(self, loop)
-        self.channel = Channel(1)
-        self.channel.send(0)
-        self.waits += [
-            in_thread(self.channel.send, 1),
-            in_thread(self.channel.send, 2),
-            loop.submit(self.channel.send_async(3)),
-        ]
-
-    def are_waiting(self) -> bool:
-        pending = pending_sends_of(self.channel)
-        return len(pending) == len(self.waits) and all(waiters_of(each) for each in pending)
+    return Ending(channel.close, 2, are_waiting, check)
 
 
-class StopTimer(Ending):
-    def __init__(self, loop: LoopThread) -> None:
-        super().__init__(loop)
-        self.timer = Timer()
-        self.timer.start(HOUR)
-
-    def are_waiting(self) -> bool:
-        return True
-
-    def end(self) -> None:
-        self.timer.stop()
-
-    def check(self) -> None:
-        assert not self.timer.stop()
+def stop_timer(_: LoopThread) -> Ending:
+    timer = Timer()
+    timer.start(HOUR)
+    return Ending(timer.stop, 2, lambda: True, lambda: eventually(lambda: not timer.stop()))
 
 
-class StopForwarding(Ending):
-    def __init__(self, loop: LoopThread) -> None:
-        super().__init__(loop)
-        ticker = Ticker(ConstantBackOff(HOUR))
-        sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.forwarding = ticker.send_to(sink)
-        sink.get(timeout=PATIENCE)
-        self.link = weakref.ref(ticker)
-        self.waiters = lambda: waiters_of(self.link()._readers)  # type: ignore[union-attr]
+def stop_forwarding(_: LoopThread) -> Ending:
+    ticker = Ticker(ConstantBackOff(HOUR))
+    sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    forwarding = ticker.send_to(sink)
+    sink.get(timeout=PATIENCE)
+    link = weakref.ref(ticker)
 
-    def are_waiting(self) -> bool:
-        return len(self.waiters()) == 1
+    def waiters() -> list[Any]:
+        return waiters_of(link()._readers)  # type: ignore[union-attr]
 
-    def end(self) -> None:
-        self.forwarding.stop()
+    def has_left() -> bool:
+        return waiters() == []
 
-    def check(self) -> None:
-        eventually(lambda: not self.waiters(), "the forwarding has left the line")
+    return Ending(forwarding.stop, 2, lambda: not has_left(), lambda: eventually(has_left))
 
 
-class Alarm(Exception):
-    """As the time limits of some programs raise it."""
+ENDINGS = {
+    "cancel": cancel,
+    "with token": partial(cancel, end=leave_a_block, entries=5),
+    "stop": stop,
+    "stop async": partial(stop, kind=AsyncTicker),
+    "with ticker": partial(stop, end="__exit__", entries=2),
+    "close empty": partial(close, capacity=0),
+    "close full": partial(close, capacity=1),
+    "stop timer": stop_timer,
+    "stop forwarding": stop_forwarding,
+}
 
 
-class WrongMoment(RuntimeError):
-    """As asyncio says that a loop is closed, and threading that no thread can be started."""
+@pytest.mark.parametrize("raised", [Interrupted, TimeoutError, RuntimeError])
+@pytest.mark.parametrize("kind", ENDINGS)
+def test_everybody_is_told(kind, raised, loop):
+    """A RuntimeError is also how asyncio says that a loop is closed."""
+    wrong = []
 
-
-@pytest.mark.parametrize("raised", [Interrupted, Alarm, WrongMoment])
-@pytest.mark.parametrize(
-    "kind",
-    [Cancel, WithToken, Stop, WithTicker, StopAsync, Close, CloseFull, StopTimer, StopForwarding],
-)
-def test_everybody_is_told(
-    kind: Callable[[LoopThread], Ending], raised: type[BaseException], loop: LoopThread
-) -> None:
-    wrong: list[object] = []
-
-    def handle() -> None:
+    def handle():
         raise raised
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         if wrong:
             return
         place = interrupt.left
-        ending = kind(loop)
+        ending = ENDINGS[kind](loop)
         eventually(ending.are_waiting, "all wait")
-        try:
-            with interrupt:
-                ending.end()
-        except raised:
-            pass
+        with suppress(raised), interrupt:
+            ending.end()
         if place <= ending.entries:
             ending.end()
         try:

@@ -6,7 +6,8 @@ import asyncio
 import gc
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,7 @@ from backoff_ticker import (
     select_async,
 )
 from tests.helpers import wait_until_collected, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+from tests.stress.places import Interrupted, each_place
 
 HOUR = 3600.0
 
@@ -65,7 +63,7 @@ async def attempt(of: Sources) -> None:
     await operation()
 
 
-WAITS: dict[str, Callable[[Sources], Coroutine[Any, Any, Any]]] = {
+WAITS: dict[str, Any] = {
     "receive": lambda of: of.empty.receive_async(),
     "send": lambda of: of.full.send_async("second"),
     "select": lambda of: select_async(of.token, Channel()),
@@ -77,19 +75,17 @@ WAITS: dict[str, Callable[[Sources], Coroutine[Any, Any, Any]]] = {
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_a_task_is_kept_while_it_waits(wait: str) -> None:
+def test_a_task_is_kept_while_it_waits(wait):
     ended: list[str] = []
 
-    async def main() -> None:
+    async def main():
         sources = Sources()
         # The first reader of a ticker watches the time, so the loop knows it anyway.
         first = asyncio.create_task(sources.ticker.receive())
 
-        async def task() -> None:
-            try:
+        async def task():
+            with suppress(TickerClosed, Cancelled):
                 await WAITS[wait](sources)
-            except (TickerClosed, Cancelled):
-                pass
             ended.append(wait)
 
         await asyncio.sleep(0)
@@ -109,9 +105,7 @@ def test_a_task_is_kept_while_it_waits(wait: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("wait", WAITS)
-def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(
-    wait: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(wait, monkeypatch):
     errors: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
     sources = Sources()
@@ -125,29 +119,19 @@ def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(
     del loop
     wait_until_collected(link)
     assert errors == []
-    for source in (
-        sources.token._wait_set(),
-        sources.ticker._readers,
-        sources.empty._buffer,
-    ):
+    for source in (sources.token._wait_set(), sources.ticker._readers, sources.empty._buffer):
         assert (source.first, source.others or {}) == (None, {})
 
 
-def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
-    class Broken:
-        """A clock without timers."""
+def test_a_scope_that_cannot_be_entered_leaves_nothing(monkeypatch):
+    def call_at(*_: object, **__: object):
+        raise OSError("no timers")
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(CancellationToken().clock, name)
-
-        def call_at(self, *_: object, **__: object) -> Any:
-            raise OSError("no timers")
-
-    async def main() -> None:
-        token = CancellationToken(timeout=HOUR, clock=Broken())  # type: ignore[arg-type]
-        scope = token.scope()
+    async def main():
+        token = CancellationToken(timeout=HOUR)
+        monkeypatch.setattr(type(token.clock), "call_at", call_at)
         with pytest.raises(OSError, match="no timers"):
-            await scope.__aenter__()
+            await token.scope().__aenter__()
         token.cancel()
         await asyncio.sleep(0)
         await asyncio.sleep(0)  # would be cancelled
@@ -157,24 +141,18 @@ def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("timeout", [None, HOUR])
-def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout: float | None) -> None:
+def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout):
     token = CancellationToken(timeout=timeout)
     kept: list[str] = []
 
-    async def leave(interrupt: InterruptAt) -> None:
+    async def leave(interrupt):
         scope = token.scope()
         await scope.__aenter__()
-        try:
-            with interrupt:
-                await scope.__aexit__(None, None, None)
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            await scope.__aexit__(None, None, None)
         if scope._block in waiters_of(token._wait_set()) or held_waiters():
             kept.append(str(interrupt.where).partition(":")[0])
             scope._block.leave(None)
 
-    def run(interrupt: InterruptAt) -> None:
-        asyncio.run(leave(interrupt))
-
-    assert each_place(run, all_of_them=True) > 5
+    assert each_place(lambda each: asyncio.run(leave(each)), all_of_them=True) > 5
     assert kept == ["Scope.__aexit__", "CancellableBlock.leave"]  # as they are entered
