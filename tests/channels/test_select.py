@@ -23,6 +23,7 @@ from backoff_ticker import (
     merge,
 )
 from tests.channels.ends import drained, error, still_waits, value
+from tests.helpers import readable_id
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 
@@ -76,7 +77,7 @@ UNKNOWN = [None, 1, "abc", [], (), object(), CLOSED, queue.Queue()]
 UNKNOWN += [Channel, CancellationToken, KindOfTimer]
 
 
-@pytest.mark.parametrize("unknown", UNKNOWN, ids=str)
+@pytest.mark.parametrize("unknown", UNKNOWN, ids=readable_id)
 @pytest.mark.parametrize("last", [True, False])
 def test_an_unknown_source_is_refused_before_anything_is_taken(receivers, clock, unknown, last):
     channel = of("a")
