@@ -141,25 +141,6 @@ def test_retries_and_runs(face, metrics):
     }
 
 
-def test_runs_in_threads_and_loops_are_counted_together(face, metrics, clock):
-    def work():
-        retry_call(failing(ConnectionError(), 1), ConstantBackOff(1), **metrics.hooks)
-
-    @retry(ConstantBackOff(1), **metrics.hooks)
-    async def fetch():
-        return page()
-
-    page = failing(ConnectionError(), 1)
-    threads = [threading.Thread(target=work) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    clock.run_async(fetch())
-    for thread in threads:
-        thread.join()
-    found = read(face)
-    assert [sum(found[name].values()) for name in ("retries", "runs", "waits")] == [6, 6, 6]
-
-
 def test_how_runs_end(face, metrics, clock):
     token = CancellationToken()
 
