@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time as system_time
-
 import pytest
 import tenacity
 
@@ -156,7 +153,7 @@ def test_rejected_results_end_as_well(time):
     assert len(calls) == 3
 
 
-def test_each_call_has_its_own_policy_one_after_another_nested_and_together(time):
+def test_a_call_inside_of_another_has_a_policy_of_its_own(time):
     wait = BackOffWait(ExponentialBackOff(1, 0, 2))
     retrying = tenacity.retry(wait=wait)
     outer = []
@@ -172,16 +169,6 @@ def test_each_call_has_its_own_policy_one_after_another_nested_and_together(time
 
     nested()
     assert outer == [100, 100 + 3 + 1, 104 + 3 + 2]
-    began = time.monotonic()
-    all_calls = [[] for _ in range(8)]
-    threads = [
-        threading.Thread(target=retrying(service(time, calls)), args=()) for calls in all_calls
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all_calls == [[began, began + 1, began + 3, began + 7]] * 8
 
 
 def test_it_combines_with_waits_of_tenacity(time):
@@ -206,13 +193,10 @@ def test_the_elapsed_time_of_a_policy_counts_from_the_first_failure(time):
     assert calls == [100, 111]
 
 
-@pytest.mark.parametrize("bad", [1, ConstantBackOff, None, tenacity.wait_fixed(1)])
-def test_what_is_no_policy_or_token_is_refused_at_once(bad):
-    with pytest.raises(TypeError, match="backoff must be a BackOff"):
-        BackOffWait(bad)
-    for make in stop_when_cancelled, sleep_using_token, sleep_using_token_async:
-        with pytest.raises(TypeError, match="token must be a CancellationToken, not "):
-            make(bad)
+@pytest.mark.parametrize("make", [stop_when_cancelled, sleep_using_token, sleep_using_token_async])
+def test_what_is_no_token_is_refused_at_once(make):
+    with pytest.raises(TypeError, match="token must be a CancellationToken, not 5"):
+        make(5)
 
 
 def test_they_are_shown():
@@ -227,27 +211,19 @@ def test_they_are_shown():
 
 
 @FORMS
-def test_a_cancel_ends_the_wait_and_no_further_attempt_is_made(time, call):
-    token, calls = CancellationToken(), []
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_cancel_or_a_deadline_ends_the_wait_and_no_attempt_follows(time, call, is_late):
+    token, calls = CancellationToken(timeout=5 if is_late else None), []
     time.call_at(105.0, lambda: token.cancel("shutting down"))
-    wait = tenacity.wait_fixed(60)
-    with pytest.raises(Cancelled, match="shutting down"):
-        call(time, service(time, calls, 100), wait=wait, sleep=sleep_of(call, token))
-    assert calls == [100]
-    assert time.monotonic() == 105
-
-
-@FORMS
-def test_a_deadline_ends_the_wait(time, call):
-    token = CancellationToken(timeout=130)
-    with pytest.raises(DeadlineExceeded):
+    with pytest.raises(DeadlineExceeded if is_late else Cancelled):
         call(
             time,
-            service(time, [], 100),
+            service(time, calls, 100),
             wait=tenacity.wait_fixed(60),
             sleep=sleep_of(call, token),
         )
-    assert time.monotonic() == 230
+    assert calls == [100]
+    assert time.monotonic() == 105
 
 
 @FORMS
@@ -273,30 +249,3 @@ def test_a_cancel_during_an_attempt_ends_the_call_with_its_error(time, call):
     with pytest.raises(Cancelled):  # the wait that follows raises it
         call(time, operation, **options)
     assert len(calls) == 2
-
-
-def test_a_waiting_thread_of_the_system_clock_ends_at_once():
-    token = CancellationToken()
-    waits = threading.Event()
-    errors = []
-
-    def work():
-        try:
-            function(
-                None,
-                service(token.clock, [], 100),
-                wait=tenacity.wait_fixed(60),
-                sleep=sleep_using_token(token),
-                before_sleep=lambda state: waits.set(),
-            )
-        except Cancelled as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert waits.wait(30)
-    began = system_time.monotonic()
-    token.cancel()
-    thread.join(30)
-    assert system_time.monotonic() - began < 10
-    assert len(errors) == 1
