@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-import weakref
 from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from temporalio import activity
 from temporalio.api.failure.v1 import Failure
-from temporalio.common import RetryPolicy
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.testing import ActivityEnvironment
@@ -40,6 +38,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.temporal import activity_errors, activity_token, retry_policy
 from tests.effort import rounds
+from tests.helpers import eventually
 
 PATIENCE = 30.0
 PLAIN = ExponentialBackOff(0.5, 0, 2, 60, None)
@@ -49,17 +48,20 @@ PLAIN = ExponentialBackOff(0.5, 0, 2, 60, None)
 
 
 @pytest.mark.parametrize(
-    "policy, found",
+    "policy, most, found",
     [
-        (PLAIN, (0.5, 2.0, 60.0, 0)),
-        (ConstantBackOff(5), (5.0, 1.0, 5.0, 0)),
-        (with_max_retries(PLAIN, 3), (0.5, 2.0, 60.0, 4)),
-        (with_max_retries(ConstantBackOff(5), 0), (5.0, 1.0, 5.0, 1)),
-        (ExponentialBackOff(1, 0, 1.5, 1e300, None), (1.0, 1.5, 36_500 * 86_400.0, 0)),
+        (PLAIN, None, (0.5, 2.0, 60.0, 0)),
+        (PLAIN, 7, (0.5, 2.0, 60.0, 7)),
+        (ConstantBackOff(5), None, (5.0, 1.0, 5.0, 0)),
+        (with_max_retries(PLAIN, 3), None, (0.5, 2.0, 60.0, 4)),
+        (with_max_retries(PLAIN, 3), 7, (0.5, 2.0, 60.0, 4)),
+        (with_max_retries(PLAIN, 9), 7, (0.5, 2.0, 60.0, 7)),
+        (with_max_retries(ConstantBackOff(5), 0), None, (5.0, 1.0, 5.0, 1)),
+        (ExponentialBackOff(1, 0, 1.5, 1e300, None), None, (1.0, 1.5, 36_500 * 86_400.0, 0)),
     ],
 )
-def test_a_policy_that_the_server_can_follow(policy, found):
-    made = retry_policy(policy)
+def test_a_policy_that_the_server_can_follow(policy, most, found):
+    made = retry_policy(policy, max_attempts=most)
     made._validate()
     seconds = made.initial_interval.total_seconds(), made.maximum_interval.total_seconds()
     assert (seconds[0], made.backoff_coefficient, seconds[1], made.maximum_attempts) == found
@@ -75,19 +77,9 @@ def test_the_delays_are_those_of_the_policy():
         assert min(computed, made.maximum_interval).total_seconds() == least == most
 
 
-def test_the_smaller_limit_of_attempts_counts():
-    assert retry_policy(PLAIN, max_attempts=7).maximum_attempts == 7
-    assert retry_policy(with_max_retries(PLAIN, 3), max_attempts=7).maximum_attempts == 4
-    assert retry_policy(with_max_retries(PLAIN, 9), max_attempts=7).maximum_attempts == 7
-
-
 def test_errors_that_are_not_retried_are_named():
     made = retry_policy(PLAIN, non_retryable_error_types=[LookupError, "Conflict"])
-    assert made == RetryPolicy(
-        initial_interval=timedelta(seconds=0.5),
-        maximum_interval=timedelta(seconds=60),
-        non_retryable_error_types=["LookupError", "Conflict"],
-    )
+    assert made.non_retryable_error_types == ["LookupError", "Conflict"]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +118,13 @@ def test_bad_options_of_a_policy_are_told(options, told):
 # Errors
 
 
+def environment_with(**info):
+    """Return where an activity can run, which has such a message."""
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, **info)
+    return environment
+
+
 def failing(error, attempt=1, **options):
     """Return what Temporal gets from an activity that raises; a coroutine tells the same."""
 
@@ -138,8 +137,7 @@ def failing(error, attempt=1, **options):
             await asyncio.sleep(0)
             raise error
 
-    environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(environment.info, attempt=attempt)
+    environment = environment_with(attempt=attempt)
     with pytest.raises(BaseException) as caught:
         environment.run(body)
     with pytest.raises(BaseException) as again:
@@ -202,9 +200,10 @@ def test_the_longest_wait_that_can_be_asked_for():
 
 @pytest.mark.parametrize("attempt, delay", [(1, 0.5), (2, 1.0), (5, 8.0), (100, 60.0)])
 def test_the_delay_of_a_policy_is_that_of_the_attempt(attempt, delay):
-    told = failing(ConnectionError("no route"), attempt, policy=PLAIN)
-    assert parts(told) == ("ConnectionError", "no route", False, delay)
-    assert type(told.__cause__) is ConnectionError
+    for kind in ConnectionError, DeadlineExceeded:
+        told = failing(kind("no route"), attempt, policy=PLAIN)
+        assert parts(told) == (kind.__name__, "no route", False, delay)
+        assert type(told.__cause__) is kind
 
 
 @pytest.mark.parametrize(
@@ -227,30 +226,24 @@ def test_an_open_circuit_lasts_at_least_as_long_as_the_policy_says():
 
 
 @pytest.mark.parametrize(
-    "error",
+    "error, policy",
     [
-        ApplicationError("mine", type="Mine", next_retry_delay=timedelta(seconds=3)),
-        CancelledError("cancelled"),
-        Cancelled("shutting down"),
-        KeyboardInterrupt(),
+        (ApplicationError("mine", type="Mine", next_retry_delay=timedelta(seconds=3)), PLAIN),
+        (CancelledError("cancelled"), PLAIN),
+        (Cancelled("shutting down"), PLAIN),
+        (KeyboardInterrupt(), PLAIN),
+        (OSError("gone"), None),
+        (DeadlineExceeded(), None),
     ],
 )
-def test_some_errors_pass_whatever_the_policy_is(error):
+def test_some_errors_pass(error, policy):
     def body():
-        with activity_errors(PLAIN):
+        with activity_errors(policy):
             raise error
 
     with pytest.raises(type(error)) as caught:
         ActivityEnvironment().run(body)
     assert caught.value is error
-
-
-def test_without_a_policy_other_errors_pass():
-    assert type(failing(OSError("gone"))) is OSError
-
-
-def test_a_deadline_is_an_error_like_others():
-    assert parts(failing(DeadlineExceeded(), policy=PLAIN))[0] == "DeadlineExceeded"
 
 
 @pytest.mark.parametrize(
@@ -266,33 +259,29 @@ def test_bad_options_are_told_before_the_body_begins(options, told):
 
 
 class Running:
-    """An activity in a thread or a loop of its own, whose body waits on its token."""
+    """An activity in a thread of its own, or a coroutine, whose body waits on its token."""
 
-    def __init__(self, coroutine, interval=0.001, environment=None, **options):
-        self.environment = environment or ActivityEnvironment()
-        self.environment.info = dataclasses.replace(
-            self.environment.info, start_to_close_timeout=timedelta(hours=1)
-        )
-        self.began, self.token, self.ended_with = threading.Event(), None, None
-        self.cleaned = threading.Event()
+    def __init__(self, coroutine, **options):
+        self.environment = environment_with(start_to_close_timeout=timedelta(hours=1))
+        self.began, self.ended_with = threading.Event(), None
+        self.loop = asyncio.new_event_loop() if coroutine else None
+
+        def wait(token):
+            retry_call(self.fail, ConstantBackOff(3600), token=token)
 
         @activity.defn(no_thread_cancel_exception=True)
         def body():
-            with activity_token(interval=interval, **options) as self.token:
+            with activity_token(interval=0.001, **options) as self.token:
                 self.began.set()
-                retry_call(self.fail, ConstantBackOff(3600), token=self.token)
+                wait(self.token)
 
         @activity.defn
         async def coroutine_body():
-            with activity_token(interval=interval, **options) as self.token:
+            with activity_token(interval=0.001, **options) as self.token:
                 self.began.set()
-                await asyncio.to_thread(
-                    retry_call, self.fail, ConstantBackOff(3600), token=self.token
-                )
+                await asyncio.to_thread(wait, self.token)
 
         self.body = coroutine_body if coroutine else body
-        self.is_coroutine = coroutine
-        self.loop = None
         self.thread = threading.Thread(target=self.run)
 
     def fail(self):
@@ -300,15 +289,10 @@ class Running:
 
     def run(self):
         try:
-            if self.is_coroutine:
-
-                async def main():
-                    self.loop = asyncio.get_running_loop()
-                    await self.environment.run(self.body)
-
-                asyncio.run(main())
-            else:
-                self.environment.run(self.body)
+            made = self.environment.run(self.body)
+            if self.loop is not None:
+                with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+                    runner.run(made)
         except BaseException as error:
             self.ended_with = error
 
@@ -318,51 +302,45 @@ class Running:
         return self
 
     def tell(self, what):
-        """Call a method of the environment where it may be called."""
-        if self.loop is None:
-            getattr(self.environment, what)()
-        else:
-            self.loop.call_soon_threadsafe(getattr(self.environment, what))
+        """Call a method of the environment where it may be called, and wait for the end."""
+        call = getattr(self.environment, what)
+        call() if self.loop is None else self.loop.call_soon_threadsafe(call)
+        self.thread.join(PATIENCE)
 
     def __exit__(self, *_):
-        if self.token is not None:
-            self.token.cancel("the test is over")
+        self.token.cancel("the test is over")
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
 
 
-def test_a_cancel_ends_the_wait_of_an_activity_in_a_thread():
-    with Running(False) as running:
-        running.tell("cancel")
-        running.thread.join(PATIENCE)
-        assert type(running.ended_with) is CancelledError
-        assert running.token.cause == "the activity was cancelled"
-        assert isinstance(running.ended_with.__cause__, Cancelled)
+EITHER = pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
 
 
-def test_a_cancel_ends_the_wait_of_a_thread_that_a_coroutine_has_started():
-    with Running(True) as running:
+@EITHER
+def test_a_cancel_ends_the_wait_of_a_thread(coroutine):
+    with Running(coroutine) as running:
         running.tell("cancel")
-        running.thread.join(PATIENCE)
-        assert isinstance(running.ended_with, asyncio.CancelledError)
         assert running.token.cancelled
+        if coroutine:  # Temporal cancels its task as well
+            assert type(running.ended_with) is asyncio.CancelledError
+        else:
+            assert type(running.ended_with) is CancelledError
+            assert isinstance(running.ended_with.__cause__, Cancelled)
+            assert running.token.cause == "the activity was cancelled"
 
 
-@pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
+@EITHER
 def test_a_shutdown_of_the_worker_ends_the_wait(coroutine):
     with Running(coroutine) as running:
         running.tell("worker_shutdown")
-        running.thread.join(PATIENCE)
         assert type(running.ended_with) is Cancelled  # Temporal retries the activity
         assert running.token.cause == "the worker shuts down"
 
 
-@pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
+@EITHER
 def test_heartbeats_are_sent_while_the_block_lasts(coroutine):
     beats = threading.Semaphore(0)
-    environment = ActivityEnvironment()
-    environment.on_heartbeat = lambda *details: beats.release()
-    with Running(coroutine, environment=environment):
+    with Running(coroutine, heartbeat=beats.release):
         for _ in range(3):
             assert beats.acquire(timeout=PATIENCE)
 
@@ -386,48 +364,29 @@ def test_heartbeats_go_on_while_the_activity_cleans_up():
     assert environment.run(body) == "clean"
 
 
-def test_heartbeats_repeat_the_details_of_the_last_attempt():
-    environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(environment.info, heartbeat_details=["page", 7])
+@pytest.mark.parametrize(
+    "options, info, expected",
+    [
+        ({}, {}, {()}),
+        ({}, {"heartbeat_details": ["page", 7]}, {("page", 7)}),  # those of the last attempt
+        ({"heartbeat": lambda: activity.heartbeat("own")}, {}, {("own",)}),
+        ({"heartbeat": None}, {}, set()),  # the activity sends its heartbeats itself
+        ({}, {"is_local": True}, set()),
+    ],
+)
+def test_what_heartbeats_tell(options, info, expected):
+    environment = environment_with(**info)
     found = []
     environment.on_heartbeat = lambda *details: found.append(details)
 
     def body():
-        with activity_token(interval=0.001) as token:
-            while not found:
-                token.wait(0.001)
-
-    environment.run(body)
-    assert found[0] == ("page", 7)
-
-
-def test_an_activity_sends_its_own_heartbeats():
-    environment = ActivityEnvironment()
-    found = []
-    environment.on_heartbeat = lambda *details: found.append(details)
-
-    def body(heartbeat):
-        with activity_token(interval=0.001, heartbeat=heartbeat) as token:
-            while heartbeat and len(found) < 2:
+        with activity_token(interval=0.001, **options) as token:
+            while expected and len(found) < 2:
                 token.wait(0.001)
             token.wait(0.02)
 
-    environment.run(body, None)
-    assert found == []
-    environment.run(body, lambda: activity.heartbeat("page", 7))
-    assert set(found) == {("page", 7)}
-
-
-def test_a_local_activity_sends_none():
-    environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(environment.info, is_local=True)
-    environment.on_heartbeat = lambda *details: pytest.fail("a heartbeat")
-
-    def body():
-        with activity_token(interval=0.001) as token:
-            assert not token.wait(0.02)
-
     environment.run(body)
+    assert set(found) == expected
 
 
 def test_a_heartbeat_that_fails_is_logged_and_the_next_one_is_sent(caplog):
@@ -447,29 +406,16 @@ def test_a_heartbeat_that_fails_is_logged_and_the_next_one_is_sent(caplog):
 
 
 def test_the_token_ends_with_the_time_of_the_activity():
-    environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(
-        environment.info, start_to_close_timeout=timedelta(milliseconds=20)
-    )
-
-    def body():
+    def body(operation):
         with activity_token(interval=60) as token:
-            retry_call(lambda: 1 / 0, ConstantBackOff(3600), token=token)
+            retry_call(operation, ConstantBackOff(3600), token=token)
+        return token
 
+    token = environment_with(start_to_close_timeout=None).run(body, str)
+    assert (token.deadline, token.cause) == (None, "the activity has ended")
+    environment = environment_with(start_to_close_timeout=timedelta(milliseconds=20))
     with pytest.raises(DeadlineExceeded):
-        environment.run(body)
-
-
-def test_an_activity_without_a_time_limit_has_a_token_without_a_deadline():
-    environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(environment.info, start_to_close_timeout=None)
-
-    def body():
-        with activity_token() as token:
-            assert token.deadline is None
-            return token
-
-    assert environment.run(body).cause == "the activity has ended"
+        environment.run(body, lambda: 1 / 0)
 
 
 def test_a_token_of_an_activity_that_is_cancelled_already():
@@ -551,48 +497,32 @@ def test_temporals_error_in_a_thread_leaves_nothing_behind_wherever_it_comes():
 
     number = rounds(30, 300)
     for each in range(number):
-        environment, began = ActivityEnvironment(), threading.Event()
-        environment.info = dataclasses.replace(environment.info, start_to_close_timeout=None)
+        environment, began = environment_with(start_to_close_timeout=None), threading.Event()
         thread = threading.Thread(target=run, args=(environment, began))
         thread.start()
         assert began.wait(PATIENCE)
-        spin(each % 40 * 20)
+        for _ in range(each % 40 * 20):
+            pass
         with suppress(RuntimeError):  # the environment goes through a set that the thread changes
             environment.cancel()
         thread.join(PATIENCE)
         assert not thread.is_alive()
     assert len(ends) == number
     ends.clear()
-    wait_until(lambda: not new_threads(before))
-
-
-def spin(times):
-    for _ in range(times):
-        pass
-
-
-def wait_until(condition):
-    waited = threading.Event()
-    for _ in range(int(PATIENCE * 200)):
-        if condition():
-            return
-        waited.wait(0.005)
-    raise AssertionError
+    eventually(lambda: not new_threads(before), "the end of all threads")
 
 
 def test_a_watch_ends_once_nobody_holds_the_token():
     """Temporal may raise its error in a thread exactly where the block is left."""
-    found = []
 
     def body():
         block = activity_token(interval=0.001)
-        token = block.__enter__()
-        found.append(weakref.ref(token))
+        block.__enter__()
         block.gen = None  # never left
 
     before = threading.enumerate()
     ActivityEnvironment().run(body)
-    wait_until(lambda: not new_threads(before))
+    eventually(lambda: not new_threads(before), "the end of all threads")
 
 
 @pytest.mark.parametrize(
