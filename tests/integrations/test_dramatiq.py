@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
+import time
 from datetime import timedelta
 
 import dramatiq
@@ -25,8 +25,8 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.dramatiq import BackOffRetries
 from backoff_ticker.testing import no_wait
-
-from .processes import PATIENCE, Process
+from tests.helpers import SetClock
+from tests.integrations.processes import PATIENCE, Process
 
 NO_ROUTE = ConnectionError("no route")
 DOUBLING = ExponentialBackOff(0.001, 0, 2)
@@ -83,25 +83,20 @@ class Setting:
         return self.broker.dead_letters
 
 
-def test_each_retry_of_a_message_has_its_delay():
+@pytest.mark.parametrize(
+    "options, of_message, delays",
+    [
+        ({}, {}, [1, 2, 4, 8]),
+        ({}, {"retries": 4}, [16, 32, 64, 128]),  # a worker that takes over goes on with the count
+        ({"policy": ConstantBackOff(0.003)}, {}, [3, 3, 3, 3]),
+    ],
+)
+def test_each_retry_of_a_message_has_its_delay(options, of_message, delays):
     setting = Setting(BackOffRetries(DOUBLING))
-    act = setting.actor(5)
-    assert setting.run(act.message()) == [1, 2, 4, 8, 16]
-    assert len(setting.calls) == 6
+    act = setting.actor(4, **options)
+    assert setting.run(act.message_with_options(**of_message)) == delays
+    assert len(setting.calls) == 5
     assert setting.dead == []
-
-
-def test_the_count_is_the_messages_own():
-    """A worker that takes over goes on with it."""
-    setting = Setting(BackOffRetries(DOUBLING))
-    act = setting.actor(2)
-    assert setting.run(act.message_with_options(retries=4)) == [16, 32]
-
-
-def test_the_policy_of_an_actor_comes_first():
-    setting = Setting(BackOffRetries(DOUBLING))
-    act = setting.actor(2, policy=ConstantBackOff(0.003))
-    assert setting.run(act.message()) == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -145,19 +140,17 @@ def test_an_exhausted_message_is_told_to_the_actor_that_wants_to_know():
     ]
 
 
-@pytest.mark.parametrize("error", [Permanent(LookupError("no such user")), LookupError()])
+CAUSED = OSError()
+CAUSED.__cause__ = OSError()
+CAUSED.__cause__.__cause__ = Permanent(KeyError())
+
+
+@pytest.mark.parametrize("error", [Permanent(OSError("no such user")), CAUSED, LookupError()])
 def test_what_cannot_pass_is_not_retried(error):
-    setting = Setting(BackOffRetries(ZeroBackOff()))
+    budget = RetryBudget(10)
+    setting = Setting(BackOffRetries(ZeroBackOff(), budget=budget))
     assert setting.run(setting.actor(100, error, throws=LookupError).message()) == []
-    assert len(setting.dead) == 1
-
-
-def test_a_permanent_is_found_among_the_causes():
-    error = LookupError()
-    error.__cause__ = OSError()
-    error.__cause__.__cause__ = Permanent(KeyError())
-    setting = Setting(BackOffRetries(ZeroBackOff()))
-    assert setting.run(setting.actor(100, error).message()) == []
+    assert (len(setting.dead), budget.tokens) == (1, 10)
 
 
 @pytest.mark.parametrize(
@@ -176,19 +169,14 @@ def test_an_error_that_names_its_delay(error, most, delay):
     assert setting.run(setting.actor(1, error).message()) == [delay]
 
 
-def test_work_that_a_shutdown_cancels_comes_back():
-    setting = Setting(BackOffRetries(DOUBLING))
-    assert setting.run(setting.actor(1, Cancelled("SIGTERM")).message()) == [1]
-    assert setting.dead == []
-
-
 @pytest.mark.parametrize(
     "error",
-    [dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded],
+    [Cancelled, dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded],
 )
-def test_interrupts_of_dramatiq_are_retried_as_it_does(error):
+def test_work_that_a_shutdown_cancels_or_dramatiq_interrupts_comes_back(error):
     setting = Setting(BackOffRetries(DOUBLING))
     assert setting.run(setting.actor(1, error).message()) == [1]
+    assert setting.dead == []
 
 
 def test_no_delay_is_longer_than_dramatiq_allows():
@@ -202,39 +190,19 @@ def test_no_delay_is_longer_than_dramatiq_allows():
 # The budget
 
 
-def test_a_success_fills_the_budget():
+def test_a_success_fills_the_budget_and_only_a_retry_takes_from_it():
     budget = RetryBudget(10, token_ratio=0.5)
-    setting = Setting(BackOffRetries(ZeroBackOff(), budget=budget))
-    setting.run(setting.actor(2).message())
-    assert budget.tokens == 8.5
-
-
-def test_a_message_that_is_not_retried_takes_nothing_from_the_budget():
-    budget = RetryBudget(10)
-    setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=0, budget=budget))
-    setting.run(setting.actor(2).message())
-    assert budget.tokens == 10
+    for max_retries in (2, 0):
+        setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=max_retries, budget=budget))
+        setting.run(setting.actor(2).message())
+        assert budget.tokens == 8.5
 
 
 # The circuit
 
 
-class StandingClock(Middleware):
+class StandingClock(SetClock, Middleware):
     """The clock of a circuit, which moves by the delay of each message that is put back."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def time(self):
-        return self.now
-
-    def call_at(self, *_):
-        raise NotImplementedError  # nothing waits
-
-    parker = call_at
 
     def before_enqueue(self, broker, message, delay):
         self.now += (delay or 0) / 1000
@@ -301,7 +269,7 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
     setting.broker.add_middleware(Skip())
     with pytest.raises(OSError), breaker:
         raise OSError
-    clock.now = 1.0
+    clock.advance(1)
     act = setting.actor(0, breaker=breaker)
     setting.run(act.message())
     setting.run(act.message())
@@ -484,22 +452,21 @@ def program(tmp_path):
     return start
 
 
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def send(program, server, code):
     with program(server, "-c", f"import tasks\n{code}") as sender:
         assert sender.wait() == 0, sender.lines
 
 
-def wait_until(condition):
-    waited = threading.Event()
-    for _ in range(int(PATIENCE * 50)):
-        if condition():
-            return
-        waited.wait(0.02)
-    raise AssertionError
-
-
 @pytest.mark.slow
 @pytest.mark.posix
+@pytest.mark.faults
 def test_no_message_is_lost_when_a_worker_is_killed(redis_server, program):
     send(program, redis_server, f"for each in range({MESSAGES}): tasks.act.send(each)")
     with redis_server.client() as client:
@@ -521,8 +488,9 @@ def test_no_message_is_lost_when_a_worker_is_killed(redis_server, program):
 
 @pytest.mark.slow
 @pytest.mark.posix
+@pytest.mark.faults
 def test_no_message_is_lost_when_the_broker_is_killed_and_restarted(tmp_path, program):
-    from .redis_server import RedisServer
+    from tests.integrations.redis_server import RedisServer
 
     go = tmp_path / "go"
     with RedisServer(tmp_path / "redis", durable=True) as server:
