@@ -13,7 +13,6 @@ with imports_of_extra("httpx"):
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from types import TracebackType
     from typing import Self, Unpack
 
     from ..policies import BackOff
@@ -113,13 +112,8 @@ class RetryTransport(httpx.BaseTransport):
         self._transport.__enter__()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self._transport.__exit__(exc_type, exc_value, traceback)
+    def __exit__(self, *error: object) -> None:
+        self._transport.__exit__(*error)  # type: ignore[arg-type]
 
     def close(self) -> None:
         """Close the transport inside."""
@@ -187,13 +181,8 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self._transport.__aexit__(exc_type, exc_value, traceback)
+    async def __aexit__(self, *error: object) -> None:
+        await self._transport.__aexit__(*error)  # type: ignore[arg-type]
 
     async def aclose(self) -> None:
         """Close the transport inside."""
@@ -228,6 +217,7 @@ class _Exchange(Exchange[httpx.Response]):
 
     def begin(self, outcome: Outcome) -> None:
         """Note how long the next attempt may take."""
+        super().begin(outcome)
         left = self._rules.time_left(outcome.elapsed)
         self._left = None if left is None else max(left, _SHORTEST)
 
@@ -236,12 +226,10 @@ class _Exchange(Exchange[httpx.Response]):
         request, left = self._request, self._left
         extensions = request.extensions
         if left is not None:
-            given = extensions.get("timeout", {})
-            limits = {phase: given.get(phase) for phase in _PHASES}
-            shorter = {
-                phase: left if limit is None else min(limit, left)
-                for phase, limit in limits.items()
-            }
+            shorter = dict.fromkeys(_PHASES, left)
+            for phase, limit in extensions.get("timeout", {}).items():
+                if limit is not None:
+                    shorter[phase] = min(limit, left)
             extensions = {**extensions, "timeout": shorter}
         return httpx.Request(
             request.method,

@@ -13,14 +13,14 @@ from ._http.rules import (
     MAX_RETRY_AFTER,
     METHODS,
     STATUSES,
-    as_longest_wait,
     as_methods,
     as_statuses,
     asked_wait,
+    checked_limits,
     hooks_in,
     log_retry,
 )
-from ._shared import check_policy, imports_of_extra
+from ._shared import imports_of_extra
 
 with imports_of_extra("urllib3"):
     from urllib3.exceptions import MaxRetryError, ResponseError
@@ -148,10 +148,7 @@ class BackOffRetry(Retry):
             "max_retry_after": max_retry_after,
         }
         self._options = {**self._limits, "budget": budget, "notify": notify, "on_retry": on_retry}
-        attempts(**self._options)  # checks them
-        self._longest_wait = as_longest_wait(max_retry_after)
-        if policy is not None:
-            check_policy(policy)
+        self._longest_wait = checked_limits(policy, self._options)
 
     def new(self, **kw: Any) -> Self:  # noqa: ANN401 - of urllib3
         """Return a copy with other options; it goes on with the waits of this one."""

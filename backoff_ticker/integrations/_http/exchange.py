@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import retry_call, retry_call_async
-from .rules import asked_wait, log_retry
+from .rules import asked_wait, hooks_in, log_retry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,8 +37,9 @@ class Exchange(Generic[R]):
         self._name = name
         self._is_closed = False
 
-    def begin(self, outcome: Outcome) -> None:
-        """Prepare the next attempt: a hook."""
+    def begin(self, outcome: Outcome) -> None:  # noqa: ARG002 - a hook
+        """Prepare the next attempt."""
+        self.response, self._is_closed = None, False
 
     def raise_if_retried(self, response: R) -> None:
         """Raise the error that a response stands for if its status is retried."""
@@ -78,27 +79,21 @@ class Exchange(Generic[R]):
     def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
         """Send the request as often as needed and allowed."""
 
-        def attempt() -> R:
-            self.response, self._is_closed = None, False
-            return self._checked(send())
-
         def close_last(outcome: Outcome | None = None) -> None:
-            self._is_closed = True
-            self._log(outcome)
-            if self.response is not None:
-                close(self.response)
+            response = self._end(outcome)
+            if response is not None:
+                close(response)
 
-        attempt.__qualname__ = self._name
-        options = self._rules.with_hooks(close_last, self.begin)
+        options = self._options(close_last)
         try:
-            result: R = retry_call(attempt, self._rules.policy, on=self.on, **options)
+            response: R = retry_call(lambda: self._checked(send()), self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
             if last is not None:
                 return last
             close_last()
             raise
-        return result
+        return response
 
     async def run_async(
         self, send: Callable[[], Awaitable[R]], close: Callable[[R], Awaitable[object]]
@@ -106,19 +101,16 @@ class Exchange(Generic[R]):
         """Do the same in a coroutine."""
 
         async def attempt() -> R:
-            self.response, self._is_closed = None, False
             return self._checked(await send())
 
         async def close_last(outcome: Outcome | None = None) -> None:
-            self._is_closed = True
-            self._log(outcome)
-            if self.response is not None:
-                await close(self.response)
+            response = self._end(outcome)
+            if response is not None:
+                await close(response)
 
-        attempt.__qualname__ = self._name
-        options = self._rules.with_hooks(close_last, self.begin)
+        options = self._options(close_last)
         try:
-            return await retry_call_async(attempt, self._rules.policy, on=self.on, **options)
+            return await retry_call_async(attempt, self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
             if last is not None:
@@ -126,12 +118,26 @@ class Exchange(Generic[R]):
             await close_last()
             raise
 
-    def _log(self, outcome: Outcome | None) -> None:
+    def _options(self, close_last: Callable[..., object]) -> dict[str, Any]:
+        """Return the options of the run: before a wait ours come first, else last."""
+        options = self._rules.options
+        return {
+            **options,
+            "on": self.on,
+            "name": self._name,
+            "on_retry": (close_last, *hooks_in(options, "on_retry")),
+            "on_attempt": (*hooks_in(options, "on_attempt"), self.begin),
+        }
+
+    def _end(self, outcome: Outcome | None) -> R | None:
+        """Log an attempt that a wait follows, if any; return the response to close."""
+        self._is_closed = True
         if outcome is not None and isinstance(outcome.last_error, Exception):
             response: Any = self.response_of(outcome.last_error)
             status = None if response is None else self.status_of(response)
             request = self._method, self._url.host, self._url.path
             log_retry(request, status, outcome.last_error, outcome)
+        return self.response
 
     def _checked(self, response: R) -> R:
         self.response = response
