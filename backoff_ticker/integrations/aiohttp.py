@@ -124,24 +124,17 @@ class _Exchange(Exchange["ClientResponse"]):
         super().__init__(rules, request.method, request.url, "RetryMiddleware")
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
 
-    def raise_if_retried(self, response: ClientResponse) -> None:
-        if response.status in self._rules.statuses:
-            raise aiohttp.ClientResponseError(
-                response.request_info,
-                response.history,
-                status=response.status,
-                message=response.reason or "",
-                headers=response.headers,
-            )
-
     def status_of(self, response: ClientResponse) -> int:
         return response.status
 
-    def response_of(self, error: BaseException) -> ClientResponse | None:
-        response = self.response
-        if response is None or not isinstance(error, aiohttp.ClientResponseError):
-            return None
-        return response if error.headers is response.headers else None
+    def error_of(self, response: ClientResponse) -> Exception:
+        return aiohttp.ClientResponseError(
+            response.request_info,
+            response.history,
+            status=response.status,
+            message=response.reason or "",
+            headers=response.headers,
+        )
 
     def can_send_body(self, *, sent: bool) -> bool:
         return self._is_in_memory or not sent

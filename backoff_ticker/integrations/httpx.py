@@ -239,19 +239,12 @@ class _Exchange(Exchange[httpx.Response]):
             extensions=extensions,
         )
 
-    def raise_if_retried(self, response: httpx.Response) -> None:
-        status = self.status_of(response)
-        if status in self._rules.statuses:
-            what = f"{status} {response.reason_phrase}".rstrip()
-            raise httpx.HTTPStatusError(what, request=self._request, response=response)
-
     def status_of(self, response: httpx.Response) -> int:
         return response.status_code
 
-    def response_of(self, error: BaseException) -> httpx.Response | None:
-        if not isinstance(error, httpx.HTTPStatusError):
-            return None
-        return self.response if error.response is self.response else None
+    def error_of(self, response: httpx.Response) -> Exception:
+        what = f"{response.status_code} {response.reason_phrase}".rstrip()
+        return httpx.HTTPStatusError(what, request=self._request, response=response)
 
     def can_send_body(self, *, sent: bool) -> bool:  # noqa: ARG002 - it knows whether it is
         return self._body is None or not self._body.has_begun

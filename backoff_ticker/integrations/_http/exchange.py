@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class Exchange(Generic[R]):
-    """One request, and its last response; a subclass knows the client.
+    """One request in all its attempts; a subclass knows the client.
 
     Args:
         rules: Those of the client.
@@ -30,7 +30,8 @@ class Exchange(Generic[R]):
     """
 
     def __init__(self, rules: Rules, method: str, url: Any, name: str) -> None:  # noqa: ANN401
-        self.response: R | None = None
+        self._response: R | None = None
+        self._refusal: Exception | None = None  # the error that stands for the response
         self._rules = rules
         self._method = method
         self._url = url
@@ -39,18 +40,14 @@ class Exchange(Generic[R]):
 
     def begin(self, outcome: Outcome) -> None:  # noqa: ARG002 - a hook
         """Prepare the next attempt."""
-        self.response, self._is_closed = None, False
-
-    def raise_if_retried(self, response: R) -> None:
-        """Raise the error that a response stands for if its status is retried."""
-        raise NotImplementedError
-
-    def response_of(self, error: BaseException) -> R | None:
-        """Return the last response, if it is what an error stands for."""
-        raise NotImplementedError
+        self._response, self._refusal, self._is_closed = None, None, False
 
     def status_of(self, response: R) -> int:
         """Return the status of a response."""
+        raise NotImplementedError
+
+    def error_of(self, response: R) -> Exception:
+        """Return the error that a response whose status is retried is for hooks."""
         raise NotImplementedError
 
     def kind_of(self, error: Exception) -> Kind:
@@ -70,8 +67,8 @@ class Exchange(Generic[R]):
             return True
         if self._method not in self._rules.methods:
             return False
-        response: Any = self.response_of(error)
-        if response is not None:
+        if error is self._refusal:
+            response: Any = self._response
             asked = asked_wait(response.headers, self._rules.options.get("clock"))
             return True if asked is None else asked <= self._rules.longest_wait and asked
         return kind == "broken" or type(error) is TimeoutError  # attempt_timeout has cut it
@@ -133,18 +130,22 @@ class Exchange(Generic[R]):
         """Log an attempt that a wait follows, if any; return the response to close."""
         self._is_closed = True
         if outcome is not None and isinstance(outcome.last_error, Exception):
-            response: Any = self.response_of(outcome.last_error)
+            response = self._response
             status = None if response is None else self.status_of(response)
             request = self._method, self._url.host, self._url.path
             log_retry(request, status, outcome.last_error, outcome)
-        return self.response
+        return self._response
 
     def _checked(self, response: R) -> R:
-        self.response = response
-        self.raise_if_retried(response)
+        self._response = response
+        if self.status_of(response) in self._rules.statuses:
+            self._refusal = self.error_of(response)
+            raise self._refusal
         return response
 
     def _last(self, error: BaseException) -> R | None:
+        # The traceback of the error refers to this object: it must not refer to the error.
+        refusal, self._refusal = self._refusal, None
         # A time limit may end the run although the wait has begun, because the wait took longer
         # than it should. The response is closed by then, so the error is raised.
-        return None if self._is_closed else self.response_of(error)
+        return None if self._is_closed or error is not refusal else self._response
