@@ -64,15 +64,6 @@ def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no t
     """Cancel the token: the worker got SIGINT or SIGQUIT.
 
     gunicorn ends the worker 0.1 s later: threads may still answer, a ``sync`` worker is broken off.
-
-    Args:
-        worker: The worker.
-
-    Example:
-        >>> from backoff_ticker.integrations import gunicorn
-        >>> def worker_int(worker):  # in gunicorn.conf.py
-        ...     gunicorn.worker_int(worker)
-        ...     print("interrupted")
     """
     _token.cancel("SIGINT or SIGQUIT")
 
@@ -82,16 +73,6 @@ def worker_exit(server: Any, worker: Any) -> None:  # noqa: ANN401, ARG001 - gun
 
     gunicorn also calls this hook in its main process, for a worker that it finds dead. The token
     stays as it is there, as later workers begin with a copy of it.
-
-    Args:
-        server: The main process.
-        worker: The worker.
-
-    Example:
-        >>> from backoff_ticker.integrations import gunicorn
-        >>> def worker_exit(server, worker):  # in gunicorn.conf.py
-        ...     gunicorn.worker_exit(server, worker)
-        ...     print("bye")
     """
     if worker.pid == os.getpid():
         _token.cancel("the worker exits")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._metrics.observer import LATENESS_BUCKETS, WAIT_BUCKETS, MetricsObserver
+from ._metrics.observer import BUCKETS, METRICS, MetricsObserver
 from ._shared import imports_of_extra
 
 with imports_of_extra("prometheus"):
@@ -93,41 +93,25 @@ class PrometheusObserver(MetricsObserver):
         max_label_values: int = 100,
     ) -> None:
         super().__init__(max_label_values, "other")
-        where: dict[str, Any] = {"namespace": namespace, "registry": registry}
-        waits = WAIT_BUCKETS if wait_buckets is None else wait_buckets
-        lateness = LATENESS_BUCKETS if lateness_buckets is None else lateness_buckets
-        circuit, ticker = ["circuit", "state"], ["ticker"]
-        self._metrics: dict[str, Counter | Gauge | Histogram] = {
-            "retries": Counter("retries", "Failures that were retried", ["name", "error"], **where),
-            "waits": Histogram(
-                "retry_wait_seconds", "Delays before retries", ["name"], buckets=waits, **where
-            ),
-            "runs": Counter(
-                "runs", "Runs of retries that ended, and how", ["name", "outcome", "error"], **where
-            ),
-            "circuits": Gauge(
-                "circuits",
-                "Circuits that are in this state",
-                circuit,
-                multiprocess_mode="livesum",
-                **where,
-            ),
-            "changes": Counter(
-                "circuit_changes", "Changes of circuits to this state", circuit, **where
-            ),
-            "cancels": Counter(
-                "cancels", "Tokens that were cancelled", ["token", "cause"], **where
-            ),
-            "ticks": Counter("ticks", "Ticks that a reader took", ticker, **where),
-            "missed": Counter("ticks_missed", "Ticks that were dropped", ticker, **where),
-            "lateness": Histogram(
-                "tick_lateness_seconds",
-                "From the time when a tick was due until a reader took it",
-                ticker,
-                buckets=lateness,
-                **where,
-            ),
+        waits = BUCKETS["waits"] if wait_buckets is None else wait_buckets
+        lateness = BUCKETS["lateness"] if lateness_buckets is None else lateness_buckets
+        kinds: dict[str, tuple[type[Counter | Gauge | Histogram], str, dict[str, Any]]] = {
+            "retries": (Counter, "retries", {}),
+            "waits": (Histogram, "retry_wait_seconds", {"buckets": waits}),
+            "runs": (Counter, "runs", {}),
+            "circuits": (Gauge, "circuits", {"multiprocess_mode": "livesum"}),
+            "changes": (Counter, "circuit_changes", {}),
+            "cancels": (Counter, "cancels", {}),
+            "ticks": (Counter, "ticks", {}),
+            "missed": (Counter, "ticks_missed", {}),
+            "lateness": (Histogram, "tick_lateness_seconds", {"buckets": lateness}),
         }
+        self._metrics: dict[str, Counter | Gauge | Histogram] = {}
+        where: dict[str, Any] = {"namespace": namespace, "registry": registry}
+        for metric, (kind, name, options) in kinds.items():
+            text, *labels = METRICS[metric]
+            labels = ["name" if label == "operation" else label for label in labels]
+            self._metrics[metric] = kind(name, text, labels, **where, **options)
 
     def _add(self, metric: str, amount: float, *labels: str) -> None:
         found = self._metrics[metric].labels(*labels)

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 
 class Logger(Protocol):
-    """The methods that a logger needs; structlog's loggers have them.
-
-    Example:
-        >>> import structlog
-        >>> from backoff_ticker.integrations.structlog import Logger
-        >>> logger: Logger = structlog.get_logger("fetching")
-    """
+    """The methods that a logger needs; structlog's loggers have them."""
 
     def debug(self, event: str, **values: Any) -> object:  # noqa: ANN401 - what is logged
         """Log an event that is only of interest to developers."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["BackOffWait", "sleep_using_token", "sleep_using_token_async", "stop_when_cancelled"]
 
 _RUNS = "_backoff_ticker_runs"
-"""The attribute of a ``RetryCallState`` that has the runs of one call, by their ``BackOffWait``."""
+"""The attribute of a ``RetryCallState`` with the started policies of one call, by their
+``BackOffWait``; None: it has stopped."""
 
 
 class BackOffWait(wait_base):
@@ -69,36 +70,24 @@ class BackOffWait(wait_base):
 
     def __call__(self, retry_state: RetryCallState) -> float:
         """Return the seconds to wait after an attempt; called by tenacity."""
-        run = self._runs(retry_state).get(self)
-        if run is None:
-            run = self._runs(retry_state)[self] = _Run(started(self._backoff))
-        if not run.has_ended:
-            delay = next_delay(run.policy)
-            if delay is not None:
-                return delay
-            run.has_ended = True
+        runs = self._runs(retry_state)
+        run = runs[self] if self in runs else started(self._backoff)
+        delay = None if run is None else next_delay(run)
+        runs[self] = None if delay is None else run
+        if delay is not None:
+            return delay
         retry_state.upcoming_sleep = 0.0
         if retry_state.retry_object.stop(retry_state) is not True:  # tenacity asks it right after
             _end(retry_state)
         return 0.0
 
     @staticmethod
-    def _runs(retry_state: RetryCallState) -> dict[BackOffWait, _Run]:
-        runs: dict[BackOffWait, _Run] = vars(retry_state).setdefault(_RUNS, {})
+    def _runs(retry_state: RetryCallState) -> dict[BackOffWait, BackOff | None]:
+        runs: dict[BackOffWait, BackOff | None] = vars(retry_state).setdefault(_RUNS, {})
         return runs
 
     def __repr__(self) -> str:
         return f"BackOffWait({self._backoff!r})"
-
-
-class _Run:
-    """What one call has of a policy."""
-
-    __slots__ = ("has_ended", "policy")
-
-    def __init__(self, policy: BackOff) -> None:
-        self.policy = policy
-        self.has_ended = False
 
 
 class _BackOffStop(stop_base):
@@ -108,8 +97,7 @@ class _BackOffStop(stop_base):
         self._wait = wait
 
     def __call__(self, retry_state: RetryCallState) -> bool:
-        run = self._wait._runs(retry_state).get(self._wait)
-        return run is not None and run.has_ended
+        return self._wait._runs(retry_state).get(self._wait, self) is None
 
     def __repr__(self) -> str:
         return f"{self._wait!r}.stop"
@@ -207,33 +195,13 @@ def sleep_using_token(token: CancellationToken) -> Callable[[float], None]:
 
 
 def sleep_using_token_async(token: CancellationToken) -> Callable[[float], Awaitable[None]]:
-    """Return a token as the ``sleep=`` of tenacity for coroutines, in asyncio.
+    """Do what ``sleep_using_token`` does, for coroutines in asyncio.
 
-    It does what ``sleep_using_token`` does. Do not give it to a function without ``async``:
-    tenacity does not wait then, or makes a coroutine function of that.
-
-    Thread safety: any event loop of asyncio.
-
-    Args:
-        token: The token. Its clock measures the waits.
+    Do not give it to a function without ``async``: tenacity does not wait then, or makes a
+    coroutine function of that.
 
     Raises:
         TypeError: ``token`` is not a token.
-
-    Example:
-        >>> import asyncio
-        >>> import tenacity
-        >>> from backoff_ticker import CancellationToken, Cancelled
-        >>> from backoff_ticker.integrations.tenacity import sleep_using_token_async
-        >>> token = CancellationToken(timeout=0.01)
-        >>> @tenacity.retry(wait=tenacity.wait_fixed(60), sleep=sleep_using_token_async(token))
-        ... async def fetch():
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     asyncio.run(fetch())
-        ... except Cancelled as error:
-        ...     print(error)
-        the deadline has passed
     """
     check_token(token)
 

@@ -21,9 +21,24 @@ if TYPE_CHECKING:
 
     Cause = BaseException | str | None
 
-WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
-LATENESS_BUCKETS = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
-"""The upper bounds of histograms, in seconds."""
+METRICS = {
+    "retries": ("Failures that were retried", "operation", "error"),
+    "waits": ("Delays before retries", "operation"),
+    "runs": ("Runs of retries that ended, and how", "operation", "outcome", "error"),
+    "circuits": ("Circuits that are in this state", "circuit", "state"),
+    "changes": ("Changes of circuits to this state", "circuit", "state"),
+    "cancels": ("Tokens that were cancelled", "token", "cause"),
+    "ticks": ("Ticks that a reader took", "ticker"),
+    "missed": ("Ticks that were dropped", "ticker"),
+    "lateness": ("From the time when a tick was due until a reader took it", "ticker"),
+}
+"""What each metric tells, and its labels."""
+
+BUCKETS = {
+    "waits": (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
+    "lateness": (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0),
+}
+"""The metrics that are histograms, with their upper bounds in seconds."""
 
 
 class RetryHooks(TypedDict):
@@ -55,12 +70,10 @@ class Observer(ABC):
         self._tell(self._retried, outcome)
 
     def on_success(self, outcome: Outcome) -> None:
-        """Record a run that succeeded. It is a hook of retries."""
+        """Record the end of a run. It is a hook of retries."""
         self._tell(self._ended, outcome)
 
-    def on_give_up(self, outcome: Outcome) -> None:
-        """Record a run that gave up. It is a hook of retries."""
-        self._tell(self._ended, outcome)
+    on_give_up = on_success
 
     def on_change(self, name: str) -> Callable[[CircuitState, CircuitState, CircuitBreaker], None]:
         """Return a hook that records the changes of one circuit, for its option ``on_change``.
