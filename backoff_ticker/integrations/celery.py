@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial, wraps
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -164,32 +165,25 @@ def retry_task(  # noqa: PLR0913 - options
     return decorate
 
 
+@dataclass(frozen=True, slots=True)
 class _Retries:
     """The options of one decorated function, and what follows an attempt."""
 
-    def __init__(
-        self,
-        policy: BackOff,
-        on: RetryOn | None,
-        budget: BudgetLike | None,
-        breaker: CircuitBreaker | None,
-        options: Mapping[str, Any],
-    ) -> None:
-        self._policy = policy
-        self._on = on
-        self._budget = budget
-        self._breaker = breaker
-        self._options = options
+    policy: BackOff
+    on: RetryOn | None
+    budget: BudgetLike | None
+    breaker: CircuitBreaker | None
+    options: Mapping[str, Any]
 
     def run(self, task: Any, call: Callable[[], T]) -> T:  # noqa: ANN401
         """Make one attempt; if it fails, send the task back or raise its error."""
         request, limit = task.request, task.max_retries
-        ticket = None if self._breaker is None else self._ticket(task, self._breaker)
+        ticket = None if self.breaker is None else self._ticket(task, self.breaker)
         loop = attempts(
-            _DelayAfter(self._policy, request.retries + 1),
-            on=_on_after(self._on, request.retries + 1),
+            _DelayAfter(self.policy, request.retries + 1),
+            on=_on_after(self.on, request.retries + 1),
             max_attempts=None if limit is None else max(limit - request.retries, 0) + 1,
-            **self._options,
+            **self.options,
         )
         try:
             for attempt in loop:
@@ -202,8 +196,8 @@ class _Retries:
             _count_in_note(error, loop.outcome, request.retries, limit)
             raise
         finally:
-            if self._breaker is not None and ticket is not None:
-                self._breaker.release(ticket)  # no effect if the result was recorded
+            if self.breaker is not None and ticket is not None:
+                self.breaker.release(ticket)  # no effect if the result was recorded
         return self._retry(task, loop.outcome)
 
     def _ticket(self, task: Any, breaker: CircuitBreaker) -> CircuitTicket:  # noqa: ANN401
@@ -216,23 +210,23 @@ class _Retries:
             raise _send_back(task, error, seconds, task.request.retries) from error
 
     def _attempt(self, ticket: CircuitTicket | None, call: Callable[[], T]) -> T:
-        if self._breaker is None or ticket is None:
+        if self.breaker is None or ticket is None:
             result = call()
         else:
             try:
                 result = call()
             except BaseException as error:
                 if not isinstance(error, TaskPredicate):
-                    self._breaker.record(ticket, error)
+                    self.breaker.record(ticket, error)
                 raise
-            self._breaker.record(ticket)
-        if self._budget is not None:
-            self._budget.success()
+            self.breaker.record(ticket)
+        if self.budget is not None:
+            self.budget.success()
         return result
 
     def _retry(self, task: Any, outcome: Outcome) -> NoReturn:  # noqa: ANN401
         """Send a task back that has failed, if the budget lets it."""
-        retries, budget = task.request.retries, self._budget
+        retries, budget = task.request.retries, self.budget
         error: Any = outcome.last_error
         delay: Any = outcome.delay
         if budget is not None and not budget.try_acquire():

@@ -11,11 +11,11 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import ExponentialBackOff, attempts, delay_after, retry_call
+from .. import ExponentialBackOff, attempts, delay_after, retry_call, with_max_retries
 from .._errors import CircuitOpen, RetryAfter
 from .._sentinels import STOP
 from ._shared import check_policy, imports_of_extra
-from ._tasks.redelivery import bounded, is_permanent
+from ._tasks import bounded, is_permanent
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -118,7 +118,9 @@ class BackOffRetries(Retries):
         super().__init__(retry_when=retry_when)
         check_policy(policy)
         attempts(max_retry_after=max_retry_after, budget=budget)  # checks them
-        self.max_retries: Any = _checked_max_retries(max_retries)
+        if max_retries is not None:
+            with_max_retries(policy, max_retries)  # checks it
+        self.max_retries: Any = max_retries
         self._defaults = {
             "policy": policy,
             "max_retry_after": max_retry_after,
@@ -137,12 +139,6 @@ class BackOffRetries(Retries):
         Raises:
             MiddlewareError: An actor has an option of dramatiq that would have no effect.
             TypeError, ValueError: An option of an actor is invalid.
-
-        Example:
-            >>> from dramatiq.brokers.stub import StubBroker
-            >>> from backoff_ticker import ConstantBackOff
-            >>> from backoff_ticker.integrations.dramatiq import BackOffRetries
-            >>> BackOffRetries(ConstantBackOff(10)).install(StubBroker())
         """
         theirs = next((each for each in broker.middleware if isinstance(each, Retries)), None)
         broker.add_middleware(self, before=None if theirs is None else type(theirs))
@@ -273,13 +269,3 @@ class BackOffRetries(Retries):
 
     def _option(self, actor: Actor[Any, Any], name: str) -> Any:  # noqa: ANN401 - an option
         return actor.options.get(name, self._defaults[name])
-
-
-def _checked_max_retries(value: object) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"max_retries must be an int >= 0 or None, not {value!r}")
-    if value < 0:
-        raise ValueError(f"max_retries must be an int >= 0 or None, not {value!r}")
-    return value

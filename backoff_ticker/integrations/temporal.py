@@ -13,7 +13,7 @@ from .. import ConstantBackOff, ExponentialBackOff, attempts, delay_after, with_
 from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
 from .._sentinels import STOP
 from ._shared import check_policy, imports_of_extra
-from ._tasks.redelivery import bounded, is_permanent
+from ._tasks import bounded, is_permanent
 from ._tasks.temporal_token import activity_token
 
 with imports_of_extra("temporal"):
