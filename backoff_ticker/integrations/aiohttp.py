@@ -34,19 +34,10 @@ _REPEATED_BY_AIOHTTP: Final = (aiohttp.ClientOSError, aiohttp.ServerDisconnected
 class RetryMiddleware:
     """A middleware for ``aiohttp.ClientSession`` that sends a request again after a failure.
 
-    Sent again are requests
-
-    - whose method is in ``methods``, after a connection error or an answer in ``statuses``;
-    - of any method, if no connection was made, so that the server cannot have seen them;
-    - with a body in memory (bytes, text, JSON, a form without files). A body that is read as it is
-      sent (an iterator, a file) is never sent twice: unless no connection was made, the first
-      failure is the last.
-
-    When no attempt follows, the last response is returned, or the last error raised. Before a wait
-    the response is released. A wait that the server asks for (``Retry-After`` in seconds or as a
-    date, ``Retry-After-Ms``, ``X-Ms-Retry-After-Ms``) takes the place of the policy's delay. What
-    the caller reads of a response is not retried: if the body breaks off there, that error is the
-    caller's.
+    It does what ``backoff_ticker.integrations.httpx.RetryTransport`` does: it sends again requests
+    that may be repeated, whose body is in memory (bytes, text, JSON, a form without files), and
+    any that met no connection; a body that is read as it is sent (an iterator, a file) is sent once
+    the connection is there, and then never again.
 
     A cancel of the token and ``timeout`` also cut the attempt that is under way, up to the headers
     of its response. aiohttp's own ``ClientTimeout(total=...)`` is for all attempts and waits of a

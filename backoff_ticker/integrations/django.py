@@ -35,11 +35,6 @@ def get_asgi_application(token: CancellationToken | None = None) -> TokenMiddlew
 
     Raises:
         TypeError: ``token`` is neither a token nor None.
-
-    Example:
-        >>> from backoff_ticker.integrations.django import get_asgi_application
-        >>> def application():  # in asgi.py: application = get_asgi_application()
-        ...     return get_asgi_application()
     """
     django: Application = asgi.get_asgi_application()
 
@@ -83,11 +78,6 @@ class CancelledMiddleware:
 
     Args:
         get_response: The next layer; Django fills it in.
-
-    Example:
-        >>> MIDDLEWARE = [
-        ...     "backoff_ticker.integrations.django.CancelledMiddleware",
-        ... ]
     """
 
     sync_capable = True

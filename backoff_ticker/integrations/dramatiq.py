@@ -245,27 +245,17 @@ class BackOffRetries(Retries):
             is_over = max_retries is not None and retries >= max_retries
         budget = self._option(actor, "budget")
         if is_over or delay is STOP or not (budget is None or budget.try_acquire()):
-            self._give_up(broker, actor, message, retries, max_retries)
+            self.logger.warning("Retries exceeded for message %r.", message.message_id)
+            name = options.get("on_retry_exhausted") or actor.options.get("on_retry_exhausted")
+            if name:
+                counts = {"retries": retries, "max_retries": max_retries}
+                broker.get_actor(name).send(message.asdict(), counts)
             return None
         if isinstance(error, Retry) and error.delay is not None:
             return error.delay / 1000
         if isinstance(error, RetryAfter):
             return bounded(error.seconds, self._option(actor, "max_retry_after"))
         return delay
-
-    def _give_up(
-        self,
-        broker: Broker,
-        actor: Actor[Any, Any],
-        message: MessageProxy,
-        retries: int,
-        max_retries: int | None,
-    ) -> None:
-        self.logger.warning("Retries exceeded for message %r.", message.message_id)
-        name = message.options.get("on_retry_exhausted") or actor.options.get("on_retry_exhausted")
-        if name:
-            counts = {"retries": retries, "max_retries": max_retries}
-            broker.get_actor(name).send(message.asdict(), counts)
 
     def _option(self, actor: Actor[Any, Any], name: str) -> Any:  # noqa: ANN401 - an option
         return actor.options.get(name, self._defaults[name])

@@ -31,11 +31,6 @@ def shutdown_token() -> CancellationToken:
     reason, such as ``max_requests``. The causes are texts, such as ``"SIGTERM"``.
 
     Thread safety: any thread.
-
-    Example:
-        >>> from backoff_ticker.integrations.gunicorn import shutdown_token
-        >>> shutdown_token().cancelled
-        False
     """
     return _token
 
@@ -45,9 +40,6 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn ha
 
     SIGTERM cancels it from now on, before gunicorn's own handler runs, and it is the default token
     of all retries of the process: ``set_default_token(shutdown_token())``.
-
-    Args:
-        worker: The worker.
 
     Example:
         >>> from backoff_ticker.integrations import gunicorn

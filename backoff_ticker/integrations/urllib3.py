@@ -135,19 +135,19 @@ class BackOffRetry(Retry):
             **options,
         )
         if allowed_methods is not None:
-            self.allowed_methods: Collection[str] | None = as_methods(
-                "allowed_methods", allowed_methods
-            )
+            self.allowed_methods = as_methods("allowed_methods", allowed_methods)
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
         self._policy = policy
-        self._limits: dict[str, Any] = {
-            "token": token,
-            "clock": clock,
-            "max_retry_after": max_retry_after,
+        limits = {"token": token, "clock": clock, "max_retry_after": max_retry_after}
+        self._limits: dict[str, Any] = limits
+        self._options: dict[str, Any] = {
+            **limits,
+            "budget": budget,
+            "notify": notify,
+            "on_retry": on_retry,
         }
-        self._options = {**self._limits, "budget": budget, "notify": notify, "on_retry": on_retry}
         self._longest_wait = checked_limits(policy, self._options)
 
     def new(self, **kw: Any) -> Self:  # noqa: ANN401 - of urllib3
@@ -173,7 +173,8 @@ class BackOffRetry(Retry):
             Cancelled: The token was cancelled.
         """
         try:
-            if error is not None and not self._may_repeat(method, error):
+            may_repeat = method is not None and self._is_method_retryable(method)
+            if not (error is None or may_repeat or self._is_connection_error(error)):
                 raise error.with_traceback(_stacktrace)  # noqa: TRY301 - as urllib3 raises others
             made = super().increment(method, url, response, error, _pool, _stacktrace)
         except Exception:
@@ -241,11 +242,6 @@ class BackOffRetry(Retry):
         """Return whether a method may be repeated: urllib3 takes an empty collection for all."""
         return self.allowed_methods is None or method.upper() in self.allowed_methods
 
-    def _may_repeat(self, method: str | None, error: Exception) -> bool:
-        return self._is_connection_error(error) or (
-            method is not None and self._is_method_retryable(method)
-        )
-
     def _asked(self, response: BaseHTTPResponse) -> float | None:
         if not self.respect_retry_after_header:
             return None
@@ -264,10 +260,9 @@ class BackOffRetry(Retry):
         self._run.fail(error if seconds is None else RetryAfter(seconds, error))
 
     def _free_unless_returned(self, response: BaseHTTPResponse | None) -> None:
-        if response is not None:
-            moved = response.get_redirect_location()
-            if self.raise_on_redirect if moved else self.raise_on_status:
-                _free(response)
+        is_moved = response is not None and response.get_redirect_location()
+        if self.raise_on_redirect if is_moved else self.raise_on_status:
+            _free(response)
 
 
 _PLAIN: Final = Retry()

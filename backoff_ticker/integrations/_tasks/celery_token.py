@@ -28,11 +28,6 @@ def shutdown_token() -> CancellationToken:
     of the signal, such as ``"SIGTERM"``, or a text. In other programs nothing cancels it.
 
     Thread safety: any thread.
-
-    Example:
-        >>> from backoff_ticker.integrations.celery import shutdown_token
-        >>> shutdown_token().cancelled
-        False
     """
     worker_init.connect(_start, weak=False)  # a second time it has no effect
     worker_shutting_down.connect(_stop, weak=False)
