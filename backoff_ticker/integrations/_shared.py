@@ -54,11 +54,7 @@ def check_name(name: object, *, empty: bool = False) -> None:
 
 
 def as_seconds(name: str, value: object, *, zero: bool = False) -> float:
-    """Return a duration, seconds or a timedelta, as finite seconds > 0, or >= 0 with ``zero``.
-
-    Raises:
-        TypeError, ValueError: It is something else.
-    """
+    """Return a duration, seconds or a timedelta, as finite seconds > 0, or >= 0 with ``zero``."""
     least = ">= 0" if zero else "> 0"
     error = f"{name} must be a finite number of seconds {least} or a timedelta, not {value!r}"
     seconds = value.total_seconds() if isinstance(value, timedelta) else value

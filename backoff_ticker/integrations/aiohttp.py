@@ -48,9 +48,7 @@ class RetryMiddleware:
 
     A lost connection (``ServerDisconnectedError``, ``ClientOSError``) is in the end raised as an
     ``aiohttp.ClientConnectionError`` from that error, since aiohttp itself would send the request
-    once more. Besides the errors of aiohttp, a request raises ``Cancelled``, ``DeadlineExceeded``
-    (``timeout`` or the token's deadline), ``CircuitOpen``, and ``TimeoutError`` if
-    ``attempt_timeout`` cut the last attempt.
+    once more. ``TimeoutError`` is raised if ``attempt_timeout`` cut the last attempt.
 
     Example:
         >>> import aiohttp
@@ -61,9 +59,8 @@ class RetryMiddleware:
         ...     async with aiohttp.ClientSession(middlewares=(retries,)) as session:
         ...         return await (await session.get(url)).text()
 
-    Thread safety: one object serves any number of sessions, in any number of event loops. Each
-    request, and each redirect that it follows, is a run of its own, on a copy of the policy.
-    Wakes when: a wait or an attempt ends when its time is over or when the token is cancelled.
+    One object serves any number of sessions, in any number of event loops. Each request, and each
+    redirect that it follows, is a run of its own, on a copy of the policy.
     If cancelled: the response is released, and ``asyncio.CancelledError`` is raised.
 
     Args:
@@ -72,9 +69,6 @@ class RetryMiddleware:
             the like included; also ``attempt_timeout``, the seconds that an attempt may take up to
             the headers of the response. Hooks may be coroutine functions. Their error for an answer
             in ``statuses`` is an ``aiohttp.ClientResponseError``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(

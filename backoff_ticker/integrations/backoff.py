@@ -25,14 +25,6 @@ def wait_gen(backoff: BackOff) -> Callable[[], Generator[Any, Any, None]]:
     of it. A token in the policy (``with_token(policy, token)``) ends the retries at the next
     failure, but cuts no wait: backoff waits in ``time.sleep`` and ``asyncio.sleep``.
 
-    Thread safety: any thread and event loop.
-
-    Args:
-        backoff: The policy.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy.
-
     Example:
         >>> import backoff
         >>> from backoff_ticker import ConstantBackOff, with_max_retries

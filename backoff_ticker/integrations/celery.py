@@ -79,13 +79,12 @@ def retry_task(  # noqa: PLR0913 - options
     policy is asked for the delay with the number ``task.request.retries``, which that message
     carries, so nothing is lost with a worker.
 
-    The retries end as Celery users expect: the task fails with the last error, which has a note
-    that says why. They end when
+    In the end the task fails with the last error, which has a note that says why: when
 
-    - ``max_retries`` of the task are over: 3, unless you say otherwise in
-      ``@app.task(max_retries=10)``. With ``max_retries=None`` only the policy ends them;
-    - the policy returns ``STOP``. Time limits in a policy count its delays as ``delays()`` does,
-      and not what else passes meanwhile. To end a task at a time, use Celery's ``expires``;
+    - ``max_retries`` of the task are over, which is 3 unless ``@app.task(max_retries=...)`` says
+      otherwise. With None only the policy ends the retries;
+    - the policy returns ``STOP``. Time limits in a policy count its delays only; Celery's
+      ``expires`` counts all;
     - the task raises ``Permanent``, or an error that ``on`` does not name;
     - the budget has too little left.
 
@@ -93,31 +92,26 @@ def retry_task(  # noqa: PLR0913 - options
     long as the circuit says, and after 10 s if a token stopped it.
 
     ``self.retry()``, ``Ignore``, ``Reject`` and ``Retry`` mean what they always mean, and neither
-    count for the breaker nor fill the budget. Where the task is called as a function, it is called
-    once. In eager mode Celery retries without waiting, and an open circuit or a cancelled token
-    raises its error. Default hooks see each attempt as a run of its own, and no retry: count those
-    with Celery's signal ``task_retry``.
+    count for the breaker nor fill the budget. In eager mode Celery retries without waiting, and an
+    open circuit or a cancelled token raises its error. Default hooks see each attempt as a run of
+    its own.
 
     Example:
         >>> from celery import Celery
         >>> from backoff_ticker import ExponentialBackOff
         >>> from backoff_ticker.integrations.celery import retry_task
         >>> app = Celery("tasks")
-        >>> answers = [ConnectionError("no route"), ConnectionError("no route"), "42"]
-        >>> @app.task
+        >>> @app.task(bind=True)
         ... @retry_task(ExponentialBackOff(30), on=ConnectionError)
-        ... def fetch_price():
-        ...     answer = answers.pop(0)
-        ...     if isinstance(answer, Exception):
-        ...         raise answer
-        ...     return answer
+        ... def fetch_price(self):
+        ...     if self.request.retries < 2:
+        ...         raise ConnectionError("no route")
+        ...     return "42"
         >>> fetch_price.apply().get()
         '42'
 
     ``autoretry_for`` would retry what has ended here: a task that has it, too, raises ``TypeError``
     whenever it is called. (Where it is made, Celery does not tell.)
-
-    Thread safety: one decorated function serves any number of tasks, threads and processes.
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``. For retry n it gives its
@@ -134,9 +128,6 @@ def retry_task(  # noqa: PLR0913 - options
             the task fails, the task is sent back. The default token has the same effect.
         budget: Each retry takes from it, and each success fills it.
         breaker: The task runs only if its circuit lets it through.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
     options: dict[str, Any] = {"max_retry_after": max_retry_after, "token": token}
     attempts(on=on, budget=budget, breaker=breaker, **options)  # checks them

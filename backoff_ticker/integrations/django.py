@@ -32,9 +32,6 @@ def get_asgi_application(token: CancellationToken | None = None) -> TokenMiddlew
 
     Args:
         token: Cancels all tokens as well.
-
-    Raises:
-        TypeError: ``token`` is neither a token nor None.
     """
     django: Application = asgi.get_asgi_application()
 

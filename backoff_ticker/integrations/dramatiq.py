@@ -76,7 +76,7 @@ class BackOffRetries(Retries):
     and those of dramatiq. ``min_backoff`` and ``max_backoff`` are refused, since they would have no
     effect.
 
-    Thread safety: any thread. A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of
+    A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of
     the worker; all processes share those of ``backoff_ticker.integrations.redis``.
 
     Args:
@@ -86,13 +86,8 @@ class BackOffRetries(Retries):
         max_retries: The greatest number of retries of a message; None: any number.
         max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
             timedelta; a longer one is cut to it. None: no bound.
-        budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from and each success
-            fills.
-        retry_when: As in dramatiq: called with the number of retries and the error, it says whether
-            to retry, in the place of ``max_retries``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
+        budget: Each retry takes from it, and each success fills it.
+        retry_when: As in dramatiq.
 
     Example:
         >>> import dramatiq

@@ -27,14 +27,6 @@ class SleepGenerator:
     (``with_token(policy, token)``) ends the retries at the next failure, but cuts no wait:
     google-api-core waits in ``time.sleep`` and ``asyncio.sleep``.
 
-    Thread safety: any thread and event loop.
-
-    Args:
-        backoff: The policy.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy.
-
     Example:
         >>> from backoff_ticker import ConstantBackOff, with_max_retries
         >>> from backoff_ticker.integrations.google_api_core import SleepGenerator

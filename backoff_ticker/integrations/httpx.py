@@ -47,10 +47,9 @@ class RetryTransport(httpx.BaseTransport):
     token's deadline. What the caller reads of a response is not retried: if the body breaks off
     there, that error is the caller's.
 
-    Besides the errors of httpx, a request raises ``Cancelled`` (the token was cancelled),
-    ``DeadlineExceeded`` (``timeout`` or the token's deadline was reached, or a wait would reach
-    ``timeout``), ``CircuitOpen`` (for longer than the limits allow), and ``RuntimeError`` if a wait
-    is needed where an event loop runs in the thread.
+    Besides the errors of httpx, a request raises ``Cancelled``, ``DeadlineExceeded`` (``timeout``
+    or the token's deadline was reached, or a wait would reach it) and ``CircuitOpen`` (for longer
+    than the limits allow).
 
     Example:
         >>> import httpx
@@ -62,10 +61,9 @@ class RetryTransport(httpx.BaseTransport):
         ...     client.get("http://prices.example")
         <Response [200 OK]>
 
-    Thread safety: depends on the transport inside; ``httpx.HTTPTransport`` serves any number of
-    threads. Each request is a run of its own, on a copy of the policy.
-    Wakes when: a wait ends when its time is over or when the token is cancelled. A request that is
-    under way in a thread cannot be cut; its timeouts end it.
+    Each request is a run of its own, on a copy of the policy. One that is under way in a thread
+    cannot be cut; its timeouts end it.
+    Thread safety: that of the transport inside; ``httpx.HTTPTransport`` serves all threads.
     If interrupted: the response is closed, and the exception is raised.
 
     Args:
@@ -86,9 +84,6 @@ class RetryTransport(httpx.BaseTransport):
             ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``
             and ``clock`` of ``retry``. For hooks, the error of an answer in ``statuses`` is an
             ``httpx.HTTPStatusError``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(
@@ -128,22 +123,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
 
     It needs asyncio: under trio, a wait or a time limit raises a ``RuntimeError``.
 
-    Example:
-        >>> import asyncio, httpx
-        >>> from backoff_ticker import ConstantBackOff
-        >>> from backoff_ticker.integrations.httpx import AsyncRetryTransport
-        >>> answers = iter([503, 200])
-        >>> server = httpx.MockTransport(lambda request: httpx.Response(next(answers)))
-        >>> async def main():
-        ...     transport = AsyncRetryTransport(server, ConstantBackOff(0.001))
-        ...     async with httpx.AsyncClient(transport=transport) as client:
-        ...         return await client.get("http://prices.example")
-        >>> asyncio.run(main())
-        <Response [200 OK]>
-
-    Thread safety: depends on the transport inside; ``httpx.AsyncHTTPTransport`` belongs to one
-    event loop. Each request is a run of its own, on a copy of the policy.
-    Wakes when: a wait or an attempt ends when its time is over or when the token is cancelled.
+    Thread safety: that of the transport inside; ``httpx.AsyncHTTPTransport`` belongs to one loop.
     If cancelled: the response is closed, and ``asyncio.CancelledError`` is raised.
 
     Args:
@@ -152,9 +132,6 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         **options: Those of ``RetryTransport``, ``methods`` and the like included; also
             ``attempt_timeout``, the seconds that an attempt may take up to the headers of the
             response. Hooks may be coroutine functions.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(

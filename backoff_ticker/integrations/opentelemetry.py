@@ -90,18 +90,12 @@ class OpenTelemetryObserver(MetricsObserver):
         >>> retry_call(lambda: "page", ZeroBackOff(), **telemetry.hooks)
         'page'
 
-    Thread safety: all threads and event loops may share it.
-
     Args:
         meter_provider: Where the metrics go: a ``MeterProvider``. None means the global one, also
             if it is set later.
         span_events: Whether the current span gets events.
         max_label_values: How many values each attribute of a metric may have, except for
             ``_OTHER``: an int >= 1.
-
-    Raises:
-        TypeError, ValueError: ``max_label_values`` is not an int >= 1, or ``span_events`` not a
-            bool.
     """
 
     def __init__(

@@ -51,36 +51,26 @@ class PrometheusObserver(MetricsObserver):
         >>> from backoff_ticker.integrations.prometheus import PrometheusObserver
         >>> registry = CollectorRegistry()
         >>> metrics = PrometheusObserver(registry)
-        >>> answers = iter([ConnectionError("reset"), "page"])
-        >>> def fetch():
-        ...     answer = next(answers)
-        ...     if isinstance(answer, Exception):
-        ...         raise answer
-        ...     return answer
-        >>> retry_call(fetch, ZeroBackOff(), **metrics.hooks)
+        >>> retry_call(lambda: "page", ZeroBackOff(), name="fetch", **metrics.hooks)
         'page'
-        >>> labels = {"name": "fetch", "error": "ConnectionError"}
-        >>> registry.get_sample_value("backoff_ticker_retries_total", labels)
+        >>> labels = {"name": "fetch", "outcome": "succeeded", "error": ""}
+        >>> registry.get_sample_value("backoff_ticker_runs_total", labels)
         1.0
 
-    Thread safety: all threads and event loops may share it. With several processes and
-    ``PROMETHEUS_MULTIPROC_DIR`` it counts what happens in all of them; ``circuits`` is that of the
-    processes that are not marked as dead. Call ``on_change()`` in each process, after the fork: if
-    it is called before, the number of closed circuits is too low.
+    With several processes and ``PROMETHEUS_MULTIPROC_DIR`` it counts what happens in all of them;
+    ``circuits`` is that of the processes that are not marked as dead. Call ``on_change()`` in each
+    process, after the fork: if it is called before, the number of closed circuits is too low.
 
     Args:
         registry: Where the metrics are registered: a ``CollectorRegistry``. None: nowhere.
         namespace: What all names begin with.
-        wait_buckets: The upper bounds of ``retry_wait_seconds``, in seconds. None means 13 from
-            0.01 to 3600.
-        lateness_buckets: The upper bounds of ``tick_lateness_seconds``, in seconds. None means 11
-            from 0.0001 to 60.
+        wait_buckets: The upper bounds of ``retry_wait_seconds``; None: 13 from 0.01 to 3600.
+        lateness_buckets: Those of ``tick_lateness_seconds``; None: 11 from 0.0001 to 60.
         max_label_values: How many values each label may have, except for ``other``: an int >= 1.
 
     Raises:
-        TypeError: ``max_label_values`` is not an int.
-        ValueError: It is below 1, a name or a bucket is invalid, or the registry has such metrics
-            already: make one observer for each registry, and share it.
+        ValueError: The registry has such metrics already: make one observer for each registry, and
+            share it.
     """
 
     def __init__(

@@ -76,15 +76,11 @@ class StructlogObserver(Observer):
         [('retry', 'fetch', "ConnectionError('no route')"),
          ('gave_up', 'fetch', "ConnectionError('no route')")]
 
-    Thread safety: all threads and event loops may share it, if they may share the logger. It is
-    called in event loops, too, so the logger must not take long.
+    Thread safety: that of the logger, which is called in event loops, too: it must not take long.
 
     Args:
-        logger: The logger. None means ``structlog.get_logger("backoff_ticker")``.
-
-    Raises:
-        TypeError: ``logger`` has no methods ``debug``, ``info`` and ``warning``, or they are
-            coroutine functions, as in ``AsyncBoundLogger``: pass its ``sync_bl``.
+        logger: The logger. None means ``structlog.get_logger("backoff_ticker")``. Of an
+            ``AsyncBoundLogger`` pass its ``sync_bl``.
     """
 
     def __init__(self, logger: Logger | None = None) -> None:

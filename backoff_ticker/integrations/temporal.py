@@ -56,8 +56,6 @@ def retry_policy(
     of elapsed time, so ``max_elapsed_time`` must be None: the option ``schedule_to_close_timeout``
     of the activity takes its place. For all other policies use ``activity_errors(policy)``.
 
-    Thread safety: any thread.
-
     Args:
         policy: The policy; its interval must be above 0 and have a maximum.
         max_attempts: The greatest number of attempts, the first one included; None: any number. Of
@@ -169,16 +167,11 @@ def activity_errors(
     retried; its other limits hold in any case. Errors of Temporal pass always, and so does
     ``Cancelled``.
 
-    Thread safety: any thread and event loop.
-
     Args:
         policy: The policy. Its limits of elapsed time count the delays, and no time for the
             attempts; ``schedule_to_close_timeout`` of the activity counts all of it.
         max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
             timedelta; a longer one is cut to it. None: no bound.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
 
     Example:
         >>> from backoff_ticker import RetryAfter

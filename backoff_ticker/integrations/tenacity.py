@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BackOffWait", "sleep_using_token", "sleep_using_token_async", "stop_when_cancelled"]
 
-_RUNS = "_backoff_ticker_runs"
-"""The attribute of a ``RetryCallState`` with the started policies of one call, by their
-``BackOffWait``; None: it has stopped."""
+_RUNS = "_backoff_ticker_runs"  # of a RetryCallState: the started policy of each wait, or None
 
 
 class BackOffWait(wait_base):
@@ -37,16 +35,8 @@ class BackOffWait(wait_base):
     with the last error if ``reraise=True``. Also give its ``stop``,
     ``stop=wait.stop | stop_after_attempt(5)``, if ``retry_error_callback`` is to be called then.
 
-    Thread safety: any thread and event loop.
-
-    Args:
-        backoff: The policy.
-
     Attributes:
         stop: For ``stop=``: ends the call where the policy has returned ``STOP``.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy.
 
     Example:
         >>> import tenacity
@@ -118,14 +108,6 @@ class stop_when_cancelled(stop_base):  # noqa: N801 - as tenacity names its own
 
     It is asked after each failed attempt, so a wait that has begun goes on: give
     ``sleep=sleep_using_token(token)``, too.
-
-    Thread safety: any thread and event loop.
-
-    Args:
-        token: The token.
-
-    Raises:
-        TypeError: ``token`` is not a token.
     """
 
     def __init__(self, token: CancellationToken) -> None:
@@ -144,17 +126,8 @@ def sleep_using_token(token: CancellationToken) -> Callable[[float], None]:
     """Return a token as the ``sleep=`` of tenacity: a cancel ends the wait and the call at once.
 
     The call then raises ``Cancelled``, or ``DeadlineExceeded``, from the wait, and no further
-    attempt is made. (After tenacity's own ``sleep_using_event`` there is one more attempt.)
-
-    For functions in threads; for coroutines use ``sleep_using_token_async``.
-
-    Thread safety: any thread.
-
-    Args:
-        token: The token. Its clock measures the waits.
-
-    Raises:
-        TypeError: ``token`` is not a token.
+    attempt is made. (After tenacity's own ``sleep_using_event`` there is one more attempt.) The
+    clock of the token measures the waits. For coroutines use ``sleep_using_token_async``.
 
     Example:
         >>> import tenacity
@@ -185,9 +158,6 @@ def sleep_using_token_async(token: CancellationToken) -> Callable[[float], Await
 
     Do not give it to a function without ``async``: tenacity does not wait then, or makes a
     coroutine function of that.
-
-    Raises:
-        TypeError: ``token`` is not a token.
     """
     check_token(token)
 

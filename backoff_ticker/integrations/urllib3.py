@@ -66,10 +66,10 @@ class BackOffRetry(Retry):
       closes them. (With ``preload_content=True``, the default of urllib3 alone, they have been read
       by then.)
 
-    PUT is left out because urllib3 and requests cannot rewind the body if it is an iterator or a
-    generator: they would send an empty one. If your bodies are bytes, texts or seekable files, add
-    it: ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``. The same happens
-    to a DELETE with such a body: leave that method out if you send one.
+    PUT is left out because urllib3 and requests cannot rewind an iterator or a generator: they
+    would send what is left of it. If your bodies are bytes, texts or seekable files, add it:
+    ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``. If you send a DELETE
+    with a generator, leave DELETE out.
 
     Example:
         >>> import urllib3
@@ -77,15 +77,9 @@ class BackOffRetry(Retry):
         >>> from backoff_ticker.integrations.urllib3 import BackOffRetry
         >>> http = urllib3.PoolManager(retries=BackOffRetry(ExponentialBackOff(0.1), total=2))
 
-    Thread safety: one object serves any number of requests and threads. The copy of the policy
-    belongs to one request; it starts with the first failure.
-    Wakes when: a wait ends when its time is over or when the token is cancelled. A request that is
-    under way cannot be cut; its timeouts end it.
-    If interrupted: the exception is raised.
-
-    Besides the errors of urllib3, a request raises ``Cancelled`` (the token was cancelled),
-    ``DeadlineExceeded`` (its deadline passed), and ``RuntimeError`` if a wait is needed where an
-    event loop runs in the thread.
+    Each request has a copy of the policy, which starts with the first failure. A request that is
+    under way cannot be cut; its timeouts end it. After a cancel ``Cancelled`` is raised, after the
+    token's deadline ``DeadlineExceeded``.
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
@@ -96,19 +90,12 @@ class BackOffRetry(Retry):
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
             after an answer that asks for a longer one the request is not sent again, and after a
             redirect the wait is cut to it. None: no bound.
-        token: A ``CancellationToken`` that ends waits.
-        budget: A ``RetryBudget`` that each retry takes from, and that each answer fills whose
-            status is not in ``status_forcelist``.
-        notify: Called with the error and the seconds to wait, before each wait. For an answer the
-            error is a ``urllib3.exceptions.ResponseError``.
-        on_retry: A hook, called with an ``Outcome`` before each wait, as in ``retry``.
-        clock: Measures the waits; None means the current clock.
+        token, budget, notify, on_retry, clock: As in ``retry``. The error of an answer is a
+            ``urllib3.exceptions.ResponseError``. Each answer whose status is not in
+            ``status_forcelist`` fills the budget.
         **options: The other options of ``urllib3.util.Retry``, such as ``connect``, ``read``,
             ``raise_on_status``, ``respect_retry_after_header``; not ``backoff_factor`` and the
             like, whose place the policy and ``max_retry_after`` take.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     _run: _Run | None = None

@@ -20,21 +20,14 @@ R = TypeVar("R")
 
 
 class Exchange(Generic[R]):
-    """One request in all its attempts; a subclass knows the client.
-
-    Args:
-        rules: Those of the client.
-        method: The method of the request.
-        url: Where it goes: an object with a ``host`` and a ``path``.
-        name: What hooks call the request.
-    """
+    """One request in all its attempts; a subclass knows the client."""
 
     def __init__(self, rules: Rules, method: str, url: Any, name: str) -> None:  # noqa: ANN401
         self._response: R | None = None
         self._refusal: Exception | None = None  # the error that stands for the response
         self._rules = rules
         self._method = method
-        self._url = url
+        self._url = url  # has a host and a path
         self._name = name
         self._is_closed = False
 

@@ -89,9 +89,6 @@ class Rules:
         allowed: The ``TypedDict`` of the options that it takes.
         policy: As given by the user.
         options: Likewise.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(

@@ -84,9 +84,6 @@ class Observer(ABC):
 
         Args:
             name: What to call the circuit, such as the name of the service.
-
-        Raises:
-            TypeError: ``name`` is not a str.
         """
         check_name(name, empty=True)
         self._tell(self._circuit_made, name)
@@ -112,7 +109,6 @@ class Observer(ABC):
             A handle whose ``remove()`` ends the watch.
 
         Raises:
-            TypeError: ``token`` is not a token, or ``name`` is not a str.
             RuntimeError: The token has a deadline, and the scheduler thread cannot be started.
         """
         check_name(name, empty=True)
@@ -128,15 +124,7 @@ class Observer(ABC):
         return token.on_cancel(post)
 
     def record_tick(self, tick: Tick, name: str) -> None:
-        """Record a tick that a ticker has given to you, in a loop or in any other way.
-
-        Args:
-            tick: The tick.
-            name: What to call the ticker.
-
-        Raises:
-            TypeError: ``tick`` is not a ``Tick``, or ``name`` is not a str.
-        """
+        """Record a tick that a ticker has given to you, under a name for the ticker."""
         check_name(name, empty=True)
         if not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
@@ -172,9 +160,6 @@ class MetricsObserver(Observer):
 
     Each value of a label is a series of its own. So a label has at most ``most`` values, and
     ``other`` stands for all further ones.
-
-    Raises:
-        TypeError, ValueError: ``most`` is not an int >= 1.
     """
 
     def __init__(self, most: int, other: str) -> None:

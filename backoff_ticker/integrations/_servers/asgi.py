@@ -58,9 +58,6 @@ class TokenMiddleware:
         app: The application; ``app.add_middleware(TokenMiddleware)`` fills it in.
         token: Cancels ``shutdown_token`` as well.
 
-    Raises:
-        TypeError: ``token`` is neither a token nor None.
-
     Example:
         >>> from backoff_ticker import retry_call
         >>> from backoff_ticker.integrations.starlette import TokenMiddleware

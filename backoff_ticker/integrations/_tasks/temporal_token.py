@@ -62,8 +62,6 @@ def activity_token(
     It is for activities in threads and for coroutines alike. Inside a coroutine Temporal cancels
     the task, too; the token is for what runs elsewhere, such as in threads.
 
-    Thread safety: the token may be used in any thread and event loop.
-
     Args:
         heartbeat: Sends a heartbeat. Give your own if the activity reports its progress:
             ``lambda: activity.heartbeat(done)``; by default the details of the last attempt are
@@ -73,7 +71,6 @@ def activity_token(
             them to the server, so it may be short.
 
     Raises:
-        TypeError, ValueError: An argument is invalid.
         RuntimeError: It is not called in an activity.
 
     Example:
