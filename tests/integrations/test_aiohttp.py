@@ -8,20 +8,11 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from backoff_ticker import (
-    ConstantBackOff,
-    ZeroBackOff,
-)
+from backoff_ticker import ConstantBackOff, ZeroBackOff
 from backoff_ticker.integrations.aiohttp import RetryMiddleware
 from backoff_ticker.testing import no_wait
 from tests.integrations.http_faces import Aiohttp
-from tests.integrations.misbehaving_server import (
-    MisbehavingServer,
-    answer,
-    disconnect,
-    hang,
-    reset,
-)
+from tests.integrations.misbehaving_server import MisbehavingServer, answer, disconnect, hang, reset
 
 
 @asynccontextmanager

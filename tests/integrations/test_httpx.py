@@ -10,19 +10,10 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from backoff_ticker import (
-    CancellationToken,
-    ConstantBackOff,
-    DeadlineExceeded,
-    ZeroBackOff,
-)
+from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded, ZeroBackOff
 from backoff_ticker.integrations.httpx import AsyncRetryTransport, RetryTransport
 from backoff_ticker.testing import VirtualClock
-from tests.integrations.misbehaving_server import (
-    MisbehavingServer,
-    answer,
-    endless_body,
-)
+from tests.integrations.misbehaving_server import MisbehavingServer, answer, endless_body
 
 
 class Kept(httpx.BaseTransport, httpx.AsyncBaseTransport):

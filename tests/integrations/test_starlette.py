@@ -13,12 +13,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from backoff_ticker import (
-    CancellationToken,
-    ConstantBackOff,
-    Ticker,
-    retry_call,
-)
+from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, retry_call
 from backoff_ticker.integrations.starlette import TokenMiddleware, request_token, shutdown_token
 from backoff_ticker.testing import VirtualClock
 
