@@ -12,8 +12,6 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     CircuitBreaker,
-    ConstantBackOff,
-    StopReason,
     Ticker,
     ZeroBackOff,
     cancel_on_signals,
@@ -57,15 +55,6 @@ class Told(Observer):
         self.note("tick", name, tick.number)
 
 
-def test_the_hooks_tell_of_each_retry_and_of_the_end():
-    told = Told()
-    assert retry_call(failing(ConnectionError(), 1), ZeroBackOff(), **told.hooks) == "page"
-    assert told.facts == [
-        ("retried", "fetch", 1, 0.0),
-        ("ended", "fetch", 2, StopReason.SUCCEEDED),
-    ]
-
-
 # An observer that fails
 
 
@@ -96,37 +85,7 @@ def test_an_interrupt_in_an_observer_passes(interrupt):
         retry_call(failing(ConnectionError(), 1), ZeroBackOff(), **told.hooks)
 
 
-# Circuits
-
-
-def test_a_circuit_tells_of_its_changes(clock):
-    told = Told()
-    breaker = CircuitBreaker(ConstantBackOff(60), failures=1, on_change=told.on_change("prices"))
-    guarded = breaker(failing(ConnectionError(), 1))
-    with pytest.raises(ConnectionError):
-        guarded()
-    clock.advance(60)
-    guarded()
-    assert told.facts == [
-        ("circuit", "prices"),
-        ("changed", "prices", "closed", "open"),
-        ("changed", "prices", "open", "half-open"),
-        ("changed", "prices", "half-open", "closed"),
-    ]
-
-
 # Tokens
-
-
-@pytest.mark.parametrize("cause", [None, "maintenance", ValueError("why")])
-def test_a_cancel_is_told_once_with_its_cause(clock, cause):
-    told = Told()
-    token = CancellationToken()
-    told.watch_token(token, "shutdown")
-    token.cancel(cause)
-    token.cancel("again")
-    clock.advance(0)
-    assert told.facts == [("cancelled", "shutdown", cause)]
 
 
 def test_the_end_of_a_watch(clock):
