@@ -56,16 +56,20 @@ class Setting:
         self.broker.add_middleware(self.recorder)
         self.calls = []
 
-    def actor(self, failures, error=NO_ROUTE, **options):
-        """Return an actor that raises the error so many times."""
+    def work(self, failures, error=NO_ROUTE):
+        """Return a function that raises the error so many times."""
 
-        @dramatiq.actor(broker=self.broker, **options)
-        def act(*_):
+        def work(*_):
             self.calls.append(1)
             if len(self.calls) <= failures:
                 raise error() if isinstance(error, type) else error
 
-        return act
+        return work
+
+    def actor(self, failures, error=NO_ROUTE, **options):
+        """Return an actor that raises the error so many times, or calls a function."""
+        work = failures if callable(failures) else self.work(failures, error)
+        return dramatiq.actor(work, actor_name="act", broker=self.broker, **options)
 
     def run(self, *messages):
         worker = dramatiq.Worker(self.broker, worker_timeout=10, worker_threads=2)
@@ -208,17 +212,23 @@ class StandingClock(SetClock, Middleware):
         self.now += (delay or 0) / 1000
 
 
-def test_while_the_circuit_is_open_no_actor_is_called_and_no_retry_counts(caplog):
+@pytest.mark.parametrize("inside", [False, True])
+def test_while_the_circuit_is_open_no_work_is_done_and_no_retry_counts(caplog, inside):
+    """It may be an option of the actor, or what the actor itself uses."""
     clock = StandingClock()
     breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
-    budget = RetryBudget(1)
     setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
-    act = setting.actor(1, breaker=breaker, budget=budget)
+    work, options = setting.work(1), {"budget": RetryBudget(1)}
+    if inside:
+        work = breaker(work)
+    else:
+        options["breaker"] = breaker
+    act = setting.actor(work, **options)
     with caplog.at_level(logging.ERROR):
         assert setting.run(act.message()) == [10, 40]
     assert len(setting.calls) == 2
     assert setting.dead == []
-    assert len(caplog.records) == 1  # the failure itself
+    assert inside or len(caplog.records) == 1  # the failure itself
 
 
 def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
@@ -235,23 +245,6 @@ def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
     assert setting.recorder.delays == [10, 10]
     assert not proxy.failed
     assert proxy.options["retries"] == 0
-
-
-def test_a_circuit_that_the_actor_finds_open_counts_no_retry_either():
-    clock = StandingClock()
-    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
-    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
-
-    @dramatiq.actor(broker=setting.broker)
-    def act():
-        with breaker:
-            setting.calls.append(1)
-            if len(setting.calls) == 1:
-                raise ConnectionError
-
-    assert setting.run(act.message()) == [10, 40]
-    assert len(setting.calls) == 2
-    assert setting.dead == []
 
 
 def test_a_message_that_is_skipped_gives_the_probe_back():
@@ -279,10 +272,14 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
 # Nothing is lost
 
 
-def test_a_broker_that_is_gone_for_a_moment_gets_the_message_back(monkeypatch):
-    setting = Setting(BackOffRetries(DOUBLING))
+@pytest.mark.parametrize("is_back", [True, False])
+def test_a_message_is_put_back_once_the_broker_is_there_and_else_dead_lettered(
+    monkeypatch, caplog, is_back
+):
+    setting = Setting(BackOffRetries(DOUBLING, budget=(budget := RetryBudget(3, token_ratio=0.1))))
     act = setting.actor(1)
-    enqueue, failures = setting.broker.enqueue, [OSError("gone"), OSError("gone")]
+    enqueue = setting.broker.enqueue
+    failures = [OSError("gone")] * (2 if is_back else 1000)
 
     def gone(message, *, delay=None):
         if delay is not None and failures:
@@ -291,25 +288,10 @@ def test_a_broker_that_is_gone_for_a_moment_gets_the_message_back(monkeypatch):
 
     monkeypatch.setattr(setting.broker, "enqueue", gone)
     with no_wait():
-        assert setting.run(act.message()) == [1]
-    assert (len(setting.calls), setting.dead) == (2, [])
-
-
-def test_a_message_that_cannot_be_put_back_is_dead_lettered(monkeypatch, caplog):
-    setting = Setting(BackOffRetries(DOUBLING, budget=(budget := RetryBudget(3))))
-    act = setting.actor(1)
-    enqueue = setting.broker.enqueue
-
-    def gone(message, *, delay=None):
-        if delay is not None:
-            raise OSError("gone")
-        return enqueue(message)
-
-    monkeypatch.setattr(setting.broker, "enqueue", gone)
-    with no_wait():
-        setting.run(act.message())
-    assert (len(setting.dead), budget.tokens) == (1, 3)
-    assert "Unexpected failure in after_process_message" in caplog.text
+        assert setting.run(act.message()) == ([1] if is_back else [])
+    assert (len(setting.calls), len(setting.dead)) == ((2, 0) if is_back else (1, 1))
+    assert budget.tokens == (2.1 if is_back else 3)
+    assert ("Unexpected failure in after_process_message" in caplog.text) is not is_back
 
 
 def test_so_is_one_whose_policy_or_predicate_fails(caplog):
