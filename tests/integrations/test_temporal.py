@@ -10,6 +10,7 @@ import dataclasses
 import threading
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from temporalio import activity
@@ -236,91 +237,65 @@ def test_some_errors_pass(error, policy):
 # Tokens
 
 
-class Running:
-    """An activity in a thread of its own, or a coroutine, whose body waits on its token."""
-
-    def __init__(self, coroutine, **options):
-        self.environment = environment_with(start_to_close_timeout=timedelta(hours=1))
-        self.began, self.ended_with = threading.Event(), None
-        self.loop = asyncio.new_event_loop() if coroutine else None
-
-        def wait(token):
-            retry_call(self.fail, ConstantBackOff(3600), token=token)
-
-        @activity.defn(no_thread_cancel_exception=True)
-        def body():
-            with activity_token(interval=0.001, **options) as self.token:
-                self.began.set()
-                wait(self.token)
-
-        @activity.defn
-        async def coroutine_body():
-            with activity_token(interval=0.001, **options) as self.token:
-                self.began.set()
-                await asyncio.to_thread(wait, self.token)
-
-        self.body = coroutine_body if coroutine else body
-        self.thread = threading.Thread(target=self.run)
-
-    def fail(self):
-        raise ConnectionError("no route")
-
-    def run(self):
-        try:
-            made = self.environment.run(self.body)
-            if self.loop is not None:
-                with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
-                    runner.run(made)
-        except BaseException as error:
-            self.ended_with = error
-
-    def __enter__(self):
-        self.thread.start()
-        assert self.began.wait(PATIENCE)
-        return self
-
-    def tell(self, what):
-        """Call a method of the environment where it may be called, and wait for the end."""
-        call = getattr(self.environment, what)
-        call() if self.loop is None else self.loop.call_soon_threadsafe(call)
-        self.thread.join(PATIENCE)
-
-    def __exit__(self, *_):
-        self.token.cancel("the test is over")
-        self.thread.join(PATIENCE)
-        assert not self.thread.is_alive()
+def fail():
+    raise ConnectionError("no route")
 
 
-EITHER = pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
+def ended(coroutine, how):
+    """End an activity that waits, in a thread or a coroutine; return its token and its error."""
+    environment = environment_with(start_to_close_timeout=timedelta(hours=1))
+    tokens = []
+
+    def wait(token, end):
+        tokens.append(token)
+        retry_call(fail, ConstantBackOff(3600), token=token, on_retry=lambda _: end())
+
+    @activity.defn(no_thread_cancel_exception=True)
+    def body():
+        with activity_token(interval=0.001) as token:
+            wait(token, getattr(environment, how))
+
+    @activity.defn
+    async def coroutine_body():
+        loop = asyncio.get_running_loop()
+        end = partial(loop.call_soon_threadsafe, getattr(environment, how))
+        with activity_token(interval=0.001) as token:
+            await asyncio.to_thread(wait, token, end)
+
+    with pytest.raises(BaseException) as caught:
+        asyncio.run(environment.run(coroutine_body)) if coroutine else environment.run(body)
+    return tokens[0], caught.value
 
 
-@EITHER
-def test_a_cancel_ends_the_wait_of_a_thread(coroutine):
-    with Running(coroutine) as running:
-        running.tell("cancel")
-        assert running.token.cancelled
-        if coroutine:  # Temporal cancels its task as well
-            assert type(running.ended_with) is asyncio.CancelledError
-        else:
-            assert type(running.ended_with) is CancelledError
-            assert isinstance(running.ended_with.__cause__, Cancelled)
-            assert running.token.cause == "the activity was cancelled"
+def test_a_cancel_ends_the_wait_of_a_thread():
+    token, error = ended(False, "cancel")
+    assert token.cause == "the activity was cancelled"
+    assert type(error) is CancelledError
+    assert isinstance(error.__cause__, Cancelled)
 
 
-@EITHER
+def test_a_cancel_ends_the_wait_of_a_thread_that_a_coroutine_has_started():
+    token, error = ended(True, "cancel")  # Temporal cancels its task as well
+    assert token.cancelled
+    assert isinstance(error, asyncio.CancelledError)
+
+
+@pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
 def test_a_shutdown_of_the_worker_ends_the_wait(coroutine):
-    with Running(coroutine) as running:
-        running.tell("worker_shutdown")
-        assert type(running.ended_with) is Cancelled  # Temporal retries the activity
-        assert running.token.cause == "the worker shuts down"
+    token, error = ended(coroutine, "worker_shutdown")
+    assert type(error) is Cancelled  # Temporal retries the activity
+    assert token.cause == "the worker shuts down"
 
 
-@EITHER
-def test_heartbeats_are_sent_while_the_block_lasts(coroutine):
+def test_heartbeats_are_sent_while_the_block_of_a_coroutine_lasts():
     beats = threading.Semaphore(0)
-    with Running(coroutine, heartbeat=beats.release):
-        for _ in range(3):
-            assert beats.acquire(timeout=PATIENCE)
+
+    async def body():
+        with activity_token(interval=0.001, heartbeat=beats.release):
+            for _ in range(3):
+                assert await asyncio.to_thread(beats.acquire, timeout=PATIENCE)
+
+    asyncio.run(ActivityEnvironment().run(body))
 
 
 def test_heartbeats_go_on_while_the_activity_cleans_up():
