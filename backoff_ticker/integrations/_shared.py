@@ -7,15 +7,13 @@ from copy import copy
 from datetime import timedelta
 from math import isfinite
 
-from .. import BackOffWrapper, delays
-from .._sentinels import Stop
-from ..cancellation import CancellationToken
+from .. import BackOffWrapper, CancellationToken, Stop, delays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..policies import BackOff
+    from .. import BackOff
 
 
 @contextmanager

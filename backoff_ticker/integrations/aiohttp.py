@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._errors import Permanent
+from .. import Permanent
 from ._http.exchange import Exchange
 from ._http.rules import AsyncHTTPRetryOptions, Rules
 from ._shared import imports_of_extra
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-    from ..policies import BackOff
+    from .. import BackOff
     from ._http.exchange import Kind
 
 __all__ = ["RetryMiddleware"]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from ..policies import BackOff
+    from .. import BackOff
 
 __all__ = ["wait_gen"]
 

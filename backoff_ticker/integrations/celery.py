@@ -12,8 +12,7 @@ from functools import partial, wraps
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from .. import ExponentialBackOff, StopReason, attempts, delay_after
-from .._errors import CircuitOpen
+from .. import CircuitOpen, ExponentialBackOff, StopReason, attempts, delay_after
 from ._shared import check_policy, imports_of_extra
 from ._tasks.celery_token import shutdown_token
 
@@ -27,11 +26,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import NoReturn
 
-    from .._sentinels import Stop
-    from ..cancellation import CancellationToken
-    from ..circuits import CircuitBreaker, CircuitTicket
-    from ..policies import BackOff
-    from ..retries import BudgetLike, Outcome
+    from .. import BackOff, BudgetLike, CancellationToken, CircuitBreaker, Outcome, Stop
+    from ..types import CircuitTicket
 
     Seconds = float | timedelta
     ErrorTypes = (
@@ -169,7 +165,7 @@ class _Retries:
     def run(self, task: Any, call: Callable[[], T]) -> T:  # noqa: ANN401
         """Make one attempt; if it fails, send the task back or raise its error."""
         request, limit = task.request, task.max_retries
-        ticket = None if self.breaker is None else self._ticket(task, self.breaker)
+        ticket = self._ticket(task)
         loop = attempts(
             _DelayAfter(self.policy, request.retries + 1),
             on=_on_after(self.on, request.retries + 1),
@@ -191,9 +187,9 @@ class _Retries:
                 self.breaker.release(ticket)  # no effect if the result was recorded
         return self._retry(task, loop.outcome)
 
-    def _ticket(self, task: Any, breaker: CircuitBreaker) -> CircuitTicket:  # noqa: ANN401
+    def _ticket(self, task: Any) -> CircuitTicket | None:  # noqa: ANN401
         try:
-            return breaker.allow()
+            return None if self.breaker is None else self.breaker.allow()
         except CircuitOpen as error:
             if task.request.is_eager:
                 raise

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .._errors import DeadlineExceeded
-from ..cancellation import CancellationToken
+from .. import CancellationToken, DeadlineExceeded
 from ._servers.asgi import REQUEST, TokenMiddleware, is_cancel
 from ._shared import imports_of_extra
 

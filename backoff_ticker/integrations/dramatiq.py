@@ -11,9 +11,16 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import ExponentialBackOff, attempts, delay_after, retry_call, with_max_retries
-from .._errors import CircuitOpen, RetryAfter
-from .._sentinels import STOP
+from .. import (
+    STOP,
+    CircuitOpen,
+    ExponentialBackOff,
+    RetryAfter,
+    attempts,
+    delay_after,
+    retry_call,
+    with_max_retries,
+)
 from ._shared import check_policy, imports_of_extra
 from ._tasks import bounded, is_permanent
 
@@ -28,8 +35,7 @@ if TYPE_CHECKING:
     from dramatiq import Actor, Broker
     from dramatiq.broker import MessageProxy
 
-    from ..policies import BackOff
-    from ..retries import BudgetLike
+    from .. import BackOff, BudgetLike
 
 __all__ = ["BackOffRetries"]
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..policies import BackOff
+    from .. import BackOff
 
 __all__ = ["SleepGenerator"]
 

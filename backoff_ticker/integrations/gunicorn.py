@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import signal
 
-from .. import set_default_token
-from ..cancellation import CancellationToken, cancel_on_signals
+from .. import CancellationToken, cancel_on_signals, set_default_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

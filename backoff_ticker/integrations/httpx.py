@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from typing import Self, Unpack
 
-    from ..policies import BackOff
-    from ..retries import Outcome
+    from .. import BackOff, Outcome
     from ._http.exchange import Kind
 
 __all__ = ["AsyncRetryTransport", "RetryTransport"]

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.metrics import MeterProvider
 
-    from .._errors import CircuitState
-    from ..retries import Outcome
+    from .. import CircuitState, Outcome
 
 _NAMES = {
     "retries": ("retries", "{retry}"),

@@ -15,9 +15,7 @@ with imports_of_extra("structlog"):
     import structlog
 
 if TYPE_CHECKING:
-    from .._errors import CircuitState
-    from ..retries import Outcome
-    from ..tickers import Tick
+    from .. import CircuitState, Outcome, Tick
     from ._metrics.observer import Cause
 
 

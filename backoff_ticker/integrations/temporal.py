@@ -9,9 +9,19 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import ConstantBackOff, ExponentialBackOff, attempts, delay_after, with_max_retries
-from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
-from .._sentinels import STOP
+from .. import (
+    STOP,
+    Cancelled,
+    CircuitOpen,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    Permanent,
+    RetryAfter,
+    attempts,
+    delay_after,
+    with_max_retries,
+)
 from ._shared import check_policy, imports_of_extra
 from ._tasks import bounded, is_permanent
 from ._tasks.temporal_token import activity_token
@@ -24,8 +34,7 @@ with imports_of_extra("temporal"):
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .._sentinels import Stop
-    from ..policies import BackOff
+    from .. import BackOff, Stop
 
 __all__ = ["activity_errors", "activity_token", "retry_policy"]
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from ..cancellation import CancellationToken
-    from ..policies import BackOff
+    from .. import BackOff, CancellationToken
 
 __all__ = ["BackOffWait", "sleep_using_token", "sleep_using_token_async", "stop_when_cancelled"]
 

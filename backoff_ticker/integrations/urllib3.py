@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from .. import ConstantBackOff, attempts
-from .._errors import RetryAfter
+from .. import ConstantBackOff, RetryAfter, attempts
 from ._http.rules import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -34,10 +33,7 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
     from urllib3.connectionpool import ConnectionPool
 
-    from ..cancellation import CancellationToken
-    from ..clock import Clock
-    from ..policies import BackOff
-    from ..retries import BudgetLike, Outcome
+    from .. import BackOff, BudgetLike, CancellationToken, Clock, Outcome
     from ._http.rules import Hook, Notify, Seconds
 
     Request = tuple[str, ConnectionPool | None, str]  # method, pool, URL

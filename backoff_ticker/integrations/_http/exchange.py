@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Literal
 
-    from ...retries import Outcome
+    from ... import Outcome
     from .rules import Rules
 
     Kind = Literal["mistake", "unsent", "broken", "other"]
@@ -79,10 +79,10 @@ class Exchange(Generic[R]):
             response: R = retry_call(lambda: self._checked(send()), self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
-            if last is not None:
-                return last
-            close_last()
-            raise
+            if last is None:
+                close_last()
+                raise
+            return last
         return response
 
     async def run_async(
@@ -103,10 +103,10 @@ class Exchange(Generic[R]):
             return await retry_call_async(attempt, self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
-            if last is not None:
-                return last
-            await close_last()
-            raise
+            if last is None:
+                await close_last()
+                raise
+            return last
 
     def _options(self, close_last: Callable[..., object]) -> dict[str, Any]:
         """Return the options of the run: before a wait ours come first, else last."""

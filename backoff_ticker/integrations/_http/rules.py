@@ -7,8 +7,7 @@ import re
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from ... import attempts, parse_retry_after
-from ...clock import current_clock
+from ... import attempts, current_clock, parse_retry_after
 from .._shared import as_seconds, check_policy
 
 if TYPE_CHECKING:
@@ -16,11 +15,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Protocol
 
-    from ...cancellation import CancellationToken
-    from ...circuits import CircuitBreaker
-    from ...clock import Clock
-    from ...policies import BackOff
-    from ...retries import BudgetLike, Outcome
+    from ... import BackOff, BudgetLike, CancellationToken, CircuitBreaker, Clock, Outcome
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]
@@ -83,12 +78,6 @@ class Rules:
         longest_wait: The seconds that a server may ask to wait; ``inf``: any number.
         policy: The policy; each request has a copy.
         options: The options of ``retry``.
-
-    Args:
-        what: The public class, for error messages.
-        allowed: The ``TypedDict`` of the options that it takes.
-        policy: As given by the user.
-        options: Likewise.
     """
 
     def __init__(

@@ -8,16 +8,14 @@ from contextvars import copy_context
 from signal import Signals
 from typing import TYPE_CHECKING, TypedDict
 
-from ...tickers import Tick
+from ... import Tick
 from .._shared import check_name, check_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..._errors import CircuitState
-    from ...cancellation import CallbackHandle, CancellationToken
-    from ...circuits import CircuitBreaker
-    from ...retries import Outcome
+    from ... import CancellationToken, CircuitBreaker, CircuitState, Outcome
+    from ...types import CallbackHandle
 
     Cause = BaseException | str | None
 

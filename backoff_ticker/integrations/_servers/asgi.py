@@ -7,8 +7,7 @@ import threading
 from contextlib import nullcontext, suppress
 from signal import SIGINT, SIGTERM, getsignal
 
-from ..._errors import Cancelled
-from ...cancellation import CancellationToken, any_of, cancel_on_signals
+from ... import CancellationToken, Cancelled, any_of, cancel_on_signals
 from .._shared import check_token
 
 TYPE_CHECKING = False
@@ -50,9 +49,8 @@ class TokenMiddleware:
     at most one message of it is read ahead. The same holds for a WebSocket with unread messages.
 
     Needs asyncio. Signals are noticed only where the server runs in the main thread, serves the
-    lifespan protocol, and has handlers for them in the process of the application, as uvicorn,
-    granian and gunicorn have. The worker processes of Hypercorn get no signal (``--workers 0`` has
-    none of them), and daphne serves no lifespan: there only a disconnect is noticed.
+    lifespan protocol, and has handlers for them in the process of the application: uvicorn, granian
+    and gunicorn do; the worker processes of Hypercorn and daphne do not.
 
     Args:
         app: The application; ``app.add_middleware(TokenMiddleware)`` fills it in.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._errors import Permanent
+from ... import Permanent
 from .._shared import as_seconds
 
 TYPE_CHECKING = False

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from ... import set_default_token
-from ...cancellation import CancellationToken
+from ... import CancellationToken, set_default_token
 from .._shared import imports_of_extra
 
 with imports_of_extra("celery"):

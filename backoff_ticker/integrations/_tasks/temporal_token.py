@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ... import ConstantBackOff
-from ..._errors import Cancelled
-from ...cancellation import CancellationToken
-from ...tickers import AsyncTicker, Ticker
+from ... import AsyncTicker, CancellationToken, Cancelled, ConstantBackOff, Ticker
 from .._shared import as_seconds, imports_of_extra
 
 with imports_of_extra("temporal"):
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import timedelta
 
-    from ...policies import BackOff
+    from ... import BackOff
 
     Heartbeat = Callable[[], object]
 
