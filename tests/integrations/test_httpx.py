@@ -273,16 +273,6 @@ def test_a_form_is_sent_again_and_a_file_is_not(tmp_path):
         assert b"gold 42" in server.bodies[0]
 
 
-def test_a_body_that_was_read_into_memory_is_sent_again():
-    hooks = {"request": [lambda request: request.read()]}
-    with MisbehavingServer(answer(503)) as server:
-        transport = RetryTransport(policy=ZeroBackOff())
-        with httpx.Client(transport=transport, event_hooks=hooks) as client:
-            assert client.put(server.url, files={"f": b"gold 42"}).status_code == 200
-    assert server.bodies[0] == server.bodies[1]
-    assert b"gold 42" in server.bodies[0]
-
-
 # Where it is used
 
 

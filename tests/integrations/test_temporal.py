@@ -14,8 +14,6 @@ from functools import partial
 
 import pytest
 from temporalio import activity
-from temporalio.api.failure.v1 import Failure
-from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.testing import ActivityEnvironment
 
@@ -165,19 +163,6 @@ def caused(error, cause):
 )
 def test_an_error_that_says_when_it_is_retried(error, told):
     assert parts(failing(error)) == told
-
-
-def test_the_server_gets_it():
-    failure = Failure()
-    converter = DataConverter.default
-    raised = failing(RetryAfter(0, ConnectionError("busy")))
-    converter.failure_converter.to_failure(raised, converter.payload_converter, failure)
-    told = failure.application_failure_info
-    assert (told.type, told.next_retry_delay.ToTimedelta()) == (
-        "ConnectionError",
-        timedelta(milliseconds=1),
-    )
-    assert failure.cause.application_failure_info.type == "ConnectionError"
 
 
 def test_the_longest_wait_that_can_be_asked_for():
