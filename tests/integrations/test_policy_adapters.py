@@ -16,7 +16,6 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from backoff_ticker.testing import VirtualClock
 
 # Of each package: what takes a policy, and ways to call an operation with it until it succeeds.
 
@@ -119,12 +118,6 @@ class Service:
             self.raised.append(ConnectionError(f"no {len(self.calls)}"))
             raise self.raised[-1]
         return "page"
-
-
-@pytest.fixture
-def time():
-    with VirtualClock(100.0, auto=True, patch_time=True) as clock:
-        yield clock
 
 
 @ANY
