@@ -149,11 +149,7 @@ class BackOffRetries(Retries):
             self.before_declare_actor(broker, actor)
 
     def before_declare_actor(self, broker: Broker, actor: Actor[Any, Any]) -> None:
-        """Check the options of an actor; called by dramatiq.
-
-        Raises:
-            MiddlewareError: They are invalid, or the broker would retry its messages twice.
-        """
+        """Check the options of an actor; called by dramatiq."""
         if any(isinstance(each, Retries) and each is not self for each in broker.middleware):
             raise MiddlewareError(
                 "the broker has Retries beside BackOffRetries, so each retry would be made twice: "

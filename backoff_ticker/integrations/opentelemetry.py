@@ -52,23 +52,18 @@ class OpenTelemetryObserver(MetricsObserver):
 
     Make one when the program starts, and give it to what it is to observe.
 
-    The metrics, with their attributes, whose names all but ``error.type`` begin with
-    ``backoff_ticker.``:
+    The metrics, with their attributes. Names all but ``error.type`` begin with ``backoff_ticker.``.
 
-    - ``backoff_ticker.retries``: failures that were retried; ``operation``, ``error.type``.
-    - ``backoff_ticker.retry.delay``: a histogram of the delays before retries, in seconds;
-      ``operation``.
-    - ``backoff_ticker.runs``: runs that ended; ``operation``, ``outcome``, and ``error.type`` if
-      they failed.
-    - ``backoff_ticker.circuits``: how many circuits are in this state now; ``circuit.name``,
-      ``circuit.state``.
-    - ``backoff_ticker.circuit.changes``: changes to this state; ``circuit.name``,
-      ``circuit.state``.
-    - ``backoff_ticker.cancels``: tokens that were cancelled; ``token.name``, ``cancel.cause``.
-    - ``backoff_ticker.ticks``: ticks that a reader took; ``ticker.name``.
-    - ``backoff_ticker.tick.missed``: ticks that were dropped; ``ticker.name``.
-    - ``backoff_ticker.tick.lateness``: a histogram of the times from when a tick was due until a
-      reader took it, in seconds; ``ticker.name``.
+    - ``retries``: failures that were retried; ``operation``, ``error.type``.
+    - ``retry.delay``: a histogram of the delays before retries, in seconds; ``operation``.
+    - ``runs``: runs that ended; ``operation``, ``outcome``, and ``error.type`` if they failed.
+    - ``circuits``: how many circuits are in this state now; ``circuit.name``, ``circuit.state``.
+    - ``circuit.changes``: changes to this state; ``circuit.name``, ``circuit.state``.
+    - ``cancels``: tokens that were cancelled; ``token.name``, ``cancel.cause``.
+    - ``ticks``: ticks that a reader took; ``ticker.name``.
+    - ``tick.missed``: ticks that were dropped; ``ticker.name``.
+    - ``tick.lateness``: a histogram of the times from when a tick was due until a reader took it,
+      in seconds; ``ticker.name``.
 
     An outcome is a ``StopReason``, an error type the class of the last error. A cause is the class
     of an exception, the name of a signal, ``text`` for any other text, or ``none``. Of each

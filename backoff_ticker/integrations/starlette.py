@@ -41,9 +41,6 @@ async def shutdown_token(connection: HTTPConnection) -> CancellationToken:
     """Return the token of the server, as a dependency of FastAPI, like ``request_token``.
 
     It is what ``request.state.shutdown_token`` is: cancelled as soon as the server is told to stop.
-
-    Raises:
-        RuntimeError: The application has no ``TokenMiddleware``.
     """
     return _token(connection, SHUTDOWN)
 

@@ -72,9 +72,6 @@ def retry_policy(
         non_retryable_error_types: Errors that are not retried, as types or by name. The server
             compares names only: a subclass has to be named itself.
 
-    Raises:
-        TypeError, ValueError: The policy has no ``RetryPolicy``, or an argument is invalid.
-
     Example:
         >>> from backoff_ticker import ExponentialBackOff
         >>> from backoff_ticker.integrations.temporal import retry_policy

@@ -148,13 +148,7 @@ class BackOffRetry(Retry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """Return what follows a failure or a redirect, as urllib3 asks for it.
-
-        Raises:
-            MaxRetryError: No retry follows.
-            Exception: ``error``, if it must not be retried.
-            Cancelled: The token was cancelled.
-        """
+        """Return what follows a failure or a redirect, or raise; called by urllib3."""
         try:
             may_repeat = method is not None and self._is_method_retryable(method)
             if not (error is None or may_repeat or self._is_connection_error(error)):

@@ -76,12 +76,9 @@ class Observer(ABC):
     def on_change(self, name: str) -> Callable[[CircuitState, CircuitState, CircuitBreaker], None]:
         """Return a hook that records the changes of one circuit, for its option ``on_change``.
 
-        Each breaker needs a hook of its own; several may have the same name. A breaker that is
-        dropped stays counted, so make breakers once. Do not open or reset one in a signal handler,
-        which must not wait for the lock of a logger or metric.
-
-        Args:
-            name: What to call the circuit, such as the name of the service.
+        Each breaker needs a hook of its own; several may have the same name, such as that of the
+        service. A breaker that is dropped stays counted, so make breakers once. Do not open or
+        reset one in a signal handler, which must not wait for the lock of a logger or metric.
         """
         check_name(name, empty=True)
         self._tell(self._circuit_made, name)
@@ -92,19 +89,12 @@ class Observer(ABC):
         return record
 
     def watch_token(self, token: CancellationToken, name: str) -> CallbackHandle:
-        """Record when a token is cancelled, and why.
+        """Record when a token is cancelled, and why; ``remove()`` of the handle ends the watch.
 
-        That happens in the thread of the token's clock, right after the cancel (on a
-        ``VirtualClock`` at its next step): a cancel may come from a signal handler, which must not
-        wait for the lock of a logger or metric. A program that exits at the same moment may be
-        faster.
-
-        Args:
-            token: The token. Its children need calls of their own.
-            name: What to call it, such as ``"shutdown"``.
-
-        Returns:
-            A handle whose ``remove()`` ends the watch.
+        Its children need calls of their own. The cancel is recorded in the thread of the token's
+        clock, right after it (on a ``VirtualClock`` at its next step): it may come from a signal
+        handler, which must not wait for the lock of a logger or metric. A program that exits at the
+        same moment may be faster.
 
         Raises:
             RuntimeError: The token has a deadline, and the scheduler thread cannot be started.
