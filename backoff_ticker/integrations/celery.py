@@ -1,7 +1,4 @@
-"""Policies for the retries of Celery's tasks, and a token that ends with a worker.
-
-It needs the extra ``celery``: ``pip install 'backoff-ticker[celery]'``.
-"""
+"""Policies for the retries of Celery's tasks, and a token that ends with a worker."""
 
 from __future__ import annotations
 

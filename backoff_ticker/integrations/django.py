@@ -71,9 +71,6 @@ class CancelledMiddleware:
 
     Add ``"backoff_ticker.integrations.django.CancelledMiddleware"`` to ``MIDDLEWARE``. It serves
     under WSGI and ASGI. A ``DeadlineExceeded`` remains an error: nobody cancelled the view.
-
-    Args:
-        get_response: The next layer; Django fills it in.
     """
 
     sync_capable = True

@@ -1,7 +1,4 @@
-"""Retries of dramatiq that wait as a policy says.
-
-It needs the extra ``dramatiq``: ``pip install 'backoff-ticker[dramatiq]'``.
-"""
+"""Retries of dramatiq that wait as a policy says."""
 
 from __future__ import annotations
 

@@ -39,12 +39,6 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn ha
 
     SIGTERM cancels it from now on, before gunicorn's own handler runs, and it is the default token
     of all retries of the process: ``set_default_token(shutdown_token())``.
-
-    Example:
-        >>> from backoff_ticker.integrations import gunicorn
-        >>> def post_worker_init(worker):  # in gunicorn.conf.py
-        ...     gunicorn.post_worker_init(worker)
-        ...     print("ready")
     """
     block = cancel_on_signals(signal.SIGTERM, token=_token, chain=True)
     block.__enter__()  # it ends with the process

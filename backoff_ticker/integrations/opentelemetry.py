@@ -1,7 +1,6 @@
 """Metrics of retries, circuits, tokens and tickers for OpenTelemetry, and events of spans.
 
-It needs the extra ``opentelemetry``: ``pip install 'backoff-ticker[opentelemetry]'``. The SDK and
-its exporters are the program's choice; without an SDK nothing is recorded.
+The SDK and its exporters are the program's choice; without an SDK nothing is recorded.
 """
 
 from __future__ import annotations

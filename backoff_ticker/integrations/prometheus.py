@@ -1,7 +1,4 @@
-"""Metrics of retries, circuits, tokens and tickers for prometheus-client.
-
-It needs the extra ``prometheus``: ``pip install 'backoff-ticker[prometheus]'``.
-"""
+"""Metrics of retries, circuits, tokens and tickers for prometheus-client."""
 
 from __future__ import annotations
 

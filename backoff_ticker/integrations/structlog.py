@@ -1,7 +1,4 @@
-"""Events of retries, circuits, tokens and tickers for the loggers of structlog.
-
-It needs the extra ``structlog``: ``pip install 'backoff-ticker[structlog]'``.
-"""
+"""Events of retries, circuits, tokens and tickers for the loggers of structlog."""
 
 from __future__ import annotations
 

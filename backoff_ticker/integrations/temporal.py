@@ -1,7 +1,4 @@
-"""Policies, errors and tokens for the activities of Temporal.
-
-It needs the extra ``temporal``: ``pip install 'backoff-ticker[temporal]'``.
-"""
+"""Policies, errors and tokens for the activities of Temporal."""
 
 from __future__ import annotations
 

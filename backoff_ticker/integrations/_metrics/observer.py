@@ -94,10 +94,7 @@ class Observer(ABC):
         Its children need calls of their own. The cancel is recorded in the thread of the token's
         clock, right after it (on a ``VirtualClock`` at its next step): it may come from a signal
         handler, which must not wait for the lock of a logger or metric. A program that exits at the
-        same moment may be faster.
-
-        Raises:
-            RuntimeError: The token has a deadline, and the scheduler thread cannot be started.
+        same moment may be faster. It raises what ``on_cancel()`` does.
         """
         check_name(name, empty=True)
         check_token(token)
