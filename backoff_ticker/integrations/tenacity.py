@@ -34,9 +34,6 @@ class BackOffWait(wait_base):
     with the last error if ``reraise=True``. Also give its ``stop``,
     ``stop=wait.stop | stop_after_attempt(5)``, if ``retry_error_callback`` is to be called then.
 
-    Attributes:
-        stop: For ``stop=``: ends the call where the policy has returned ``STOP``.
-
     Example:
         >>> import tenacity
         >>> from backoff_ticker import ConstantBackOff, with_max_retries
