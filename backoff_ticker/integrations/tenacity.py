@@ -128,10 +128,9 @@ def sleep_using_token(token: CancellationToken) -> Callable[[float], None]:
     Example:
         >>> import tenacity
         >>> from backoff_ticker import CancellationToken, Cancelled
-        >>> from backoff_ticker.integrations.tenacity import sleep_using_token, stop_when_cancelled
+        >>> from backoff_ticker.integrations.tenacity import sleep_using_token
         >>> token = CancellationToken(timeout=0.01)
-        >>> stop, sleep = stop_when_cancelled(token), sleep_using_token(token)
-        >>> @tenacity.retry(wait=tenacity.wait_fixed(60), stop=stop, sleep=sleep)
+        >>> @tenacity.retry(wait=tenacity.wait_fixed(60), sleep=sleep_using_token(token))
         ... def fetch():
         ...     raise ConnectionError("no route")
         >>> try:
