@@ -12,5 +12,7 @@
 - ``redis``: tokens, circuits and budgets of retries that processes share over Redis.
 - ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 
-Each needs its package: ``pip install 'backoff-ticker[prometheus]'``.
+Each needs its package: ``pip install 'backoff-ticker[prometheus]'``. Arguments are checked where
+they are given: a bad one raises ``TypeError`` or ``ValueError``, which names it. Any number of
+threads and event loops may share what is made here, unless its docstring says otherwise.
 """

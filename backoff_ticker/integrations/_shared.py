@@ -7,15 +7,13 @@ from copy import copy
 from datetime import timedelta
 from math import isfinite
 
-from .. import BackOffWrapper, delays
-from .._sentinels import Stop
-from ..cancellation import CancellationToken
+from .. import BackOffWrapper, CancellationToken, Stop, delays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..policies import BackOff
+    from .. import BackOff
 
 
 @contextmanager
@@ -54,11 +52,7 @@ def check_name(name: object, *, empty: bool = False) -> None:
 
 
 def as_seconds(name: str, value: object, *, zero: bool = False) -> float:
-    """Return a duration, seconds or a timedelta, as finite seconds > 0, or >= 0 with ``zero``.
-
-    Raises:
-        TypeError, ValueError: It is something else.
-    """
+    """Return a duration, seconds or a timedelta, as finite seconds > 0, or >= 0 with ``zero``."""
     least = ">= 0" if zero else "> 0"
     error = f"{name} must be a finite number of seconds {least} or a timedelta, not {value!r}"
     seconds = value.total_seconds() if isinstance(value, timedelta) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._errors import Permanent
+from .. import Permanent
 from ._http.exchange import Exchange
 from ._http.rules import AsyncHTTPRetryOptions, Rules
 from ._shared import imports_of_extra
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-    from ..policies import BackOff
+    from .. import BackOff
     from ._http.exchange import Kind
 
 __all__ = ["RetryMiddleware"]
@@ -34,19 +34,10 @@ _REPEATED_BY_AIOHTTP: Final = (aiohttp.ClientOSError, aiohttp.ServerDisconnected
 class RetryMiddleware:
     """A middleware for ``aiohttp.ClientSession`` that sends a request again after a failure.
 
-    Sent again are requests
-
-    - whose method is in ``methods``, after a connection error or an answer in ``statuses``;
-    - of any method, if no connection was made, so that the server cannot have seen them;
-    - with a body in memory (bytes, text, JSON, a form without files). A body that is read as it is
-      sent (an iterator, a file) is never sent twice: unless no connection was made, the first
-      failure is the last.
-
-    When no attempt follows, the last response is returned, or the last error raised. Before a wait
-    the response is released. A wait that the server asks for (``Retry-After`` in seconds or as a
-    date, ``Retry-After-Ms``, ``X-Ms-Retry-After-Ms``) takes the place of the policy's delay. What
-    the caller reads of a response is not retried: if the body breaks off there, that error is the
-    caller's.
+    It does what ``backoff_ticker.integrations.httpx.RetryTransport`` does: it sends again requests
+    that may be repeated, whose body is in memory (bytes, text, JSON, a form without files), and
+    any that met no connection; a body that is read as it is sent (an iterator, a file) is sent once
+    the connection is there, and then never again.
 
     A cancel of the token and ``timeout`` also cut the attempt that is under way, up to the headers
     of its response. aiohttp's own ``ClientTimeout(total=...)`` is for all attempts and waits of a
@@ -57,9 +48,7 @@ class RetryMiddleware:
 
     A lost connection (``ServerDisconnectedError``, ``ClientOSError``) is in the end raised as an
     ``aiohttp.ClientConnectionError`` from that error, since aiohttp itself would send the request
-    once more. Besides the errors of aiohttp, a request raises ``Cancelled``, ``DeadlineExceeded``
-    (``timeout`` or the token's deadline), ``CircuitOpen``, and ``TimeoutError`` if
-    ``attempt_timeout`` cut the last attempt.
+    once more. ``TimeoutError`` is raised if ``attempt_timeout`` cut the last attempt.
 
     Example:
         >>> import aiohttp
@@ -70,29 +59,16 @@ class RetryMiddleware:
         ...     async with aiohttp.ClientSession(middlewares=(retries,)) as session:
         ...         return await (await session.get(url)).text()
 
-    Thread safety: one object serves any number of sessions, in any number of event loops. Each
-    request, and each redirect that it follows, is a run of its own, on a copy of the policy.
-    Wakes when: a wait or an attempt ends when its time is over or when the token is cancelled.
+    One object serves any number of sessions, in any number of event loops. Each request, and each
+    redirect that it follows, is a run of its own, on a copy of the policy.
     If cancelled: the response is released, and ``asyncio.CancelledError`` is raised.
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
-        methods: The methods that may be repeated: by default DELETE, GET, HEAD, OPTIONS, PUT and
-            TRACE. Add ``"POST"`` only for a server that recognises a repeated request, for example
-            by an idempotency key.
-        statuses: The statuses that are retried: by default 408, 429, 500, 502, 503 and 504.
-        max_attempts: The greatest number of attempts, the first included: by default 5. None: no
-            limit.
-        max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
-            after an answer that asks for a longer one the request is not sent again. By default
-            60 s; None: no bound.
-        **options: The options ``timeout``, ``attempt_timeout``, ``max_elapsed_time``, ``token``,
-            ``budget``, ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``,
-            ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an answer in
-            ``statuses`` is an ``aiohttp.ClientResponseError``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
+        **options: Those of ``backoff_ticker.integrations.httpx.RetryTransport``, ``methods`` and
+            the like included; also ``attempt_timeout``, the seconds that an attempt may take up to
+            the headers of the response. Hooks may be coroutine functions. Their error for an answer
+            in ``statuses`` is an ``aiohttp.ClientResponseError``.
     """
 
     def __init__(
@@ -133,24 +109,17 @@ class _Exchange(Exchange["ClientResponse"]):
         super().__init__(rules, request.method, request.url, "RetryMiddleware")
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
 
-    def raise_if_retried(self, response: ClientResponse) -> None:
-        if response.status in self._rules.statuses:
-            raise aiohttp.ClientResponseError(
-                response.request_info,
-                response.history,
-                status=response.status,
-                message=response.reason or "",
-                headers=response.headers,
-            )
-
     def status_of(self, response: ClientResponse) -> int:
         return response.status
 
-    def response_of(self, error: BaseException) -> ClientResponse | None:
-        response = self.response
-        if response is None or not isinstance(error, aiohttp.ClientResponseError):
-            return None
-        return response if error.headers is response.headers else None
+    def error_of(self, response: ClientResponse) -> Exception:
+        return aiohttp.ClientResponseError(
+            response.request_info,
+            response.history,
+            status=response.status,
+            message=response.reason or "",
+            headers=response.headers,
+        )
 
     def can_send_body(self, *, sent: bool) -> bool:
         return self._is_in_memory or not sent

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from ..policies import BackOff
+    from .. import BackOff
 
 __all__ = ["wait_gen"]
 
@@ -24,14 +24,6 @@ def wait_gen(backoff: BackOff) -> Callable[[], Generator[Any, Any, None]]:
     Give ``jitter=None`` as well. The default, ``full_jitter``, replaces each delay by a random part
     of it. A token in the policy (``with_token(policy, token)``) ends the retries at the next
     failure, but cuts no wait: backoff waits in ``time.sleep`` and ``asyncio.sleep``.
-
-    Thread safety: any thread and event loop.
-
-    Args:
-        backoff: The policy.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy.
 
     Example:
         >>> import backoff

@@ -1,18 +1,15 @@
-"""Policies for the retries of Celery's tasks, and a token that ends with a worker.
-
-It needs the extra ``celery``: ``pip install 'backoff-ticker[celery]'``.
-"""
+"""Policies for the retries of Celery's tasks, and a token that ends with a worker."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial, wraps
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from .. import ExponentialBackOff, StopReason, attempts, delay_after
-from .._errors import CircuitOpen
+from .. import CircuitOpen, ExponentialBackOff, StopReason, attempts, delay_after
 from ._shared import check_policy, imports_of_extra
 from ._tasks.celery_token import shutdown_token
 
@@ -26,11 +23,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import NoReturn
 
-    from .._sentinels import Stop
-    from ..cancellation import CancellationToken
-    from ..circuits import CircuitBreaker, CircuitTicket
-    from ..policies import BackOff
-    from ..retries import BudgetLike, Outcome
+    from .. import BackOff, BudgetLike, CancellationToken, CircuitBreaker, Outcome, Stop
+    from ..types import CircuitTicket
 
     Seconds = float | timedelta
     ErrorTypes = (
@@ -78,13 +72,12 @@ def retry_task(  # noqa: PLR0913 - options
     policy is asked for the delay with the number ``task.request.retries``, which that message
     carries, so nothing is lost with a worker.
 
-    The retries end as Celery users expect: the task fails with the last error, which has a note
-    that says why. They end when
+    In the end the task fails with the last error, which has a note that says why: when
 
-    - ``max_retries`` of the task are over: 3, unless you say otherwise in
-      ``@app.task(max_retries=10)``. With ``max_retries=None`` only the policy ends them;
-    - the policy returns ``STOP``. Time limits in a policy count its delays as ``delays()`` does,
-      and not what else passes meanwhile. To end a task at a time, use Celery's ``expires``;
+    - ``max_retries`` of the task are over, which is 3 unless ``@app.task(max_retries=...)`` says
+      otherwise. With None only the policy ends the retries;
+    - the policy returns ``STOP``. Time limits in a policy count its delays only; Celery's
+      ``expires`` counts all;
     - the task raises ``Permanent``, or an error that ``on`` does not name;
     - the budget has too little left.
 
@@ -92,31 +85,26 @@ def retry_task(  # noqa: PLR0913 - options
     long as the circuit says, and after 10 s if a token stopped it.
 
     ``self.retry()``, ``Ignore``, ``Reject`` and ``Retry`` mean what they always mean, and neither
-    count for the breaker nor fill the budget. Where the task is called as a function, it is called
-    once. In eager mode Celery retries without waiting, and an open circuit or a cancelled token
-    raises its error. Default hooks see each attempt as a run of its own, and no retry: count those
-    with Celery's signal ``task_retry``.
+    count for the breaker nor fill the budget. In eager mode Celery retries without waiting, and an
+    open circuit or a cancelled token raises its error. Default hooks see each attempt as a run of
+    its own.
 
     Example:
         >>> from celery import Celery
         >>> from backoff_ticker import ExponentialBackOff
         >>> from backoff_ticker.integrations.celery import retry_task
         >>> app = Celery("tasks")
-        >>> answers = [ConnectionError("no route"), ConnectionError("no route"), "42"]
-        >>> @app.task
+        >>> @app.task(bind=True)
         ... @retry_task(ExponentialBackOff(30), on=ConnectionError)
-        ... def fetch_price():
-        ...     answer = answers.pop(0)
-        ...     if isinstance(answer, Exception):
-        ...         raise answer
-        ...     return answer
+        ... def fetch_price(self):
+        ...     if self.request.retries < 2:
+        ...         raise ConnectionError("no route")
+        ...     return "42"
         >>> fetch_price.apply().get()
         '42'
 
     ``autoretry_for`` would retry what has ended here: a task that has it, too, raises ``TypeError``
     whenever it is called. (Where it is made, Celery does not tell.)
-
-    Thread safety: one decorated function serves any number of tasks, threads and processes.
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``. For retry n it gives its
@@ -133,9 +121,6 @@ def retry_task(  # noqa: PLR0913 - options
             the task fails, the task is sent back. The default token has the same effect.
         budget: Each retry takes from it, and each success fills it.
         breaker: The task runs only if its circuit lets it through.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
     options: dict[str, Any] = {"max_retry_after": max_retry_after, "token": token}
     attempts(on=on, budget=budget, breaker=breaker, **options)  # checks them
@@ -164,32 +149,25 @@ def retry_task(  # noqa: PLR0913 - options
     return decorate
 
 
+@dataclass(frozen=True, slots=True)
 class _Retries:
     """The options of one decorated function, and what follows an attempt."""
 
-    def __init__(
-        self,
-        policy: BackOff,
-        on: RetryOn | None,
-        budget: BudgetLike | None,
-        breaker: CircuitBreaker | None,
-        options: Mapping[str, Any],
-    ) -> None:
-        self._policy = policy
-        self._on = on
-        self._budget = budget
-        self._breaker = breaker
-        self._options = options
+    policy: BackOff
+    on: RetryOn | None
+    budget: BudgetLike | None
+    breaker: CircuitBreaker | None
+    options: Mapping[str, Any]
 
     def run(self, task: Any, call: Callable[[], T]) -> T:  # noqa: ANN401
         """Make one attempt; if it fails, send the task back or raise its error."""
         request, limit = task.request, task.max_retries
-        ticket = None if self._breaker is None else self._ticket(task, self._breaker)
+        ticket = self._ticket(task)
         loop = attempts(
-            _DelayAfter(self._policy, request.retries + 1),
-            on=_on_after(self._on, request.retries + 1),
+            _DelayAfter(self.policy, request.retries + 1),
+            on=_on_after(self.on, request.retries + 1),
             max_attempts=None if limit is None else max(limit - request.retries, 0) + 1,
-            **self._options,
+            **self.options,
         )
         try:
             for attempt in loop:
@@ -202,13 +180,13 @@ class _Retries:
             _count_in_note(error, loop.outcome, request.retries, limit)
             raise
         finally:
-            if self._breaker is not None and ticket is not None:
-                self._breaker.release(ticket)  # no effect if the result was recorded
+            if self.breaker is not None and ticket is not None:
+                self.breaker.release(ticket)  # no effect if the result was recorded
         return self._retry(task, loop.outcome)
 
-    def _ticket(self, task: Any, breaker: CircuitBreaker) -> CircuitTicket:  # noqa: ANN401
+    def _ticket(self, task: Any) -> CircuitTicket | None:  # noqa: ANN401
         try:
-            return breaker.allow()
+            return None if self.breaker is None else self.breaker.allow()
         except CircuitOpen as error:
             if task.request.is_eager:
                 raise
@@ -216,23 +194,23 @@ class _Retries:
             raise _send_back(task, error, seconds, task.request.retries) from error
 
     def _attempt(self, ticket: CircuitTicket | None, call: Callable[[], T]) -> T:
-        if self._breaker is None or ticket is None:
+        if self.breaker is None or ticket is None:
             result = call()
         else:
             try:
                 result = call()
             except BaseException as error:
                 if not isinstance(error, TaskPredicate):
-                    self._breaker.record(ticket, error)
+                    self.breaker.record(ticket, error)
                 raise
-            self._breaker.record(ticket)
-        if self._budget is not None:
-            self._budget.success()
+            self.breaker.record(ticket)
+        if self.budget is not None:
+            self.budget.success()
         return result
 
     def _retry(self, task: Any, outcome: Outcome) -> NoReturn:  # noqa: ANN401
         """Send a task back that has failed, if the budget lets it."""
-        retries, budget = task.request.retries, self._budget
+        retries, budget = task.request.retries, self.budget
         error: Any = outcome.last_error
         delay: Any = outcome.delay
         if budget is not None and not budget.try_acquire():

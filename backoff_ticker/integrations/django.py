@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .._errors import DeadlineExceeded
-from ..cancellation import CancellationToken
+from .. import CancellationToken, DeadlineExceeded
 from ._servers.asgi import REQUEST, TokenMiddleware, is_cancel
 from ._shared import imports_of_extra
 
@@ -32,14 +31,6 @@ def get_asgi_application(token: CancellationToken | None = None) -> TokenMiddlew
 
     Args:
         token: Cancels all tokens as well.
-
-    Raises:
-        TypeError: ``token`` is neither a token nor None.
-
-    Example:
-        >>> from backoff_ticker.integrations.django import get_asgi_application
-        >>> def application():  # in asgi.py: application = get_asgi_application()
-        ...     return get_asgi_application()
     """
     django: Application = asgi.get_asgi_application()
 
@@ -80,14 +71,6 @@ class CancelledMiddleware:
 
     Add ``"backoff_ticker.integrations.django.CancelledMiddleware"`` to ``MIDDLEWARE``. It serves
     under WSGI and ASGI. A ``DeadlineExceeded`` remains an error: nobody cancelled the view.
-
-    Args:
-        get_response: The next layer; Django fills it in.
-
-    Example:
-        >>> MIDDLEWARE = [
-        ...     "backoff_ticker.integrations.django.CancelledMiddleware",
-        ... ]
     """
 
     sync_capable = True

@@ -1,7 +1,4 @@
-"""Retries of dramatiq that wait as a policy says.
-
-It needs the extra ``dramatiq``: ``pip install 'backoff-ticker[dramatiq]'``.
-"""
+"""Retries of dramatiq that wait as a policy says."""
 
 from __future__ import annotations
 
@@ -11,11 +8,18 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import ExponentialBackOff, attempts, delay_after, retry_call
-from .._errors import CircuitOpen, RetryAfter
-from .._sentinels import STOP
+from .. import (
+    STOP,
+    CircuitOpen,
+    ExponentialBackOff,
+    RetryAfter,
+    attempts,
+    delay_after,
+    retry_call,
+    with_max_retries,
+)
 from ._shared import check_policy, imports_of_extra
-from ._tasks.redelivery import bounded, is_permanent
+from ._tasks import bounded, is_permanent
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -28,8 +32,7 @@ if TYPE_CHECKING:
     from dramatiq import Actor, Broker
     from dramatiq.broker import MessageProxy
 
-    from ..policies import BackOff
-    from ..retries import BudgetLike
+    from .. import BackOff, BudgetLike
 
 __all__ = ["BackOffRetries"]
 
@@ -76,7 +79,7 @@ class BackOffRetries(Retries):
     and those of dramatiq. ``min_backoff`` and ``max_backoff`` are refused, since they would have no
     effect.
 
-    Thread safety: any thread. A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of
+    A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of
     the worker; all processes share those of ``backoff_ticker.integrations.redis``.
 
     Args:
@@ -86,13 +89,8 @@ class BackOffRetries(Retries):
         max_retries: The greatest number of retries of a message; None: any number.
         max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
             timedelta; a longer one is cut to it. None: no bound.
-        budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from and each success
-            fills.
-        retry_when: As in dramatiq: called with the number of retries and the error, it says whether
-            to retry, in the place of ``max_retries``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
+        budget: Each retry takes from it, and each success fills it.
+        retry_when: As in dramatiq.
 
     Example:
         >>> import dramatiq
@@ -118,7 +116,9 @@ class BackOffRetries(Retries):
         super().__init__(retry_when=retry_when)
         check_policy(policy)
         attempts(max_retry_after=max_retry_after, budget=budget)  # checks them
-        self.max_retries: Any = _checked_max_retries(max_retries)
+        if max_retries is not None:
+            with_max_retries(policy, max_retries)  # checks it
+        self.max_retries: Any = max_retries
         self._defaults = {
             "policy": policy,
             "max_retry_after": max_retry_after,
@@ -137,12 +137,6 @@ class BackOffRetries(Retries):
         Raises:
             MiddlewareError: An actor has an option of dramatiq that would have no effect.
             TypeError, ValueError: An option of an actor is invalid.
-
-        Example:
-            >>> from dramatiq.brokers.stub import StubBroker
-            >>> from backoff_ticker import ConstantBackOff
-            >>> from backoff_ticker.integrations.dramatiq import BackOffRetries
-            >>> BackOffRetries(ConstantBackOff(10)).install(StubBroker())
         """
         theirs = next((each for each in broker.middleware if isinstance(each, Retries)), None)
         broker.add_middleware(self, before=None if theirs is None else type(theirs))
@@ -152,11 +146,7 @@ class BackOffRetries(Retries):
             self.before_declare_actor(broker, actor)
 
     def before_declare_actor(self, broker: Broker, actor: Actor[Any, Any]) -> None:
-        """Check the options of an actor; called by dramatiq.
-
-        Raises:
-            MiddlewareError: They are invalid, or the broker would retry its messages twice.
-        """
+        """Check the options of an actor; called by dramatiq."""
         if any(isinstance(each, Retries) and each is not self for each in broker.middleware):
             raise MiddlewareError(
                 "the broker has Retries beside BackOffRetries, so each retry would be made twice: "
@@ -249,7 +239,11 @@ class BackOffRetries(Retries):
             is_over = max_retries is not None and retries >= max_retries
         budget = self._option(actor, "budget")
         if is_over or delay is STOP or not (budget is None or budget.try_acquire()):
-            self._give_up(broker, actor, message, retries, max_retries)
+            self.logger.warning("Retries exceeded for message %r.", message.message_id)
+            name = options.get("on_retry_exhausted") or actor.options.get("on_retry_exhausted")
+            if name:
+                counts = {"retries": retries, "max_retries": max_retries}
+                broker.get_actor(name).send(message.asdict(), counts)
             return None
         if isinstance(error, Retry) and error.delay is not None:
             return error.delay / 1000
@@ -257,29 +251,5 @@ class BackOffRetries(Retries):
             return bounded(error.seconds, self._option(actor, "max_retry_after"))
         return delay
 
-    def _give_up(
-        self,
-        broker: Broker,
-        actor: Actor[Any, Any],
-        message: MessageProxy,
-        retries: int,
-        max_retries: int | None,
-    ) -> None:
-        self.logger.warning("Retries exceeded for message %r.", message.message_id)
-        name = message.options.get("on_retry_exhausted") or actor.options.get("on_retry_exhausted")
-        if name:
-            counts = {"retries": retries, "max_retries": max_retries}
-            broker.get_actor(name).send(message.asdict(), counts)
-
     def _option(self, actor: Actor[Any, Any], name: str) -> Any:  # noqa: ANN401 - an option
         return actor.options.get(name, self._defaults[name])
-
-
-def _checked_max_retries(value: object) -> int | None:
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"max_retries must be an int >= 0 or None, not {value!r}")
-    if value < 0:
-        raise ValueError(f"max_retries must be an int >= 0 or None, not {value!r}")
-    return value

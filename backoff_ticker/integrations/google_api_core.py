@@ -9,9 +9,8 @@ from ._shared import check_policy, next_delay, started
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
-    from ..policies import BackOff
+    from .. import BackOff
 
 __all__ = ["SleepGenerator"]
 
@@ -27,14 +26,6 @@ class SleepGenerator:
     ``exception_factory`` is not asked then. A token in the policy
     (``with_token(policy, token)``) ends the retries at the next failure, but cuts no wait:
     google-api-core waits in ``time.sleep`` and ``asyncio.sleep``.
-
-    Thread safety: any thread and event loop.
-
-    Args:
-        backoff: The policy.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, with_max_retries
@@ -58,25 +49,14 @@ class SleepGenerator:
 
     def __iter__(self) -> Iterator[float]:
         """Return the delays of one call, in seconds."""
-        return _Delays(self._backoff)
+        return _delays(started(self._backoff))
 
     def __repr__(self) -> str:
         return f"SleepGenerator({self._backoff!r})"
 
 
-class _Delays:
-    """The delays of one call: asked for while the error of an attempt is handled."""
-
-    __slots__ = ("_run",)
-
-    def __init__(self, backoff: BackOff) -> None:
-        self._run = started(backoff)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> float:
-        delay = next_delay(self._run)
-        if delay is not None:
-            return delay
-        raise sys.exception() or StopIteration
+def _delays(run: BackOff) -> Iterator[float]:
+    while (delay := next_delay(run)) is not None:
+        yield delay
+    if sys.exception() is not None:  # the error of the attempt, as it is handled
+        raise sys.exception()  # type: ignore[misc]

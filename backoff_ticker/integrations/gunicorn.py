@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import signal
 
-from .. import set_default_token
-from ..cancellation import CancellationToken, cancel_on_signals
+from .. import CancellationToken, cancel_on_signals, set_default_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +30,6 @@ def shutdown_token() -> CancellationToken:
     reason, such as ``max_requests``. The causes are texts, such as ``"SIGTERM"``.
 
     Thread safety: any thread.
-
-    Example:
-        >>> from backoff_ticker.integrations.gunicorn import shutdown_token
-        >>> shutdown_token().cancelled
-        False
     """
     return _token
 
@@ -45,15 +39,6 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn ha
 
     SIGTERM cancels it from now on, before gunicorn's own handler runs, and it is the default token
     of all retries of the process: ``set_default_token(shutdown_token())``.
-
-    Args:
-        worker: The worker.
-
-    Example:
-        >>> from backoff_ticker.integrations import gunicorn
-        >>> def post_worker_init(worker):  # in gunicorn.conf.py
-        ...     gunicorn.post_worker_init(worker)
-        ...     print("ready")
     """
     block = cancel_on_signals(signal.SIGTERM, token=_token, chain=True)
     block.__enter__()  # it ends with the process
@@ -64,15 +49,6 @@ def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no t
     """Cancel the token: the worker got SIGINT or SIGQUIT.
 
     gunicorn ends the worker 0.1 s later: threads may still answer, a ``sync`` worker is broken off.
-
-    Args:
-        worker: The worker.
-
-    Example:
-        >>> from backoff_ticker.integrations import gunicorn
-        >>> def worker_int(worker):  # in gunicorn.conf.py
-        ...     gunicorn.worker_int(worker)
-        ...     print("interrupted")
     """
     _token.cancel("SIGINT or SIGQUIT")
 
@@ -82,16 +58,6 @@ def worker_exit(server: Any, worker: Any) -> None:  # noqa: ANN401, ARG001 - gun
 
     gunicorn also calls this hook in its main process, for a worker that it finds dead. The token
     stays as it is there, as later workers begin with a copy of it.
-
-    Args:
-        server: The main process.
-        worker: The worker.
-
-    Example:
-        >>> from backoff_ticker.integrations import gunicorn
-        >>> def worker_exit(server, worker):  # in gunicorn.conf.py
-        ...     gunicorn.worker_exit(server, worker)
-        ...     print("bye")
     """
     if worker.pid == os.getpid():
         _token.cancel("the worker exits")

@@ -13,11 +13,9 @@ with imports_of_extra("httpx"):
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from types import TracebackType
     from typing import Self, Unpack
 
-    from ..policies import BackOff
-    from ..retries import Outcome
+    from .. import BackOff, Outcome
     from ._http.exchange import Kind
 
 __all__ = ["AsyncRetryTransport", "RetryTransport"]
@@ -48,10 +46,9 @@ class RetryTransport(httpx.BaseTransport):
     token's deadline. What the caller reads of a response is not retried: if the body breaks off
     there, that error is the caller's.
 
-    Besides the errors of httpx, a request raises ``Cancelled`` (the token was cancelled),
-    ``DeadlineExceeded`` (``timeout`` or the token's deadline was reached, or a wait would reach
-    ``timeout``), ``CircuitOpen`` (for longer than the limits allow), and ``RuntimeError`` if a wait
-    is needed where an event loop runs in the thread.
+    Besides the errors of httpx, a request raises ``Cancelled``, ``DeadlineExceeded`` (``timeout``
+    or the token's deadline was reached, or a wait would reach it) and ``CircuitOpen`` (for longer
+    than the limits allow).
 
     Example:
         >>> import httpx
@@ -63,10 +60,9 @@ class RetryTransport(httpx.BaseTransport):
         ...     client.get("http://prices.example")
         <Response [200 OK]>
 
-    Thread safety: depends on the transport inside; ``httpx.HTTPTransport`` serves any number of
-    threads. Each request is a run of its own, on a copy of the policy.
-    Wakes when: a wait ends when its time is over or when the token is cancelled. A request that is
-    under way in a thread cannot be cut; its timeouts end it.
+    Each request is a run of its own, on a copy of the policy. One that is under way in a thread
+    cannot be cut; its timeouts end it.
+    Thread safety: that of the transport inside; ``httpx.HTTPTransport`` serves all threads.
     If interrupted: the response is closed, and the exception is raised.
 
     Args:
@@ -87,9 +83,6 @@ class RetryTransport(httpx.BaseTransport):
             ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``
             and ``clock`` of ``retry``. For hooks, the error of an answer in ``statuses`` is an
             ``httpx.HTTPStatusError``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(
@@ -113,13 +106,8 @@ class RetryTransport(httpx.BaseTransport):
         self._transport.__enter__()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self._transport.__exit__(exc_type, exc_value, traceback)
+    def __exit__(self, *error: object) -> None:
+        self._transport.__exit__(*error)  # type: ignore[arg-type]
 
     def close(self) -> None:
         """Close the transport inside."""
@@ -134,22 +122,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
 
     It needs asyncio: under trio, a wait or a time limit raises a ``RuntimeError``.
 
-    Example:
-        >>> import asyncio, httpx
-        >>> from backoff_ticker import ConstantBackOff
-        >>> from backoff_ticker.integrations.httpx import AsyncRetryTransport
-        >>> answers = iter([503, 200])
-        >>> server = httpx.MockTransport(lambda request: httpx.Response(next(answers)))
-        >>> async def main():
-        ...     transport = AsyncRetryTransport(server, ConstantBackOff(0.001))
-        ...     async with httpx.AsyncClient(transport=transport) as client:
-        ...         return await client.get("http://prices.example")
-        >>> asyncio.run(main())
-        <Response [200 OK]>
-
-    Thread safety: depends on the transport inside; ``httpx.AsyncHTTPTransport`` belongs to one
-    event loop. Each request is a run of its own, on a copy of the policy.
-    Wakes when: a wait or an attempt ends when its time is over or when the token is cancelled.
+    Thread safety: that of the transport inside; ``httpx.AsyncHTTPTransport`` belongs to one loop.
     If cancelled: the response is closed, and ``asyncio.CancelledError`` is raised.
 
     Args:
@@ -158,9 +131,6 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         **options: Those of ``RetryTransport``, ``methods`` and the like included; also
             ``attempt_timeout``, the seconds that an attempt may take up to the headers of the
             response. Hooks may be coroutine functions.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(
@@ -187,13 +157,8 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self._transport.__aexit__(exc_type, exc_value, traceback)
+    async def __aexit__(self, *error: object) -> None:
+        await self._transport.__aexit__(*error)  # type: ignore[arg-type]
 
     async def aclose(self) -> None:
         """Close the transport inside."""
@@ -228,6 +193,7 @@ class _Exchange(Exchange[httpx.Response]):
 
     def begin(self, outcome: Outcome) -> None:
         """Note how long the next attempt may take."""
+        super().begin(outcome)
         left = self._rules.time_left(outcome.elapsed)
         self._left = None if left is None else max(left, _SHORTEST)
 
@@ -236,12 +202,10 @@ class _Exchange(Exchange[httpx.Response]):
         request, left = self._request, self._left
         extensions = request.extensions
         if left is not None:
-            given = extensions.get("timeout", {})
-            limits = {phase: given.get(phase) for phase in _PHASES}
-            shorter = {
-                phase: left if limit is None else min(limit, left)
-                for phase, limit in limits.items()
-            }
+            shorter = dict.fromkeys(_PHASES, left)
+            for phase, limit in extensions.get("timeout", {}).items():
+                if limit is not None:
+                    shorter[phase] = min(limit, left)
             extensions = {**extensions, "timeout": shorter}
         return httpx.Request(
             request.method,
@@ -251,19 +215,12 @@ class _Exchange(Exchange[httpx.Response]):
             extensions=extensions,
         )
 
-    def raise_if_retried(self, response: httpx.Response) -> None:
-        status = self.status_of(response)
-        if status in self._rules.statuses:
-            what = f"{status} {response.reason_phrase}".rstrip()
-            raise httpx.HTTPStatusError(what, request=self._request, response=response)
-
     def status_of(self, response: httpx.Response) -> int:
         return response.status_code
 
-    def response_of(self, error: BaseException) -> httpx.Response | None:
-        if not isinstance(error, httpx.HTTPStatusError):
-            return None
-        return self.response if error.response is self.response else None
+    def error_of(self, response: httpx.Response) -> Exception:
+        what = f"{response.status_code} {response.reason_phrase}".rstrip()
+        return httpx.HTTPStatusError(what, request=self._request, response=response)
 
     def can_send_body(self, *, sent: bool) -> bool:  # noqa: ARG002 - it knows whether it is
         return self._body is None or not self._body.has_begun

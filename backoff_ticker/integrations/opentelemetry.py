@@ -1,7 +1,6 @@
 """Metrics of retries, circuits, tokens and tickers for OpenTelemetry, and events of spans.
 
-It needs the extra ``opentelemetry``: ``pip install 'backoff-ticker[opentelemetry]'``. The SDK and
-its exporters are the program's choice; without an SDK nothing is recorded.
+The SDK and its exporters are the program's choice; without an SDK nothing is recorded.
 """
 
 from __future__ import annotations
@@ -9,37 +8,41 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from ._metrics.observer import LATENESS_BUCKETS, WAIT_BUCKETS, MetricsObserver, type_name
+from ._metrics.observer import BUCKETS, METRICS, MetricsObserver, type_name
 from ._shared import imports_of_extra
 
 with imports_of_extra("opentelemetry"):
     from opentelemetry import metrics, trace
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, Histogram, MeterProvider, UpDownCounter
+    from collections.abc import Callable
 
-    from .._errors import CircuitState
-    from ..retries import Outcome
+    from opentelemetry.metrics import MeterProvider
 
-OPERATION = "backoff_ticker.operation"
-OUTCOME = "backoff_ticker.outcome"
-CIRCUIT = "backoff_ticker.circuit.name"
-STATE = "backoff_ticker.circuit.state"
-TOKEN = "backoff_ticker.token.name"  # noqa: S105 - no password
-CAUSE = "backoff_ticker.cancel.cause"
-TICKER = "backoff_ticker.ticker.name"
-ERROR_TYPE = "error.type"  # of the semantic conventions, as is "_OTHER"
+    from .. import CircuitState, Outcome
+
+_NAMES = {
+    "retries": ("retries", "{retry}"),
+    "waits": ("retry.delay", "s"),
+    "runs": ("runs", "{run}"),
+    "circuits": ("circuits", "{circuit}"),
+    "changes": ("circuit.changes", "{change}"),
+    "cancels": ("cancels", "{cancel}"),
+    "ticks": ("ticks", "{tick}"),
+    "missed": ("tick.missed", "{tick}"),
+    "lateness": ("tick.lateness", "s"),
+}
+"""The name and the unit of each metric."""
 
 _ATTRIBUTES = {
-    "retries": (OPERATION, ERROR_TYPE),
-    "waits": (OPERATION,),
-    "runs": (OPERATION, OUTCOME, ERROR_TYPE),
-    "circuits": (CIRCUIT, STATE),
-    "changes": (CIRCUIT, STATE),
-    "cancels": (TOKEN, CAUSE),
-    "ticks": (TICKER,),
-    "missed": (TICKER,),
-    "lateness": (TICKER,),
+    "operation": "backoff_ticker.operation",
+    "outcome": "backoff_ticker.outcome",
+    "error": "error.type",  # of the semantic conventions, as is "_OTHER"
+    "circuit": "backoff_ticker.circuit.name",
+    "state": "backoff_ticker.circuit.state",
+    "token": "backoff_ticker.token.name",
+    "cause": "backoff_ticker.cancel.cause",
+    "ticker": "backoff_ticker.ticker.name",
 }
 
 
@@ -48,23 +51,18 @@ class OpenTelemetryObserver(MetricsObserver):
 
     Make one when the program starts, and give it to what it is to observe.
 
-    The metrics, with their attributes, whose names all but ``error.type`` begin with
-    ``backoff_ticker.``:
+    The metrics, with their attributes. Names all but ``error.type`` begin with ``backoff_ticker.``.
 
-    - ``backoff_ticker.retries``: failures that were retried; ``operation``, ``error.type``.
-    - ``backoff_ticker.retry.delay``: a histogram of the delays before retries, in seconds;
-      ``operation``.
-    - ``backoff_ticker.runs``: runs that ended; ``operation``, ``outcome``, and ``error.type`` if
-      they failed.
-    - ``backoff_ticker.circuits``: how many circuits are in this state now; ``circuit.name``,
-      ``circuit.state``.
-    - ``backoff_ticker.circuit.changes``: changes to this state; ``circuit.name``,
-      ``circuit.state``.
-    - ``backoff_ticker.cancels``: tokens that were cancelled; ``token.name``, ``cancel.cause``.
-    - ``backoff_ticker.ticks``: ticks that a reader took; ``ticker.name``.
-    - ``backoff_ticker.tick.missed``: ticks that were dropped; ``ticker.name``.
-    - ``backoff_ticker.tick.lateness``: a histogram of the times from when a tick was due until a
-      reader took it, in seconds; ``ticker.name``.
+    - ``retries``: failures that were retried; ``operation``, ``error.type``.
+    - ``retry.delay``: a histogram of the delays before retries, in seconds; ``operation``.
+    - ``runs``: runs that ended; ``operation``, ``outcome``, and ``error.type`` if they failed.
+    - ``circuits``: how many circuits are in this state now; ``circuit.name``, ``circuit.state``.
+    - ``circuit.changes``: changes to this state; ``circuit.name``, ``circuit.state``.
+    - ``cancels``: tokens that were cancelled; ``token.name``, ``cancel.cause``.
+    - ``ticks``: ticks that a reader took; ``ticker.name``.
+    - ``tick.missed``: ticks that were dropped; ``ticker.name``.
+    - ``tick.lateness``: a histogram of the times from when a tick was due until a reader took it,
+      in seconds; ``ticker.name``.
 
     An outcome is a ``StopReason``, an error type the class of the last error. A cause is the class
     of an exception, the name of a signal, ``text`` for any other text, or ``none``. Of each
@@ -85,18 +83,12 @@ class OpenTelemetryObserver(MetricsObserver):
         >>> retry_call(lambda: "page", ZeroBackOff(), **telemetry.hooks)
         'page'
 
-    Thread safety: all threads and event loops may share it.
-
     Args:
         meter_provider: Where the metrics go: a ``MeterProvider``. None means the global one, also
             if it is set later.
         span_events: Whether the current span gets events.
         max_label_values: How many values each attribute of a metric may have, except for
             ``_OTHER``: an int >= 1.
-
-    Raises:
-        TypeError, ValueError: ``max_label_values`` is not an int >= 1, or ``span_events`` not a
-            bool.
     """
 
     def __init__(
@@ -111,76 +103,56 @@ class OpenTelemetryObserver(MetricsObserver):
         super().__init__(max_label_values, "_OTHER")
         self._span_events = span_events
         meter = metrics.get_meter("backoff_ticker", _version(), meter_provider)
-        counter = meter.create_counter
-        self._counters: dict[str, Counter | UpDownCounter] = {
-            "retries": counter("backoff_ticker.retries", "{retry}", "Failures that were retried"),
-            "runs": counter("backoff_ticker.runs", "{run}", "Runs of retries that ended, and how"),
-            "circuits": meter.create_up_down_counter(
-                "backoff_ticker.circuits", "{circuit}", "Circuits that are in this state"
-            ),
-            "changes": counter(
-                "backoff_ticker.circuit.changes", "{change}", "Changes of circuits to this state"
-            ),
-            "cancels": counter("backoff_ticker.cancels", "{cancel}", "Tokens that were cancelled"),
-            "ticks": counter("backoff_ticker.ticks", "{tick}", "Ticks that a reader took"),
-            "missed": counter("backoff_ticker.tick.missed", "{tick}", "Ticks that were dropped"),
-        }
-        self._histograms: dict[str, Histogram] = {
-            "waits": meter.create_histogram(
-                "backoff_ticker.retry.delay",
-                "s",
-                "Delays before retries",
-                explicit_bucket_boundaries_advisory=WAIT_BUCKETS,
-            ),
-            "lateness": meter.create_histogram(
-                "backoff_ticker.tick.lateness",
-                "s",
-                "From the time when a tick was due until a reader took it",
-                explicit_bucket_boundaries_advisory=LATENESS_BUCKETS,
-            ),
-        }
+        self._metrics: dict[str, Callable[[float, dict[str, str]], None]] = {}
+        for metric, (name, unit) in _NAMES.items():
+            what = f"backoff_ticker.{name}", unit, METRICS[metric][0]
+            if metric in BUCKETS:
+                bounds = BUCKETS[metric]
+                histogram = meter.create_histogram(
+                    *what, explicit_bucket_boundaries_advisory=bounds
+                )
+                self._metrics[metric] = histogram.record
+            elif metric == "circuits":
+                self._metrics[metric] = meter.create_up_down_counter(*what).add
+            else:
+                self._metrics[metric] = meter.create_counter(*what).add
 
     def _add(self, metric: str, amount: float, *labels: str) -> None:
-        names = _ATTRIBUTES[metric]
+        _, *names = METRICS[metric]
         attributes = {
-            name: value
+            _ATTRIBUTES[name]: value
             for name, value in zip(names, labels, strict=True)
-            if value or name != ERROR_TYPE
+            if value or name != "error"
         }
-        if metric in self._histograms:
-            self._histograms[metric].record(amount, attributes)
-        else:
-            self._counters[metric].add(amount, attributes)
+        self._metrics[metric](amount, attributes)
 
     def _retried(self, outcome: Outcome) -> None:
         super()._retried(outcome)
-        self._add_event("retry", outcome, {"backoff_ticker.delay": outcome.delay or 0.0})
+        self._add_event("retry", outcome, delay=outcome.delay or 0.0)
 
     def _ended(self, outcome: Outcome) -> None:
         super()._ended(outcome)
         if not outcome.succeeded:
-            self._add_event("gave_up", outcome, {OUTCOME: str(outcome.reason)})
+            self._add_event("gave_up", outcome, outcome=str(outcome.reason))
         elif outcome.attempts > 1:
-            self._add_event("recovered", outcome, {})
+            self._add_event("recovered", outcome)
 
     def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
         super()._circuit_changed(name, old, new)
-        if self._span_events:
-            trace.get_current_span().add_event(
-                "backoff_ticker.circuit_changed", {CIRCUIT: name, STATE: str(new)}
-            )
+        self._add_event("circuit_changed", None, circuit=name, state=str(new))
 
-    def _add_event(self, event: str, outcome: Outcome, more: dict[str, str | float]) -> None:
+    def _add_event(self, event: str, run: Outcome | None, **facts: str | float) -> None:
         span = trace.get_current_span()
-        if self._span_events and span.is_recording():
-            attributes: dict[str, str | float] = {
-                OPERATION: outcome.name,
-                "backoff_ticker.attempts": outcome.attempts,
-                "backoff_ticker.elapsed": outcome.elapsed,
-            }
-            if outcome.last_error is not None:
-                attributes[ERROR_TYPE] = type_name(outcome.last_error)
-            span.add_event(f"backoff_ticker.{event}", attributes | more)
+        if not self._span_events or not span.is_recording():
+            return
+        if run is not None:
+            facts |= {"operation": run.name, "attempts": run.attempts, "elapsed": run.elapsed}
+            if run.last_error is not None:
+                facts["error"] = type_name(run.last_error)
+        span.add_event(
+            f"backoff_ticker.{event}",
+            {_ATTRIBUTES.get(name, f"backoff_ticker.{name}"): fact for name, fact in facts.items()},
+        )
 
 
 def _version() -> str:

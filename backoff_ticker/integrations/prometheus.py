@@ -1,13 +1,10 @@
-"""Metrics of retries, circuits, tokens and tickers for prometheus-client.
-
-It needs the extra ``prometheus``: ``pip install 'backoff-ticker[prometheus]'``.
-"""
+"""Metrics of retries, circuits, tokens and tickers for prometheus-client."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._metrics.observer import LATENESS_BUCKETS, WAIT_BUCKETS, MetricsObserver
+from ._metrics.observer import BUCKETS, METRICS, MetricsObserver
 from ._shared import imports_of_extra
 
 with imports_of_extra("prometheus"):
@@ -51,36 +48,26 @@ class PrometheusObserver(MetricsObserver):
         >>> from backoff_ticker.integrations.prometheus import PrometheusObserver
         >>> registry = CollectorRegistry()
         >>> metrics = PrometheusObserver(registry)
-        >>> answers = iter([ConnectionError("reset"), "page"])
-        >>> def fetch():
-        ...     answer = next(answers)
-        ...     if isinstance(answer, Exception):
-        ...         raise answer
-        ...     return answer
-        >>> retry_call(fetch, ZeroBackOff(), **metrics.hooks)
+        >>> retry_call(lambda: "page", ZeroBackOff(), name="fetch", **metrics.hooks)
         'page'
-        >>> labels = {"name": "fetch", "error": "ConnectionError"}
-        >>> registry.get_sample_value("backoff_ticker_retries_total", labels)
+        >>> labels = {"name": "fetch", "outcome": "succeeded", "error": ""}
+        >>> registry.get_sample_value("backoff_ticker_runs_total", labels)
         1.0
 
-    Thread safety: all threads and event loops may share it. With several processes and
-    ``PROMETHEUS_MULTIPROC_DIR`` it counts what happens in all of them; ``circuits`` is that of the
-    processes that are not marked as dead. Call ``on_change()`` in each process, after the fork: if
-    it is called before, the number of closed circuits is too low.
+    With several processes and ``PROMETHEUS_MULTIPROC_DIR`` it counts what happens in all of them;
+    ``circuits`` is that of the processes that are not marked as dead. Call ``on_change()`` in each
+    process, after the fork: if it is called before, the number of closed circuits is too low.
 
     Args:
         registry: Where the metrics are registered: a ``CollectorRegistry``. None: nowhere.
         namespace: What all names begin with.
-        wait_buckets: The upper bounds of ``retry_wait_seconds``, in seconds. None means 13 from
-            0.01 to 3600.
-        lateness_buckets: The upper bounds of ``tick_lateness_seconds``, in seconds. None means 11
-            from 0.0001 to 60.
+        wait_buckets: The upper bounds of ``retry_wait_seconds``; None: 13 from 0.01 to 3600.
+        lateness_buckets: Those of ``tick_lateness_seconds``; None: 11 from 0.0001 to 60.
         max_label_values: How many values each label may have, except for ``other``: an int >= 1.
 
     Raises:
-        TypeError: ``max_label_values`` is not an int.
-        ValueError: It is below 1, a name or a bucket is invalid, or the registry has such metrics
-            already: make one observer for each registry, and share it.
+        ValueError: The registry has such metrics already: make one observer for each registry, and
+            share it.
     """
 
     def __init__(
@@ -93,41 +80,25 @@ class PrometheusObserver(MetricsObserver):
         max_label_values: int = 100,
     ) -> None:
         super().__init__(max_label_values, "other")
-        where: dict[str, Any] = {"namespace": namespace, "registry": registry}
-        waits = WAIT_BUCKETS if wait_buckets is None else wait_buckets
-        lateness = LATENESS_BUCKETS if lateness_buckets is None else lateness_buckets
-        circuit, ticker = ["circuit", "state"], ["ticker"]
-        self._metrics: dict[str, Counter | Gauge | Histogram] = {
-            "retries": Counter("retries", "Failures that were retried", ["name", "error"], **where),
-            "waits": Histogram(
-                "retry_wait_seconds", "Delays before retries", ["name"], buckets=waits, **where
-            ),
-            "runs": Counter(
-                "runs", "Runs of retries that ended, and how", ["name", "outcome", "error"], **where
-            ),
-            "circuits": Gauge(
-                "circuits",
-                "Circuits that are in this state",
-                circuit,
-                multiprocess_mode="livesum",
-                **where,
-            ),
-            "changes": Counter(
-                "circuit_changes", "Changes of circuits to this state", circuit, **where
-            ),
-            "cancels": Counter(
-                "cancels", "Tokens that were cancelled", ["token", "cause"], **where
-            ),
-            "ticks": Counter("ticks", "Ticks that a reader took", ticker, **where),
-            "missed": Counter("ticks_missed", "Ticks that were dropped", ticker, **where),
-            "lateness": Histogram(
-                "tick_lateness_seconds",
-                "From the time when a tick was due until a reader took it",
-                ticker,
-                buckets=lateness,
-                **where,
-            ),
+        waits = BUCKETS["waits"] if wait_buckets is None else wait_buckets
+        lateness = BUCKETS["lateness"] if lateness_buckets is None else lateness_buckets
+        kinds: dict[str, tuple[type[Counter | Gauge | Histogram], str, dict[str, Any]]] = {
+            "retries": (Counter, "retries", {}),
+            "waits": (Histogram, "retry_wait_seconds", {"buckets": waits}),
+            "runs": (Counter, "runs", {}),
+            "circuits": (Gauge, "circuits", {"multiprocess_mode": "livesum"}),
+            "changes": (Counter, "circuit_changes", {}),
+            "cancels": (Counter, "cancels", {}),
+            "ticks": (Counter, "ticks", {}),
+            "missed": (Counter, "ticks_missed", {}),
+            "lateness": (Histogram, "tick_lateness_seconds", {"buckets": lateness}),
         }
+        self._metrics: dict[str, Counter | Gauge | Histogram] = {}
+        where: dict[str, Any] = {"namespace": namespace, "registry": registry}
+        for metric, (kind, name, options) in kinds.items():
+            text, *labels = METRICS[metric]
+            labels = ["name" if label == "operation" else label for label in labels]
+            self._metrics[metric] = kind(name, text, labels, **where, **options)
 
     def _add(self, metric: str, amount: float, *labels: str) -> None:
         found = self._metrics[metric].labels(*labels)

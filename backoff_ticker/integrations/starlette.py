@@ -38,21 +38,9 @@ async def request_token(connection: HTTPConnection) -> CancellationToken:
 
 
 async def shutdown_token(connection: HTTPConnection) -> CancellationToken:
-    """Return the token of the server, as a dependency of FastAPI.
+    """Return the token of the server, as a dependency of FastAPI, like ``request_token``.
 
     It is what ``request.state.shutdown_token`` is: cancelled as soon as the server is told to stop.
-
-    Raises:
-        RuntimeError: The application has no ``TokenMiddleware``.
-
-    Example:
-        >>> from typing import Annotated
-        >>> from backoff_ticker import CancellationToken
-        >>> from backoff_ticker.integrations.starlette import shutdown_token
-        >>> from fastapi import Depends
-        >>> ShutdownToken = Annotated[CancellationToken, Depends(shutdown_token)]
-        >>> def report(token: ShutdownToken):  # an endpoint
-        ...     return token.cancelled
     """
     return _token(connection, SHUTDOWN)
 

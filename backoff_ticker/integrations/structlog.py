@@ -1,7 +1,4 @@
-"""Events of retries, circuits, tokens and tickers for the loggers of structlog.
-
-It needs the extra ``structlog``: ``pip install 'backoff-ticker[structlog]'``.
-"""
+"""Events of retries, circuits, tokens and tickers for the loggers of structlog."""
 
 from __future__ import annotations
 
@@ -15,20 +12,12 @@ with imports_of_extra("structlog"):
     import structlog
 
 if TYPE_CHECKING:
-    from .._errors import CircuitState
-    from ..retries import Outcome
-    from ..tickers import Tick
+    from .. import CircuitState, Outcome, Tick
     from ._metrics.observer import Cause
 
 
 class Logger(Protocol):
-    """The methods that a logger needs; structlog's loggers have them.
-
-    Example:
-        >>> import structlog
-        >>> from backoff_ticker.integrations.structlog import Logger
-        >>> logger: Logger = structlog.get_logger("fetching")
-    """
+    """The methods that a logger needs; structlog's loggers have them."""
 
     def debug(self, event: str, **values: Any) -> object:  # noqa: ANN401 - what is logged
         """Log an event that is only of interest to developers."""
@@ -82,15 +71,11 @@ class StructlogObserver(Observer):
         [('retry', 'fetch', "ConnectionError('no route')"),
          ('gave_up', 'fetch', "ConnectionError('no route')")]
 
-    Thread safety: all threads and event loops may share it, if they may share the logger. It is
-    called in event loops, too, so the logger must not take long.
+    Thread safety: that of the logger, which is called in event loops, too: it must not take long.
 
     Args:
-        logger: The logger. None means ``structlog.get_logger("backoff_ticker")``.
-
-    Raises:
-        TypeError: ``logger`` has no methods ``debug``, ``info`` and ``warning``, or they are
-            coroutine functions, as in ``AsyncBoundLogger``: pass its ``sync_bl``.
+        logger: The logger. None means ``structlog.get_logger("backoff_ticker")``. Of an
+            ``AsyncBoundLogger`` pass its ``sync_bl``.
     """
 
     def __init__(self, logger: Logger | None = None) -> None:

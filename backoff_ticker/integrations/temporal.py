@@ -1,7 +1,4 @@
-"""Policies, errors and tokens for the activities of Temporal.
-
-It needs the extra ``temporal``: ``pip install 'backoff-ticker[temporal]'``.
-"""
+"""Policies, errors and tokens for the activities of Temporal."""
 
 from __future__ import annotations
 
@@ -9,11 +6,21 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import ConstantBackOff, ExponentialBackOff, attempts, delay_after, with_max_retries
-from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
-from .._sentinels import STOP
+from .. import (
+    STOP,
+    Cancelled,
+    CircuitOpen,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    Permanent,
+    RetryAfter,
+    attempts,
+    delay_after,
+    with_max_retries,
+)
 from ._shared import check_policy, imports_of_extra
-from ._tasks.redelivery import bounded, is_permanent
+from ._tasks import bounded, is_permanent
 from ._tasks.temporal_token import activity_token
 
 with imports_of_extra("temporal"):
@@ -24,8 +31,7 @@ with imports_of_extra("temporal"):
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .._sentinels import Stop
-    from ..policies import BackOff
+    from .. import BackOff, Stop
 
 __all__ = ["activity_errors", "activity_token", "retry_policy"]
 
@@ -56,17 +62,12 @@ def retry_policy(
     of elapsed time, so ``max_elapsed_time`` must be None: the option ``schedule_to_close_timeout``
     of the activity takes its place. For all other policies use ``activity_errors(policy)``.
 
-    Thread safety: any thread.
-
     Args:
         policy: The policy; its interval must be above 0 and have a maximum.
         max_attempts: The greatest number of attempts, the first one included; None: any number. Of
             this and ``with_max_retries()`` the smaller counts.
         non_retryable_error_types: Errors that are not retried, as types or by name. The server
             compares names only: a subclass has to be named itself.
-
-    Raises:
-        TypeError, ValueError: The policy has no ``RetryPolicy``, or an argument is invalid.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff
@@ -169,16 +170,11 @@ def activity_errors(
     retried; its other limits hold in any case. Errors of Temporal pass always, and so does
     ``Cancelled``.
 
-    Thread safety: any thread and event loop.
-
     Args:
         policy: The policy. Its limits of elapsed time count the delays, and no time for the
             attempts; ``schedule_to_close_timeout`` of the activity counts all of it.
         max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
             timedelta; a longer one is cut to it. None: no bound.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
 
     Example:
         >>> from backoff_ticker import RetryAfter

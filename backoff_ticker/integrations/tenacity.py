@@ -15,13 +15,11 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from ..cancellation import CancellationToken
-    from ..policies import BackOff
+    from .. import BackOff, CancellationToken
 
 __all__ = ["BackOffWait", "sleep_using_token", "sleep_using_token_async", "stop_when_cancelled"]
 
-_RUNS = "_backoff_ticker_runs"
-"""The attribute of a ``RetryCallState`` that has the runs of one call, by their ``BackOffWait``."""
+_RUNS = "_backoff_ticker_runs"  # of a RetryCallState: the started policy of each wait, or None
 
 
 class BackOffWait(wait_base):
@@ -35,17 +33,6 @@ class BackOffWait(wait_base):
     Where the policy returns ``STOP``, the call ends as tenacity ends it: with ``RetryError``, or
     with the last error if ``reraise=True``. Also give its ``stop``,
     ``stop=wait.stop | stop_after_attempt(5)``, if ``retry_error_callback`` is to be called then.
-
-    Thread safety: any thread and event loop.
-
-    Args:
-        backoff: The policy.
-
-    Attributes:
-        stop: For ``stop=``: ends the call where the policy has returned ``STOP``.
-
-    Raises:
-        TypeError: ``backoff`` is not a policy.
 
     Example:
         >>> import tenacity
@@ -69,36 +56,24 @@ class BackOffWait(wait_base):
 
     def __call__(self, retry_state: RetryCallState) -> float:
         """Return the seconds to wait after an attempt; called by tenacity."""
-        run = self._runs(retry_state).get(self)
-        if run is None:
-            run = self._runs(retry_state)[self] = _Run(started(self._backoff))
-        if not run.has_ended:
-            delay = next_delay(run.policy)
-            if delay is not None:
-                return delay
-            run.has_ended = True
+        runs = self._runs(retry_state)
+        run = runs[self] if self in runs else started(self._backoff)
+        delay = None if run is None else next_delay(run)
+        runs[self] = None if delay is None else run
+        if delay is not None:
+            return delay
         retry_state.upcoming_sleep = 0.0
         if retry_state.retry_object.stop(retry_state) is not True:  # tenacity asks it right after
             _end(retry_state)
         return 0.0
 
     @staticmethod
-    def _runs(retry_state: RetryCallState) -> dict[BackOffWait, _Run]:
-        runs: dict[BackOffWait, _Run] = vars(retry_state).setdefault(_RUNS, {})
+    def _runs(retry_state: RetryCallState) -> dict[BackOffWait, BackOff | None]:
+        runs: dict[BackOffWait, BackOff | None] = vars(retry_state).setdefault(_RUNS, {})
         return runs
 
     def __repr__(self) -> str:
         return f"BackOffWait({self._backoff!r})"
-
-
-class _Run:
-    """What one call has of a policy."""
-
-    __slots__ = ("has_ended", "policy")
-
-    def __init__(self, policy: BackOff) -> None:
-        self.policy = policy
-        self.has_ended = False
 
 
 class _BackOffStop(stop_base):
@@ -108,8 +83,7 @@ class _BackOffStop(stop_base):
         self._wait = wait
 
     def __call__(self, retry_state: RetryCallState) -> bool:
-        run = self._wait._runs(retry_state).get(self._wait)
-        return run is not None and run.has_ended
+        return self._wait._runs(retry_state).get(self._wait, self) is None
 
     def __repr__(self) -> str:
         return f"{self._wait!r}.stop"
@@ -130,29 +104,6 @@ class stop_when_cancelled(stop_base):  # noqa: N801 - as tenacity names its own
 
     It is asked after each failed attempt, so a wait that has begun goes on: give
     ``sleep=sleep_using_token(token)``, too.
-
-    Thread safety: any thread and event loop.
-
-    Args:
-        token: The token.
-
-    Raises:
-        TypeError: ``token`` is not a token.
-
-    Example:
-        >>> import tenacity
-        >>> from backoff_ticker import CancellationToken
-        >>> from backoff_ticker.integrations.tenacity import stop_when_cancelled
-        >>> token = CancellationToken()
-        >>> @tenacity.retry(stop=stop_when_cancelled(token), reraise=True)
-        ... def fetch():
-        ...     token.cancel("shutting down")
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     fetch()
-        ... except ConnectionError as error:
-        ...     print("gave up:", error)
-        gave up: no route
     """
 
     def __init__(self, token: CancellationToken) -> None:
@@ -171,17 +122,8 @@ def sleep_using_token(token: CancellationToken) -> Callable[[float], None]:
     """Return a token as the ``sleep=`` of tenacity: a cancel ends the wait and the call at once.
 
     The call then raises ``Cancelled``, or ``DeadlineExceeded``, from the wait, and no further
-    attempt is made. (After tenacity's own ``sleep_using_event`` there is one more attempt.)
-
-    For functions in threads; for coroutines use ``sleep_using_token_async``.
-
-    Thread safety: any thread.
-
-    Args:
-        token: The token. Its clock measures the waits.
-
-    Raises:
-        TypeError: ``token`` is not a token.
+    attempt is made. (After tenacity's own ``sleep_using_event`` there is one more attempt.) The
+    clock of the token measures the waits. For coroutines use ``sleep_using_token_async``.
 
     Example:
         >>> import tenacity
@@ -207,33 +149,10 @@ def sleep_using_token(token: CancellationToken) -> Callable[[float], None]:
 
 
 def sleep_using_token_async(token: CancellationToken) -> Callable[[float], Awaitable[None]]:
-    """Return a token as the ``sleep=`` of tenacity for coroutines, in asyncio.
+    """Do what ``sleep_using_token`` does, for coroutines in asyncio.
 
-    It does what ``sleep_using_token`` does. Do not give it to a function without ``async``:
-    tenacity does not wait then, or makes a coroutine function of that.
-
-    Thread safety: any event loop of asyncio.
-
-    Args:
-        token: The token. Its clock measures the waits.
-
-    Raises:
-        TypeError: ``token`` is not a token.
-
-    Example:
-        >>> import asyncio
-        >>> import tenacity
-        >>> from backoff_ticker import CancellationToken, Cancelled
-        >>> from backoff_ticker.integrations.tenacity import sleep_using_token_async
-        >>> token = CancellationToken(timeout=0.01)
-        >>> @tenacity.retry(wait=tenacity.wait_fixed(60), sleep=sleep_using_token_async(token))
-        ... async def fetch():
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     asyncio.run(fetch())
-        ... except Cancelled as error:
-        ...     print(error)
-        the deadline has passed
+    Do not give it to a function without ``async``: tenacity does not wait then, or makes a
+    coroutine function of that.
     """
     check_token(token)
 

@@ -6,21 +6,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from .. import ConstantBackOff, attempts
-from .._errors import RetryAfter
+from .. import ConstantBackOff, RetryAfter, attempts
 from ._http.rules import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
     METHODS,
     STATUSES,
-    as_longest_wait,
     as_methods,
     as_statuses,
     asked_wait,
+    checked_limits,
     hooks_in,
     log_retry,
 )
-from ._shared import check_policy, imports_of_extra
+from ._shared import imports_of_extra
 
 with imports_of_extra("urllib3"):
     from urllib3.exceptions import MaxRetryError, ResponseError
@@ -34,10 +33,7 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
     from urllib3.connectionpool import ConnectionPool
 
-    from ..cancellation import CancellationToken
-    from ..clock import Clock
-    from ..policies import BackOff
-    from ..retries import BudgetLike, Outcome
+    from .. import BackOff, BudgetLike, CancellationToken, Clock, Outcome
     from ._http.rules import Hook, Notify, Seconds
 
     Request = tuple[str, ConnectionPool | None, str]  # method, pool, URL
@@ -66,10 +62,10 @@ class BackOffRetry(Retry):
       closes them. (With ``preload_content=True``, the default of urllib3 alone, they have been read
       by then.)
 
-    PUT is left out because urllib3 and requests cannot rewind the body if it is an iterator or a
-    generator: they would send an empty one. If your bodies are bytes, texts or seekable files, add
-    it: ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``. The same happens
-    to a DELETE with such a body: leave that method out if you send one.
+    PUT is left out because urllib3 and requests cannot rewind an iterator or a generator: they
+    would send what is left of it. If your bodies are bytes, texts or seekable files, add it:
+    ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``. If you send a DELETE
+    with a generator, leave DELETE out.
 
     Example:
         >>> import urllib3
@@ -77,15 +73,9 @@ class BackOffRetry(Retry):
         >>> from backoff_ticker.integrations.urllib3 import BackOffRetry
         >>> http = urllib3.PoolManager(retries=BackOffRetry(ExponentialBackOff(0.1), total=2))
 
-    Thread safety: one object serves any number of requests and threads. The copy of the policy
-    belongs to one request; it starts with the first failure.
-    Wakes when: a wait ends when its time is over or when the token is cancelled. A request that is
-    under way cannot be cut; its timeouts end it.
-    If interrupted: the exception is raised.
-
-    Besides the errors of urllib3, a request raises ``Cancelled`` (the token was cancelled),
-    ``DeadlineExceeded`` (its deadline passed), and ``RuntimeError`` if a wait is needed where an
-    event loop runs in the thread.
+    Each request has a copy of the policy, which starts with the first failure. A request that is
+    under way cannot be cut; its timeouts end it. After a cancel ``Cancelled`` is raised, after the
+    token's deadline ``DeadlineExceeded``.
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
@@ -96,19 +86,12 @@ class BackOffRetry(Retry):
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
             after an answer that asks for a longer one the request is not sent again, and after a
             redirect the wait is cut to it. None: no bound.
-        token: A ``CancellationToken`` that ends waits.
-        budget: A ``RetryBudget`` that each retry takes from, and that each answer fills whose
-            status is not in ``status_forcelist``.
-        notify: Called with the error and the seconds to wait, before each wait. For an answer the
-            error is a ``urllib3.exceptions.ResponseError``.
-        on_retry: A hook, called with an ``Outcome`` before each wait, as in ``retry``.
-        clock: Measures the waits; None means the current clock.
+        token, budget, notify, on_retry, clock: As in ``retry``. The error of an answer is a
+            ``urllib3.exceptions.ResponseError``. Each answer whose status is not in
+            ``status_forcelist`` fills the budget.
         **options: The other options of ``urllib3.util.Retry``, such as ``connect``, ``read``,
             ``raise_on_status``, ``respect_retry_after_header``; not ``backoff_factor`` and the
             like, whose place the policy and ``max_retry_after`` take.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     _run: _Run | None = None
@@ -135,23 +118,20 @@ class BackOffRetry(Retry):
             **options,
         )
         if allowed_methods is not None:
-            self.allowed_methods: Collection[str] | None = as_methods(
-                "allowed_methods", allowed_methods
-            )
+            self.allowed_methods = as_methods("allowed_methods", allowed_methods)
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
         self._policy = policy
-        self._limits: dict[str, Any] = {
-            "token": token,
-            "clock": clock,
-            "max_retry_after": max_retry_after,
+        limits = {"token": token, "clock": clock, "max_retry_after": max_retry_after}
+        self._limits: dict[str, Any] = limits
+        self._options: dict[str, Any] = {
+            **limits,
+            "budget": budget,
+            "notify": notify,
+            "on_retry": on_retry,
         }
-        self._options = {**self._limits, "budget": budget, "notify": notify, "on_retry": on_retry}
-        attempts(**self._options)  # checks them
-        self._longest_wait = as_longest_wait(max_retry_after)
-        if policy is not None:
-            check_policy(policy)
+        self._longest_wait = checked_limits(policy, self._options)
 
     def new(self, **kw: Any) -> Self:  # noqa: ANN401 - of urllib3
         """Return a copy with other options; it goes on with the waits of this one."""
@@ -168,15 +148,10 @@ class BackOffRetry(Retry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """Return what follows a failure or a redirect, as urllib3 asks for it.
-
-        Raises:
-            MaxRetryError: No retry follows.
-            Exception: ``error``, if it must not be retried.
-            Cancelled: The token was cancelled.
-        """
+        """Return what follows a failure or a redirect, or raise; called by urllib3."""
         try:
-            if error is not None and not self._may_repeat(method, error):
+            may_repeat = method is not None and self._is_method_retryable(method)
+            if not (error is None or may_repeat or self._is_connection_error(error)):
                 raise error.with_traceback(_stacktrace)  # noqa: TRY301 - as urllib3 raises others
             made = super().increment(method, url, response, error, _pool, _stacktrace)
         except Exception:
@@ -244,11 +219,6 @@ class BackOffRetry(Retry):
         """Return whether a method may be repeated: urllib3 takes an empty collection for all."""
         return self.allowed_methods is None or method.upper() in self.allowed_methods
 
-    def _may_repeat(self, method: str | None, error: Exception) -> bool:
-        return self._is_connection_error(error) or (
-            method is not None and self._is_method_retryable(method)
-        )
-
     def _asked(self, response: BaseHTTPResponse) -> float | None:
         if not self.respect_retry_after_header:
             return None
@@ -267,10 +237,9 @@ class BackOffRetry(Retry):
         self._run.fail(error if seconds is None else RetryAfter(seconds, error))
 
     def _free_unless_returned(self, response: BaseHTTPResponse | None) -> None:
-        if response is not None:
-            moved = response.get_redirect_location()
-            if self.raise_on_redirect if moved else self.raise_on_status:
-                _free(response)
+        is_moved = response is not None and response.get_redirect_location()
+        if self.raise_on_redirect if is_moved else self.raise_on_status:
+            _free(response)
 
 
 _PLAIN: Final = Retry()

@@ -1,10 +1,12 @@
-"""What tests of servers share."""
+"""What tests of integrations share."""
 
 from __future__ import annotations
 
 import socket
 
 import pytest
+
+from backoff_ticker.testing import VirtualClock
 
 
 @pytest.fixture
@@ -24,3 +26,10 @@ def redis_server(tmp_path):
         pytest.skip("there is no redis-server")
     with RedisServer(tmp_path / "redis") as server:
         yield server
+
+
+@pytest.fixture
+def time():
+    """A clock that moves by itself, also for packages that ask the system for the time."""
+    with VirtualClock(100.0, auto=True, patch_time=True) as clock:
+        yield clock

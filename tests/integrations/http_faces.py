@@ -25,6 +25,11 @@ class Httpx:
         has_loop: Whether it is for event loops.
         transport_errors: What its transport raises when a connection breaks.
         connect_errors: What it raises when there is none.
+        status_error: What an answer that is retried is for hooks.
+
+    ``request()`` sends one request and reads the response. ``rules()`` gives the options that say
+    what is retried, under the names of the client; ``attempts()`` the one for their number.
+    ``stream()`` gives a body that can be read once.
     """
 
     guards_streams = True
@@ -36,26 +41,24 @@ class Httpx:
         self.module: Any = import_module("backoff_ticker.integrations.httpx")
         self.transport_errors = self.httpx.TransportError
         self.connect_errors = self.httpx.ConnectError
+        self.status_error = self.httpx.HTTPStatusError
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
-        """Send one request, and read the response."""
         limits = self.httpx.Limits(max_connections=1)
         inner = self.httpx.HTTPTransport(verify=False, limits=limits)  # loads no certificates
         transport = self.module.RetryTransport(inner, policy, **options)
-        with self.httpx.Client(transport=transport, timeout=read_timeout) as client:
+        options = {"transport": transport, "timeout": read_timeout, "follow_redirects": True}
+        with self.httpx.Client(**options) as client:
             response = client.request(method, url, content=body)
             return Answer(response.status_code, response.text)
 
     def rules(self, **options):
-        """Return the options that say what is retried, under the names of this client."""
         return options
 
     def attempts(self, number):
-        """Return the option for a number of attempts."""
         return {"max_attempts": number}
 
     def stream(self, *chunks):
-        """Return a body that can be read once."""
         return (each for each in chunks)
 
 
@@ -65,20 +68,20 @@ class AsyncHttpx(Httpx):
     has_loop = True
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
-        """Send one request, and read the response."""
 
         async def main():
             limits = self.httpx.Limits(max_connections=1)
             inner = self.httpx.AsyncHTTPTransport(verify=False, limits=limits)
             transport = self.module.AsyncRetryTransport(inner, policy, **options)
-            async with self.httpx.AsyncClient(transport=transport, timeout=read_timeout) as client:
+            async with self.httpx.AsyncClient(
+                transport=transport, timeout=read_timeout, follow_redirects=True
+            ) as client:
                 response = await client.request(method, url, content=body)
                 return Answer(response.status_code, response.text)
 
         return asyncio.run(main())
 
     async def stream(self, *chunks):
-        """Return a body that can be read once."""
         for each in chunks:
             yield each
 
@@ -97,7 +100,6 @@ class Urllib3:
         self.connect_errors = self.urllib3.exceptions.NewConnectionError
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
-        """Send one request, and read the response."""
         retries = self.module.BackOffRetry(policy, raise_on_status=False, **options)
         with self.urllib3.PoolManager(retries=retries, maxsize=1, block=True) as http:
             timeout = self.urllib3.Timeout(connect=20, read=read_timeout)
@@ -109,7 +111,6 @@ class Urllib3:
             return got
 
     def rules(self, methods=None, statuses=None, **options):
-        """Return the options that say what is retried, under the names of this client."""
         if methods is not None:
             options["allowed_methods"] = methods
         if statuses is not None:
@@ -117,11 +118,9 @@ class Urllib3:
         return options
 
     def attempts(self, number):
-        """Return the option for a number of attempts."""
         return {"total": number - 1}
 
     def stream(self, *chunks):
-        """Return a body that can be read once."""
         return (each for each in chunks)
 
 
@@ -134,7 +133,6 @@ class Requests(Urllib3):
         self.transport_errors = self.requests.RequestException
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
-        """Send one request, and read the response."""
         retries = self.module.BackOffRetry(policy, raise_on_status=False, **options)
         adapter = self.requests.adapters.HTTPAdapter(
             max_retries=retries, pool_maxsize=1, pool_block=True
@@ -161,9 +159,9 @@ class Aiohttp:
         self.module: Any = import_module("backoff_ticker.integrations.aiohttp")
         self.transport_errors = self.aiohttp.ClientError
         self.connect_errors = self.aiohttp.ClientConnectorError
+        self.status_error = self.aiohttp.ClientResponseError
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
-        """Send one request, and read the response."""
 
         async def main():
             aiohttp = self.aiohttp

@@ -36,6 +36,21 @@ def write_files(page: str, folder: Path) -> None:
         file.write_text(code, "utf-8")
 
 
+def run(script: str, **environment: str) -> list[str]:
+    """Run a Python script that says nothing on stderr; return the lines that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
 class Process:
     """A Python program in a group of its own, whose lines are collected as they come."""
 

@@ -8,21 +8,11 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from backoff_ticker import (
-    ConstantBackOff,
-    ZeroBackOff,
-)
+from backoff_ticker import ConstantBackOff, ZeroBackOff
 from backoff_ticker.integrations.aiohttp import RetryMiddleware
 from backoff_ticker.testing import no_wait
-from tests.helpers import SetClock
 from tests.integrations.http_faces import Aiohttp
-from tests.integrations.misbehaving_server import (
-    MisbehavingServer,
-    answer,
-    disconnect,
-    hang,
-    reset,
-)
+from tests.integrations.misbehaving_server import MisbehavingServer, answer, disconnect, hang, reset
 
 
 @asynccontextmanager
@@ -107,22 +97,6 @@ def test_a_short_answer_keeps_its_connection():
     assert server.connections == 1
 
 
-def test_an_end_in_the_wait_raises_the_error_because_the_response_is_released():
-    clock = SetClock()
-
-    def late(outcome):
-        clock.now += 11
-
-    retries = RetryMiddleware(ZeroBackOff(), max_elapsed_time=10, clock=clock, on_retry=late)
-    with (
-        MisbehavingServer(answer(503)) as server,
-        no_wait(),
-        pytest.raises(aiohttp.ClientResponseError, match="503") as caught,
-    ):
-        send("GET", server.url, retries)
-    assert "max_elapsed_time" in caught.value.__notes__[0]
-
-
 def test_errors_of_other_middlewares_pass():
     """They are inside if they come later; what they ask for themselves is left alone."""
     raised = []
@@ -139,14 +113,6 @@ def test_errors_of_other_middlewares_pass():
                 send("GET", server.url, RetryMiddleware(ZeroBackOff()), strict)
         assert send("GET", server.url, strict, RetryMiddleware(ZeroBackOff()))[0] == 200
     assert raised == [404, 503, 200]
-
-
-def test_each_redirect_is_a_run_of_its_own():
-    moved = answer(302, Location="/there")
-    with MisbehavingServer(answer(503), moved, answer(503)) as server:
-        retries = RetryMiddleware(ZeroBackOff(), max_attempts=2)
-        assert send("GET", server.url, retries) == (200, "fine")
-    assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -70,13 +70,6 @@ def of_this_module():
         yield
 
 
-def request(view, app, *messages):
-    server = Server(app)
-    server.scope |= {"method": "GET", "path": f"/{view}", "query_string": b"", "headers": []}
-    server.client_sends(body(), *messages)
-    return server
-
-
 @pytest.mark.parametrize("view", ["cancelled", "cancelled_async", "cancelled_group"])
 def test_a_cancelled_view_is_answered_with_503(view):
     answer = Client().get(f"/{view}")
@@ -93,34 +86,25 @@ def test_other_errors_and_answers_pass():
 
 
 @pytest.mark.parametrize("view", ["sync_view", "async_view"])
-def test_a_cancel_ends_a_view_of_the_asgi_application(view):
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_cancel_or_a_client_that_leaves_ends_a_view(view, leaves):
     async def main():
         shutdown = CancellationToken()
-        server = request(view, get_asgi_application(shutdown))
+        server = Server(get_asgi_application(shutdown))
+        server.scope |= {"method": "GET", "path": f"/{view}", "query_string": b"", "headers": []}
+        server.client_sends(body())
         serving = asyncio.create_task(server.serve())
         while not tokens:
             await asyncio.sleep(0.001)
-        shutdown.cancel("SIGTERM")
+        if leaves:
+            server.client_sends(GONE)
+        else:
+            shutdown.cancel("SIGTERM")
         await serving
-        return server.sent[0]["status"]
+        return [message.get("status") for message in server.sent]
 
-    assert asyncio.run(main()) == 503
-    assert tokens[0].cause == "SIGTERM"
-
-
-@pytest.mark.parametrize("view", ["sync_view", "async_view"])
-def test_a_client_that_leaves_ends_a_view(view):
-    async def main():
-        server = request(view, get_asgi_application())
-        serving = asyncio.create_task(server.serve())
-        while not tokens:
-            await asyncio.sleep(0.001)
-        server.client_sends(GONE)
-        await serving
-        return server.sent
-
-    assert asyncio.run(main()) == []
-    assert tokens[0].cause == "the client has disconnected"
+    assert asyncio.run(main()) == ([] if leaves else [503, None])
+    assert tokens[0].cause == ("the client has disconnected" if leaves else "SIGTERM")
 
 
 def test_the_lifespan_is_answered():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
+import time
 from datetime import timedelta
 
 import dramatiq
@@ -25,8 +25,8 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.dramatiq import BackOffRetries
 from backoff_ticker.testing import no_wait
-
-from .processes import PATIENCE, Process
+from tests.helpers import SetClock
+from tests.integrations.processes import PATIENCE, Process
 
 NO_ROUTE = ConnectionError("no route")
 DOUBLING = ExponentialBackOff(0.001, 0, 2)
@@ -56,16 +56,20 @@ class Setting:
         self.broker.add_middleware(self.recorder)
         self.calls = []
 
-    def actor(self, failures, error=NO_ROUTE, **options):
-        """Return an actor that raises the error so many times."""
+    def work(self, failures, error=NO_ROUTE):
+        """Return a function that raises the error so many times."""
 
-        @dramatiq.actor(broker=self.broker, **options)
-        def act(*_):
+        def work(*_):
             self.calls.append(1)
             if len(self.calls) <= failures:
                 raise error() if isinstance(error, type) else error
 
-        return act
+        return work
+
+    def actor(self, failures, error=NO_ROUTE, **options):
+        """Return an actor that raises the error so many times, or calls a function."""
+        work = failures if callable(failures) else self.work(failures, error)
+        return dramatiq.actor(work, actor_name="act", broker=self.broker, **options)
 
     def run(self, *messages):
         worker = dramatiq.Worker(self.broker, worker_timeout=10, worker_threads=2)
@@ -83,25 +87,20 @@ class Setting:
         return self.broker.dead_letters
 
 
-def test_each_retry_of_a_message_has_its_delay():
+@pytest.mark.parametrize(
+    "options, of_message, delays",
+    [
+        ({}, {}, [1, 2, 4, 8]),
+        ({}, {"retries": 4}, [16, 32, 64, 128]),  # a worker that takes over goes on with the count
+        ({"policy": ConstantBackOff(0.003)}, {}, [3, 3, 3, 3]),
+    ],
+)
+def test_each_retry_of_a_message_has_its_delay(options, of_message, delays):
     setting = Setting(BackOffRetries(DOUBLING))
-    act = setting.actor(5)
-    assert setting.run(act.message()) == [1, 2, 4, 8, 16]
-    assert len(setting.calls) == 6
+    act = setting.actor(4, **options)
+    assert setting.run(act.message_with_options(**of_message)) == delays
+    assert len(setting.calls) == 5
     assert setting.dead == []
-
-
-def test_the_count_is_the_messages_own():
-    """A worker that takes over goes on with it."""
-    setting = Setting(BackOffRetries(DOUBLING))
-    act = setting.actor(2)
-    assert setting.run(act.message_with_options(retries=4)) == [16, 32]
-
-
-def test_the_policy_of_an_actor_comes_first():
-    setting = Setting(BackOffRetries(DOUBLING))
-    act = setting.actor(2, policy=ConstantBackOff(0.003))
-    assert setting.run(act.message()) == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -145,19 +144,17 @@ def test_an_exhausted_message_is_told_to_the_actor_that_wants_to_know():
     ]
 
 
-@pytest.mark.parametrize("error", [Permanent(LookupError("no such user")), LookupError()])
+CAUSED = OSError()
+CAUSED.__cause__ = OSError()
+CAUSED.__cause__.__cause__ = Permanent(KeyError())
+
+
+@pytest.mark.parametrize("error", [Permanent(OSError("no such user")), CAUSED, LookupError()])
 def test_what_cannot_pass_is_not_retried(error):
-    setting = Setting(BackOffRetries(ZeroBackOff()))
+    budget = RetryBudget(10)
+    setting = Setting(BackOffRetries(ZeroBackOff(), budget=budget))
     assert setting.run(setting.actor(100, error, throws=LookupError).message()) == []
-    assert len(setting.dead) == 1
-
-
-def test_a_permanent_is_found_among_the_causes():
-    error = LookupError()
-    error.__cause__ = OSError()
-    error.__cause__.__cause__ = Permanent(KeyError())
-    setting = Setting(BackOffRetries(ZeroBackOff()))
-    assert setting.run(setting.actor(100, error).message()) == []
+    assert (len(setting.dead), budget.tokens) == (1, 10)
 
 
 @pytest.mark.parametrize(
@@ -176,19 +173,14 @@ def test_an_error_that_names_its_delay(error, most, delay):
     assert setting.run(setting.actor(1, error).message()) == [delay]
 
 
-def test_work_that_a_shutdown_cancels_comes_back():
-    setting = Setting(BackOffRetries(DOUBLING))
-    assert setting.run(setting.actor(1, Cancelled("SIGTERM")).message()) == [1]
-    assert setting.dead == []
-
-
 @pytest.mark.parametrize(
     "error",
-    [dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded],
+    [Cancelled, dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded],
 )
-def test_interrupts_of_dramatiq_are_retried_as_it_does(error):
+def test_work_that_a_shutdown_cancels_or_dramatiq_interrupts_comes_back(error):
     setting = Setting(BackOffRetries(DOUBLING))
     assert setting.run(setting.actor(1, error).message()) == [1]
+    assert setting.dead == []
 
 
 def test_no_delay_is_longer_than_dramatiq_allows():
@@ -202,55 +194,41 @@ def test_no_delay_is_longer_than_dramatiq_allows():
 # The budget
 
 
-def test_a_success_fills_the_budget():
+def test_a_success_fills_the_budget_and_only_a_retry_takes_from_it():
     budget = RetryBudget(10, token_ratio=0.5)
-    setting = Setting(BackOffRetries(ZeroBackOff(), budget=budget))
-    setting.run(setting.actor(2).message())
-    assert budget.tokens == 8.5
-
-
-def test_a_message_that_is_not_retried_takes_nothing_from_the_budget():
-    budget = RetryBudget(10)
-    setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=0, budget=budget))
-    setting.run(setting.actor(2).message())
-    assert budget.tokens == 10
+    for max_retries in (2, 0):
+        setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=max_retries, budget=budget))
+        setting.run(setting.actor(2).message())
+        assert budget.tokens == 8.5
 
 
 # The circuit
 
 
-class StandingClock(Middleware):
+class StandingClock(SetClock, Middleware):
     """The clock of a circuit, which moves by the delay of each message that is put back."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def time(self):
-        return self.now
-
-    def call_at(self, *_):
-        raise NotImplementedError  # nothing waits
-
-    parker = call_at
 
     def before_enqueue(self, broker, message, delay):
         self.now += (delay or 0) / 1000
 
 
-def test_while_the_circuit_is_open_no_actor_is_called_and_no_retry_counts(caplog):
+@pytest.mark.parametrize("inside", [False, True])
+def test_while_the_circuit_is_open_no_work_is_done_and_no_retry_counts(caplog, inside):
+    """It may be an option of the actor, or what the actor itself uses."""
     clock = StandingClock()
     breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
-    budget = RetryBudget(1)
     setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
-    act = setting.actor(1, breaker=breaker, budget=budget)
+    work, options = setting.work(1), {"budget": RetryBudget(1)}
+    if inside:
+        work = breaker(work)
+    else:
+        options["breaker"] = breaker
+    act = setting.actor(work, **options)
     with caplog.at_level(logging.ERROR):
         assert setting.run(act.message()) == [10, 40]
     assert len(setting.calls) == 2
     assert setting.dead == []
-    assert len(caplog.records) == 1  # the failure itself
+    assert inside or len(caplog.records) == 1  # the failure itself
 
 
 def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
@@ -269,23 +247,6 @@ def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
     assert proxy.options["retries"] == 0
 
 
-def test_a_circuit_that_the_actor_finds_open_counts_no_retry_either():
-    clock = StandingClock()
-    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
-    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
-
-    @dramatiq.actor(broker=setting.broker)
-    def act():
-        with breaker:
-            setting.calls.append(1)
-            if len(setting.calls) == 1:
-                raise ConnectionError
-
-    assert setting.run(act.message()) == [10, 40]
-    assert len(setting.calls) == 2
-    assert setting.dead == []
-
-
 def test_a_message_that_is_skipped_gives_the_probe_back():
     class Skip(Middleware):
         skips = True
@@ -301,7 +262,7 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
     setting.broker.add_middleware(Skip())
     with pytest.raises(OSError), breaker:
         raise OSError
-    clock.now = 1.0
+    clock.advance(1)
     act = setting.actor(0, breaker=breaker)
     setting.run(act.message())
     setting.run(act.message())
@@ -311,10 +272,14 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
 # Nothing is lost
 
 
-def test_a_broker_that_is_gone_for_a_moment_gets_the_message_back(monkeypatch):
-    setting = Setting(BackOffRetries(DOUBLING))
+@pytest.mark.parametrize("is_back", [True, False])
+def test_a_message_is_put_back_once_the_broker_is_there_and_else_dead_lettered(
+    monkeypatch, caplog, is_back
+):
+    setting = Setting(BackOffRetries(DOUBLING, budget=(budget := RetryBudget(3, token_ratio=0.1))))
     act = setting.actor(1)
-    enqueue, failures = setting.broker.enqueue, [OSError("gone"), OSError("gone")]
+    enqueue = setting.broker.enqueue
+    failures = [OSError("gone")] * (2 if is_back else 1000)
 
     def gone(message, *, delay=None):
         if delay is not None and failures:
@@ -323,25 +288,10 @@ def test_a_broker_that_is_gone_for_a_moment_gets_the_message_back(monkeypatch):
 
     monkeypatch.setattr(setting.broker, "enqueue", gone)
     with no_wait():
-        assert setting.run(act.message()) == [1]
-    assert (len(setting.calls), setting.dead) == (2, [])
-
-
-def test_a_message_that_cannot_be_put_back_is_dead_lettered(monkeypatch, caplog):
-    setting = Setting(BackOffRetries(DOUBLING, budget=(budget := RetryBudget(3))))
-    act = setting.actor(1)
-    enqueue = setting.broker.enqueue
-
-    def gone(message, *, delay=None):
-        if delay is not None:
-            raise OSError("gone")
-        return enqueue(message)
-
-    monkeypatch.setattr(setting.broker, "enqueue", gone)
-    with no_wait():
-        setting.run(act.message())
-    assert (len(setting.dead), budget.tokens) == (1, 3)
-    assert "Unexpected failure in after_process_message" in caplog.text
+        assert setting.run(act.message()) == ([1] if is_back else [])
+    assert (len(setting.calls), len(setting.dead)) == ((2, 0) if is_back else (1, 1))
+    assert budget.tokens == (2.1 if is_back else 3)
+    assert ("Unexpected failure in after_process_message" in caplog.text) is not is_back
 
 
 def test_so_is_one_whose_policy_or_predicate_fails(caplog):
@@ -410,7 +360,7 @@ def test_bad_options_are_told_at_once(options, told):
 
 @pytest.mark.parametrize("bad", [-1, 1.0, "1", True])
 def test_a_bad_number_of_retries_is_told(bad):
-    with pytest.raises((TypeError, ValueError), match="max_retries must be an int >= 0 or None"):
+    with pytest.raises((TypeError, ValueError), match="max_retries must be an int >= 0"):
         BackOffRetries(DOUBLING, max_retries=bad)
 
 
@@ -484,22 +434,21 @@ def program(tmp_path):
     return start
 
 
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def send(program, server, code):
     with program(server, "-c", f"import tasks\n{code}") as sender:
         assert sender.wait() == 0, sender.lines
 
 
-def wait_until(condition):
-    waited = threading.Event()
-    for _ in range(int(PATIENCE * 50)):
-        if condition():
-            return
-        waited.wait(0.02)
-    raise AssertionError
-
-
 @pytest.mark.slow
 @pytest.mark.posix
+@pytest.mark.faults
 def test_no_message_is_lost_when_a_worker_is_killed(redis_server, program):
     send(program, redis_server, f"for each in range({MESSAGES}): tasks.act.send(each)")
     with redis_server.client() as client:
@@ -521,8 +470,9 @@ def test_no_message_is_lost_when_a_worker_is_killed(redis_server, program):
 
 @pytest.mark.slow
 @pytest.mark.posix
+@pytest.mark.faults
 def test_no_message_is_lost_when_the_broker_is_killed_and_restarted(tmp_path, program):
-    from .redis_server import RedisServer
+    from tests.integrations.redis_server import RedisServer
 
     go = tmp_path / "go"
     with RedisServer(tmp_path / "redis", durable=True) as server:

@@ -40,14 +40,11 @@ def token(monkeypatch):
     signal.signal(signal.SIGTERM, former)
 
 
-def test_there_is_one_token():
-    assert gunicorn.shutdown_token() is gunicorn.shutdown_token()
-
-
 def test_sigterm_cancels_first_and_the_handler_of_gunicorn_runs_next(token):
     calls = []
     signal.signal(signal.SIGTERM, lambda number, frame: calls.append((number, token.cause)))
     gunicorn.post_worker_init(WORKER)
+    assert gunicorn.shutdown_token() is token
     signal.raise_signal(signal.SIGTERM)
     assert calls == [(signal.SIGTERM, "SIGTERM")]
 

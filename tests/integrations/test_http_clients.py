@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from datetime import timedelta
 from email.utils import formatdate
-from random import Random
 
 import pytest
 
@@ -48,19 +46,29 @@ def face(request):
     return request.param()
 
 
-@pytest.fixture
-def told():
-    """The errors and delays that ``notify`` was told of."""
-    return []
+NO_WAIT, SEVEN = ZeroBackOff(), ConstantBackOff(7)
 
 
-@pytest.fixture
-def noting(told):
-    return {"notify": lambda error, delay: told.append((error, delay))}
+def send(face, *behaviours, method="GET", policy=NO_WAIT, **options):
+    """Send a request to a server; return the status, the text, and the methods that reached it."""
+    with MisbehavingServer(*behaviours) as server:
+        got = face.request(method, server.url, policy, **options)
+    return got.status, got.text, server.methods
 
 
-def delays(told):
-    return [delay for _, delay in told]
+def send_in_vain(face, *behaviours, method="GET", error=None, **options):
+    """Send a request for which an error is raised; return the methods that reached the server."""
+    with MisbehavingServer(*behaviours) as server, pytest.raises(error or face.transport_errors):
+        face.request(method, server.url, ZeroBackOff(), **options)
+    return server.methods
+
+
+def waits(face, *behaviours, policy=SEVEN, **options):
+    """Send a request; return the same as ``send()``, and the delays before the retries."""
+    delays = []
+    options["notify"] = lambda error, delay: delays.append(delay)
+    with no_wait():
+        return send(face, *behaviours, policy=policy, **options), delays
 
 
 # What is sent again
@@ -68,16 +76,12 @@ def delays(told):
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_a_status_that_may_pass_is_retried(face, status):
-    with MisbehavingServer(answer(status), answer(status)) as server:
-        assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
-    assert server.methods == "GET GET GET"
+    assert send(face, answer(status), answer(status)) == (200, "fine", "GET GET GET")
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 501, 505])
 def test_another_status_is_returned(face, status):
-    with MisbehavingServer(answer(status, b"no")) as server:
-        got = face.request("GET", server.url, ZeroBackOff())
-    assert (got.status, got.text, server.methods) == (status, "no", "GET")
+    assert send(face, answer(status, b"no")) == (status, "no", "GET")
 
 
 FAILURES = {
@@ -92,22 +96,17 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("method", ["DELETE", "HEAD", "OPTIONS", "GET"])
 def test_an_idempotent_request_is_sent_again_after_a_failure(face, method, failure):
-    with MisbehavingServer(failure) as server:
-        assert face.request(method, server.url, ZeroBackOff()).status == 200
-    assert server.methods == f"{method} {method}"
+    status, _, methods = send(face, failure, method=method)
+    assert (status, methods) == (200, f"{method} {method}")
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 def test_another_request_is_sent_once_if_it_may_have_arrived(face, method, failure):
-    with MisbehavingServer(failure) as server:
-        if failure is FAILURES["503"]:
-            assert face.request(method, server.url, ZeroBackOff(), body=b"data").status == 503
-        else:
-            with pytest.raises(face.transport_errors):
-                face.request(method, server.url, ZeroBackOff(), body=b"data")
-    assert server.methods == method
-    assert server.bodies == [b"data"]
+    if failure is FAILURES["503"]:
+        assert send(face, failure, method=method, body=b"data") == (503, "", method)
+    else:
+        assert send_in_vain(face, failure, method=method, body=b"data") == method
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -146,31 +145,21 @@ def test_any_request_is_sent_again_if_there_was_no_connection(face, method, body
 
 
 def test_a_read_that_times_out_is_retried(face):
-    with MisbehavingServer(hang) as server:
-        assert face.request("GET", server.url, ZeroBackOff(), read_timeout=0.3).text == "fine"
-    assert server.methods == "GET GET"
+    assert send(face, hang, read_timeout=0.3) == (200, "fine", "GET GET")
 
 
 def test_methods_and_statuses_are_options(face):
     options = face.rules(methods={"post"}, statuses=[409])
-    with MisbehavingServer(answer(409), reset) as server:
-        got = face.request("POST", server.url, ZeroBackOff(), body=b"data", **options)
-        assert got.text == "fine"
-    assert server.bodies == [b"data"] * 3
-    with MisbehavingServer(reset) as server, pytest.raises(face.transport_errors):
-        face.request("GET", server.url, ZeroBackOff(), **options)
-    assert server.methods == "GET"
-    with MisbehavingServer(answer(503)) as server:
-        assert face.request("POST", server.url, ZeroBackOff(), **options).status == 503
+    methods = send(face, answer(409), reset, method="POST", body=b"data", **options)[2]
+    assert methods == "POST POST POST"
+    assert send_in_vain(face, reset, **options) == "GET"
+    assert send(face, answer(503), method="POST", **options) == (503, "", "POST")
 
 
 def test_no_method_may_be_among_those_that_are_repeated(face):
-    with MisbehavingServer(answer(503)) as server:
-        got = face.request("POST", server.url, ZeroBackOff(), **face.rules(methods=[]))
-    assert (got.status, server.methods) == (503, "POST")
-    with MisbehavingServer(reset) as server, pytest.raises(face.transport_errors):
-        face.request("GET", server.url, ZeroBackOff(), **face.rules(methods=[]))
-    assert server.methods == "GET"
+    none = face.rules(methods=[])
+    assert send(face, answer(503), method="POST", **none) == (503, "", "POST")
+    assert send_in_vain(face, reset, **none) == "GET"
 
 
 # Bodies
@@ -199,12 +188,10 @@ def test_an_answer_that_comes_before_the_body_was_sent(face):
 def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(face):
     if not face.guards_streams:
         pytest.skip("see the tests of this client")
-    with MisbehavingServer(answer(503, b"busy")) as server:
-        got = face.request("PUT", server.url, ZeroBackOff(), body=face.stream(b"da", b"ta"))
-    assert (got.status, got.text, server.bodies) == (503, "busy", [b"data"])
-    with MisbehavingServer(reset) as server, pytest.raises(face.transport_errors):
-        face.request("PUT", server.url, ZeroBackOff(), body=face.stream(b"da", b"ta"))
-    assert server.bodies == [b"data"]
+    for_put = {"method": "PUT", "body": face.stream(b"da", b"ta")}
+    assert send(face, answer(503, b"busy"), **for_put) == (503, "busy", "PUT")
+    for_put["body"] = face.stream(b"da", b"ta")
+    assert send_in_vain(face, reset, **for_put) == "PUT"
 
 
 # The waits that a server asks for
@@ -234,21 +221,17 @@ def http_date(seconds):
         ({"Retry_After_Ms": "9" * 400, "Retry_After": "20"}, 20.0),
     ],
 )
-def test_a_wait_that_the_server_asks_for(face, told, noting, fields, expected):
-    clock = SetClock(epoch=NOW)
-    with MisbehavingServer(answer(503, **fields)) as server, no_wait():
-        policy = ConstantBackOff(7)
-        assert face.request("GET", server.url, policy, clock=clock, **noting).text == "fine"
-    assert delays(told) == [expected]
+def test_a_wait_that_the_server_asks_for(face, fields, expected):
+    got, delays = waits(face, answer(503, **fields), clock=SetClock(epoch=NOW))
+    assert (got, delays) == ((200, "fine", "GET GET"), [expected])
 
 
-def test_the_date_is_compared_with_the_time_of_now(face, told, noting):
-    later = formatdate(time.time() + 45, usegmt=True)
-    with MisbehavingServer(answer(503, Retry_After=later)) as server, no_wait():
-        face.request("GET", server.url, ConstantBackOff(7), **noting)
-    assert 0 < delays(told)[0] <= 45
+def test_any_wait_that_the_server_asks_for_may_be_allowed(face):
+    _, delays = waits(face, answer(503, Retry_After="86400"), max_retry_after=None)
+    assert delays == [86_400.0]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     "fields, options",
     [
@@ -259,20 +242,10 @@ def test_the_date_is_compared_with_the_time_of_now(face, told, noting):
         ({"Retry_After": "20"}, {"max_retry_after": timedelta(seconds=19)}),
     ],
 )
-def test_nothing_is_sent_sooner_than_the_server_asks(face, told, noting, fields, options):
-    clock = SetClock(epoch=NOW)
+def test_nothing_is_sent_sooner_than_the_server_asks(face, fields, options):
     answers = [answer(503, b"first"), answer(503, b"second", **fields)]
-    with MisbehavingServer(*answers) as server, no_wait():
-        policy = ConstantBackOff(7)
-        got = face.request("GET", server.url, policy, clock=clock, **noting, **options)
-    assert (got.status, got.text, server.methods) == (503, "second", "GET GET")
-    assert delays(told) == [7.0]
-
-
-def test_any_wait_that_the_server_asks_for_may_be_allowed(face, told, noting):
-    with MisbehavingServer(answer(503, Retry_After="86400")) as server, no_wait():
-        face.request("GET", server.url, ConstantBackOff(7), max_retry_after=None, **noting)
-    assert delays(told) == [86_400.0]
+    got, delays = waits(face, *answers, clock=SetClock(epoch=NOW), **options)
+    assert (got, delays) == ((503, "second", "GET GET"), [7.0])
 
 
 # The log
@@ -296,56 +269,22 @@ def test_a_retry_is_logged_without_the_query(face, caplog):
 
 def test_the_last_response_is_returned_with_its_body(face):
     answers = [answer(503, b"first"), answer(502, b"second"), answer(500, b"third")]
-    with MisbehavingServer(*answers) as server:
-        got = face.request("GET", server.url, ZeroBackOff(), **face.attempts(3))
-    assert (got.status, got.text, server.methods) == (500, "third", "GET GET GET")
+    assert send(face, *answers, **face.attempts(3)) == (500, "third", "GET GET GET")
 
 
 def test_the_last_error_is_raised(face):
-    with (
-        MisbehavingServer(answer(503), reset, disconnect) as server,
-        pytest.raises(face.transport_errors),
-    ):
-        face.request("GET", server.url, ZeroBackOff(), **face.attempts(3))
-    assert server.methods == "GET GET GET"
+    behaviours = [answer(503), reset, disconnect]
+    assert send_in_vain(face, *behaviours, **face.attempts(3)) == "GET GET GET"
 
 
 def test_five_attempts_are_made_unless_told(face):
-    with MisbehavingServer(*[answer(503)] * 9) as server:
-        assert face.request("GET", server.url, ZeroBackOff()).status == 503
-    assert server.methods == "GET GET GET GET GET"
+    assert send(face, *[answer(503)] * 9) == (503, "", "GET GET GET GET GET")
 
 
-def test_the_policy_may_stop(face, told, noting):
+def test_the_policy_may_stop(face):
     policy = with_max_retries(ConstantBackOff(7), 1)
-    with MisbehavingServer(*[answer(503)] * 9) as server, no_wait():
-        got = face.request("GET", server.url, policy, **noting)
-    assert (got.status, server.methods, delays(told)) == (503, "GET GET", [7.0])
-
-
-def test_what_happens_to_many_requests_is_counted(face):
-    """No request is lost, and none that must not be repeated reaches the server twice."""
-    random = Random(18)
-    kinds = [*FAILURES.values(), half_a_status, answer(200, b"fine")]
-    for _ in range(8):
-        behaviours = random.choices(kinds, k=20)
-        with MisbehavingServer(*behaviours) as server:
-            outcomes = []
-            for number in range(10):
-                method = random.choice(["GET", "POST", "DELETE"])
-                before = len(server.received)
-                try:
-                    got = face.request(method, f"{server.url}{number}", ZeroBackOff())
-                    outcomes.append(got.status)
-                except face.transport_errors as error:
-                    outcomes.append(error)
-                mine = server.received[before:]
-                assert {each.path for each in mine} == {f"/{number}"}
-                if method == "POST":
-                    assert len(mine) == 1
-                else:
-                    assert len(mine) == 5 or outcomes[-1] == 200
-            assert len(outcomes) == 10
+    got, delays = waits(face, *[answer(503)] * 9, policy=policy)
+    assert (got, delays) == ((503, "", "GET GET"), [7.0])
 
 
 # What is shared with others: the pool, the budget, the token
@@ -354,9 +293,7 @@ def test_what_happens_to_many_requests_is_counted(face):
 def test_a_response_is_closed_before_the_wait(face):
     """The pool has one connection, which would not be free otherwise."""
     behaviours = [endless_body(503), answer(503, b"x" * 100_000), answer(503)]
-    with MisbehavingServer(*behaviours) as server:
-        assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
-    assert server.methods == "GET GET GET GET"
+    assert send(face, *behaviours) == (200, "fine", "GET GET GET GET")
 
 
 def test_a_budget_is_charged_and_filled(face):
@@ -388,17 +325,6 @@ def test_a_token_ends_a_wait(face):
         face.request("GET", server.url, ConstantBackOff(1), token=token, on_retry=cancel)
     assert server.methods == "GET"
     assert caught.value.__cause__ is not None
-
-
-def test_no_request_follows_a_cancel(face):
-    token = CancellationToken()
-
-    def cancel(outcome):
-        token.cancel()
-
-    with MisbehavingServer(answer(503)) as server, pytest.raises(Cancelled):
-        face.request("GET", server.url, ZeroBackOff(), token=token, on_retry=cancel)
-    assert server.methods == "GET"
 
 
 def test_a_circuit_hears_of_each_attempt(face):
@@ -446,6 +372,31 @@ def test_a_policy_is_checked_before_the_first_request(face):
 # What breaks off, and how long it may take
 
 
+def test_each_redirect_is_a_run_of_its_own(face):
+    needs_runs(face)  # urllib3 counts redirects and retries together
+    moved = answer(302, Location="/there")
+    with MisbehavingServer(answer(503), moved, answer(503)) as server:
+        assert face.request("GET", server.url, ZeroBackOff(), max_attempts=2).text == "fine"
+    assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
+
+
+def test_an_end_in_the_wait_raises_the_error_because_the_response_is_closed(face):
+    needs_runs(face)
+    clock = SetClock()
+
+    def late(outcome):
+        clock.now += 11
+
+    options = {"max_elapsed_time": 10, "clock": clock, "on_retry": late}
+    with (
+        MisbehavingServer(answer(503)) as server,
+        no_wait(),
+        pytest.raises(face.status_error, match="503") as caught,
+    ):
+        face.request("GET", server.url, ZeroBackOff(), **options)
+    assert "max_elapsed_time" in caught.value.__notes__[0]
+
+
 def needs_runs(face):
     if not face.has_breakers:
         pytest.skip("this client makes the attempts itself")
@@ -453,29 +404,22 @@ def needs_runs(face):
 
 def test_headers_that_break_off_are_a_failure(face):
     needs_runs(face)  # urllib3 takes them for whole ones
-    with MisbehavingServer(half_a_header) as server:
-        assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
-    assert server.methods == "GET GET"
+    assert send(face, half_a_header) == (200, "fine", "GET GET")
 
 
 def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(face):
     needs_runs(face)
-    with MisbehavingServer(half_an_answer) as server, pytest.raises(face.transport_errors):
-        face.request("GET", server.url, ZeroBackOff())
-    assert server.methods == "GET"
+    assert send_in_vain(face, half_an_answer) == "GET"
 
 
 def test_where_retries_are_switched_off_each_request_is_sent_once(face):
-    with MisbehavingServer(answer(503, b"busy")) as server, set_active(False):
-        assert face.request("GET", server.url, ZeroBackOff()).text == "busy"
-    assert server.methods == "GET"
+    with set_active(False):
+        assert send(face, answer(503, b"busy")) == (503, "busy", "GET")
 
 
 def test_a_server_that_hangs_is_left_when_the_time_is_over(face):
     needs_runs(face)
-    with MisbehavingServer(hang, hang) as server, pytest.raises(DeadlineExceeded):
-        face.request("GET", server.url, ZeroBackOff(), timeout=1.5)
-    assert server.methods == "GET"
+    assert send_in_vain(face, hang, hang, error=DeadlineExceeded, timeout=1.5) == "GET"
 
 
 def test_an_attempt_of_a_coroutine_has_its_own_time(face):
@@ -484,12 +428,9 @@ def test_an_attempt_of_a_coroutine_has_its_own_time(face):
         with pytest.raises(TypeError, match="no option 'attempt_timeout'"):
             face.request("GET", "http://127.0.0.1:9/", ZeroBackOff(), attempt_timeout=3)
         return
-    with MisbehavingServer(hang) as server:
-        got = face.request("GET", server.url, ZeroBackOff(), attempt_timeout=1.5)
-    assert (got.text, server.methods) == ("fine", "GET GET")
-    with MisbehavingServer(hang) as server, pytest.raises(TimeoutError, match="longer than 1.5"):
-        face.request("POST", server.url, ZeroBackOff(), attempt_timeout=1.5)
-    assert server.methods == "POST"
+    assert send(face, hang, attempt_timeout=1.5) == (200, "fine", "GET GET")
+    cut = {"error": TimeoutError, "attempt_timeout": 1.5}
+    assert send_in_vain(face, hang, method="POST", **cut) == "POST"
 
 
 def test_a_token_cuts_the_attempt_of_a_coroutine(face):

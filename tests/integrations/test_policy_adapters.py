@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -15,24 +16,8 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from backoff_ticker.testing import VirtualClock
 
-# Each face takes a policy, and returns what calls an operation until it succeeds.
-
-
-def decorated(decorate):
-    return lambda clock, operation: decorate(lambda: operation())()
-
-
-def decorated_async(decorate):
-    def call(clock, operation):
-        @decorate
-        async def coroutine():
-            return operation()
-
-        return clock.run_async(coroutine())
-
-    return call
+# Of each package: what takes a policy, and ways to call an operation with it until it succeeds.
 
 
 def with_backoff(policy):
@@ -43,14 +28,6 @@ def with_backoff(policy):
     return backoff.on_exception(wait_gen(policy), ConnectionError, jitter=None)
 
 
-def of_backoff(policy):
-    return decorated(with_backoff(policy))
-
-
-def of_backoff_async(policy):
-    return decorated_async(with_backoff(policy))
-
-
 def with_tenacity(policy):
     import tenacity
 
@@ -59,12 +36,16 @@ def with_tenacity(policy):
     return tenacity.retry(wait=BackOffWait(policy), reraise=True)
 
 
-def of_tenacity(policy):
-    return decorated(with_tenacity(policy))
+def decorated(decorate, clock, operation):
+    return decorate(lambda: operation())()
 
 
-def of_tenacity_async(policy):
-    return decorated_async(with_tenacity(policy))
+def decorated_async(decorate, clock, operation):
+    @decorate
+    async def coroutine():
+        return operation()
+
+    return clock.run_async(coroutine())
 
 
 def with_google(policy):
@@ -72,58 +53,57 @@ def with_google(policy):
 
     from backoff_ticker.integrations.google_api_core import SleepGenerator
 
-    return retry, (retry.if_exception_type(ConnectionError), SleepGenerator(policy))
+    options = retry.if_exception_type(ConnectionError), SleepGenerator(policy)
+    return lambda name, target: getattr(retry, name)(target, *options)
 
 
-def of_google(policy):
-    retry, options = with_google(policy)
-    return lambda clock, operation: retry.retry_target(operation, *options)
+def target(retry, clock, operation):
+    return retry("retry_target", operation)
 
 
-def of_google_async(policy):
-    retry, options = with_google(policy)
+def target_async(retry, clock, operation):
+    async def coroutine():
+        return operation()
 
-    def call(clock, operation):
-        async def coroutine():
-            return operation()
-
-        return clock.run_async(retry.retry_target_async(coroutine, *options))
-
-    return call
+    return clock.run_async(retry("retry_target_async", coroutine))
 
 
-def of_google_stream(policy):
-    retry, options = with_google(policy)
+def stream(retry, clock, operation):
+    def stream():
+        yield operation()
 
-    def call(clock, operation):
-        def stream():
-            yield operation()
-
-        return next(retry.retry_target_stream(stream, *options))
-
-    return call
+    return next(retry("retry_target_stream", stream))
 
 
-def of_google_stream_async(policy):
-    retry, options = with_google(policy)
+def stream_async(retry, clock, operation):
+    async def stream():
+        yield operation()
 
-    def call(clock, operation):
-        async def stream():
-            yield operation()
+    async def first():
+        async for item in retry("retry_target_stream_async", stream):
+            return item
+        return None
 
-        async def first():
-            async for item in retry.retry_target_stream_async(stream, *options):
-                return item
-            return None
-
-        return clock.run_async(first())
-
-    return call
+    return clock.run_async(first())
 
 
-THREADS = [of_backoff, of_google, of_google_stream, of_tenacity]
-LOOPS = [of_backoff_async, of_google_async, of_google_stream_async, of_tenacity_async]
-ANY = pytest.mark.parametrize("face", THREADS + LOOPS)
+def face_of(made_with, call):
+    """Return a function of a policy, which returns a function of a clock and an operation."""
+    return lambda policy: partial(call, made_with(policy))
+
+
+WAYS = {
+    with_backoff: (decorated, decorated_async),
+    with_tenacity: (decorated, decorated_async),
+    with_google: (target, stream, target_async, stream_async),
+}
+FACES = [
+    pytest.param(face_of(made_with, call), id=f"{made_with.__name__}-{call.__name__}")
+    for made_with, calls in WAYS.items()
+    for call in calls
+]
+THREADS = [face for face in FACES if "async" not in face.id]
+ANY = pytest.mark.parametrize("face", FACES)
 
 
 class Service:
@@ -138,12 +118,6 @@ class Service:
             self.raised.append(ConnectionError(f"no {len(self.calls)}"))
             raise self.raised[-1]
         return "page"
-
-
-@pytest.fixture
-def time():
-    with VirtualClock(100.0, auto=True, patch_time=True) as clock:
-        yield clock
 
 
 @ANY
@@ -224,7 +198,7 @@ def test_what_is_no_policy_is_refused_at_once(face, bad):
 
 def test_the_error_that_google_raises_has_no_other_behind_it(time):
     with pytest.raises(ConnectionError) as caught:
-        of_google(with_max_retries(ConstantBackOff(2), 1))(time, Service(time, 100))
+        target(with_google(with_max_retries(ConstantBackOff(2), 1)), time, Service(time, 100))
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
@@ -236,8 +210,8 @@ def test_outside_a_retry_that_of_google_is_iterated_until_the_policy_stops():
     assert repr(SleepGenerator(ZeroBackOff())) == "SleepGenerator(ZeroBackOff())"
 
 
-@pytest.mark.parametrize("face", [decorated, decorated_async])
-def test_backoff_retries_results_until_the_policy_stops_and_calls_its_hook(time, face):
+@pytest.mark.parametrize("call", [decorated, decorated_async])
+def test_backoff_retries_results_until_the_policy_stops_and_calls_its_hook(time, call):
     import backoff
 
     from backoff_ticker.integrations.backoff import wait_gen
@@ -245,6 +219,6 @@ def test_backoff_retries_results_until_the_policy_stops_and_calls_its_hook(time,
     calls, given_up = [], []
     delays = wait_gen(with_max_retries(ConstantBackOff(2), 2))
     decorate = backoff.on_predicate(delays, jitter=None, on_giveup=given_up.append)
-    assert face(decorate)(time, lambda: calls.append(time.monotonic())) is None
+    assert call(decorate, time, lambda: calls.append(time.monotonic())) is None
     assert calls == [100, 102, 104]
     assert [each["tries"] for each in given_up] == [3]

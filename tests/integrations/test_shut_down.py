@@ -28,28 +28,58 @@ def get(port, path):
         connection.close()
 
 
+APP = f"{REPORT_WAITS}\nfrom app import app\n"
+
+DJANGO = f"""{REPORT_WAITS}
+from django.conf import settings
+from django.urls import path
+
+import settings as page
+
+settings.configure(ROOT_URLCONF="served", MIDDLEWARE=page.MIDDLEWARE, ALLOWED_HOSTS=["*"])
+
+from asgi import application
+from django.core.wsgi import get_wsgi_application
+
+wsgi = get_wsgi_application()
+
+import views
+
+urlpatterns = [path("price", views.price)]
+"""
+
+
+def assert_ends(server, number, answers, status_of_signal):
+    """Stop a server whose requests wait: it ends at once and cleanly, and answers them with 503."""
+    status, seconds = server.stop(number)
+    assert [answer.result(PATIENCE) for answer in answers] == [503] * len(answers)
+    assert seconds < AT_ONCE
+    assert status in {0, status_of_signal}
+    assert server.count("Traceback") == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("workers", [1, 2])
-def test_uvicorn_ends_while_a_request_and_a_thread_wait(tmp_path, port, workers, number):
-    pytest.importorskip("fastapi")
+@pytest.mark.parametrize("application", ["fastapi", "fastapi-2-workers", "django"])
+def test_uvicorn_ends_while_requests_and_threads_wait(tmp_path, port, application, number):
+    package, *has_workers = application.split("-")
+    pytest.importorskip(package)
     pytest.importorskip("uvicorn")
-    write_files("shut_down_fastapi.md", tmp_path)
-    (tmp_path / "served.py").write_text(f"{REPORT_WAITS}\nfrom app import app\n")
+    write_files(f"shut_down_{package}.md", tmp_path)
+    (tmp_path / "served.py").write_text(APP if package == "fastapi" else DJANGO)
+    served = "served:app" if package == "fastapi" else "served:application"
+    workers = 2 if has_workers else 1
     options = ["--port", str(port), "--workers", str(workers)]
     with (
-        Process(tmp_path, "-m", "uvicorn", "served:app", *options) as server,
+        Process(tmp_path, "-m", "uvicorn", served, *options) as server,
         ThreadPoolExecutor() as clients,
     ):
-        server.wait_for("polled", workers)
         server.wait_for("Application startup complete", workers)
+        if package == "fastapi":
+            server.wait_for("polled", workers)
         answer = clients.submit(get, port, "/price")
         server.wait_for("waits")
-        status, seconds = server.stop(number)
-        assert answer.result(PATIENCE) == 503
-        assert seconds < AT_ONCE
-        assert status in {0, -number}  # uvicorn raises the signal again
-        assert server.count("polling has ended") == workers
-        assert server.count("Traceback") == 0
+        assert_ends(server, number, [answer], -number)  # uvicorn raises the signal again
+        assert server.count("polling has ended") == (workers if package == "fastapi" else 0)
 
 
 def test_the_test_client_of_fastapi_runs_on_a_virtual_clock(tmp_path, auto_clock, capsys):
@@ -64,23 +94,25 @@ def test_the_test_client_of_fastapi_runs_on_a_virtual_clock(tmp_path, auto_clock
 
 
 @pytest.mark.parametrize("options", [["--workers", "2"], ["--threads", "4"]], ids=str)
-def test_gunicorn_ends_while_requests_and_a_thread_wait(tmp_path, port, options):
+@pytest.mark.parametrize("is_django", [False, True])
+def test_gunicorn_ends_while_requests_and_threads_wait(tmp_path, port, is_django, options):
     pytest.importorskip("gunicorn")
     write_files("shut_down_gunicorn.md", tmp_path)
-    (tmp_path / "served.py").write_text(f"{REPORT_WAITS}\nfrom app import app\n")
+    if is_django:
+        pytest.importorskip("django")
+        write_files("shut_down_django.md", tmp_path)
+    (tmp_path / "served.py").write_text(DJANGO if is_django else APP)
+    application = "served:wsgi" if is_django else "served:app"
     options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *options]
     with (
-        Process(tmp_path, "-m", "gunicorn", *options, "served:app") as server,
+        Process(tmp_path, "-m", "gunicorn", *options, application) as server,
         ThreadPoolExecutor() as clients,
     ):
-        server.wait_for("polled", 2 if "--workers" in options else 1)
-        answers = [clients.submit(get, port, "/") for _ in range(2)]
+        if not is_django:
+            server.wait_for("polled", 2 if "--workers" in options else 1)
+        answers = [clients.submit(get, port, "/price" if is_django else "/") for _ in range(2)]
         server.wait_for("waits", 2)
-        status, seconds = server.stop()
-        assert [answer.result(PATIENCE) for answer in answers] == [503, 503]
-        assert seconds < AT_ONCE
-        assert status == 0
-        assert server.count("Traceback") == 0
+        assert_ends(server, signal.SIGTERM, answers, 0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -107,65 +139,6 @@ execute_from_command_line(sys.argv)
         assert command.lines == ["price 42", f"stopped by {signal.Signals(number).name}"]
         assert status == 0
         assert seconds < AT_ONCE
-
-
-DJANGO = f"""{REPORT_WAITS}
-from django.conf import settings
-from django.urls import path
-
-import settings as page
-
-settings.configure(ROOT_URLCONF="served", MIDDLEWARE=page.MIDDLEWARE, ALLOWED_HOSTS=["*"])
-
-from asgi import application
-from django.core.wsgi import get_wsgi_application
-
-wsgi = get_wsgi_application()
-
-import views
-
-urlpatterns = [path("price", views.price)]
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_django_under_uvicorn_ends_while_a_view_waits(tmp_path, port, number):
-    pytest.importorskip("django")
-    pytest.importorskip("uvicorn")
-    write_files("shut_down_django.md", tmp_path)
-    (tmp_path / "served.py").write_text(DJANGO)
-    with (
-        Process(tmp_path, "-m", "uvicorn", "served:application", "--port", str(port)) as server,
-        ThreadPoolExecutor() as clients,
-    ):
-        answer = clients.submit(get, port, "/price")
-        server.wait_for("waits")
-        status, seconds = server.stop(number)
-        assert answer.result(PATIENCE) == 503
-        assert seconds < AT_ONCE
-        assert status in {0, -number}
-        assert server.count("Traceback") == 0
-
-
-@pytest.mark.parametrize("options", [["--workers", "2"], ["--threads", "4"]], ids=str)
-def test_django_under_gunicorn_ends_while_a_view_waits(tmp_path, port, options):
-    pytest.importorskip("django")
-    pytest.importorskip("gunicorn")
-    write_files("shut_down_django.md", tmp_path)
-    write_files("shut_down_gunicorn.md", tmp_path)
-    (tmp_path / "served.py").write_text(DJANGO)
-    options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *options]
-    with (
-        Process(tmp_path, "-m", "gunicorn", *options, "served:wsgi") as server,
-        ThreadPoolExecutor() as clients,
-    ):
-        answers = [clients.submit(get, port, "/price") for _ in range(2)]
-        server.wait_for("waits", 2)
-        status, seconds = server.stop()
-        assert [answer.result(PATIENCE) for answer in answers] == [503, 503]
-        assert seconds < AT_ONCE
-        assert status == 0
-        assert server.count("Traceback") == 0
 
 
 CELERY = f"""{REPORT_WAITS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 
 import pytest
@@ -15,14 +15,13 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     ExponentialBackOff,
     RetryBudget,
     ZeroBackOff,
     set_active,
 )
 from backoff_ticker.integrations.urllib3 import BackOffRetry
-from backoff_ticker.testing import VirtualClock, no_wait
+from backoff_ticker.testing import no_wait
 from tests.integrations.http_faces import Requests, Urllib3
 from tests.integrations.misbehaving_server import (
     MisbehavingServer,
@@ -42,6 +41,17 @@ def delays():
 @pytest.fixture
 def noting(delays):
     return {"notify": lambda error, delay: delays.append(delay)}
+
+
+@contextmanager
+def getting(retries, *behaviours):
+    """Yield a function that gets a page from a server, and the server; no retry waits."""
+    with (
+        MisbehavingServer(*behaviours) as server,
+        no_wait(),
+        urllib3.PoolManager(retries=retries) as http,
+    ):
+        yield partial(http.request, "GET", server.url), server
 
 
 # The object
@@ -76,39 +86,10 @@ def test_each_request_begins_the_policy_anew(delays, noting):
     policy = ExponentialBackOff(1, multiplier=2, randomization_factor=0)
     retries = BackOffRetry(policy, total=3, raise_on_status=False, **noting)
     behaviours = [answer(503), answer(503), answer(200), answer(503), answer(200)]
-    with (
-        MisbehavingServer(*behaviours) as server,
-        no_wait(),
-        urllib3.PoolManager(retries=retries) as http,
-    ):
-        http.request("GET", server.url)
-        http.request("GET", server.url)
+    with getting(retries, *behaviours) as (get, _):
+        get()
+        get()
     assert delays == [1.0, 2.0, 1.0]
-
-
-def test_one_object_serves_many_threads():
-    lock, seen = threading.Lock(), []
-
-    def notify(error, delay):
-        with lock:
-            seen.append(delay)
-
-    policy = ExponentialBackOff(1, multiplier=2, randomization_factor=0)
-    retries = BackOffRetry(policy, total=2, raise_on_status=False, notify=notify)
-    with (
-        MisbehavingServer(*[answer(503)] * 24) as server,
-        no_wait(),
-        urllib3.PoolManager(retries=retries, maxsize=8) as http,
-    ):
-        threads = [
-            threading.Thread(target=http.request, args=("GET", server.url)) for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert sorted(seen) == [1.0] * 8 + [2.0] * 8
-    assert len(server.received) == 24
 
 
 # The end
@@ -121,7 +102,6 @@ def test_unless_told_urllib3_and_requests_raise_their_own_errors():
             pytest.raises(urllib3.exceptions.MaxRetryError, match="too many 503 error"),
         ):
             http.request("GET", server.url)
-        requests = Requests().requests
         adapter = requests.adapters.HTTPAdapter(max_retries=BackOffRetry(ZeroBackOff(), total=1))
         with requests.Session() as session:
             session.trust_env = False
@@ -134,12 +114,9 @@ def test_unless_told_urllib3_and_requests_raise_their_own_errors():
 def test_an_empty_budget_ends_as_urllib3_ends():
     budget = RetryBudget(max_tokens=1)
     retries = BackOffRetry(ZeroBackOff(), budget=budget)
-    with (
-        MisbehavingServer(*[reset] * 9) as server,
-        urllib3.PoolManager(retries=retries) as http,
-        pytest.raises(urllib3.exceptions.MaxRetryError) as caught,
-    ):
-        http.request("GET", server.url)
+    wanted = pytest.raises(urllib3.exceptions.MaxRetryError)
+    with getting(retries, *[reset] * 9) as (get, server), wanted as caught:
+        get()
     assert isinstance(caught.value.reason, urllib3.exceptions.ProtocolError)
     assert "nothing left" in caught.value.reason.__notes__[0]
     assert server.methods == "GET GET"
@@ -150,13 +127,10 @@ def test_the_last_retry_is_charged_too(total, caplog):
     caplog.set_level("CRITICAL", "urllib3")  # a record would keep the run alive
     budget = RetryBudget(max_tokens=10)
     for behaviour in (answer(503), reset):
-        options = {"total": total, "budget": budget, "raise_on_status": False}
-        with (
-            MisbehavingServer(*[behaviour] * 9) as server,
-            urllib3.PoolManager(retries=BackOffRetry(ZeroBackOff(), **options)) as http,
-            suppress(urllib3.exceptions.MaxRetryError),
-        ):
-            http.request("GET", server.url)
+        retries = BackOffRetry(total=total, budget=budget, raise_on_status=False)
+        raised = suppress(urllib3.exceptions.MaxRetryError)
+        with getting(retries, *[behaviour] * 9) as (get, server), raised:
+            get()
         gc.collect()
         assert len(server.received) == 1 + total
     assert budget.tokens == 10 - 2 * total
@@ -182,15 +156,6 @@ def test_a_retry_after_which_none_is_allowed_is_charged(behaviour, caplog):
     assert (server.methods, budget.tokens) == ("POST", 9)
 
 
-def test_the_deadline_of_a_token_ends_the_wait():
-    with MisbehavingServer(answer(503)) as server, VirtualClock(auto=True) as clock:
-        began = clock.monotonic()
-        with pytest.raises(DeadlineExceeded):
-            token = CancellationToken(timeout=5)
-            Urllib3().request("GET", server.url, ConstantBackOff(60), token=token)
-        assert clock.monotonic() - began == 5
-
-
 def test_a_cancel_gives_the_connection_back():
     """The pool has one, and would wait for it."""
     token = CancellationToken()
@@ -209,14 +174,12 @@ def test_a_cancel_gives_the_connection_back():
 
 
 def test_an_answer_that_was_read_keeps_its_connection():
-    with (
-        MisbehavingServer(answer(503, b"x" * 1000), answer(503)) as server,
-        urllib3.PoolManager(retries=BackOffRetry(ZeroBackOff())) as http,
-    ):
-        assert http.request("GET", server.url).data == b"fine"
+    with getting(BackOffRetry(), answer(503, b"x" * 1000), answer(503)) as (get, server):
+        assert get().data == b"fine"
     assert server.connections == 1
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("total", [1, 0])
 def test_nobody_waits_for_the_body_of_an_answer_that_is_retried_or_the_last(total):
     def dripping(connection):
@@ -233,12 +196,8 @@ def test_nobody_waits_for_the_body_of_an_answer_that_is_retried_or_the_last(tota
 
 def test_what_the_server_asks_may_be_ignored(delays, noting):
     retries = BackOffRetry(ConstantBackOff(7), respect_retry_after_header=False, **noting)
-    with (
-        MisbehavingServer(answer(503, Retry_After="20")) as server,
-        no_wait(),
-        urllib3.PoolManager(retries=retries) as http,
-    ):
-        http.request("GET", server.url)
+    with getting(retries, answer(503, Retry_After="20")) as (get, _):
+        get()
     assert delays == [7.0]
 
 
@@ -248,14 +207,10 @@ def test_a_redirect_is_followed_without_a_wait_of_the_policy(delays, noting, by_
         pytest.skip("that of a PoolManager does not apply to what follows a redirect")
     moved = answer(302, Location="/there")
     retries = BackOffRetry(ConstantBackOff(7), total=9, **noting)
-    manager = {} if by_request else {"retries": retries}
     request = {"retries": retries} if by_request else {}
-    with (
-        MisbehavingServer(answer(503), moved, answer(503)) as server,
-        no_wait(),
-        urllib3.PoolManager(**manager) as http,
-    ):
-        assert http.request("GET", server.url, **request).data == b"fine"
+    of_manager = None if by_request else retries
+    with getting(of_manager, answer(503), moved, answer(503)) as (get, server):
+        assert get(**request).data == b"fine"
     assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
     assert delays == [7.0, 7.0]
 
@@ -282,9 +237,8 @@ def test_a_redirect_is_followed_where_retries_are_switched_off(block):
 
 
 def test_a_body_that_breaks_off_is_retried_where_urllib3_reads_it_itself():
-    retries = BackOffRetry(ZeroBackOff())
-    with MisbehavingServer(half_an_answer) as server, urllib3.PoolManager(retries=retries) as http:
-        assert http.request("GET", server.url).data == b"fine"
+    with getting(BackOffRetry(), half_an_answer) as (get, server):
+        assert get().data == b"fine"
     assert server.methods == "GET GET"
 
 
@@ -300,13 +254,20 @@ def test_urllib3_repeats_a_post_after_an_error_that_it_does_not_know():
     assert BackOffRetry().increment("GET", "/", error=error).total == 3
 
 
-def test_urllib3_sends_a_generator_again_as_an_empty_body():
+@pytest.mark.parametrize(
+    "method, retries, times",
+    [
+        ("PUT", urllib3.Retry(1, status_forcelist=[503]), 2),
+        ("PUT", BackOffRetry(ZeroBackOff()), 1),
+        ("DELETE", BackOffRetry(ZeroBackOff()), 2),
+    ],
+)
+def test_limit_urllib3_sends_a_generator_again_as_an_empty_body(method, retries, times):
     """So PUT is not among the methods that are repeated unless told."""
-    for retries in (urllib3.Retry(1, status_forcelist=[503]), BackOffRetry(ZeroBackOff())):
-        with MisbehavingServer(answer(503)) as server, urllib3.PoolManager() as http:
-            body = (chunk for chunk in [b"gold ", b"42"])
-            http.request("PUT", server.url, body=body, retries=retries)
-        assert server.bodies == [b"gold 42", b""][: 1 + (type(retries) is urllib3.Retry)]
+    with MisbehavingServer(answer(503)) as server, urllib3.PoolManager() as http:
+        body = (chunk for chunk in [b"gold ", b"42"])
+        http.request(method, server.url, body=body, retries=retries)
+    assert server.bodies == [b"gold 42", b""][:times]
 
 
 def test_a_file_is_sent_again_from_where_it_began(tmp_path):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import retry_call, retry_call_async
-from .rules import asked_wait, log_retry
+from .rules import asked_wait, hooks_in, log_retry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Literal
 
-    from ...retries import Outcome
+    from ... import Outcome
     from .rules import Rules
 
     Kind = Literal["mistake", "unsent", "broken", "other"]
@@ -20,36 +20,27 @@ R = TypeVar("R")
 
 
 class Exchange(Generic[R]):
-    """One request, and its last response; a subclass knows the client.
-
-    Args:
-        rules: Those of the client.
-        method: The method of the request.
-        url: Where it goes: an object with a ``host`` and a ``path``.
-        name: What hooks call the request.
-    """
+    """One request in all its attempts; a subclass knows the client."""
 
     def __init__(self, rules: Rules, method: str, url: Any, name: str) -> None:  # noqa: ANN401
-        self.response: R | None = None
+        self._response: R | None = None
+        self._refusal: Exception | None = None  # the error that stands for the response
         self._rules = rules
         self._method = method
-        self._url = url
+        self._url = url  # has a host and a path
         self._name = name
         self._is_closed = False
 
-    def begin(self, outcome: Outcome) -> None:
-        """Prepare the next attempt: a hook."""
-
-    def raise_if_retried(self, response: R) -> None:
-        """Raise the error that a response stands for if its status is retried."""
-        raise NotImplementedError
-
-    def response_of(self, error: BaseException) -> R | None:
-        """Return the last response, if it is what an error stands for."""
-        raise NotImplementedError
+    def begin(self, outcome: Outcome) -> None:  # noqa: ARG002 - a hook
+        """Prepare the next attempt."""
+        self._response, self._refusal, self._is_closed = None, None, False
 
     def status_of(self, response: R) -> int:
         """Return the status of a response."""
+        raise NotImplementedError
+
+    def error_of(self, response: R) -> Exception:
+        """Return the error that a response whose status is retried is for hooks."""
         raise NotImplementedError
 
     def kind_of(self, error: Exception) -> Kind:
@@ -69,8 +60,8 @@ class Exchange(Generic[R]):
             return True
         if self._method not in self._rules.methods:
             return False
-        response: Any = self.response_of(error)
-        if response is not None:
+        if error is self._refusal:
+            response: Any = self._response
             asked = asked_wait(response.headers, self._rules.options.get("clock"))
             return True if asked is None else asked <= self._rules.longest_wait and asked
         return kind == "broken" or type(error) is TimeoutError  # attempt_timeout has cut it
@@ -78,27 +69,21 @@ class Exchange(Generic[R]):
     def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
         """Send the request as often as needed and allowed."""
 
-        def attempt() -> R:
-            self.response, self._is_closed = None, False
-            return self._checked(send())
-
         def close_last(outcome: Outcome | None = None) -> None:
-            self._is_closed = True
-            self._log(outcome)
-            if self.response is not None:
-                close(self.response)
+            response = self._end(outcome)
+            if response is not None:
+                close(response)
 
-        attempt.__qualname__ = self._name
-        options = self._rules.with_hooks(close_last, self.begin)
+        options = self._options(close_last)
         try:
-            result: R = retry_call(attempt, self._rules.policy, on=self.on, **options)
+            response: R = retry_call(lambda: self._checked(send()), self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
-            if last is not None:
-                return last
-            close_last()
-            raise
-        return result
+            if last is None:
+                close_last()
+                raise
+            return last
+        return response
 
     async def run_async(
         self, send: Callable[[], Awaitable[R]], close: Callable[[R], Awaitable[object]]
@@ -106,39 +91,54 @@ class Exchange(Generic[R]):
         """Do the same in a coroutine."""
 
         async def attempt() -> R:
-            self.response, self._is_closed = None, False
             return self._checked(await send())
 
         async def close_last(outcome: Outcome | None = None) -> None:
-            self._is_closed = True
-            self._log(outcome)
-            if self.response is not None:
-                await close(self.response)
+            response = self._end(outcome)
+            if response is not None:
+                await close(response)
 
-        attempt.__qualname__ = self._name
-        options = self._rules.with_hooks(close_last, self.begin)
+        options = self._options(close_last)
         try:
-            return await retry_call_async(attempt, self._rules.policy, on=self.on, **options)
+            return await retry_call_async(attempt, self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
-            if last is not None:
-                return last
-            await close_last()
-            raise
+            if last is None:
+                await close_last()
+                raise
+            return last
 
-    def _log(self, outcome: Outcome | None) -> None:
+    def _options(self, close_last: Callable[..., object]) -> dict[str, Any]:
+        """Return the options of the run: before a wait ours come first, else last."""
+        options = self._rules.options
+        return {
+            **options,
+            "on": self.on,
+            "name": self._name,
+            "on_retry": (close_last, *hooks_in(options, "on_retry")),
+            "on_attempt": (*hooks_in(options, "on_attempt"), self.begin),
+        }
+
+    def _end(self, outcome: Outcome | None) -> R | None:
+        """Log an attempt that a wait follows, if any; return the response to close."""
+        self._is_closed = True
         if outcome is not None and isinstance(outcome.last_error, Exception):
-            response: Any = self.response_of(outcome.last_error)
+            response = self._response
             status = None if response is None else self.status_of(response)
             request = self._method, self._url.host, self._url.path
             log_retry(request, status, outcome.last_error, outcome)
+        return self._response
 
     def _checked(self, response: R) -> R:
-        self.response = response
-        self.raise_if_retried(response)
+        self._response = response
+        if self.status_of(response) in self._rules.statuses:
+            self._refusal = self.error_of(response)
+            raise self._refusal
         return response
 
     def _last(self, error: BaseException) -> R | None:
+        # The traceback of the error refers to this object: it must not refer to the error.
+        refusal, self._refusal = self._refusal, None
         # A time limit may end the run although the wait has begun, because the wait took longer
         # than it should. The response is closed by then, so the error is raised.
-        return None if self._is_closed else self.response_of(error)
+        return None if self._is_closed or error is not refusal else self._response

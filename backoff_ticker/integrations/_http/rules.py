@@ -7,8 +7,7 @@ import re
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from ... import attempts, parse_retry_after
-from ...clock import current_clock
+from ... import attempts, current_clock, parse_retry_after
 from .._shared import as_seconds, check_policy
 
 if TYPE_CHECKING:
@@ -16,11 +15,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Protocol
 
-    from ...cancellation import CancellationToken
-    from ...circuits import CircuitBreaker
-    from ...clock import Clock
-    from ...policies import BackOff
-    from ...retries import BudgetLike, Outcome
+    from ... import BackOff, BudgetLike, CancellationToken, CircuitBreaker, Clock, Outcome
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]
@@ -83,15 +78,6 @@ class Rules:
         longest_wait: The seconds that a server may ask to wait; ``inf``: any number.
         policy: The policy; each request has a copy.
         options: The options of ``retry``.
-
-    Args:
-        what: The public class, for error messages.
-        allowed: The ``TypedDict`` of the options that it takes.
-        policy: As given by the user.
-        options: Likewise.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(
@@ -111,32 +97,18 @@ class Rules:
         statuses = self.options.pop("statuses", STATUSES)
         self.statuses: frozenset[int] = as_statuses("statuses", statuses)
         self.policy: BackOff | None = policy
-        attempts(**self.options)  # checks them
-        self.longest_wait: float = as_longest_wait(self.options["max_retry_after"])
-        if policy is not None:
-            check_policy(policy)
-
-    def with_hooks(
-        self,
-        before_wait: Callable[[Outcome], object],
-        before_attempt: Callable[[Outcome], object],
-    ) -> dict[str, Any]:
-        """Return the options with hooks of the adapter: before a wait first, else last."""
-        on_retry, on_attempt = (hooks_in(self.options, name) for name in ("on_retry", "on_attempt"))
-        hooks = {"on_retry": (before_wait, *on_retry), "on_attempt": (*on_attempt, before_attempt)}
-        return {**self.options, **hooks}
+        self.longest_wait: float = checked_limits(policy, self.options)
 
     def time_left(self, elapsed: float) -> float | None:
         """Return the seconds that an attempt may take, which begins after ``elapsed`` of a run."""
-        timeout, attempt_timeout, token = map(
-            self.options.get, ("timeout", "attempt_timeout", "token")
-        )
-        left = [] if token is None else [token.remaining()]
-        if timeout is not None:
-            left.append(as_seconds("timeout", timeout, zero=True) - elapsed)
-        if attempt_timeout is not None:
-            left.append(as_seconds("attempt_timeout", attempt_timeout, zero=True))
-        return min((each for each in left if each is not None), default=None)
+        token = self.options.get("token")
+        left = None if token is None else token.remaining()
+        for name, passed in ("timeout", elapsed), ("attempt_timeout", 0.0):
+            limit = self.options.get(name)
+            if limit is not None:
+                limit = as_seconds(name, limit, zero=True) - passed
+                left = limit if left is None else min(left, limit)
+        return left
 
 
 def hooks_in(options: Mapping[str, Any], name: str) -> tuple[Any, ...]:
@@ -163,9 +135,13 @@ def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
     return parse_retry_after(value, now.time()) or None
 
 
-def as_longest_wait(value: Seconds | None) -> float:
-    """Return ``max_retry_after`` in seconds; ``inf`` if it is None."""
-    return inf if value is None else as_seconds("max_retry_after", value, zero=True)
+def checked_limits(policy: BackOff | None, options: Mapping[str, Any]) -> float:
+    """Check a policy and options of ``retry``; return the longest wait that may be asked for."""
+    attempts(**options)  # checks them
+    if policy is not None:
+        check_policy(policy)
+    longest = options["max_retry_after"]
+    return inf if longest is None else as_seconds("max_retry_after", longest, zero=True)
 
 
 def log_retry(

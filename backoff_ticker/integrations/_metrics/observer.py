@@ -8,22 +8,35 @@ from contextvars import copy_context
 from signal import Signals
 from typing import TYPE_CHECKING, TypedDict
 
-from ...tickers import Tick
+from ... import Tick
 from .._shared import check_name, check_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..._errors import CircuitState
-    from ...cancellation import CallbackHandle, CancellationToken
-    from ...circuits import CircuitBreaker
-    from ...retries import Outcome
+    from ... import CancellationToken, CircuitBreaker, CircuitState, Outcome
+    from ...types import CallbackHandle
 
     Cause = BaseException | str | None
 
-WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
-LATENESS_BUCKETS = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
-"""The upper bounds of histograms, in seconds."""
+METRICS = {
+    "retries": ("Failures that were retried", "operation", "error"),
+    "waits": ("Delays before retries", "operation"),
+    "runs": ("Runs of retries that ended, and how", "operation", "outcome", "error"),
+    "circuits": ("Circuits that are in this state", "circuit", "state"),
+    "changes": ("Changes of circuits to this state", "circuit", "state"),
+    "cancels": ("Tokens that were cancelled", "token", "cause"),
+    "ticks": ("Ticks that a reader took", "ticker"),
+    "missed": ("Ticks that were dropped", "ticker"),
+    "lateness": ("From the time when a tick was due until a reader took it", "ticker"),
+}
+"""What each metric tells, and its labels."""
+
+BUCKETS = {
+    "waits": (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
+    "lateness": (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0),
+}
+"""The metrics that are histograms, with their upper bounds in seconds."""
 
 
 class RetryHooks(TypedDict):
@@ -55,25 +68,17 @@ class Observer(ABC):
         self._tell(self._retried, outcome)
 
     def on_success(self, outcome: Outcome) -> None:
-        """Record a run that succeeded. It is a hook of retries."""
+        """Record the end of a run. It is a hook of retries."""
         self._tell(self._ended, outcome)
 
-    def on_give_up(self, outcome: Outcome) -> None:
-        """Record a run that gave up. It is a hook of retries."""
-        self._tell(self._ended, outcome)
+    on_give_up = on_success
 
     def on_change(self, name: str) -> Callable[[CircuitState, CircuitState, CircuitBreaker], None]:
         """Return a hook that records the changes of one circuit, for its option ``on_change``.
 
-        Each breaker needs a hook of its own; several may have the same name. A breaker that is
-        dropped stays counted, so make breakers once. Do not open or reset one in a signal handler,
-        which must not wait for the lock of a logger or metric.
-
-        Args:
-            name: What to call the circuit, such as the name of the service.
-
-        Raises:
-            TypeError: ``name`` is not a str.
+        Each breaker needs a hook of its own; several may have the same name, such as that of the
+        service. A breaker that is dropped stays counted, so make breakers once. Do not open or
+        reset one in a signal handler, which must not wait for the lock of a logger or metric.
         """
         check_name(name, empty=True)
         self._tell(self._circuit_made, name)
@@ -84,23 +89,12 @@ class Observer(ABC):
         return record
 
     def watch_token(self, token: CancellationToken, name: str) -> CallbackHandle:
-        """Record when a token is cancelled, and why.
+        """Record when a token is cancelled, and why; ``remove()`` of the handle ends the watch.
 
-        That happens in the thread of the token's clock, right after the cancel (on a
-        ``VirtualClock`` at its next step): a cancel may come from a signal handler, which must not
-        wait for the lock of a logger or metric. A program that exits at the same moment may be
-        faster.
-
-        Args:
-            token: The token. Its children need calls of their own.
-            name: What to call it, such as ``"shutdown"``.
-
-        Returns:
-            A handle whose ``remove()`` ends the watch.
-
-        Raises:
-            TypeError: ``token`` is not a token, or ``name`` is not a str.
-            RuntimeError: The token has a deadline, and the scheduler thread cannot be started.
+        Its children need calls of their own. The cancel is recorded in the thread of the token's
+        clock, right after it (on a ``VirtualClock`` at its next step): it may come from a signal
+        handler, which must not wait for the lock of a logger or metric. A program that exits at the
+        same moment may be faster. It raises what ``on_cancel()`` does.
         """
         check_name(name, empty=True)
         check_token(token)
@@ -115,15 +109,7 @@ class Observer(ABC):
         return token.on_cancel(post)
 
     def record_tick(self, tick: Tick, name: str) -> None:
-        """Record a tick that a ticker has given to you, in a loop or in any other way.
-
-        Args:
-            tick: The tick.
-            name: What to call the ticker.
-
-        Raises:
-            TypeError: ``tick`` is not a ``Tick``, or ``name`` is not a str.
-        """
+        """Record a tick that a ticker has given to you, under a name for the ticker."""
         check_name(name, empty=True)
         if not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
@@ -159,9 +145,6 @@ class MetricsObserver(Observer):
 
     Each value of a label is a series of its own. So a label has at most ``most`` values, and
     ``other`` stands for all further ones.
-
-    Raises:
-        TypeError, ValueError: ``most`` is not an int >= 1.
     """
 
     def __init__(self, most: int, other: str) -> None:

@@ -7,8 +7,7 @@ import threading
 from contextlib import nullcontext, suppress
 from signal import SIGINT, SIGTERM, getsignal
 
-from ..._errors import Cancelled
-from ...cancellation import CancellationToken, any_of, cancel_on_signals
+from ... import CancellationToken, Cancelled, any_of, cancel_on_signals
 from .._shared import check_token
 
 TYPE_CHECKING = False
@@ -50,16 +49,12 @@ class TokenMiddleware:
     at most one message of it is read ahead. The same holds for a WebSocket with unread messages.
 
     Needs asyncio. Signals are noticed only where the server runs in the main thread, serves the
-    lifespan protocol, and has handlers for them in the process of the application, as uvicorn,
-    granian and gunicorn have. The worker processes of Hypercorn get no signal (``--workers 0`` has
-    none of them), and daphne serves no lifespan: there only a disconnect is noticed.
+    lifespan protocol, and has handlers for them in the process of the application: uvicorn, granian
+    and gunicorn do; the worker processes of Hypercorn and daphne do not.
 
     Args:
         app: The application; ``app.add_middleware(TokenMiddleware)`` fills it in.
         token: Cancels ``shutdown_token`` as well.
-
-    Raises:
-        TypeError: ``token`` is neither a token nor None.
 
     Example:
         >>> from backoff_ticker import retry_call
@@ -128,7 +123,7 @@ class TokenMiddleware:
                     raise
                 if not connection.has_begun:
                     await connection.refuse()
-                elif not connection.is_over:
+                elif not (connection.has_left or connection.has_answered):
                     raise
             finally:
                 connection.close()
@@ -153,7 +148,7 @@ class _Connection:
     Attributes:
         has_begun: Whether the answer has begun; for a WebSocket: whether it is closed.
         has_left: Whether the client has gone away before the end of the answer.
-        is_over: Whether nobody waits for the rest of an answer: the client has all, or has left.
+        has_answered: Whether it has all of the answer.
     """
 
     def __init__(
@@ -165,20 +160,13 @@ class _Connection:
         self._receive = receive
         self._send = send
         self._token = token
-        self._has_answered = False
+        self.has_answered = False
         self._messages: asyncio.Queue[Message | Exception] = asyncio.Queue()
         self._taken = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
         # To read is to tell a client with "Expect: 100-continue" that its body is wanted.
         if all(name != b"expect" for name, _ in scope.get("headers", ())):
-            self._start()
-
-    @property
-    def is_over(self) -> bool:
-        return self.has_left or self._has_answered
-
-    def _start(self) -> None:
-        self._reader = asyncio.create_task(self._read())
+            self._reader = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
         try:
@@ -186,7 +174,7 @@ class _Connection:
                 message = await self._receive()
                 kind = message["type"]
                 has_ended = kind in {"http.disconnect", "websocket.disconnect"}
-                if has_ended and not self._has_answered:
+                if has_ended and not self.has_answered:
                     self.has_left = True
                     self._token.cancel("the client has disconnected")
                 self._messages.put_nowait(message)
@@ -201,7 +189,7 @@ class _Connection:
     async def receive(self) -> Message:
         """Return the next message."""
         if self._reader is None:
-            self._start()
+            self._reader = asyncio.create_task(self._read())
         message = await self._messages.get()
         self._taken.set()
         if isinstance(message, Exception) or message["type"].endswith(".disconnect"):
@@ -217,7 +205,7 @@ class _Connection:
             self.has_begun = True
         is_last_part = kind == "http.response.body" and not message.get("more_body", False)
         if is_last_part or kind == "http.response.pathsend":
-            self._has_answered = True  # from now on the server calls it a disconnect
+            self.has_answered = True  # from now on the server calls it a disconnect
         if kind == "websocket.close":  # so does it here, and granian sends none while one receives
             self.close(message.get("code", 1000))
             await asyncio.sleep(0)

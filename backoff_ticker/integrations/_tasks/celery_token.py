@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from ... import set_default_token
-from ...cancellation import CancellationToken
+from ... import CancellationToken, set_default_token
 from .._shared import imports_of_extra
 
 with imports_of_extra("celery"):
@@ -28,11 +27,6 @@ def shutdown_token() -> CancellationToken:
     of the signal, such as ``"SIGTERM"``, or a text. In other programs nothing cancels it.
 
     Thread safety: any thread.
-
-    Example:
-        >>> from backoff_ticker.integrations.celery import shutdown_token
-        >>> shutdown_token().cancelled
-        False
     """
     worker_init.connect(_start, weak=False)  # a second time it has no effect
     worker_shutting_down.connect(_stop, weak=False)

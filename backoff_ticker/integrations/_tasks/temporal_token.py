@@ -7,12 +7,10 @@ import contextvars
 import threading
 import weakref
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ... import ConstantBackOff
-from ..._errors import Cancelled
-from ...cancellation import CancellationToken
-from ...tickers import AsyncTicker, Ticker
+from ... import AsyncTicker, CancellationToken, Cancelled, ConstantBackOff, Ticker
 from .._shared import as_seconds, imports_of_extra
 
 with imports_of_extra("temporal"):
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import timedelta
 
-    from ...policies import BackOff
+    from ... import BackOff
 
     Heartbeat = Callable[[], object]
 
@@ -61,8 +59,6 @@ def activity_token(
     It is for activities in threads and for coroutines alike. Inside a coroutine Temporal cancels
     the task, too; the token is for what runs elsewhere, such as in threads.
 
-    Thread safety: the token may be used in any thread and event loop.
-
     Args:
         heartbeat: Sends a heartbeat. Give your own if the activity reports its progress:
             ``lambda: activity.heartbeat(done)``; by default the details of the last attempt are
@@ -72,7 +68,6 @@ def activity_token(
             them to the server, so it may be short.
 
     Raises:
-        TypeError, ValueError: An argument is invalid.
         RuntimeError: It is not called in an activity.
 
     Example:
@@ -92,9 +87,11 @@ def activity_token(
     pauses = ConstantBackOff(as_seconds("interval", interval))
     token = CancellationToken(timeout=activity.info().start_to_close_timeout)
     ended = CancellationToken()
-    watch = _Watch(token, ended, pauses, heartbeat)
-    watch.look()
-    end = watch.start()
+    # Not the token itself: Temporal raises its CancelledError anywhere in a thread, perhaps where
+    # the block is left. So what looks ends also once nobody holds the token.
+    held = weakref.ref(token)
+    _look(held)
+    end = _repeat(partial(_may_go_on, held, ended, heartbeat), pauses, ended)
     try:
         yield token
     except Cancelled as error:
@@ -107,65 +104,57 @@ def activity_token(
         end()
 
 
-class _Watch:
-    """Looks regularly at whether an activity is cancelled, and sends heartbeats.
+def _look(held: weakref.ref[CancellationToken]) -> bool:
+    """Cancel the token of the activity if it is time; return whether somebody holds it."""
+    token = held()
+    if token is None:
+        return False
+    if activity.is_cancelled():
+        token.cancel("the activity was cancelled")
+    elif activity.is_worker_shutdown():
+        token.cancel("the worker shuts down")
+    return True
 
-    It ends with the token ``ended``, and also once nobody holds the token of the activity: Temporal
-    raises its ``CancelledError`` anywhere in a thread, perhaps where the block is left.
+
+def _may_go_on(
+    held: weakref.ref[CancellationToken], ended: CancellationToken, heartbeat: Heartbeat | None
+) -> bool:
+    """Look, and send a heartbeat; return whether to do so again."""
+    if not _look(held) or ended.cancelled:
+        return False
+    if heartbeat is not None:
+        try:
+            heartbeat()
+        except Exception:  # noqa: BLE001 - of the user, or the worker has just ended
+            activity.logger.warning("A heartbeat failed.", exc_info=True)
+    return True
+
+
+def _repeat(
+    step: Callable[[], bool], pauses: BackOff, ended: CancellationToken
+) -> Callable[[], object]:
+    """Call a function in the background while it returns True.
+
+    Return a function that waits for the end, where that can wait.
     """
 
-    def __init__(
-        self,
-        token: CancellationToken,
-        ended: CancellationToken,
-        pauses: BackOff,
-        heartbeat: Heartbeat | None,
-    ) -> None:
-        self._token = weakref.ref(token)
-        self._ended = ended
-        self._pauses = pauses
-        self._heartbeat = heartbeat
-
-    def start(self) -> Callable[[], object]:
-        """Start to look; return a function that waits for the end, where that can wait."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            context = contextvars.copy_context()  # which has the activity
-            thread = threading.Thread(target=context.run, args=(self._in_thread,), daemon=True)
-            # Python 3.11 may raise Temporal's error in the new thread, whose start then never ends.
-            with activity.shield_thread_cancel_exception():
-                thread.start()
-            return thread.join
-        return loop.create_task(self._in_loop()).done
-
-    def _in_thread(self) -> None:
-        for _ in Ticker(self._pauses, token=self._ended):
-            if not self._may_go_on():
+    def in_thread() -> None:
+        for _ in Ticker(pauses, token=ended):
+            if not step():
                 return
 
-    async def _in_loop(self) -> None:
-        async for _ in AsyncTicker(self._pauses, token=self._ended):
-            if not self._may_go_on():
+    async def in_loop() -> None:
+        async for _ in AsyncTicker(pauses, token=ended):
+            if not step():
                 return
 
-    def _may_go_on(self) -> bool:
-        if not self.look() or self._ended.cancelled:
-            return False
-        if self._heartbeat is not None:
-            try:
-                self._heartbeat()
-            except Exception:  # noqa: BLE001 - of the user, or the worker has just ended
-                activity.logger.warning("A heartbeat failed.", exc_info=True)
-        return True
-
-    def look(self) -> bool:
-        """Cancel the token if it is time; return whether somebody holds it."""
-        token = self._token()
-        if token is None:
-            return False
-        if activity.is_cancelled():
-            token.cancel("the activity was cancelled")
-        elif activity.is_worker_shutdown():
-            token.cancel("the worker shuts down")
-        return True
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        context = contextvars.copy_context()  # which has the activity
+        thread = threading.Thread(target=context.run, args=(in_thread,), daemon=True)
+        # Python 3.11 may raise Temporal's error in the new thread, whose start then never ends.
+        with activity.shield_thread_cancel_exception():
+            thread.start()
+        return thread.join
+    return loop.create_task(in_loop()).done
