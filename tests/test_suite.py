@@ -39,7 +39,7 @@ def test_what_the_fault_matrix_names_is_a_test_of_faults(request):
     page = (ROOT / "docs" / "fault_matrix.md").read_text("utf-8")
     named = set(re.findall(r"`(test_\w+)`", page))
     tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    assert [each for each in named if f"\ndef {each}(" not in tests] == []
+    assert [each for each in named if f"def {each}(" not in tests] == []
     found = [item for item in request.session.items if item.name.partition("[")[0] in named]
     assert [item.nodeid for item in found if not item.get_closest_marker("faults")] == []
 
