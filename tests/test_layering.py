@@ -342,3 +342,15 @@ def test_the_files_that_the_documents_name_are_there(name):
         if not any((top / each).is_file() for top in (ROOT, PACKAGE, PACKAGE.parent))
     }
     assert missing == set()
+
+
+def test_what_contributing_says_is_in_a_file_is_there():
+    rows = re.findall(
+        r"`([a-z_]+/(?:\w+/)*\w+\.py)`, `(?:\w+\.)?(\w+)\(\)`",
+        (ROOT / "CONTRIBUTING.md").read_text(),
+    )
+    assert len(rows) > 10
+    missing = [
+        (file, name) for file, name in rows if f"def {name}(" not in (PACKAGE / file).read_text()
+    ]
+    assert missing == []

@@ -14,10 +14,10 @@ Files, each of which imports only from those above it:
   here.
 - ``_decisions``: the one place that decides what follows an attempt.
 - ``_wait``, ``_final_error``: the wait between two attempts; the error at the end.
-- ``_engine``: the one way through attempts, hooks, decisions and waits, in their order.
+- ``_engine``: the single path through attempts, hooks, decisions and waits, in their order.
 - ``_tries``: the cheap first try of a function.
 - ``_call``, ``_generators``, ``_decorator``, ``_attempts``: the public functions.
-- ``_current_attempt``: one more; runs keep track of their attempts once it is imported.
+- ``_current_attempt``: public, too; importing it makes runs keep track of their attempts.
 
 Hedged calls, in a folder of their own, use the options, runs and final errors of this one.
 

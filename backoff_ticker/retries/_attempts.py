@@ -103,7 +103,7 @@ class Attempts(Generic[Options_co]):
     """
 
     __slots__ = (
-        *("_awaits", "_began", "_ended", "_error", "_has_ended", "_made", "_open", "_options"),
+        *("_awaits", "_began", "_ended_at", "_error", "_has_ended", "_made", "_open", "_options"),
         *("_run", "_steps"),
     )
 
@@ -112,7 +112,7 @@ class Attempts(Generic[Options_co]):
         self._run: Run | None = None  # None as long as attempts need no more than what follows
         self._made = 0
         self._error: Exception | None = None  # of the last attempt
-        self._began = self._ended = 0.0
+        self._began = self._ended_at = 0.0
         self._steps: Any = None  # perform() of the run
         self._open: Attempt | None = None
         self._awaits: bool | None = None
@@ -129,7 +129,7 @@ class Attempts(Generic[Options_co]):
         if not made:
             return Outcome(name, 0, 0.0, 0.0, None, None, None)
         reason = StopReason.SUCCEEDED if has_ended else None
-        elapsed = (self._ended if has_ended else self._options.now()) - self._began
+        elapsed = (self._ended_at if has_ended else self._options.now()) - self._began
         return Outcome(name, made, elapsed, 0.0, None, reason, error)
 
     def __repr__(self) -> str:
@@ -196,7 +196,7 @@ class Attempts(Generic[Options_co]):
             self._error = None
             return self._go_on()
         if error is None and run is None:
-            self._ended = self._options.now()
+            self._ended_at = self._options.now()
         else:
             run = run or self._new_run(self._began)
             run.end(StopReason.SUCCEEDED if error is None else StopReason.INTERRUPTED)
@@ -256,7 +256,7 @@ class Attempts(Generic[Options_co]):
         """
         if self._has_ended:
             return None
-        self._has_ended = True  # also if an interrupt comes out of it
+        self._has_ended = True  # until perform() yields: if it raises or returns, the run is over
         try:
             step = self._steps.throw(error) if error is not None else self._steps.send(answer)
         except StopIteration:
@@ -379,7 +379,7 @@ class Attempt:
             attempts._raise_final()
         return self
 
-    def _ended(self, error: BaseException | None) -> Any:
+    def _block_ended(self, error: BaseException | None) -> Any:
         """Tell how the block has ended; return the next ``Marker``."""
         attempts = self._attempts
         attempts._open = None
@@ -426,7 +426,7 @@ class Attempt:
     ) -> bool:
         attempts = self._attempts
         try:
-            self._ended(error)
+            self._block_ended(error)
             if attempts._run is None:
                 return not attempts._has_ended
         except BaseException as raised:
@@ -457,7 +457,7 @@ class Attempt:
         traceback: TracebackType | None,
     ) -> bool:
         try:
-            if self._ended(error) is AWAIT:
+            if self._block_ended(error) is AWAIT:
                 await self._attempts._go_on_async()
         except BaseException as raised:
             if raised is error or isinstance(raised, GeneratorExitCarrier):

@@ -1,7 +1,7 @@
 """``current_attempt``: once this module is imported, all runs that begin show their attempts.
 
-The first import may come inside an attempt that nothing shows. It is then looked for in the frames
-of the callers.
+The first import may come inside an attempt that the context variable does not show. It is then
+looked for in the frames of the callers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _first_tries: list[Run] = []
 
 
 def _attempt_in_frames() -> CurrentAttempt | None:
-    """Return the innermost attempt in the frames of the callers, one that nothing shows."""
+    """Return the innermost attempt in the frames of the callers, which no context shows."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         run = _run_in(frame)

@@ -1,4 +1,7 @@
-"""The one place that decides what follows an attempt; what users' functions answer is awaited."""
+"""What follows an attempt, decided in one place; what users' functions answer is awaited.
+
+A limit that passes later, in a hook or a wait, ends the run there: see ``perform()``.
+"""
 
 from __future__ import annotations
 

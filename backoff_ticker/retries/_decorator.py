@@ -126,8 +126,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         **options: Each of the following, by keyword.
         on: The errors to retry. None means every ``Exception`` except ``NameError``,
             ``AttributeError``, ``TypeError``, ``ImportError``, ``SyntaxError``,
-            ``NotImplementedError``, ``AssertionError`` and their subclasses: they mean a wrong
-            program, and are raised at once. ``on=Exception`` retries them, too. Give a subclass of
+            ``NotImplementedError``, ``AssertionError`` and their subclasses: they indicate a bug,
+            and are raised at once. ``on=Exception`` retries them as well. Give a subclass of
             ``Exception``, a tuple or a union (``A | B``) of them, a mapping from them to a policy
             or a bool (the most specific class decides; True means ``backoff``), or a function that
             takes the error and returns a bool, the seconds to wait (a number or a timedelta), or a
@@ -149,7 +149,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         max_elapsed_time: A time limit that cuts nothing: seconds > 0 or a timedelta, from the
             start of the first attempt. No attempt begins after it, and no wait that would end after
             it. 0 is refused, as it means no limit in a policy: use ``max_attempts=1`` or None.
-        max_attempts: The greatest number of calls, the first included: an int >= 1.
+        max_attempts: The maximum number of calls, including the first: an int >= 1.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number that ``on`` returned,
             can ask for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.
         notify: Called with the error and the seconds to wait, before each wait. Like the hooks
@@ -162,9 +162,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         on_success: A hook, called when a result was accepted.
         on_give_up: A hook, called when the run ends without an accepted result.
         fallback: What to return instead of raising, when the run gives up: a value, or a function
-            that takes the ``Outcome`` and returns it (in coroutines, or an awaitable). It replaces
-            the final error whatever the reason, ``Permanent`` and an open circuit included. It
-            is not used after a cancel or an interrupt, for an error that ``on`` does not retry, for
+            that takes the ``Outcome`` and returns the value (in coroutines, or an awaitable of it).
+            It replaces the final error whatever the reason, ``Permanent`` and an open circuit
+            included. It is not used after a cancel or an interrupt, for an error that ``on`` does not retry, for
             an error of a hook, policy or predicate, nor while retries are switched off.
         budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from.
         breaker: A ``CircuitBreaker`` that each attempt goes through. While its circuit is open the

@@ -1,4 +1,4 @@
-"""The one way through a retry: attempts, hooks, decisions and waits, in their order.
+"""The single path through a retry: attempts, hooks, decisions and waits, in their order.
 
 ``perform()`` is written once, as a coroutine, and ``Run`` decides what follows. Three drive it:
 
@@ -103,7 +103,7 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
 
 
 @coroutine  # not async: Python would warn of a coroutine that an interrupt kept from its first step
-def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
+def perform(  # noqa: C901, PLR0912, PLR0915 - one path, read from top to bottom
     run: Run, error: Exception | None
 ) -> Generator[Any, Any, None]:
     """Bring a run to its end: to ``run.final``, the error to raise, or else to ``run.result``.
@@ -136,7 +136,7 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                 if managers:
                     error = yield from _inside(run, "on_attempt", managers, _attempt)
                 elif is_loop or may_await:
-                    error = error or (yield from make(run))
+                    error = error or (yield from make(run))  # REFUSED, or None
                 else:
                     error = error or _call(run)
             if error is None and not options.judges_results:
@@ -250,7 +250,7 @@ def raise_coroutine_returned(name: str, result: object) -> NoReturn:
     )
 
 
-async def _call_async(  # noqa: C901, PLR0912 - as it has to be awaited, and may be cut
+async def _call_async(  # noqa: C901, PLR0912 - it must be awaited, and may be cut
     run: Run,
 ) -> Exception | None:
     """Await the operation once, unless that is refused or cut; or have a loop run its block."""

@@ -25,7 +25,7 @@ _WITHOUT_FALLBACK = {StopReason.CANCELLED, StopReason.FAILED, StopReason.NOT_RET
 
 @coroutine  # not async: see perform()
 def conclude(run: Run) -> Generator[Any, Any, None]:
-    """Store in ``run.final`` the error to raise for a run that has ended, if any is.
+    """Store in ``run.final`` the error to raise for a run that has ended, if any.
 
     With a fallback, the run has a result after all, unless the fallback fails.
     """

@@ -23,7 +23,7 @@ class _NoFallback:
 
 
 NO_FALLBACK: Final = _NoFallback()
-"""The default of ``fallback``, of which None is a valid value."""
+"""The default of ``fallback``, for which None is a valid value."""
 
 
 class Option:
@@ -90,7 +90,7 @@ def _as_token(name: str, value: object) -> object:
 
 
 def _as_timer(name: str, value: object) -> object:
-    from ..channels import require_timer  # few retries need it
+    from ..channels import require_timer  # rarely needed
 
     require_timer(name, value)
     return value
@@ -147,7 +147,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
 LOOP_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.loops)
 HEDGE_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.hedges)
 
-# Options of other packages for retries, with what they are called here.
+# Option names of other retry packages, and their names here.
 ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
     "before_sleep": ("on_retry",),
     "exception": ("on",),

@@ -43,7 +43,7 @@ _WRONG_PROGRAM = (
     SyntaxError,
     TypeError,
 )
-"""The errors that a retry without ``on`` does not retry: the program is wrong, and stays wrong."""
+"""The errors that a retry without ``on`` does not retry: they indicate a bug."""
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -90,7 +90,7 @@ class Options:
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: to call functions, to ask a breaker, or to compare the clock of a deadline.
         most_at_once: How many attempts ``may_try_again()`` allows; None: not known yet.
-        retried: Classes of errors of which it is known that they are retried.
+        retried: Error classes that are known to be retried; ``classify()`` adds them.
 
     Args:
         what: The public function that was called, for error messages.
@@ -180,7 +180,7 @@ class Options:
         self._obey(token_of(policy))
 
     def _obey(self, token: CancellationToken | None) -> None:
-        """Let a token, if there is one, cancel the runs, too."""
+        """Let ``token``, if given, cancel the runs as well."""
         if token is None:
             return
         if token is not self.token:
@@ -289,7 +289,7 @@ class Options:
         There is no wait, time limit, hook or budget then. The caller looks at the token.
         """
         if error.__class__ not in self.retried and self._on_types is not None:
-            self.classify(error)
+            self.classify(error)  # for its effect: it adds the class to `retried`
         is_known = error.__class__ in self.retried and error.__cause__ is None
         if not is_known or active_no_wait or settings.in_use:
             return False
@@ -297,6 +297,7 @@ class Options:
             is_plain = self.budget is None and not (
                 self.limits_time or self.timer or self.starts_early or self.is_off
             )
+            # An immutable policy has one delay, and no state that this call could use up.
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
         return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0

@@ -41,7 +41,7 @@ class StopReason(enum.StrEnum):
     CANCELLED = "cancelled"
     """A token was cancelled, or its deadline passed."""
     BUDGET = "budget"
-    """The budget had too little left for another attempt."""
+    """Too little was left in the budget for another attempt."""
     FAILED = "failed"
     """The policy, a hook, the timer, ``on``, ``until`` or ``retry_if`` raised an error."""
     INTERRUPTED = "interrupted"

@@ -43,21 +43,23 @@ SHORTEST_REFUSAL = 0.01
 """Seconds until the next attempt if a circuit is open and nobody knows for how long: while probes
 are on their way, a policy without delays would spin."""
 
-SUCCEEDED: Final = StopReason.SUCCEEDED  # CPython looks up a member of an enumeration slowly
+SUCCEEDED: Final = StopReason.SUCCEEDED  # looking up an enum member is slow in CPython
 
 new_tuple: Final = tuple.__new__
 """Makes an ``Outcome``, in a third of the time that its constructor takes."""
 
 _MOST_POLICIES = 100
-"""So many policies that ``on`` returned keep their state in a run."""
+"""How many of the policies that ``on`` returned keep their state in a run."""
 
 
 class NoResult(BackoffTickerError):
     """Stands for the error of an attempt that was cut or not made; never raised."""
 
 
-TOKEN: Final = "of the attempts"  # noqa: S105 - a key
-LATE_TOKEN: Final = "made after the end"  # noqa: S105
+TOKEN: Final = "token of the attempts"  # noqa: S105 - no secret
+LATE_TOKEN: Final = "token made after the end"  # noqa: S105
+"""Keys in the ``__dict__`` of a run, whose ``setdefault()`` is atomic. ``TOKEN`` is None where the
+run has ended before anybody asked for it."""
 
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a time limit")
@@ -68,11 +70,11 @@ class Run:
 
     Args:
         options: The options.
-        name: The name of the operation; None: to be found out.
+        name: The name of the operation; None: looked up here.
         operation: What to call; None: a loop has a block instead, or the call is hedged.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
-        attempts: The number of attempts that were already made; 0: the run begins now.
+        attempts: The number of attempts already made; 0: the run begins now.
         began: When the first attempt began, if attempts were made and that was measured.
     """
 
@@ -107,7 +109,7 @@ class Run:
     cut_at: float | None = None  # when `attempt_timeout` cuts the attempt that runs
     current: Any = None  # the CurrentAttempt that is shown
     outer: Any = None  # what was shown before
-    is_left: bool = False  # before something that was entered inside the attempt
+    is_left: bool = False  # while something entered inside it was still open: see _not_left()
     _monotonic: Callable[[], float]
     _poll: Poll | None = None
     _chosen: dict[int, tuple[BackOff, Poll]] | None = None
@@ -195,14 +197,15 @@ class Run:
         most = self.max_attempts
         if most is not None and self.attempts >= most:
             return StopReason.MAX_ATTEMPTS
-        wait: Any = demand if demand.__class__ is float else None
-        reason = self.poll_policy(None if wait is not None else demand)  # type: ignore[arg-type]
+        # Polled even if the error says how long to wait: the delay that this replaces is used up.
+        asked: Any = demand if demand.__class__ is float else None
+        reason = self.poll_policy(None if asked is not None else demand)  # type: ignore[arg-type]
         if reason is not None:
             return reason
-        if wait is not None:
-            self.delay = wait
+        if asked is not None:
+            self.delay = asked
         circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
-        end = self.now + self.delay
+        end = self.now + self.delay  # `now` is set where there is a time limit
         if self.deadline is not None and end >= self.deadline:
             reason = StopReason.DEADLINE
         elif self.latest_start is not None and end > self.latest_start:
@@ -240,7 +243,7 @@ class Run:
                 return StopReason.MAX_ELAPSED_TIME
         return None
 
-    def would_wait_too_long(self) -> bool:
+    def wait_would_pass_latest_start(self) -> bool:
         """Whether a wait of ``delay`` from now would end later than ``latest_start``."""
         return later(self._monotonic(), self.delay) > self.latest_start  # type: ignore[operator]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ._run import Operation
 
 
-def retried(  # noqa: C901 - of the function inside
+def retried(  # noqa: C901 - counts the nested function
     function: Operation, name: str | None, options: Options
 ) -> Operation:
     """Return what calls a function as the options say.

@@ -63,7 +63,7 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
     run.failing_component = "the wait"
     awaits = run.awaits
     try:
-        if run.latest_start is not None and run.would_wait_too_long():
+        if run.latest_start is not None and run.wait_would_pass_latest_start():
             return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
@@ -90,7 +90,7 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
 
 
 async def _wait_on_timer(run: Run, timer: TimerLike) -> None:
-    from ..channels import block_on, select_async  # few retries need them
+    from ..channels import block_on, select_async  # rarely needed
 
     what = f"a retry of {run.name}"
     if not run.awaits:
