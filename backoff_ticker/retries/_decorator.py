@@ -164,8 +164,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         fallback: What to return instead of raising, when the run gives up: a value, or a function
             that takes the ``Outcome`` and returns the value (in coroutines, or an awaitable of it).
             It replaces the final error whatever the reason, ``Permanent`` and an open circuit
-            included. It is not used after a cancel or an interrupt, for an error that ``on`` does not retry, for
-            an error of a hook, policy or predicate, nor while retries are switched off.
+            included. It is not used after a cancel or an interrupt, for an error that ``on`` does
+            not retry, for an error of a hook, policy or predicate, nor while retries are switched
+            off.
         budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from.
         breaker: A ``CircuitBreaker`` that each attempt goes through. While its circuit is open the
             function is not called: the attempt fails with ``CircuitOpen``, and the wait lasts at

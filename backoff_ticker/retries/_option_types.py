@@ -65,6 +65,12 @@ class _Limits(TypedDict, total=False):
     name: str | None
 
 
+class _NotHedged(TypedDict, total=False):
+    """The options that hedged calls lack, and that mean the same in threads and in coroutines."""
+
+    timer: TimerLike | None
+
+
 class HedgeOptions(_Limits, total=False):
     """A ``TypedDict`` of the options of ``hedge_call``, which ``retry`` describes.
 
@@ -78,7 +84,7 @@ class HedgeOptions(_Limits, total=False):
     retry_if: ResultCheck | None
 
 
-class RetryOptions(HedgeOptions, total=False):
+class RetryOptions(HedgeOptions, _NotHedged, total=False):
     """A ``TypedDict`` of the options that ``retry``, ``retry_call`` and ``attempts`` share.
 
     ``retry`` describes them. Annotate a function of yours that passes them on with ``**options:
@@ -98,7 +104,6 @@ class RetryOptions(HedgeOptions, total=False):
     on_retry: Hooks | None
     on_success: Hooks | None
     on_give_up: Hooks | None
-    timer: TimerLike | None
 
 
 class AsyncHedgeOptions(_Limits, total=False):
@@ -109,7 +114,7 @@ class AsyncHedgeOptions(_Limits, total=False):
     retry_if: AsyncResultCheck | None
 
 
-class AsyncRetryOptions(AsyncHedgeOptions, total=False):
+class AsyncRetryOptions(AsyncHedgeOptions, _NotHedged, total=False):
     """``RetryOptions`` for coroutines only, with ``attempt_timeout``, and with hooks to be awaited.
 
     Example:
@@ -129,4 +134,3 @@ class AsyncRetryOptions(AsyncHedgeOptions, total=False):
     on_retry: AsyncHooks | None
     on_success: AsyncHooks | None
     on_give_up: AsyncHooks | None
-    timer: TimerLike | None

@@ -205,16 +205,19 @@ class Run:
         if asked is not None:
             self.delay = asked
         circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
-        end = self.now + self.delay  # `now` is set where there is a time limit
-        if self.deadline is not None and end >= self.deadline:
-            reason = StopReason.DEADLINE
-        elif self.latest_start is not None and end > self.latest_start:
-            reason = StopReason.MAX_ELAPSED_TIME
+        reason = self._limit_of_wait() if options.limits_time else None
         if circuit_is_open and (reason is StopReason.DEADLINE or self.skipping is not None):
             reason = StopReason.CIRCUIT_OPEN
-        if reason is not None:
-            self.is_waiting = True
-            return reason
+        self.is_waiting = reason is not None
+        return reason
+
+    def _limit_of_wait(self) -> StopReason | None:
+        """Return which limit the wait of ``delay`` would pass; None: none."""
+        end = self.now + self.delay
+        if self.deadline is not None and end >= self.deadline:
+            return StopReason.DEADLINE
+        if self.latest_start is not None and end > self.latest_start:
+            return StopReason.MAX_ELAPSED_TIME
         return None
 
     # The limits
