@@ -3,7 +3,7 @@
 ``no_wait()`` skips the waits of retries; that is enough for most tests of a function that is
 retried. On a ``VirtualClock`` time moves only as the test says, or as soon as everything waits, so
 tickers, deadlines and timeouts of hours are tested in milliseconds. pytest has both as the
-fixtures ``no_wait``, ``virtual_clock`` and ``auto_clock``.
+fixtures ``no_wait``, ``virtual_clock``, ``auto_clock`` and ``patched_clock``.
 
 Example:
     >>> import asyncio

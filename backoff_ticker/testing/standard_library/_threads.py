@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import kernel_here
-from .._participants import Participant, State
+from .._participants import Participant, State, real_waits
 from .._thread_side import attached, wait_for_end
-from ._conditions import real_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
