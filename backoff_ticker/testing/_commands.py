@@ -51,16 +51,15 @@ class _Owner(Protocol):
 
 
 class Callbacks:
-    """Makes calls one after the other, in a thread that ends when none has come for 10 ms.
+    """Makes calls one after the other, in a thread that ends when none is to be made.
 
-    So whoever joins all threads, as fixtures of tests do, does not wait for it until the clock is
-    closed.
+    Only commands use it. So whoever joins all threads, as fixtures of tests do, does not wait for
+    the thread until the clock is closed.
     """
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._has_thread: bool = False
-        self._lock = threading.Lock()  # between a call that comes and the thread that ends
 
     def make(self, call: Callable[[], object]) -> None:
         """Have a call made; it raises nothing.
@@ -68,31 +67,22 @@ class Callbacks:
         Raises:
             RuntimeError: No thread can be started.
         """
-        with self._lock:
-            if not self._has_thread:
-                name = "callbacks of a virtual clock"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-                self._has_thread = True
-            self._calls.put(call)
+        if not self._has_thread:
+            name = "callbacks of a virtual clock"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            self._has_thread = True
+        self._calls.put(call)
 
     def end(self) -> None:
-        """End the thread at once, after the calls that were asked for."""
-        self._calls.put(None)
+        """End the thread, after the calls that were asked for."""
+        if self._has_thread:
+            self._has_thread = False
+            self._calls.put(None)
 
     def _serve(self) -> None:
-        while True:
-            try:
-                call = self._calls.get(timeout=LOOK_INTERVAL)
-            except Empty:
-                call = None
-            if call is not None:
-                call()
-                del call  # it refers to the clock
-                continue
-            with self._lock:
-                if self._calls.empty():
-                    self._has_thread = False
-                    return
+        while (call := self._calls.get()) is not None:
+            call()
+            del call  # it refers to the clock
 
 
 class Commands:

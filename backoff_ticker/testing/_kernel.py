@@ -486,7 +486,14 @@ class Kernel:
     def _wake_loops_with_news(self) -> bool:
         """End the waits of event loops whose descriptors are ready; return whether there were."""
         external = self.participants.external
-        loops = [one for one in external if one.has_news is not None and one.has_news()]
+        loops = [
+            one
+            for one in external
+            if one.state is State.PARKED
+            and one.place
+            and one.place.has_news
+            and one.place.has_news()
+        ]
         for loop in loops:
             self.participants.end_wait(loop)
         return bool(loops)
@@ -497,6 +504,8 @@ class Kernel:
         """End waits that would last forever; called every 10 ms with the real time in seconds."""
         participants, driver = self.participants, self.driver
         self.interrupt.remind()
+        if not self._firing:
+            self.commands.callbacks.end()
         running = () if self._firing else participants.running
         if self._stall_detector.is_stalled(real, participants.turns_given, running):
             self._share_turn()

@@ -56,7 +56,7 @@ class State(Enum):
 
 
 class ParkingPlace:
-    """Where a participant waits: the kernel's half of a parker.
+    """Where a participant waits: the kernel's half of a parker, or of an event loop's selector.
 
     Attributes:
         what: The name of the wait in reports.
@@ -65,9 +65,19 @@ class ParkingPlace:
             Then the wait is not part of a deadlock.
         permit: Whether an early ``unpark()`` has already ended the next wait.
         participant: The participant that waits here.
+        has_news: Returns whether file descriptors of its loop are ready; None: it watches none.
+        break_select: Ends its loop's wait for file descriptors.
     """
 
-    __slots__ = ("for_work", "gives_up", "participant", "permit", "what")
+    __slots__ = (
+        "break_select",
+        "for_work",
+        "gives_up",
+        "has_news",
+        "participant",
+        "permit",
+        "what",
+    )
 
     def __init__(self, what: str, *, gives_up: bool = False, for_work: bool = False) -> None:
         self.what: str = what
@@ -75,6 +85,8 @@ class ParkingPlace:
         self.for_work: bool = for_work
         self.permit: bool = False
         self.participant: Participant | None = None
+        self.has_news: Callable[[], object] | None = None
+        self.break_select: Callable[[], object] | None = None
 
 
 class Participant:
@@ -86,13 +98,11 @@ class Participant:
         counted: Whether time waits for it. False for the thread that drives a clock by hand.
         daemon: Whether its thread is a daemon thread that the code under test has started.
         turn: A locked lock; released when the participant may run.
-        place: Where it waits; None while it waits in its event loop.
+        place: Where it waits, or has waited last.
         error: The error that its wait raises.
         interrupted: Whether a signal has ended its wait, and the kernel does not know yet.
         polls: How many waits in a row were over before they began.
-        woken: Whether a call arrived for its event loop since the loop last looked.
-        break_select: Ends its loop's wait for file descriptors; None: it watches none.
-        has_news: Returns whether file descriptors of its loop are ready.
+        tasks: Returns the tasks of the event loop that it runs.
         aside: Whether it was found to wait for another thread, in a lock or a queue.
         works_idle: Whether it computes inside an ``idle()`` block, and nobody waits for that.
         switches, active_looks: What ``note_activity()`` knows of its thread.
@@ -120,10 +130,7 @@ class Participant:
         self.error: BaseException | None = None
         self.interrupted: bool = False
         self.polls: int = 0
-        self.woken: bool = False
-        self.break_select: Callable[[], object] | None = None
-        self.has_news: Callable[[], object] | None = None
-        self.loop_tasks: Callable[[], list[asyncio.Task[object]]] | None = None
+        self.tasks: Callable[[], list[asyncio.Task[object]]] | None = None
         self.aside: bool = False
         self.works_idle: bool = False
         self.switches: list[bytes] = []
@@ -232,8 +239,8 @@ class Participants:
         participant.state = State.RUNNING
         if participant.turn.locked():  # else an interrupt has ended its wait
             participant.turn.release()
-        if participant.break_select is not None:
-            participant.break_select()
+        if participant.place is not None and participant.place.break_select is not None:
+            participant.place.break_select()
 
     def pause(self, participant: Participant, state: State, what: str) -> None:
         """End the turn of a participant that is about to do something time does not wait for."""
@@ -291,7 +298,7 @@ class Participants:
     def park(
         self,
         participant: Participant,
-        place: ParkingPlace | None,
+        place: ParkingPlace,
         when: float | None,
         order: int | None = None,
     ) -> None:
@@ -299,10 +306,11 @@ class Participants:
 
         Args:
             participant: The participant.
-            place: Where it waits; None: in its event loop.
+            place: Where it waits.
             when: Seconds of the clock; None: no limit.
             order: Its order among the timers due at the same time; None: after all others.
         """
+        participant.place = place
         participant.timed_out = participant.aside = False
         self.external.pop(participant, None)
         if participant.counted:  # a wait on the clock counts inside idle(), too
@@ -310,11 +318,8 @@ class Participants:
         if self.closing:
             participant.error = ParticipantAborted()
             self.let_go_on(participant)
-        elif participant.woken if place is None else place.permit:
-            if place is None:
-                participant.woken = False
-            else:
-                place.permit = False
+        elif place.permit:
+            place.permit = False
             self.let_go_on(participant)
         elif when is not None and when <= self.seconds:
             participant.timed_out = True
@@ -329,21 +334,19 @@ class Participants:
     def _begin_wait(
         self,
         participant: Participant,
-        place: ParkingPlace | None,
+        place: ParkingPlace,
         when: float | None,
         order: int | None,
     ) -> None:
         self.progress += 1
         participant.polls = 0
         participant.state = State.PARKED
-        participant.what = what = "event loop" if place is None else place.what
-        participant.place = place
-        if place is not None:
-            place.participant = participant
+        participant.what = place.what
+        place.participant = participant
         if not participant.counted:
             self.guests[participant] = None
         self.running.pop(participant, None)
-        if participant.has_news is not None:
+        if place.has_news is not None:
             self.external[participant] = None
         if when is not None:
             if participant is self.driver:
@@ -352,7 +355,9 @@ class Participants:
                 order = self.next_order()
             due = in_nanoseconds(when)
             due += in_seconds(due) < when  # nothing runs early
-            participant.timer = VirtualTimer(due, order, what, self.timers, sleeper=participant)
+            participant.timer = VirtualTimer(
+                due, order, place.what, self.timers, sleeper=participant
+            )
             self.timers.push(participant.timer)
 
     def unpark(self, place: ParkingPlace) -> None:
@@ -361,13 +366,6 @@ class Participants:
             place.permit = True
         else:
             self.end_wait(place.participant)
-
-    def wake_loop(self, participant: Participant) -> None:
-        """Make an event loop look for new calls."""
-        if participant.state is State.PARKED and participant.place is None:
-            self.end_wait(participant)
-        else:
-            participant.woken = True
 
     def end_wait(
         self,
@@ -392,9 +390,8 @@ class Participants:
         if participant.timer is not None:
             participant.timer.cancel()
             participant.timer = None
-        place = participant.place
-        if place is not None:
-            place.participant = participant.place = None
+        if participant.place is not None and participant.place.participant is participant:
+            participant.place.participant = None
 
     def run_out_of_turn(self, participant: Participant) -> None:
         """Let a participant run: a signal handler has ended its wait."""

@@ -133,7 +133,7 @@ def _with_places(participants: Iterable[Participant]) -> str:
 
 
 def _with_place(participant: Participant) -> str:
-    tasks = [] if participant.loop_tasks is None else participant.loop_tasks()
+    tasks = [] if participant.tasks is None else participant.tasks()
     named = [f"task {task.get_name()!r}{_place_of(_awaiting(task.get_coro()))}" for task in tasks]
     more = f" and {len(named) - _MAX_TASKS} more" if len(named) > _MAX_TASKS else ""
     of_loop = f" ({', '.join(named[:_MAX_TASKS])}{more})" if named else ""

@@ -33,7 +33,13 @@ from ._tasks import Task
 from ._thread_side import VirtualParker, attached, waiting_externally
 from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
-from .standard_library._loops import HOW_TO_DRIVE, LoopTimer, driver_of, loop_kernel
+from .standard_library._loops import (
+    HOW_TO_DRIVE,
+    LOOP_WAIT,
+    LoopTimer,
+    driver_of,
+    loop_kernel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -508,7 +514,7 @@ class VirtualClock:
         found = [
             TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
             for timer in self._participants.timers.pending()
-            if timer.sleeper is None or timer.sleeper.place is not None  # a loop lists its own
+            if timer.what != LOOP_WAIT  # a loop lists its own
         ]
         for loop in self._kernel.loops:
             found += [TimerInfo(*timer) for timer in loop.pending()]

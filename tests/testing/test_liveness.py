@@ -103,7 +103,9 @@ def test_the_place_in_a_package_has_the_name_of_the_package(clock):
     exec(compile("def work(wait): wait(60)", "/app/worker/__init__.py", "exec"), names)
     stop = threading.Event()
     task = clock.spawn(names["work"], stop.wait)
-    with pytest.raises(SettleTimeout, match=r" in worker/__init__\.py:1 work\(\)"):
+    with pytest.raises(
+        SettleTimeout, match=r"threading\.py:\d+ wait\(\) <- worker/__init__\.py:1 work\(\)"
+    ):
         clock.settle()
     stop.set()
     task.join()
