@@ -60,6 +60,7 @@ class Callbacks:
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._has_thread: bool = False
+        self._used: bool = False
 
     def make(self, call: Callable[[], object]) -> None:
         """Have a call made; it raises nothing.
@@ -71,11 +72,13 @@ class Callbacks:
             name = "callbacks of a virtual clock"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
             self._has_thread = True
+        self._used = True
         self._calls.put(call)
 
-    def end(self) -> None:
-        """End the thread, after the calls that were asked for."""
-        if self._has_thread:
+    def end(self, *, if_unused: bool = False) -> None:
+        """End the thread, after the calls that were asked for; or if none was, lately."""
+        used, self._used = self._used, False
+        if self._has_thread and not (used and if_unused):
             self._has_thread = False
             self._calls.put(None)
 

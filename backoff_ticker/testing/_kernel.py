@@ -505,7 +505,7 @@ class Kernel:
         participants, driver = self.participants, self.driver
         self.interrupt.remind()
         if not self._firing:
-            self.commands.callbacks.end()
+            self.commands.callbacks.end(if_unused=True)
         running = () if self._firing else participants.running
         if self._stall_detector.is_stalled(real, participants.turns_given, running):
             self._share_turn()
