@@ -43,7 +43,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from ..clock import current_clocks
@@ -89,23 +89,6 @@ kernels: WeakSet[Kernel] = WeakSet()
 """All kernels of this process."""
 
 
-class DrivenLoop(Protocol):
-    """An event loop that runs on the clock's time."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the loop is closed."""
-        ...
-
-    def pending(self) -> list[tuple[float, str, str]]:
-        """Return when the loop's timers are due, what they call, and the participant's name."""
-        ...
-
-    def detach(self) -> None:
-        """Give the loop its own time back."""
-        ...
-
-
 class Step:
     """A wait of a driver until time has reached a target and all participants wait again.
 
@@ -114,8 +97,6 @@ class Step:
         target: The horizon in nanoseconds; None: nothing fires.
         finish: Wakes the driver. Called from any thread, possibly twice.
         participant: The driver, if it is a member; it does not count meanwhile.
-        fired: How many timers have fired.
-        error: The error that ended it.
     """
 
     def __init__(
@@ -140,21 +121,7 @@ class Step:
 
 
 class Kernel:
-    """Moves the time of one virtual clock.
-
-    Attributes:
-        clock: The clock; the current one in participants and callbacks.
-        driver: The thread that entered the clock.
-        by_ident: The participants that run, by the identifier of their thread.
-        epoch: How far wall time is ahead, in seconds, if the module ``time`` tells the clock's;
-            None: it tells real time.
-        until: How far auto-advance goes, in nanoseconds.
-        entered: Whether the clock's ``with`` block runs.
-        loops: The event loops that run on the clock's time.
-        unretrieved: For each task whose function raised: returns the error if no caller got it.
-        participants: Who is counted and who runs; the time and the timers.
-        commands: Runs everything here that changes state.
-    """
+    """Moves the time of one virtual clock."""
 
     def __init__(
         self,
@@ -165,15 +132,17 @@ class Kernel:
         one_at_a_time: bool,
         settle_timeout: float,
     ) -> None:
-        self.clock: Clock
+        self.clock: Clock  # the current one in participants and callbacks
         self.strict: bool = strict
-        self.driver: Participant = driver
-        self.by_ident: dict[int, Participant] = {}
+        self.driver: Participant = driver  # the thread that entered the clock
+        self.by_ident: dict[int, Participant] = {}  # those that run, by their thread
+        # How far wall time is ahead, in seconds; None: the module `time` tells real time.
         self.epoch: float | None = None
-        self.until: int | float = inf
-        self.entered: bool = False
+        self.until: int | float = inf  # how far auto-advance goes, in nanoseconds
+        self.entered: bool = False  # whether the clock's `with` block runs
         self.closed: bool = False
-        self.loops: list[DrivenLoop] = []
+        self.loops: list[Any] = []  # the drivers of the event loops on the clock's time
+        # For each task whose function raised: returns the error if no caller got it.
         self.unretrieved: list[Callable[[], BaseException | None]] = []
         self.participants: Participants = Participants(start, driver, one_at_a_time=one_at_a_time)
         self.commands: Commands = Commands(self)
@@ -263,7 +232,7 @@ class Kernel:
 
     # Commands
 
-    def add_loop(self, loop: DrivenLoop) -> None:
+    def add_loop(self, loop: Any) -> None:  # noqa: ANN401 - a driver, which imports this
         """Note a loop that runs on the clock's time, and forget those that are closed."""
         others = [one for one in self.loops if one is not loop and not one.closed]
         self.loops = [*others, loop]

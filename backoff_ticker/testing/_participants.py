@@ -56,87 +56,53 @@ class State(Enum):
 
 
 class ParkingPlace:
-    """Where a participant waits: the kernel's half of a parker, or of an event loop's selector.
-
-    Attributes:
-        what: The name of the wait in reports.
-        gives_up: Whether a driver's wait that nothing can end returns, instead of raising.
-        for_work: Whether another thread ends the wait, perhaps one that the clock does not know.
-            Then the wait is not part of a deadlock.
-        permit: Whether an early ``unpark()`` has already ended the next wait.
-        participant: The participant that waits here.
-        has_news: Returns whether file descriptors of its loop are ready; None: it watches none.
-        break_select: Ends its loop's wait for file descriptors.
-    """
-
-    __slots__ = (
-        "break_select",
-        "for_work",
-        "gives_up",
-        "has_news",
-        "participant",
-        "permit",
-        "what",
-    )
+    """Where a participant waits: the kernel's half of a parker, or of an event loop's selector."""
 
     def __init__(self, what: str, *, gives_up: bool = False, for_work: bool = False) -> None:
-        self.what: str = what
+        self.what: str = what  # in reports
+        # Whether a driver's wait that nothing can end returns, instead of raising.
         self.gives_up: bool = gives_up
+        # Whether another thread ends the wait, perhaps one that the clock does not know. Then the
+        # wait is not part of a deadlock.
         self.for_work: bool = for_work
-        self.permit: bool = False
-        self.participant: Participant | None = None
+        self.permit: bool = False  # whether an early unpark() has already ended the next wait
+        self.participant: Participant | None = None  # that waits here
+        # Of a loop: returns whether file descriptors are ready; ends its wait for them.
         self.has_news: Callable[[], object] | None = None
         self.break_select: Callable[[], object] | None = None
 
 
 class Participant:
-    """One thread of execution, from the clock's point of view.
-
-    Attributes:
-        ident, native: The identifiers of its thread, in Python and in the operating system.
-        home: The kernel that it belongs to, for code that knows only the thread.
-        counted: Whether time waits for it. False for the thread that drives a clock by hand.
-        daemon: Whether its thread is a daemon thread that the code under test has started.
-        turn: A locked lock; released when the participant may run.
-        place: Where it waits, or has waited last.
-        error: The error that its wait raises.
-        interrupted: Whether a signal has ended its wait, and the kernel does not know yet.
-        polls: How many waits in a row were over before they began.
-        tasks: Returns the tasks of the event loop that it runs.
-        aside: Whether it was found to wait for another thread, in a lock or a queue.
-        works_idle: Whether it computes inside an ``idle()`` block, and nobody waits for that.
-        switches, active_looks: What ``note_activity()`` knows of its thread.
-        stalled_at, stalls: When it last got deadlock errors, and how many in a row at that time.
-    """
+    """One thread of execution, from the clock's point of view."""
 
     def __init__(
         self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
     ) -> None:
         self.name: str = name
         self.ident: int | None = ident
-        self.native: int | None = None
-        self.home: object = home
-        self.counted: bool = counted
-        self.daemon: bool = False
+        self.native: int | None = None  # its identifier in the operating system
+        self.home: object = home  # its kernel, for code that knows only the thread
+        self.counted: bool = counted  # False for the thread that drives a clock by hand
+        self.daemon: bool = False  # whether the code under test has made it a daemon thread
         self.begun: bool = False
         self.state: State = State.RUNNING
-        self.turn: threading.Lock = threading.Lock()
+        self.turn: threading.Lock = threading.Lock()  # released when the participant may run
         self.turn.acquire()
         self.at_end: list[Callable[[], object]] = []
         self.what: str = ""
-        self.place: ParkingPlace | None = None
+        self.place: ParkingPlace | None = None  # where it waits, or has waited last
         self.timer: VirtualTimer | None = None
         self.timed_out: bool = False
-        self.error: BaseException | None = None
-        self.interrupted: bool = False
-        self.polls: int = 0
-        self.tasks: Callable[[], list[asyncio.Task[object]]] | None = None
-        self.aside: bool = False
-        self.works_idle: bool = False
-        self.switches: list[bytes] = []
+        self.error: BaseException | None = None  # that its wait raises
+        self.interrupted: bool = False  # a signal has ended its wait; the kernel may not know yet
+        self.polls: int = 0  # how many waits in a row were over before they began
+        self.tasks: Callable[[], list[asyncio.Task[object]]] | None = None  # of the loop it runs
+        self.aside: bool = False  # found to wait for another thread, in a lock or a queue
+        self.works_idle: bool = False  # computes inside idle(), and nobody waits for that
+        self.switches: list[bytes] = []  # these two belong to note_activity()
         self.active_looks: int = 0
-        self.stalled_at: int | None = None
-        self.stalls: int = 0
+        self.stalled_at: int | None = None  # when it last got deadlock errors, and
+        self.stalls: int = 0  # how many in a row at that time
 
     @property
     def waits_for_work(self) -> bool:
@@ -150,34 +116,24 @@ class Participant:
 
 
 class Participants:
-    """The participants of one clock, the current time, and the timers.
-
-    Attributes:
-        now: The time in nanoseconds.
-        seconds: The same as it is read.
-        members: All that are counted.
-        queue: Those that wait for their turn, first come first served.
-        external: Those that wait for something real: threads inside ``idle()`` or ``external()``,
-            parked event loops that watch file descriptors.
-        guests: Those that wait and are not counted.
-        closing: Whether waits are aborted.
-        progress: How many waits have begun, and participants ended.
-    """
+    """The participants of one clock, the current time, and the timers."""
 
     def __init__(self, start: int, driver: Participant, *, one_at_a_time: bool) -> None:
         self.one_at_a_time: bool = one_at_a_time
         self.driver: Participant = driver
-        self.now: int = start
-        self.seconds: float = in_seconds(start)
+        self.now: int = start  # in nanoseconds
+        self.seconds: float = in_seconds(start)  # the same as it is read
         self.timers: TimerHeap = TimerHeap()
-        self.members: dict[Participant, None] = {}
-        self.queue: deque[Participant] = deque()
+        self.members: dict[Participant, None] = {}  # all that are counted
+        self.queue: deque[Participant] = deque()  # for a turn, first come first served
         self.running: dict[Participant, None] = {}
+        # Those that wait for something real: threads inside idle() or external(), threads set
+        # aside, parked event loops that watch file descriptors.
         self.external: dict[Participant, None] = {}
-        self.guests: dict[Participant, None] = {}
-        self.closing: bool = False
+        self.guests: dict[Participant, None] = {}  # those that wait and are not counted
+        self.closing: bool = False  # whether waits are aborted
         self.turns_given: int = 0
-        self.progress: int = 0
+        self.progress: int = 0  # how many waits have begun, and participants ended
         self._orders_given = 0
         self._claim = claim_of(self)
 
@@ -304,11 +260,8 @@ class Participants:
     ) -> None:
         """Make a participant wait until ``when``; its turn is granted once the wait is over.
 
-        Args:
-            participant: The participant.
-            place: Where it waits.
-            when: Seconds of the clock; None: no limit.
-            order: Its order among the timers due at the same time; None: after all others.
+        ``when`` is in seconds of the clock; None: no limit. ``order`` is the order among the timers
+        due at the same time; None: after all others.
         """
         participant.place = place
         participant.timed_out = participant.aside = False

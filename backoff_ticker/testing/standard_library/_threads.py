@@ -50,6 +50,7 @@ def _is_counted_otherwise(thread: threading.Thread) -> bool:
 
 # Threads
 
+
 def start_participant(
     kernel: Kernel,
     thread: threading.Thread,
