@@ -24,6 +24,15 @@ LOOK_INTERVAL = 0.01
 """Seconds between two looks at real time."""
 
 
+_never = threading.Lock()
+_never.acquire()  # a wait for it sleeps, even if `time.sleep` was patched
+
+
+def pause(seconds: float) -> None:
+    """Sleep for real seconds."""
+    _never.acquire(timeout=seconds)
+
+
 def block_on(lock: threading.Lock) -> None:
     """Acquire a lock.
 
@@ -109,7 +118,6 @@ class Commands:
         self._vacancy = [True]  # one of the threads that were started pops it, and stays
         self._ident: int | None = None
         self._ended = False
-        self._conditions: list[Callable[[], None]] = []
 
     def post(self, command: Callable[..., object], *args: object) -> None:
         """Have a command run. From any thread, signal handler or finalizer; waits for nothing."""
@@ -139,8 +147,6 @@ class Commands:
         while (owner := self._owner()) is not None:
             try:
                 self._run_queued()
-                for condition in self._conditions:
-                    condition()
                 owner.after_commands()
                 real = now()
                 if real - looked_at >= LOOK_INTERVAL:
@@ -207,19 +213,11 @@ class Commands:
         return results[0]
 
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Wait until ``condition()`` holds after a command; at most ``timeout`` real seconds."""
-        met = threading.Lock()
-        block_on(met)
-
-        def check() -> None:
-            if met.locked() and condition():
-                met.release()
-
-        try:
-            self.query(lambda: self._conditions.append(check))
-            return met.acquire(timeout=timeout)
-        finally:
-            self.query(lambda: self._forget(check))
-
-    def _forget(self, check: Callable[[], None]) -> None:
-        self._conditions = [one for one in self._conditions if one is not check]
+        """Wait until ``condition()`` holds between commands; at most ``timeout`` real seconds."""
+        now = SystemClock().monotonic
+        end = now() + timeout
+        while not self.query(condition):
+            if now() >= end:
+                return False
+            pause(LOOK_INTERVAL)
+        return True
