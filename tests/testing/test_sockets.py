@@ -89,36 +89,6 @@ def test_a_thread_answers_a_loop_over_a_socket_before_its_time_out(switching):
             assert clock.monotonic() == 2.0
 
 
-def test_two_loops_talk_over_a_socket_before_their_time_outs(switching):
-    async def serve(addresses):
-        done = asyncio.Event()
-
-        async def handle(reader, writer):
-            request = await reader.read(10)
-            await asyncio.sleep(2)
-            writer.write(request)
-            await writer.drain()
-            writer.close()
-            await writer.wait_closed()
-            done.set()
-
-        async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
-            addresses.append(server.sockets[0].getsockname())
-            await done.wait()
-
-    async def main(addresses):
-        await asyncio.sleep(1)
-        return await _ask(addresses[0])
-
-    for _ in range(effort.rounds(8, 50)):
-        with VirtualClock(auto=True) as clock:
-            addresses = []
-            server = clock.spawn(lambda addresses=addresses: asyncio.run(serve(addresses)))
-            assert asyncio.run(main(addresses)) == b"x"
-            server.join()
-            assert clock.monotonic() == 3.0
-
-
 async def _converse(address, rounds):
     """Ask again and again; an answer comes in two pieces."""
     reader, writer = await asyncio.open_connection(*address)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import multiprocessing
-import queue
 import re
-import sys
 import threading
 import time
 from contextlib import closing
@@ -18,8 +16,9 @@ import pytest
 from backoff_ticker import Channel
 from backoff_ticker.testing import UntrackedLoopError, VirtualClock
 
+from .real_threads import on_linux
+
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what threads do")
 
 
 @pytest.fixture
@@ -42,89 +41,6 @@ def test_each_row_of_the_table_is_run_by_a_test_of_its_name():
     assert len(rows) > 15
     for row in rows:
         assert f"test_{re.sub(r'[.-]', '_', row.lower())}" in globals(), row
-
-
-# The rule: a thread holds no time up while it waits for another thread, whoever has written it
-
-
-@on_linux
-@pytest.mark.parametrize("folder", ["src", "lib/python3/site-packages"])
-def test_the_verdict_on_a_thread_does_not_depend_on_where_its_code_is(tmp_path, auto, folder):
-    source = """
-def wait(get, items):
-    while get() is not None:
-        items.append(1)
-"""
-    names = {"__name__": "library"}
-    exec(compile(source, str(tmp_path / folder / "library.py"), "exec"), names)
-    work, done = queue.SimpleQueue(), []
-    thread = threading.Thread(target=names["wait"], args=(work.get, done))
-    thread.start()
-    for count in (1, 2):
-        auto.sleep(3600)
-        work.put("item")
-        auto.sleep(3600)
-        assert len(done) == count
-    work.put(None)
-    thread.join()
-
-
-@on_linux
-def test_a_lock_is_handed_over_by_one_that_sleeps_on_the_clock(auto):
-    lock, times = threading.Lock(), []
-
-    def hold():
-        with lock:
-            auto.sleep(10)
-
-    def want():
-        auto.sleep(1)
-        with lock:
-            times.append(auto.monotonic())
-            auto.sleep(1)
-            times.append(auto.monotonic())
-
-    threads = [threading.Thread(target=target) for target in (hold, want)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert times == [10, 11]
-
-
-@on_linux
-def test_a_thread_that_was_handed_something_holds_time_while_it_does_it(auto):
-    work, seen = queue.SimpleQueue(), []
-
-    def serve():
-        while (seconds := work.get()) is not None:
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                pass
-            threading.Event().wait(seconds)
-            seen.append(auto.monotonic())
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    auto.sleep(5)
-    work.put(0.3)
-    auto.sleep(5)
-    work.put(None)
-    thread.join()
-    assert seen == [5]
-
-
-@on_linux
-def test_a_daemon_that_waits_in_a_lock_is_no_leak():
-    lock = threading.Lock()
-    lock.acquire()
-    with VirtualClock(auto=True) as clock:
-        threading.Thread(target=lock.acquire, daemon=True).start()
-        clock.sleep(5)
-    lock.release()
-
-
-# The table
 
 
 @on_linux
