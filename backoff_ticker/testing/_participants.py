@@ -177,7 +177,6 @@ class Participants:
         """Stop counting a participant that goes on running."""
         self._remove(participant)
         participant.counted = False
-        participant.state = State.RUNNING
 
     def _remove(self, participant: Participant) -> None:
         for known in (self.members, self.external, self.running):

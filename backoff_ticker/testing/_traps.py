@@ -142,9 +142,13 @@ class Trap:
 
     def close(self) -> None:
         """Hold no more calls, and release those that are held."""
-        self._kernel.query(lambda: self in self._traps and self._traps.remove(self))
+        self._kernel.query(self._stop)
         for call in self._held:
             call.release()
+
+    def _stop(self) -> None:
+        if self in self._traps:
+            self._traps.remove(self)
 
     def __enter__(self) -> Self:
         return self

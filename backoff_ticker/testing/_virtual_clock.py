@@ -33,6 +33,7 @@ from ._tasks import Task
 from ._thread_side import VirtualParker, attached, waiting_externally
 from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
+from ._watchdog import Watchdog
 from .standard_library._loops import (
     HOW_TO_DRIVE,
     LOOP_WAIT,
@@ -158,6 +159,7 @@ class VirtualClock:
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
         self._kernel.clock = self
+        self._kernel.look = Watchdog(self._kernel).look
         if until is not None:
             if as_number("until", until) < start:
                 raise ValueError(f"until must be >= start ({start!r}), not {until!r}")
