@@ -24,15 +24,6 @@ LOOK_INTERVAL = 0.01
 """Seconds between two looks at real time."""
 
 
-_never = threading.Lock()
-_never.acquire()  # a wait for it sleeps, even if `time.sleep` was patched
-
-
-def pause(seconds: float) -> None:
-    """Sleep for real seconds."""
-    _never.acquire(timeout=seconds)
-
-
 def block_on(lock: threading.Lock) -> None:
     """Acquire a lock.
 
@@ -118,6 +109,7 @@ class Commands:
         self._vacancy = [True]  # one of the threads that were started pops it, and stays
         self._ident: int | None = None
         self._ended = False
+        self._conditions: list[Callable[[], None]] = []
 
     def post(self, command: Callable[..., object], *args: object) -> None:
         """Have a command run. From any thread, signal handler or finalizer; waits for nothing."""
@@ -147,6 +139,8 @@ class Commands:
         while (owner := self._owner()) is not None:
             try:
                 self._run_queued()
+                for condition in self._conditions:
+                    condition()
                 owner.after_commands()
                 real = now()
                 if real - looked_at >= LOOK_INTERVAL:
@@ -214,10 +208,16 @@ class Commands:
 
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
         """Wait until ``condition()`` holds between commands; at most ``timeout`` real seconds."""
-        now = SystemClock().monotonic
-        end = now() + timeout
-        while not self.query(condition):
-            if now() >= end:
-                return False
-            pause(LOOK_INTERVAL)
-        return True
+        met = threading.Lock()
+        block_on(met)
+
+        def check() -> None:
+            if met.locked() and condition():
+                met.release()
+
+        # Not by asking again and again: a thread that does so is never stalled.
+        self.query(lambda: self._conditions.append(check))
+        try:
+            return met.acquire(timeout=timeout)
+        finally:
+            self.query(lambda: self._conditions.remove(check))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..clock import SystemClock
-from ._commands import LOOK_INTERVAL, pause
+from ._commands import LOOK_INTERVAL
 from ._participants import Participant, State
 
 if TYPE_CHECKING:
@@ -161,6 +161,9 @@ class SettleTimer:
 # Threads inside idle(). An item that a participant has sent reaches them at the current virtual
 # time; but they need real time to notice it, and virtual time must not move before they have.
 
+_never = threading.Lock()
+_never.acquire()  # a wait for it sleeps, even if `time.sleep` was patched
+
 _PAUSE = 1e-4
 """Seconds for which the interpreter is released, so that a woken thread can run."""
 _QUIET_LOOKS = 5
@@ -191,7 +194,7 @@ def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) 
     monotonic = SystemClock().monotonic
     quiet, end = 0, monotonic() + _LIMIT
     while monotonic() < end:
-        pause(_PAUSE)
+        _never.acquire(timeout=_PAUSE)
         if came_back():
             return True
         quiet = 0 if any(map(is_busy, watched)) else quiet + 1

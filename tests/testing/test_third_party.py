@@ -23,15 +23,15 @@ PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 
 @pytest.fixture
 def auto():
-    """A clock with auto-advance that gives up before a test does."""
-    with VirtualClock(auto=True, settle_timeout=1) as clock:
+    """A clock with auto-advance."""
+    with VirtualClock(auto=True) as clock:
         yield clock
 
 
 @pytest.fixture
 def patched():
     """The same for the module ``time``, too."""
-    with VirtualClock(auto=True, settle_timeout=1, patch_time=True) as clock:
+    with VirtualClock(auto=True, patch_time=True) as clock:
         yield clock
 
 
