@@ -168,11 +168,11 @@ class Commands:
         if self._next is not None:
             (command, args), self._next = self._next, None
             command(*args)
-        while True:
+        while not self.queue.empty():
             try:
                 command, args = self.queue.get_nowait()
             except Empty:
-                return
+                return  # a query has run it, in its own thread: the clock has ended
             command(*args)
 
     # Questions

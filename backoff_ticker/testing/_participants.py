@@ -58,6 +58,10 @@ class State(Enum):
 class ParkingPlace:
     """Where a participant waits: the kernel's half of a parker, or of an event loop's selector."""
 
+    # Of a loop: returns whether file descriptors are ready; ends its wait for them.
+    has_news: Callable[[], object] | None = None
+    break_select: Callable[[], object] | None = None
+
     def __init__(self, what: str, *, gives_up: bool = False, for_work: bool = False) -> None:
         self.what: str = what  # in reports
         # Whether a driver's wait that nothing can end returns, instead of raising.
@@ -67,42 +71,40 @@ class ParkingPlace:
         self.for_work: bool = for_work
         self.permit: bool = False  # whether an early unpark() has already ended the next wait
         self.participant: Participant | None = None  # that waits here
-        # Of a loop: returns whether file descriptors are ready; ends its wait for them.
-        self.has_news: Callable[[], object] | None = None
-        self.break_select: Callable[[], object] | None = None
 
 
 class Participant:
     """One thread of execution, from the clock's point of view."""
+
+    native: int | None = None  # its identifier in the operating system
+    daemon: bool = False  # whether the code under test has made it a daemon thread
+    begun: bool = False
+    state: State = State.RUNNING
+    what: str = ""
+    place: ParkingPlace | None = None  # where it waits, or has waited last
+    timer: VirtualTimer | None = None
+    timed_out: bool = False
+    error: BaseException | None = None  # that its wait raises
+    interrupted: bool = False  # a signal has ended its wait; the kernel may not know yet
+    polls: int = 0  # how many waits in a row were over before they began
+    tasks: Callable[[], list[asyncio.Task[object]]] | None = None  # of the loop that it runs
+    aside: bool = False  # found to wait for another thread, in a lock or a queue
+    works_idle: bool = False  # computes inside idle(), and nobody waits for that
+    switches: tuple[bytes, ...] = ()  # these two belong to note_activity()
+    active_looks: int = 0
+    stalled_at: int | None = None  # when it last got deadlock errors, and
+    stalls: int = 0  # how many in a row at that time
 
     def __init__(
         self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
     ) -> None:
         self.name: str = name
         self.ident: int | None = ident
-        self.native: int | None = None  # its identifier in the operating system
         self.home: object = home  # its kernel, for code that knows only the thread
         self.counted: bool = counted  # False for the thread that drives a clock by hand
-        self.daemon: bool = False  # whether the code under test has made it a daemon thread
-        self.begun: bool = False
-        self.state: State = State.RUNNING
         self.turn: threading.Lock = threading.Lock()  # released when the participant may run
         self.turn.acquire()
         self.at_end: list[Callable[[], object]] = []
-        self.what: str = ""
-        self.place: ParkingPlace | None = None  # where it waits, or has waited last
-        self.timer: VirtualTimer | None = None
-        self.timed_out: bool = False
-        self.error: BaseException | None = None  # that its wait raises
-        self.interrupted: bool = False  # a signal has ended its wait; the kernel may not know yet
-        self.polls: int = 0  # how many waits in a row were over before they began
-        self.tasks: Callable[[], list[asyncio.Task[object]]] | None = None  # of the loop it runs
-        self.aside: bool = False  # found to wait for another thread, in a lock or a queue
-        self.works_idle: bool = False  # computes inside idle(), and nobody waits for that
-        self.switches: list[bytes] = []  # these two belong to note_activity()
-        self.active_looks: int = 0
-        self.stalled_at: int | None = None  # when it last got deadlock errors, and
-        self.stalls: int = 0  # how many in a row at that time
 
     @property
     def waits_for_work(self) -> bool:

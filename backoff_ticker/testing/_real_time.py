@@ -58,7 +58,7 @@ def note_activity(one: Participant) -> None:
         status = (_THREADS / str(one.native) / "status").read_bytes()
     except OSError:
         return
-    switches = [line for line in status.splitlines() if b"ctxt_switches" in line]
+    switches = tuple(line for line in status.splitlines() if b"ctxt_switches" in line)
     active = switches != one.switches or is_active(one.native)
     one.switches = switches
     one.active_looks = one.active_looks + 1 if active else 0
