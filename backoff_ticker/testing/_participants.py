@@ -188,8 +188,14 @@ class Participants:
 
     def _append(self, participant: Participant) -> None:
         if participant.state is not State.QUEUED:
+            self._come_back(participant)
             participant.state = State.QUEUED
             self.queue.append(participant)
+
+    def _come_back(self, participant: Participant) -> None:
+        """Forget that a participant waits for something real."""
+        participant.aside = False
+        self.external.pop(participant, None)
 
     def let_go_on(self, participant: Participant) -> None:
         """Let a participant run without a new turn: its wait was none, or it is not counted."""
@@ -202,6 +208,7 @@ class Participants:
     def pause(self, participant: Participant, state: State, what: str) -> None:
         """End the turn of a participant that is about to do something time does not wait for."""
         if participant.counted:
+            self._come_back(participant)
             participant.state = state
             participant.what = what
             self.running.pop(participant, None)
@@ -216,15 +223,13 @@ class Participants:
 
     def count_again(self, participant: Participant) -> None:
         """Undo ``set_aside()``: the participant does something."""
-        participant.aside = False
+        self._come_back(participant)
         participant.state = State.RUNNING
-        self.external.pop(participant, None)
         self.running[participant] = None
 
     def resume(self, participant: Participant) -> None:
         """End such a pause; the participant runs when its turn comes."""
         if participant.state in (State.HELD, State.EXTERNAL, State.DRIVING):
-            self.external.pop(participant, None)
             self._append(participant)
         elif participant.state is not State.QUEUED:
             self.let_go_on(participant)
@@ -265,8 +270,8 @@ class Participants:
         due at the same time; None: after all others.
         """
         participant.place = place
-        participant.timed_out = participant.aside = False
-        self.external.pop(participant, None)
+        self._come_back(participant)
+        participant.timed_out = False
         if participant.counted:  # a wait on the clock counts inside idle(), too
             self.running[participant] = None
         if self.closing:
@@ -339,7 +344,7 @@ class Participants:
 
     def _detach(self, participant: Participant) -> None:
         """Take a participant off its place and its timer."""
-        self.external.pop(participant, None)
+        self._come_back(participant)
         self.guests.pop(participant, None)
         if participant.timer is not None:
             participant.timer.cancel()
@@ -364,7 +369,6 @@ class Participants:
         self._remove(participant)
         self._detach(participant)
         self.progress += 1
-        participant.aside = False
         participant.state = State.ENDED
         callbacks, participant.at_end = participant.at_end, []
         for callback in callbacks:

@@ -234,6 +234,26 @@ def test_a_thread_that_was_handed_something_holds_time_while_it_does_it(auto):
     assert seen == [5]
 
 
+@on_linux
+def test_a_thread_that_was_found_waiting_may_say_so_for_its_next_wait(auto):
+    work, times = queue.SimpleQueue(), []
+
+    def serve():
+        work.get()
+        with auto.idle("more"):
+            work.get()
+        auto.sleep(1)
+        times.append(auto.monotonic())
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    for _ in range(2):
+        auto.sleep(5)
+        work.put("item")
+    thread.join()
+    assert times == [11]
+
+
 # Processes
 
 
