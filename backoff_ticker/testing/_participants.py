@@ -34,13 +34,11 @@ waiting_for_real: set[int] = set()
 def real_waits() -> Iterator[None]:
     """Leave the waits of this thread as they are, inside the block."""
     ident = threading.get_ident()
-    outermost = ident not in waiting_for_real
-    waiting_for_real.add(ident)
     try:
+        waiting_for_real.add(ident)
         yield
     finally:
-        if outermost:
-            waiting_for_real.discard(ident)
+        waiting_for_real.discard(ident)
 
 
 class State(Enum):

@@ -27,7 +27,7 @@ from ._driving import (
 )
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Kernel
-from ._participants import Participant, State
+from ._participants import Participant, State, waiting_for_real
 from ._reports import called_object, leaks, name_of, on_another_clock
 from ._tasks import Task
 from ._thread_side import VirtualParker, attached, waiting_externally
@@ -596,6 +596,7 @@ class VirtualClock:
             )
         kernel.driver.ident = threading.get_ident()
         kernel.driver.native = threading.get_native_id()
+        waiting_for_real.discard(kernel.driver.ident)  # an interrupt may have left it there
         self._installed = installed(kernel)
         self._installed.__enter__()
         kernel.entered = True
