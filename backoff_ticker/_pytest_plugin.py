@@ -61,6 +61,14 @@ def auto_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
 
 
 @pytest.fixture
+def patched_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
+    """The same as ``auto_clock``, and the module ``time`` tells and takes its time."""
+    from .testing import VirtualClock
+
+    yield from _until_end_of_test(VirtualClock(auto=True, patch_time=True), request.node)
+
+
+@pytest.fixture
 def no_wait() -> Iterator[Callable[..., None]]:
     """Skip the waits of all retries during the test.
 

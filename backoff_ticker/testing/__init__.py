@@ -3,7 +3,7 @@
 ``no_wait()`` skips the waits of retries; that is enough for most tests of a function that is
 retried. On a ``VirtualClock`` time moves only as the test says, or as soon as everything waits, so
 tickers, deadlines and timeouts of hours are tested in milliseconds. pytest has both as the
-fixtures ``no_wait``, ``virtual_clock`` and ``auto_clock``.
+fixtures ``no_wait``, ``virtual_clock``, ``auto_clock`` and ``patched_clock``.
 
 Example:
     >>> import asyncio
@@ -21,7 +21,7 @@ Inside, for contributors:
 - ``_participants``, ``_timers``: who is counted, who runs, how waits begin and end; what is due.
 - ``_thread_side``: how a thread begins to be counted, waits, and ends.
 - ``_driving``: steps, auto-advance, and the patches of the standard library.
-- ``_real_time``, ``_main_thread_interrupt``: what real time alone can show; the main thread.
+- ``_watchdog``, ``_real_time``, ``_main_thread_interrupt``: what real time alone can show.
 - ``_reports``: the texts of failures.
 - ``_other_clocks``: objects on the system clock that participants use.
 - ``standard_library/``: threads, futures, pools and event loops as participants.

@@ -24,6 +24,15 @@ LOOK_INTERVAL = 0.01
 """Seconds between two looks at real time."""
 
 
+def block_on(lock: threading.Lock) -> None:
+    """Acquire a lock.
+
+    Not by its ``acquire()``, in whose place tools that look for blocking calls in coroutines put
+    their own. An event loop that is parked blocks nobody.
+    """
+    lock.__enter__()
+
+
 class _Owner(Protocol):
     """Whose state the commands change."""
 
@@ -42,16 +51,16 @@ class _Owner(Protocol):
 
 
 class Callbacks:
-    """Makes calls one after the other, in a thread that ends when none has come for 10 ms.
+    """Makes calls one after the other, in a thread that ends when none is to be made.
 
-    So whoever joins all threads, as fixtures of tests do, does not wait for it until the clock is
-    closed.
+    Only commands use it. So whoever joins all threads, as fixtures of tests do, does not wait for
+    the thread until the clock is closed.
     """
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._has_thread: bool = False
-        self._lock = threading.Lock()  # between a call that comes and the thread that ends
+        self._used: bool = False
 
     def make(self, call: Callable[[], object]) -> None:
         """Have a call made; it raises nothing.
@@ -59,31 +68,24 @@ class Callbacks:
         Raises:
             RuntimeError: No thread can be started.
         """
-        with self._lock:
-            if not self._has_thread:
-                name = "callbacks of a virtual clock"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-                self._has_thread = True
-            self._calls.put(call)
+        if not self._has_thread:
+            name = "callbacks of a virtual clock"
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            self._has_thread = True
+        self._used = True
+        self._calls.put(call)
 
-    def end(self) -> None:
-        """End the thread at once, after the calls that were asked for."""
-        self._calls.put(None)
+    def end(self, *, if_unused: bool = False) -> None:
+        """End the thread, after the calls that were asked for; or if none was, lately."""
+        used, self._used = self._used, False
+        if self._has_thread and not (used and if_unused):
+            self._has_thread = False
+            self._calls.put(None)
 
     def _serve(self) -> None:
-        while True:
-            try:
-                call = self._calls.get(timeout=LOOK_INTERVAL)
-            except Empty:
-                call = None
-            if call is not None:
-                call()
-                del call  # it refers to the clock
-                continue
-            with self._lock:
-                if self._calls.empty():
-                    self._has_thread = False
-                    return
+        while (call := self._calls.get()) is not None:
+            call()
+            del call  # it refers to the clock
 
 
 class Commands:
@@ -163,13 +165,15 @@ class Commands:
             pass
 
     def _run_queued(self) -> None:
-        while True:
-            if self._next is not None:
-                (command, args), self._next = self._next, None
-                command(*args)
-            if self.queue.empty():
-                return
-            self._next = self.queue.get()
+        if self._next is not None:
+            (command, args), self._next = self._next, None
+            command(*args)
+        while not self.queue.empty():
+            try:
+                command, args = self.queue.get_nowait()
+            except Empty:
+                return  # a query has run it, in its own thread: the clock has ended
+            command(*args)
 
     # Questions
 
@@ -185,7 +189,7 @@ class Commands:
         results: list[T] = []
         errors: list[Exception] = []
         done = threading.Lock()
-        done.acquire()
+        block_on(done)
 
         def command() -> None:
             try:
@@ -195,27 +199,25 @@ class Commands:
             done.release()
 
         self.put((command, ()))
-        while not done.acquire(timeout=1.0):
-            if self._ended and done.locked():
-                return function()
+        if self._ended:  # meanwhile
+            self._run_queued()
+        block_on(done)
         if errors:
             raise errors[0]
         return results[0]
 
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Wait until ``condition()`` holds after a command; at most ``timeout`` real seconds."""
+        """Wait until ``condition()`` holds between commands; at most ``timeout`` real seconds."""
         met = threading.Lock()
-        met.acquire()
+        block_on(met)
 
         def check() -> None:
             if met.locked() and condition():
                 met.release()
 
+        # Not by asking again and again: a thread that does so is never stalled.
+        self.query(lambda: self._conditions.append(check))
         try:
-            self.query(lambda: self._conditions.append(check))
             return met.acquire(timeout=timeout)
         finally:
-            self.query(lambda: self._forget(check))
-
-    def _forget(self, check: Callable[[], None]) -> None:
-        self._conditions = [one for one in self._conditions if one is not check]
+            self.query(lambda: self._conditions.remove(check))

@@ -13,7 +13,6 @@ from ._errors import ClockUsageError, UntrackedLoopError
 from ._kernel import Step, as_current, kernels
 from ._other_clocks import SYSTEM_CLOCK_PATCHES
 from ._thread_side import counted, run_after_interrupt, wait_for_turn
-from .standard_library._conditions import CONDITION_PATCHES
 from .standard_library._loops import HOW_TO_DRIVE, LOOP_PATCHES, foreign_loop_patches, loop_kernel
 from .standard_library._patches import Patches
 from .standard_library._pools import POOL_PATCHES
@@ -105,7 +104,6 @@ _patches = Patches()
 def _all_patches() -> list[Patch]:
     return [
         *THREAD_PATCHES,
-        *CONDITION_PATCHES,
         *POOL_PATCHES,
         *LOOP_PATCHES,
         *PROCESS_PATCHES,

@@ -16,8 +16,9 @@ The states of a participant:
                       +-------------------------------------+
                       |                    |  pause
                       |   resume           v
-                      +---------- HELD by a trap, EXTERNAL: inside idle() or external(),
-                                  DRIVING: waits for a step of its own
+                      +---------- HELD by a trap, DRIVING: waits for a step of its own,
+                                  EXTERNAL: inside idle() or external(), or set aside by the
+                                  watchdog, which found it waiting for another thread
                                   (RUNNING -> ENDED: its function has returned)
 ```
 
@@ -43,7 +44,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from ..clock import current_clocks
@@ -51,26 +52,21 @@ from ._commands import Commands
 from ._errors import (
     ClockUsageError,
     ParticipantAborted,
-    SettleTimeout,
     UntrackedThreadError,
     VirtualDeadlockError,
 )
 from ._main_thread_interrupt import MainThreadInterrupt
 from ._participants import Participant, Participants, State
 from ._real_time import (
-    Activity,
     SettleTimer,
-    StallDetector,
-    others_are_active,
+    is_busy,
     wait_for_return,
-    works_inside_idle,
 )
 from ._reports import (
     called_object,
     deadlock,
     driver_waits,
     on_another_clock,
-    stuck,
     until_reached,
 )
 
@@ -87,23 +83,6 @@ kernels: WeakSet[Kernel] = WeakSet()
 """All kernels of this process."""
 
 
-class DrivenLoop(Protocol):
-    """An event loop that runs on the clock's time."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the loop is closed."""
-        ...
-
-    def pending(self) -> list[tuple[float, str, str]]:
-        """Return when the loop's timers are due, what they call, and the participant's name."""
-        ...
-
-    def detach(self) -> None:
-        """Give the loop its own time back."""
-        ...
-
-
 class Step:
     """A wait of a driver until time has reached a target and all participants wait again.
 
@@ -112,8 +91,6 @@ class Step:
         target: The horizon in nanoseconds; None: nothing fires.
         finish: Wakes the driver. Called from any thread, possibly twice.
         participant: The driver, if it is a member; it does not count meanwhile.
-        fired: How many timers have fired.
-        error: The error that ended it.
     """
 
     def __init__(
@@ -138,21 +115,7 @@ class Step:
 
 
 class Kernel:
-    """Moves the time of one virtual clock.
-
-    Attributes:
-        clock: The clock; the current one in participants and callbacks.
-        driver: The thread that entered the clock.
-        by_ident: The participants that run, by the identifier of their thread.
-        epoch: How far wall time is ahead, in seconds, if the module ``time`` tells the clock's;
-            None: it tells real time.
-        until: How far auto-advance goes, in nanoseconds.
-        entered: Whether the clock's ``with`` block runs.
-        loops: The event loops that run on the clock's time.
-        unretrieved: For each task whose function raised: returns the error if no caller got it.
-        participants: Who is counted and who runs; the time and the timers.
-        commands: Runs everything here that changes state.
-    """
+    """Moves the time of one virtual clock."""
 
     def __init__(
         self,
@@ -163,15 +126,17 @@ class Kernel:
         one_at_a_time: bool,
         settle_timeout: float,
     ) -> None:
-        self.clock: Clock
+        self.clock: Clock  # the current one in participants and callbacks
         self.strict: bool = strict
-        self.driver: Participant = driver
-        self.by_ident: dict[int, Participant] = {}
+        self.driver: Participant = driver  # the thread that entered the clock
+        self.by_ident: dict[int, Participant] = {}  # those that run, by their thread
+        # How far wall time is ahead, in seconds; None: the module `time` tells real time.
         self.epoch: float | None = None
-        self.until: int | float = inf
-        self.entered: bool = False
+        self.until: int | float = inf  # how far auto-advance goes, in nanoseconds
+        self.entered: bool = False  # whether the clock's `with` block runs
         self.closed: bool = False
-        self.loops: list[DrivenLoop] = []
+        self.loops: list[Any] = []  # the drivers of the event loops on the clock's time
+        # For each task whose function raised: returns the error if no caller got it.
         self.unretrieved: list[Callable[[], BaseException | None]] = []
         self.participants: Participants = Participants(start, driver, one_at_a_time=one_at_a_time)
         self.commands: Commands = Commands(self)
@@ -179,14 +144,14 @@ class Kernel:
         self.query: Callable[[Callable[[], Any]], Any] = self.commands.query
         self.interrupt: MainThreadInterrupt = MainThreadInterrupt(driver)
         self.settle_timer: SettleTimer = SettleTimer(settle_timeout)
-        self._step: Step | None = None
-        self._auto: dict[object, None] = {}
-        self._holds: dict[object, str] = {}
-        self._expected: dict[object, str] = {}
-        self._firing = False
+        self.step: Step | None = None
+        self.auto: dict[object, None] = {}
+        self.holds: dict[object, str] = {}
+        self.expected: dict[object, str] = {}
+        self.firing = False
         self._calls_in: int | None = None
-        self._stall_detector = StallDetector()
-        self._driver_activity = Activity()
+        # Ends waits that would last forever; called every 10 ms with the real time in seconds.
+        self.look: Callable[[float], None]
         kernels.add(self)
 
     # The calling thread
@@ -262,41 +227,41 @@ class Kernel:
 
     # Commands
 
-    def add_loop(self, loop: DrivenLoop) -> None:
+    def add_loop(self, loop: Any) -> None:  # noqa: ANN401 - a driver, which imports this
         """Note a loop that runs on the clock's time, and forget those that are closed."""
         others = [one for one in self.loops if one is not loop and not one.closed]
         self.loops = [*others, loop]
 
     def hold_time(self, key: object, what: str) -> None:
         """Stop time until ``release_time(key)``: ``what`` is real, and may take a minute."""
-        self._holds[key] = what
+        self.holds[key] = what
 
     def expect(self, key: object, name: str) -> None:
         """Stop time until ``release_time(key)``: a tracked function is about to be called."""
-        self._expected[key] = name
+        self.expected[key] = name
 
     def release_time(self, key: object) -> None:
         """Undo ``hold_time(key)`` or ``expect(key)``."""
-        self._holds.pop(key, None)
-        self._expected.pop(key, None)
+        self.holds.pop(key, None)
+        self.expected.pop(key, None)
 
     @property
     def time_is_held(self) -> bool:
         """Whether something real holds time."""
-        return bool(self._holds)
+        return bool(self.holds)
 
     def begin_auto(self, key: object) -> None:
         """Let time advance on its own until ``end_auto(key)``."""
-        self._auto[key] = None
+        self.auto[key] = None
 
     def end_auto(self, key: object) -> None:
         """Undo ``begin_auto(key)``."""
-        self._auto.pop(key, None)
+        self.auto.pop(key, None)
 
     def begin_step(self, step: Step) -> None:
         """Begin a step, unless one is under way."""
-        if self._step is None:
-            self._step = step
+        if self.step is None:
+            self.step = step
             self.settle_timer.restart()
             if step.participant is not None:
                 self.participants.pause(step.participant, State.DRIVING, "a step")
@@ -308,11 +273,11 @@ class Kernel:
 
     def withdraw_step(self, step: Step) -> None:
         """End a step whose driver has stopped waiting."""
-        if self._step is step:
-            self._end_step(None)
+        if self.step is step:
+            self.end_step(None)
 
-    def _end_step(self, error: BaseException | None) -> None:
-        step, self._step = self._step, None
+    def end_step(self, error: BaseException | None) -> None:
+        step, self.step = self.step, None
         if step is not None:
             step.error = error
             if step.participant is not None:
@@ -323,7 +288,7 @@ class Kernel:
         """End every wait and the step, now and from now on."""
         participants = self.participants
         participants.closing = True
-        self._end_step(ClockUsageError("the clock was closed meanwhile"))
+        self.end_step(ClockUsageError("the clock was closed meanwhile"))
         for one in [*participants.members, *participants.guests]:
             if one.state is State.PARKED and not (one.waits_for_work and one.daemon):
                 participants.end_wait(one, error=ParticipantAborted())
@@ -332,8 +297,8 @@ class Kernel:
         """Close, in a forked child: no thread exists but the one that forked."""
         self.closed = True
         self.commands.end()
-        self._auto.clear()
-        self._step = None
+        self.auto.clear()
+        self.step = None
         self.driver.counted = False
         self.driver.state = State.RUNNING
         self.by_ident.clear()
@@ -345,11 +310,11 @@ class Kernel:
     def after_commands(self) -> None:
         """Give turns; when no participant can run, move the time to the next timer and fire it."""
         participants, commands = self.participants, self.commands.queue
-        while not self._firing:
+        while not self.firing:
             participants.give_turns()
-            if participants.running or not commands.empty() or self._holds or self._expected:
+            if participants.running or not commands.empty() or self.holds or self.expected:
                 break
-            timer, horizon = participants.timers.first(), self._horizon()
+            timer, horizon = participants.timers.first(), self.horizon()
             if participants.external and not self._all_external_are_quiet(horizon):
                 if participants.queue:
                     continue  # an event loop whose descriptors are ready
@@ -358,20 +323,20 @@ class Kernel:
                 if not self._come_to_rest():
                     break
             else:
-                self._fire(timer)
+                self.fire(timer)
 
-    def _horizon(self) -> int | float | None:
+    def horizon(self) -> int | float | None:
         """Return how far time may go, in nanoseconds; None: nothing may even fire."""
-        if self._step is not None:
-            return self._step.target
-        return self.until if self._auto and not self.participants.closing else None
+        if self.step is not None:
+            return self.step.target
+        return self.until if self.auto and not self.participants.closing else None
 
-    def _fire(self, timer: VirtualTimer) -> None:
+    def fire(self, timer: VirtualTimer) -> None:
         self.participants.move(timer.due)
-        if self._step is not None:
-            self._step.fired += 1
+        if self.step is not None:
+            self.step.fired += 1
         if timer.sleeper is None:
-            self._firing = True
+            self.firing = True
             try:
                 self.commands.callbacks.make(partial(self._call, timer))
             except RuntimeError as error:  # the process may start no more threads
@@ -393,31 +358,31 @@ class Kernel:
         self.interrupt.after_signals(lambda: self.post(self._callback_ended, error))
 
     def _callback_ended(self, error: BaseException | None) -> None:
-        self._firing = False
+        self.firing = False
         if error is None:
             return
-        if self._step is None:
+        if self.step is None:
             self.commands.errors.append(error)
         else:
-            self._end_step(error)
+            self.end_step(error)
 
     def _come_to_rest(self) -> bool:
         """End the step, or waits that nothing else can end; return whether there were any."""
-        step, participants = self._step, self.participants
+        step, participants = self.step, self.participants
         if step is not None:
             if step.target is not None:
                 participants.move(step.target)
-            self._end_step(None)
+            self.end_step(None)
             return True
         if participants.external or any(
             one.state is State.HELD or one.waits_for_work for one in participants.members
         ):
             return False  # something real may still happen: look() decides
-        if self._auto and not participants.closing:
-            return self._break_deadlock()
-        return self._end_wait_of_driver()
+        if self.auto and not participants.closing:
+            return self.break_deadlock()
+        return self.end_wait_of_driver()
 
-    def _break_deadlock(self) -> bool:
+    def break_deadlock(self) -> bool:
         """Raise an error in all waits; return whether there are any."""
         participants = self.participants
         waiting = [
@@ -427,7 +392,7 @@ class Kernel:
         ]
         if not waiting:
             return False
-        message = self._text_of_deadlock()
+        message = self.text_of_deadlock()
         now = participants.now
         # A participant that caught this error and waits again at the same time would do so
         # forever: it alone is aborted, because its end may let the others continue. The driver gets
@@ -444,7 +409,7 @@ class Kernel:
             participants.end_wait(participant, error=error)
         return True
 
-    def _text_of_deadlock(self) -> str:
+    def text_of_deadlock(self) -> str:
         """Move time as far as auto-advance goes; return the text that says why it ends there."""
         participants = self.participants
         if participants.timers.first() is None:
@@ -453,7 +418,7 @@ class Kernel:
         participants.move(until)
         return until_reached(participants.now, participants.members)
 
-    def _end_wait_of_driver(self) -> bool:
+    def end_wait_of_driver(self) -> bool:
         """End the wait of a thread that drives by hand, if it waits; return whether it does."""
         driver = self.driver
         if driver.state is not State.PARKED or self.participants.closing:
@@ -467,128 +432,35 @@ class Kernel:
 
     def _all_external_are_quiet(self, horizon: float | None) -> bool:
         """Whether no participant that waits for something real has it, or is about to return."""
-        if self._step is None and horizon is None and self.driver.state is not State.PARKED:
+        if self.step is None and horizon is None and self.driver.state is not State.PARKED:
             return True  # nothing would move now
         if self._wake_loops_with_news():
             return False
         idle = [one for one in self.participants.external if one.state is State.EXTERNAL]
         if not idle:
             return True
-        came_back = wait_for_return(idle, lambda: not self.commands.queue.empty())
+        if wait_for_return(idle, lambda: not self.commands.queue.empty()):
+            return False
+        working = [one for one in idle if one.aside and is_busy(one)]
+        for one in working:
+            self.participants.count_again(one)
         # An idle thread may have sent something to a loop before it went to sleep again.
-        return not came_back and not self._wake_loops_with_news()
+        return not working and not self._wake_loops_with_news()
 
     def _wake_loops_with_news(self) -> bool:
         """End the waits of event loops whose descriptors are ready; return whether there were."""
         external = self.participants.external
-        loops = [one for one in external if one.has_news is not None and one.has_news()]
+        loops = [
+            one
+            for one in external
+            if one.state is State.PARKED
+            and one.place
+            and one.place.has_news
+            and one.place.has_news()
+        ]
         for loop in loops:
             self.participants.end_wait(loop)
         return bool(loops)
-
-    # What can only be judged by real time
-
-    def look(self, real: float) -> None:
-        """End waits that would last forever; called every 10 ms with the real time in seconds."""
-        participants, driver = self.participants, self.driver
-        self.interrupt.remind()
-        running = () if self._firing else participants.running
-        if self._stall_detector.is_stalled(real, participants.turns_given, running):
-            self._share_turn()
-        driver_idles = self._driver_idles()
-        driver_works = (
-            driver_idles or driver in participants.running
-        ) and self._driver_activity.has_changed(driver.native)
-        if driver_works or any(works_inside_idle(one) for one in participants.external):
-            participants.progress += 1
-        somebody_waits = self._step is not None or driver.state is State.PARKED or driver_idles
-        if not somebody_waits and not self._driver_delays_others():
-            self.settle_timer.restart()
-        elif self.settle_timer.has_expired(
-            real, participants.now, participants.progress, held=self.time_is_held
-        ):
-            self._give_up()
-
-    def _driver_delays_others(self) -> bool:
-        """Whether the driver runs, with auto-advance, while others wait for time to go on."""
-        participants = self.participants
-        others = len(participants.members) > 1 or participants.timers.first() is not None
-        return bool(self._auto) and others and self.driver in participants.running
-
-    def _driver_idles(self) -> bool:
-        """Whether the driver is inside ``idle()``, with auto-advance; not inside ``external()``."""
-        waits = self.driver.state is State.EXTERNAL and not self.time_is_held
-        return waits and bool(self._auto) and not self.participants.closing
-
-    def _share_turn(self) -> None:
-        """Also run the next participant: those that run may wait for a lock that it holds."""
-        participants = self.participants
-        if participants.queue:
-            participants.run_next()
-            return
-        if self._horizon() is None:
-            return
-        # None is queued. A participant whose timer is due now may hold the lock, so that timer
-        # fires although others run.
-        for timer in participants.timers.pending():
-            if timer.due > participants.now:
-                break
-            if timer.sleeper is not None:
-                self._fire(timer)
-                participants.run_next()
-                break
-
-    def _give_up(self) -> None:
-        """Fail the step, or the wait of the driver, that has taken too long."""
-        driver, participants = self.driver, self.participants
-        if self._step is not None:
-            self._end_step(SettleTimeout(self._text_of_stuck(self._step.what)))
-        elif driver.state is not State.PARKED:
-            if not others_are_active() and not self._driver_waits_elsewhere():
-                error: Exception = (
-                    VirtualDeadlockError(self._text_of_deadlock())
-                    if driver.state is State.EXTERNAL and not self._is_held_up()
-                    else SettleTimeout(self._text_of_stuck("auto_advance()"))
-                )
-                self.interrupt.send(driver.ident, error)
-        elif self._is_held_up():
-            text = self._text_of_stuck(f"{driver.name}: {driver.what}")
-            participants.end_wait(driver, error=SettleTimeout(text))
-            if self._firing:  # its callback blocks, and nobody gets a turn meanwhile
-                participants.give_turns()
-        elif self._auto:
-            self._break_deadlock()
-        else:
-            self._end_wait_of_driver()
-
-    def _text_of_stuck(self, what: str) -> str:
-        timeout = self.settle_timer.limit(held=self.time_is_held)
-        holds = [f"time is held by {what}" for what in self._holds.values()]
-        holds += [f"{name}, tracked, was not called yet" for name in self._expected.values()]
-        return stuck(what, timeout, self.participants.now, self.participants.members, holds)
-
-    def _is_held_up(self) -> bool:
-        """Whether a participant may still act, or auto-advance could still fire a timer."""
-        participants = self.participants
-        held = self._holds or self._expected
-        if participants.running or participants.queue or self._firing or held:
-            return True
-        timer = participants.timers.first() if self._auto else None
-        return (timer is not None and timer.due <= self.until) or any(
-            works_inside_idle(one) for one in participants.external
-        )
-
-    def _driver_waits_elsewhere(self) -> bool:
-        """Whether the driver's thread waits for another clock, which has its own timeout."""
-        try:
-            others = [one for one in kernels if one is not self and not one.closed]
-        except RuntimeError:
-            return True  # another thread has just made one
-        return any(
-            one.driver.ident == self.driver.ident
-            and (one._step is not None or one.driver.state is not State.RUNNING)
-            for one in others
-        )
 
 
 @contextmanager

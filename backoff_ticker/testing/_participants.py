@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,27 @@ from ._timers import TimerHeap, VirtualTimer, in_nanoseconds, in_seconds
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 POLLS_PER_TURN = 128
 """After this many waits in a row that end before they begin, the others get a turn."""
 _LAST_OF_ALL = 1 << 62
 """Added to the order of the driver's own timers: they fire last at their time."""
+
+
+waiting_for_real: set[int] = set()
+"""The identifiers of threads whose waits are for something that the clock does not know."""
+
+
+@contextmanager
+def real_waits() -> Iterator[None]:
+    """Leave the waits of this thread as they are, inside the block."""
+    ident = threading.get_ident()
+    try:
+        waiting_for_real.add(ident)
+        yield
+    finally:
+        waiting_for_real.discard(ident)
 
 
 class State(Enum):
@@ -32,120 +48,92 @@ class State(Enum):
     RUNNING = "runs"
     PARKED = "waits on the clock"
     HELD = "is held by a trap"
-    EXTERNAL = "waits for something else, as it said"
+    EXTERNAL = "waits for something else"
     DRIVING = "waits for a step of the clock"
     ENDED = "has ended"
 
 
 class ParkingPlace:
-    """Where a participant waits: the kernel's half of a parker.
+    """Where a participant waits: the kernel's half of a parker, or of an event loop's selector."""
 
-    Attributes:
-        what: The name of the wait in reports.
-        gives_up: Whether a driver's wait that nothing can end returns, instead of raising.
-        for_work: Whether another thread ends the wait, perhaps one that the clock does not know.
-            Then the wait is not part of a deadlock.
-        permit: Whether an early ``unpark()`` has already ended the next wait.
-        participant: The participant that waits here.
-    """
-
-    __slots__ = ("for_work", "gives_up", "participant", "permit", "what")
+    # Of a loop: returns whether file descriptors are ready; ends its wait for them.
+    has_news: Callable[[], object] | None = None
+    break_select: Callable[[], object] | None = None
 
     def __init__(self, what: str, *, gives_up: bool = False, for_work: bool = False) -> None:
-        self.what: str = what
+        self.what: str = what  # in reports
+        # Whether a driver's wait that nothing can end returns, instead of raising.
         self.gives_up: bool = gives_up
+        # Whether another thread ends the wait, perhaps one that the clock does not know. Then the
+        # wait is not part of a deadlock.
         self.for_work: bool = for_work
-        self.permit: bool = False
-        self.participant: Participant | None = None
+        self.permit: bool = False  # whether an early unpark() has already ended the next wait
+        self.participant: Participant | None = None  # that waits here
 
 
 class Participant:
-    """One thread of execution, from the clock's point of view.
+    """One thread of execution, from the clock's point of view."""
 
-    Attributes:
-        ident, native: The identifiers of its thread, in Python and in the operating system.
-        home: The kernel that it belongs to, for code that knows only the thread.
-        counted: Whether time waits for it. False for the thread that drives a clock by hand.
-        daemon: Whether its thread is a daemon thread that the code under test has started.
-        turn: A locked lock; released when the participant may run.
-        place: Where it waits; None while it waits in its event loop.
-        error: The error that its wait raises.
-        interrupted: Whether a signal has ended its wait, and the kernel does not know yet.
-        polls: How many waits in a row were over before they began.
-        woken: Whether a call arrived for its event loop since the loop last looked.
-        break_select: Ends its loop's wait for file descriptors; None: it watches none.
-        has_news: Returns whether file descriptors of its loop are ready.
-        works_idle: Whether it computes inside an ``idle()`` block.
-        stalled_at, stalls: When it last got deadlock errors, and how many in a row at that time.
-    """
+    native: int | None = None  # its identifier in the operating system
+    daemon: bool = False  # whether the code under test has made it a daemon thread
+    begun: bool = False
+    state: State = State.RUNNING
+    what: str = ""
+    place: ParkingPlace | None = None  # where it waits, or has waited last
+    timer: VirtualTimer | None = None
+    timed_out: bool = False
+    error: BaseException | None = None  # that its wait raises
+    interrupted: bool = False  # a signal has ended its wait; the kernel may not know yet
+    polls: int = 0  # how many waits in a row were over before they began
+    tasks: Callable[[], list[asyncio.Task[object]]] | None = None  # of the loop that it runs
+    aside: bool = False  # found to wait for another thread, in a lock or a queue
+    works_idle: bool = False  # computes inside idle(), and nobody waits for that
+    switches: tuple[bytes, ...] = ()  # these two belong to note_activity()
+    active_looks: int = 0
+    stalled_at: int | None = None  # when it last got deadlock errors, and
+    stalls: int = 0  # how many in a row at that time
 
     def __init__(
         self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
     ) -> None:
         self.name: str = name
         self.ident: int | None = ident
-        self.native: int | None = None
-        self.home: object = home
-        self.counted: bool = counted
-        self.daemon: bool = False
-        self.begun: bool = False
-        self.state: State = State.RUNNING
-        self.turn: threading.Lock = threading.Lock()
+        self.home: object = home  # its kernel, for code that knows only the thread
+        self.counted: bool = counted  # False for the thread that drives a clock by hand
+        self.turn: threading.Lock = threading.Lock()  # released when the participant may run
         self.turn.acquire()
         self.at_end: list[Callable[[], object]] = []
-        self.what: str = ""
-        self.place: ParkingPlace | None = None
-        self.timer: VirtualTimer | None = None
-        self.timed_out: bool = False
-        self.error: BaseException | None = None
-        self.interrupted: bool = False
-        self.polls: int = 0
-        self.woken: bool = False
-        self.break_select: Callable[[], object] | None = None
-        self.has_news: Callable[[], object] | None = None
-        self.loop_tasks: Callable[[], list[asyncio.Task[object]]] | None = None
-        self.works_idle: bool = False
-        self.stalled_at: int | None = None
-        self.stalls: int = 0
 
     @property
     def waits_for_work(self) -> bool:
         """Whether it waits until another thread hands it something."""
-        return self.state is State.PARKED and self.place is not None and self.place.for_work
+        if self.state is State.PARKED:
+            return self.place is not None and self.place.for_work
+        return self.aside
 
     def __repr__(self) -> str:
         return f"<Participant {self.name!r} {self.state.value}>"
 
 
 class Participants:
-    """The participants of one clock, the current time, and the timers.
-
-    Attributes:
-        now: The time in nanoseconds.
-        seconds: The same as it is read.
-        members: All that are counted.
-        queue: Those that wait for their turn, first come first served.
-        external: Those that wait for something real: threads inside ``idle()`` or ``external()``,
-            parked event loops that watch file descriptors.
-        guests: Those that wait and are not counted.
-        closing: Whether waits are aborted.
-        progress: How many waits have begun, and participants ended.
-    """
+    """The participants of one clock, the current time, and the timers."""
 
     def __init__(self, start: int, driver: Participant, *, one_at_a_time: bool) -> None:
         self.one_at_a_time: bool = one_at_a_time
         self.driver: Participant = driver
-        self.now: int = start
-        self.seconds: float = in_seconds(start)
+        self.now: int = start  # in nanoseconds
+        self.seconds: float = in_seconds(start)  # the same as it is read
         self.timers: TimerHeap = TimerHeap()
-        self.members: dict[Participant, None] = {}
-        self.queue: deque[Participant] = deque()
+        self.members: dict[Participant, None] = {}  # all that are counted
+        self.queue: deque[Participant] = deque()  # for a turn, first come first served
         self.running: dict[Participant, None] = {}
+        # Those that wait for something real: threads inside idle() or external(), threads set
+        # aside, parked event loops that watch file descriptors.
         self.external: dict[Participant, None] = {}
-        self.guests: dict[Participant, None] = {}
-        self.closing: bool = False
+        self.guests: dict[Participant, None] = {}  # those that wait and are not counted
+        self.closing: bool = False  # whether waits are aborted
         self.turns_given: int = 0
-        self.progress: int = 0
+        self.progress: int = 0  # how many waits have begun, and participants ended
         self._orders_given = 0
         self._claim = claim_of(self)
 
@@ -189,7 +177,6 @@ class Participants:
         """Stop counting a participant that goes on running."""
         self._remove(participant)
         participant.counted = False
-        participant.state = State.RUNNING
 
     def _remove(self, participant: Participant) -> None:
         for known in (self.members, self.external, self.running):
@@ -199,20 +186,27 @@ class Participants:
 
     def _append(self, participant: Participant) -> None:
         if participant.state is not State.QUEUED:
+            self._come_back(participant)
             participant.state = State.QUEUED
             self.queue.append(participant)
+
+    def _come_back(self, participant: Participant) -> None:
+        """Forget that a participant waits for something real."""
+        participant.aside = False
+        self.external.pop(participant, None)
 
     def let_go_on(self, participant: Participant) -> None:
         """Let a participant run without a new turn: its wait was none, or it is not counted."""
         participant.state = State.RUNNING
         if participant.turn.locked():  # else an interrupt has ended its wait
             participant.turn.release()
-        if participant.break_select is not None:
-            participant.break_select()
+        if participant.place is not None and participant.place.break_select is not None:
+            participant.place.break_select()
 
     def pause(self, participant: Participant, state: State, what: str) -> None:
         """End the turn of a participant that is about to do something time does not wait for."""
         if participant.counted:
+            self._come_back(participant)
             participant.state = state
             participant.what = what
             self.running.pop(participant, None)
@@ -220,10 +214,20 @@ class Participants:
                 participant.works_idle = False
                 self.external[participant] = None
 
+    def set_aside(self, participant: Participant) -> None:
+        """Let time pass while a participant waits for another thread."""
+        self.pause(participant, State.EXTERNAL, "another thread")
+        participant.aside = True
+
+    def count_again(self, participant: Participant) -> None:
+        """Undo ``set_aside()``: the participant does something."""
+        self._come_back(participant)
+        participant.state = State.RUNNING
+        self.running[participant] = None
+
     def resume(self, participant: Participant) -> None:
         """End such a pause; the participant runs when its turn comes."""
         if participant.state in (State.HELD, State.EXTERNAL, State.DRIVING):
-            self.external.pop(participant, None)
             self._append(participant)
         elif participant.state is not State.QUEUED:
             self.let_go_on(participant)
@@ -254,30 +258,25 @@ class Participants:
     def park(
         self,
         participant: Participant,
-        place: ParkingPlace | None,
+        place: ParkingPlace,
         when: float | None,
         order: int | None = None,
     ) -> None:
         """Make a participant wait until ``when``; its turn is granted once the wait is over.
 
-        Args:
-            participant: The participant.
-            place: Where it waits; None: in its event loop.
-            when: Seconds of the clock; None: no limit.
-            order: Its order among the timers due at the same time; None: after all others.
+        ``when`` is in seconds of the clock; None: no limit. ``order`` is the order among the timers
+        due at the same time; None: after all others.
         """
+        participant.place = place
+        self._come_back(participant)
         participant.timed_out = False
-        self.external.pop(participant, None)
         if participant.counted:  # a wait on the clock counts inside idle(), too
             self.running[participant] = None
         if self.closing:
             participant.error = ParticipantAborted()
             self.let_go_on(participant)
-        elif participant.woken if place is None else place.permit:
-            if place is None:
-                participant.woken = False
-            else:
-                place.permit = False
+        elif place.permit:
+            place.permit = False
             self.let_go_on(participant)
         elif when is not None and when <= self.seconds:
             participant.timed_out = True
@@ -292,21 +291,19 @@ class Participants:
     def _begin_wait(
         self,
         participant: Participant,
-        place: ParkingPlace | None,
+        place: ParkingPlace,
         when: float | None,
         order: int | None,
     ) -> None:
         self.progress += 1
         participant.polls = 0
         participant.state = State.PARKED
-        participant.what = what = "event loop" if place is None else place.what
-        participant.place = place
-        if place is not None:
-            place.participant = participant
+        participant.what = place.what
+        place.participant = participant
         if not participant.counted:
             self.guests[participant] = None
         self.running.pop(participant, None)
-        if participant.has_news is not None:
+        if place.has_news is not None:
             self.external[participant] = None
         if when is not None:
             if participant is self.driver:
@@ -315,7 +312,9 @@ class Participants:
                 order = self.next_order()
             due = in_nanoseconds(when)
             due += in_seconds(due) < when  # nothing runs early
-            participant.timer = VirtualTimer(due, order, what, self.timers, sleeper=participant)
+            participant.timer = VirtualTimer(
+                due, order, place.what, self.timers, sleeper=participant
+            )
             self.timers.push(participant.timer)
 
     def unpark(self, place: ParkingPlace) -> None:
@@ -324,13 +323,6 @@ class Participants:
             place.permit = True
         else:
             self.end_wait(place.participant)
-
-    def wake_loop(self, participant: Participant) -> None:
-        """Make an event loop look for new calls."""
-        if participant.state is State.PARKED and participant.place is None:
-            self.end_wait(participant)
-        else:
-            participant.woken = True
 
     def end_wait(
         self,
@@ -350,14 +342,13 @@ class Participants:
 
     def _detach(self, participant: Participant) -> None:
         """Take a participant off its place and its timer."""
-        self.external.pop(participant, None)
+        self._come_back(participant)
         self.guests.pop(participant, None)
         if participant.timer is not None:
             participant.timer.cancel()
             participant.timer = None
-        place = participant.place
-        if place is not None:
-            place.participant = participant.place = None
+        if participant.place is not None and participant.place.participant is participant:
+            participant.place.participant = None
 
     def run_out_of_turn(self, participant: Participant) -> None:
         """Let a participant run: a signal handler has ended its wait."""

@@ -34,6 +34,14 @@ def is_active(native: int | None) -> bool:
     return status.split(None, 1)[0] in {b"R", b"D"}
 
 
+def waits_for_a_thread(native: int | None) -> bool:
+    """Whether a thread sleeps in a lock or a queue of whatever kind; False if unknown."""
+    try:
+        return (_THREADS / str(native) / "wchan").read_bytes().startswith(b"futex")
+    except OSError:
+        return False
+
+
 def others_are_active() -> bool:
     """Whether any other thread is active; False where the system does not say."""
     me = threading.get_native_id()
@@ -44,21 +52,16 @@ def others_are_active() -> bool:
     return any(other != me and is_active(other) for other in others)
 
 
-class Activity:
-    """Whether a thread has done anything since the last look, where the system says so."""
-
-    def __init__(self) -> None:
-        self._switches: list[bytes] = []
-
-    def has_changed(self, native: int | None) -> bool:
-        """Whether the thread is active, or has been since the last call."""
-        try:
-            status = (_THREADS / str(native) / "status").read_bytes()
-        except OSError:
-            return False
-        switches = [line for line in status.splitlines() if b"ctxt_switches" in line]
-        changed, self._switches = switches != self._switches, switches
-        return changed or is_active(native)
+def note_activity(one: Participant) -> None:
+    """Count at how many looks in a row a thread has done anything, where the system says so."""
+    try:
+        status = (_THREADS / str(one.native) / "status").read_bytes()
+    except OSError:
+        return
+    switches = tuple(line for line in status.splitlines() if b"ctxt_switches" in line)
+    active = switches != one.switches or is_active(one.native)
+    one.switches = switches
+    one.active_looks = one.active_looks + 1 if active else 0
 
 
 # Turns that nobody uses
@@ -171,9 +174,13 @@ _LIMIT = 0.25
 
 
 def works_inside_idle(participant: Participant) -> bool:
-    """Whether a thread inside ``idle()`` computes there, and has done so for a while."""
-    inside = participant.state is State.EXTERNAL and participant.works_idle
-    return inside and is_active(participant.native)
+    """Whether a thread inside ``idle()`` works there: at two looks in a row, so not a poll."""
+    return participant.state is State.EXTERNAL and participant.active_looks > 1
+
+
+def is_busy(idle: Participant) -> bool:
+    """Whether a thread does something: inside ``idle()``, or anything but waiting for a thread."""
+    return is_active(idle.native) or (idle.aside and not waits_for_a_thread(idle.native))
 
 
 def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:
@@ -190,9 +197,9 @@ def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) 
         _never.acquire(timeout=_PAUSE)
         if came_back():
             return True
-        quiet = 0 if any(is_active(one.native) for one in watched) else quiet + 1
+        quiet = 0 if any(map(is_busy, watched)) else quiet + 1
         if quiet == _QUIET_LOOKS:
             return False
     for one in watched:
-        one.works_idle = is_active(one.native)
+        one.works_idle = not one.aside and is_active(one.native)
     return False

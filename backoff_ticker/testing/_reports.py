@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from contextvars import Context
 from functools import partial
+from pathlib import Path
+from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
 from .._validation import safe_repr
@@ -15,14 +16,10 @@ from ._real_time import works_inside_idle
 from ._timers import in_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
     from types import FrameType
 
-_TESTING = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - texts
-_PACKAGE = os.path.dirname(_TESTING)  # noqa: PTH120
-_STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
-_SITE_PACKAGES = os.path.join(_STANDARD_LIBRARY, "site-packages")  # noqa: PTH118
-_OF_THREADS = ("threading.py", os.path.join("futures", "thread.py"))  # noqa: PTH118
+_PACKAGE, _, _ = __name__.partition(".")
 _MAX_TASKS = 10
 """How many tasks of a loop are named at most."""
 
@@ -95,8 +92,8 @@ def called_object() -> str | None:
     """Return the object of this package that the user's code has called; None: only a clock."""
     frame: FrameType | None = sys._getframe(1)
     called = None
-    while frame is not None and (path := frame.f_code.co_filename).startswith(_PACKAGE):
-        if not path.startswith(_TESTING):
+    while frame is not None and _package(frame) == _PACKAGE:
+        if not _module(frame).startswith(__package__ or ""):
             called = frame
         frame = frame.f_back
     if called is None:
@@ -133,7 +130,7 @@ def _with_places(participants: Iterable[Participant]) -> str:
 
 
 def _with_place(participant: Participant) -> str:
-    tasks = [] if participant.loop_tasks is None else participant.loop_tasks()
+    tasks = [] if participant.tasks is None else participant.tasks()
     named = [f"task {task.get_name()!r}{_place_of(_awaiting(task.get_coro()))}" for task in tasks]
     more = f" and {len(named) - _MAX_TASKS} more" if len(named) > _MAX_TASKS else ""
     of_loop = f" ({', '.join(named[:_MAX_TASKS])}{more})" if named else ""
@@ -144,13 +141,8 @@ def _with_place(participant: Participant) -> str:
 
 def _place(ident: int | None) -> str:
     """Return where a thread is."""
-    return _place_of(_stack(None if ident is None else sys._current_frames().get(ident)))
-
-
-def _stack(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    frame = None if ident is None else sys._current_frames().get(ident)
+    return _place_of(called for called, _ in walk_stack(frame)) if frame else ""
 
 
 def _awaiting(coroutine: Any) -> Iterable[FrameType]:  # noqa: ANN401
@@ -172,27 +164,28 @@ def _place_of(frames: Iterable[FrameType]) -> str:
     """
     called = outermost = innermost = ""
     for frame in frames:
-        if _is_of_the_user(frame):
-            return f" in {called}{_location(frame)}"
-        called = f"{_location(frame)} <- "
-        path = frame.f_code.co_filename
-        if not path.startswith(_PACKAGE):
-            innermost = innermost or f" in {_location(frame)}"
-            if not path.endswith(_OF_THREADS):
-                outermost = f" in {_location(frame)}"
+        package = _package(frame)
+        here = _location(frame)
+        if package not in sys.stdlib_module_names and package != _PACKAGE:
+            return f" in {called}{here}"
+        called = f"{here} <- "
+        if package != _PACKAGE:
+            innermost = innermost or f" in {here}"
+            if _module(frame) not in {"threading", "concurrent.futures.thread"}:
+                outermost = f" in {here}"
     return outermost or innermost
 
 
-def _is_of_the_user(frame: FrameType) -> bool:
-    path = frame.f_code.co_filename
-    return path.startswith(_SITE_PACKAGES) or not path.startswith(
-        (_PACKAGE, _STANDARD_LIBRARY, "<")
-    )
+def _module(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__") or ""
+
+
+def _package(frame: FrameType) -> str:
+    return _module(frame).partition(".")[0]
 
 
 def _location(frame: FrameType) -> str:
     code = frame.f_code
-    folder, file = os.path.split(code.co_filename)
-    if file == "__init__.py":
-        file = f"{os.path.basename(folder)}/{file}"  # noqa: PTH119
+    path = Path(code.co_filename)
+    file = f"{path.parent.name}/{path.name}" if path.name == "__init__.py" else path.name
     return f"{file}:{frame.f_lineno} {code.co_name}()"

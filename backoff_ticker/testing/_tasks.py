@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._validation import as_seconds
 from ._errors import ParticipantAborted, VirtualTimeError
-from ._participants import Participant, State
-from ._thread_side import attached, wait_for_end
-from .standard_library._threads import start_untracked
+from ._participants import State
+from ._thread_side import wait_for_end
+from .standard_library._threads import start_participant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,26 +42,13 @@ class Task(Generic[T]):
         self._result: T | None = None
         self._error: BaseException | None = None
         self._joined = False
-        self._participant = Participant(name)
-        context = copy_context()
-        thread = threading.Thread(
-            target=lambda: context.run(self._run, work), name=name, daemon=True
-        )
-        try:
-            kernel.enter(self._participant)  # it counts from now on, and runs when its turn comes
-            start_untracked(thread)
-        except BaseException:
-            kernel.post(kernel.participants.give_up_start, self._participant)
-            raise
+        run = copy_context().run
+        thread = threading.Thread(target=run, args=(self._run, work), name=name, daemon=True)
+        self._participant = start_participant(kernel, thread, is_task=True)
 
     def _run(self, work: Callable[[], T]) -> None:
         try:
-            with attached(self._kernel, self._participant):
-                try:
-                    self._result = work()
-                except BaseException as error:
-                    self._error = error
-                    raise
+            self._result = work()
         except BaseException as error:  # noqa: BLE001 - join() raises it
             self._error = error
             if not isinstance(error, (ParticipantAborted, VirtualTimeError, SystemExit)):

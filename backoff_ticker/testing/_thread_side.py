@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .._validation import as_number
 from ..clock import later
+from ._commands import block_on
 from ._errors import ClockUsageError
 from ._kernel import as_current
 from ._participants import ParkingPlace, Participant, State
@@ -48,7 +49,7 @@ class VirtualParker:
         if kernel.closed and threading.get_ident() not in kernel.by_ident:
             raise ClockUsageError(f"a wait on a closed virtual clock ({place.what})")
         participant = kernel.participant_here(place.what)
-        was_external = participant.state is State.EXTERNAL
+        was_external = participant.state is State.EXTERNAL and not participant.aside
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
 
         def begin() -> None:
@@ -80,7 +81,7 @@ def wait_for_turn(
     try:
         if begin is not None:
             begin()
-        participant.turn.acquire()  # at once if the wait was over before it began
+        block_on(participant.turn)  # at once if the wait was over before it began
     except BaseException:
         participant.interrupted = True  # a store: no signal handler runs before it
         run_after_interrupt(kernel, participant)
@@ -188,7 +189,7 @@ def waiting_externally(
     kernel: Kernel, participant: Participant | None, what: str
 ) -> Iterator[None]:
     """Let others run and time pass inside the block, in which a participant waits for ``what``."""
-    if participant is None or participant.state is State.EXTERNAL:
+    if participant is None or (participant.state is State.EXTERNAL and not participant.aside):
         yield
         return
 

@@ -92,7 +92,7 @@ class Trap:
         self._traps = traps
         self._match = match
         self._calls: deque[Call] = deque()
-        self._held: dict[Call, None] = {}
+        self._held: list[Call] = []  # and those that were
         self._on_call: Callable[[], object] | None = None
         traps.append(self)
 
@@ -114,7 +114,7 @@ class Trap:
             participants.let_go_on(participant)
             return
         participants.pause(participant, State.HELD, f"a trap of {self.kind}()")
-        self._held[call] = None
+        self._held.append(call)
         self._calls.append(call)
         if self._on_call is not None:
             self._on_call()
@@ -138,16 +138,13 @@ class Trap:
             self._on_call = None
         if not self._calls:
             raise SettleTimeout(f"no call of {self.kind}() came, and every participant waits")
-        call = self._calls.popleft()
-        for released in [one for one in self._held.copy() if not one.held]:
-            self._held.pop(released, None)
-        return call
+        return self._calls.popleft()
 
     def close(self) -> None:
         """Hold no more calls, and release those that are held."""
         self._kernel.query(self._stop)
-        while self._held:
-            self._held.popitem()[0].release()
+        for call in self._held:
+            call.release()
 
     def _stop(self) -> None:
         if self in self._traps:

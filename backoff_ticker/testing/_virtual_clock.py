@@ -27,13 +27,20 @@ from ._driving import (
 )
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Kernel
-from ._participants import Participant, State
+from ._participants import Participant, State, waiting_for_real
 from ._reports import called_object, leaks, name_of, on_another_clock
 from ._tasks import Task
 from ._thread_side import VirtualParker, attached, waiting_externally
 from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
-from .standard_library._loops import HOW_TO_DRIVE, LoopTimer, driver_of, loop_kernel
+from ._watchdog import Watchdog
+from .standard_library._loops import (
+    HOW_TO_DRIVE,
+    LOOP_WAIT,
+    LoopTimer,
+    driver_of,
+    loop_kernel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -152,6 +159,7 @@ class VirtualClock:
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
         self._kernel.clock = self
+        self._kernel.look = Watchdog(self._kernel).look
         if until is not None:
             if as_number("until", until) < start:
                 raise ValueError(f"until must be >= start ({start!r}), not {until!r}")
@@ -508,7 +516,7 @@ class VirtualClock:
         found = [
             TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
             for timer in self._participants.timers.pending()
-            if timer.sleeper is None or timer.sleeper.place is not None  # a loop lists its own
+            if timer.what != LOOP_WAIT  # a loop lists its own
         ]
         for loop in self._kernel.loops:
             found += [TimerInfo(*timer) for timer in loop.pending()]
@@ -588,6 +596,7 @@ class VirtualClock:
             )
         kernel.driver.ident = threading.get_ident()
         kernel.driver.native = threading.get_native_id()
+        waiting_for_real.discard(kernel.driver.ident)  # an interrupt may have left it there
         self._installed = installed(kernel)
         self._installed.__enter__()
         kernel.entered = True

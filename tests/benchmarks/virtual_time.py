@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from backoff_ticker.testing import VirtualClock
 from tests.benchmarks._table import compare, options
-from tests.testing.half_an_hour import WORKERS, half_an_hour
+from tests.benchmarks.half_an_hour import WORKERS, half_an_hour
 
 if TYPE_CHECKING:
     from collections.abc import Callable

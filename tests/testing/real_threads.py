@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what threads do")
 
 
 class RealThread:

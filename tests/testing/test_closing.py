@@ -165,7 +165,7 @@ def test_close_ends_the_step_of_another_thread():
         clock.spawn(stop.get)
         foreign = in_real_thread(lambda: advance(clock))
         kernel = clock._kernel
-        assert kernel.commands.wait_for(lambda: kernel._step is not None, 10)
+        assert kernel.commands.wait_for(lambda: kernel.step is not None, 10)
     foreign.join(10)
     assert (refused.get_nowait(), sleeper.done()) == ("the clock was closed meanwhile", True)
 

@@ -12,34 +12,22 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from logging.handlers import QueueHandler, QueueListener
 
-import anyio
 import pytest
 
 from backoff_ticker.testing import (
     ClockLeakError,
-    SettleTimeout,
     VirtualClock,
     VirtualDeadlockError,
 )
 from tests import effort
 
-from .real_threads import in_real_thread
+from .real_threads import in_real_thread, on_linux
 
 
 def start(target):
     thread = threading.Thread(target=target)
     thread.start()
     return thread
-
-
-def test_a_worker_of_anyio_does_not_stop_time(auto):
-    async def main():
-        for _ in range(3):
-            await anyio.to_thread.run_sync(auto.sleep, 2)
-            await anyio.sleep(1)
-
-    anyio.run(main)
-    assert auto.monotonic() == 9.0
 
 
 def test_a_queue_listener_gets_records_at_their_time_and_goes_on_after_the_clock():
@@ -145,18 +133,9 @@ def test_a_wait_without_the_lock_is_refused_as_usual(auto):
     assert refused == ["cannot wait on un-acquired lock"]
 
 
-def test_a_wait_with_a_timeout_still_holds_time():
-    items = queue.Queue()
-    with VirtualClock(settle_timeout=0.2) as clock:
-        thread = start(lambda: items.get(timeout=60))
-        with pytest.raises(SettleTimeout, match=r"get\(\) <- test_helpers"):
-            clock.advance(1)
-        items.put(None)
-        thread.join()
-
-
-def test_a_daemon_that_waits_for_work_is_no_leak_but_other_threads_and_tasks_are_and_end():
-    work = queue.Queue()
+@pytest.mark.parametrize("kind", [queue.Queue, pytest.param(queue.SimpleQueue, marks=on_linux)])
+def test_a_daemon_that_waits_for_work_is_no_leak_but_other_threads_and_tasks_are_and_end(kind):
+    work = kind()
     daemon = threading.Thread(target=work.get, daemon=True, name="daemon")
     with (
         pytest.raises(ClockLeakError, match=r"2 participants .* mine: Condition.wait\(\) in queue"),
@@ -183,6 +162,99 @@ def test_a_wait_for_work_that_nobody_hands_out_is_a_deadlock_after_a_while():
         in_real_thread(lambda: work.put("item"))  # an item of a thread that no clock knows
         thread.join()
         assert clock.monotonic() == 0.0
+
+
+# In a lock, or a queue that is none of Python's: only the system shows it
+
+
+@on_linux
+@pytest.mark.parametrize("folder", ["src", "lib/python3/site-packages"])
+def test_the_verdict_on_a_thread_does_not_depend_on_where_its_code_is(tmp_path, auto, folder):
+    source = """
+def wait(get, items):
+    while get() is not None:
+        items.append(1)
+"""
+    names = {"__name__": "library"}
+    exec(compile(source, str(tmp_path / folder / "library.py"), "exec"), names)
+    work, done = queue.SimpleQueue(), []
+    thread = threading.Thread(target=names["wait"], args=(work.get, done))
+    thread.start()
+    for count in (1, 2):
+        auto.sleep(3600)
+        work.put("item")
+        auto.sleep(3600)
+        assert len(done) == count
+    work.put(None)
+    thread.join()
+
+
+@on_linux
+def test_a_lock_is_handed_over_by_one_that_sleeps_on_the_clock(auto):
+    lock, times = threading.Lock(), []
+
+    def hold():
+        with lock:
+            auto.sleep(10)
+
+    def want():
+        auto.sleep(1)
+        with lock:
+            times.append(auto.monotonic())
+            auto.sleep(1)
+            times.append(auto.monotonic())
+
+    threads = [threading.Thread(target=target) for target in (hold, want)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert times == [10, 11]
+
+
+@on_linux
+def test_a_thread_that_was_handed_something_holds_time_while_it_does_it(auto):
+    work, seen = queue.SimpleQueue(), []
+
+    def serve():
+        while (seconds := work.get()) is not None:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                pass
+            threading.Event().wait(seconds)
+            seen.append(auto.monotonic())
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    auto.sleep(5)
+    work.put(0.3)
+    auto.sleep(5)
+    work.put(None)
+    thread.join()
+    assert seen == [5]
+
+
+@on_linux
+def test_a_thread_that_was_found_waiting_may_say_so_for_its_next_wait(auto):
+    work, times = queue.SimpleQueue(), []
+
+    def serve():
+        work.get()
+        with auto.idle("more"):
+            work.get()
+        auto.sleep(1)
+        times.append(auto.monotonic())
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    for _ in range(2):
+        auto.sleep(5)
+        work.put("item")
+    thread.join()
+    assert times == [11]
+
+
+# Processes
 
 
 @pytest.fixture

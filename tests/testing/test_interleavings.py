@@ -37,23 +37,6 @@ def test_a_timer_fires_or_is_cancelled(monkeypatch, first, in_loop):
             assert (ran, prevented) in ((["it"], []), ([], [True]))
 
 
-def test_a_trap_forgets_no_call_that_it_holds(clock, monkeypatch):
-    traps, tasks = [], []
-
-    def begin():
-        traps.append(clock.trap("time"))
-        tasks[:] = [clock.spawn(clock.time)]
-        clock.settle()
-        return traps[-1].wait, lambda: tasks.append(clock.spawn(clock.time))
-
-    for _ in each_interleaving(begin, monkeypatch):
-        clock.settle()
-        assert not any(task.done() for task in tasks)
-        traps[-1].close()
-        clock.settle()
-        assert [task.done() for task in tasks] == [True, True]
-
-
 def test_a_clock_knows_all_loops_that_are_made_at_once(clock, monkeypatch):
     closed = asyncio.new_event_loop()
     closed.close()

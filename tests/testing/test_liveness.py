@@ -100,12 +100,14 @@ def test_a_thread_without_a_frame_of_user_code_has_a_place(clock):
 
 def test_the_place_in_a_package_has_the_name_of_the_package(clock):
     names = {}
-    exec(compile("def work(wait): wait()", "/app/worker/__init__.py", "exec"), names)
-    items = queue.SimpleQueue()
-    task = clock.spawn(names["work"], items.get)
-    with pytest.raises(SettleTimeout, match=r" in worker/__init__\.py:1 work\(\)"):
+    exec(compile("def work(wait): wait(60)", "/app/worker/__init__.py", "exec"), names)
+    stop = threading.Event()
+    task = clock.spawn(names["work"], stop.wait)
+    with pytest.raises(
+        SettleTimeout, match=r"threading\.py:\d+ wait\(\) <- worker/__init__\.py:1 work\(\)"
+    ):
         clock.settle()
-    items.put(None)
+    stop.set()
     task.join()
 
 
@@ -137,11 +139,11 @@ def test_time_that_is_frozen_for_too_long_is_reported_with_the_reason(monkeypatc
 
 
 def test_a_participant_that_was_waited_for_in_vain_is_waited_for_again_once_it_has_moved(clock):
-    items = queue.SimpleQueue()
+    items = queue.Queue()
 
     def work():
         for _ in range(2):
-            items.get()
+            items.get(timeout=60)
             CancellationToken().wait(1)
 
     task = clock.spawn(work)

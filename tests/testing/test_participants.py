@@ -182,15 +182,17 @@ def test_the_result_of_a_tracked_function_is_used_before_time_moves():
             other.join()
 
 
+@pytest.mark.parametrize("pause", [0, 0.002], ids=["in one go", "in short bits"])
 @pytest.mark.parametrize("auto", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_work_inside_idle_that_takes_longer_than_the_settle_timeout_is_no_deadlock(auto):
+def test_work_inside_idle_that_takes_longer_than_the_settle_timeout_is_no_deadlock(auto, pause):
+    moment = threading.Event()
     with VirtualClock(auto=auto, settle_timeout=0.4) as clock:
 
         def work():
             with clock.idle("a result"):
                 end = time.monotonic() + 1.0
                 while time.monotonic() < end:
-                    pass
+                    moment.wait(pause)
             return "done"
 
         assert clock.spawn(work).result() == "done"

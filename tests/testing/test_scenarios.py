@@ -6,7 +6,6 @@ import asyncio
 import queue
 import sys
 import threading
-from collections import Counter
 
 import pytest
 
@@ -21,7 +20,6 @@ from backoff_ticker.testing import UntrackedLoopError, UntrackedThreadError, Vir
 from tests import effort
 from tests.helpers import PATIENCE
 
-from .half_an_hour import WORKERS, half_an_hour
 from .one_scene import TRACE, one_scene
 from .real_threads import in_real_thread
 
@@ -82,20 +80,6 @@ def test_the_trace_of_a_scene_is_the_same_on_every_interpreter():
     for run in range(effort.rounds(5, 200)):
         sys.setswitchinterval(1e-6 if run % 2 else 5e-3)
         assert "\n".join(one_scene()) == TRACE.strip()
-
-
-def test_half_an_hour_of_retries_under_one_token_is_always_the_same():
-    first = half_an_hour()
-    per_worker = Counter(entry[1] for entry in first)
-    assert len(per_worker) == 2 * WORKERS
-    assert min(per_worker.values()) > 15
-    times = [entry[0] for entry in first]
-    assert times == sorted(times)
-    ends = [(entry[0], entry[2]) for entry in first if len(entry) == 3]
-    assert ends == [(1800.0, "half an hour is over")] * (2 * WORKERS)
-    for run in range(effort.rounds(4, 200)):
-        sys.setswitchinterval(1e-6 if run % 2 else 5e-3)
-        assert half_an_hour() == first
 
 
 def test_a_hand_off_from_a_thread_to_a_loop_never_times_out():

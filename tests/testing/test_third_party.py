@@ -1,203 +1,375 @@
-"""Other libraries on the virtual clock, which they know nothing of."""
+"""Other people's packages on the virtual clock: one test for each row of the page's table."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
+import datetime as dt
+import multiprocessing
+import re
 import threading
+import time
 from contextlib import closing
+from pathlib import Path
 
-import anyio
 import pytest
-import tenacity
 
-from backoff_ticker.testing import VirtualClock
-from tests import effort
+from backoff_ticker import Channel
+from backoff_ticker.testing import UntrackedLoopError, VirtualClock
 
-from .real_threads import in_real_thread
+from .real_threads import on_linux
+
+PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 
 
-def test_sleeps_and_time_outs_of_asyncio_are_on_the_clock(auto):
+@pytest.fixture
+def auto():
+    """A clock with auto-advance."""
+    with VirtualClock(auto=True) as clock:
+        yield clock
+
+
+@pytest.fixture
+def patched():
+    """The same for the module ``time``, too."""
+    with VirtualClock(auto=True, patch_time=True) as clock:
+        yield clock
+
+
+def test_each_row_of_the_table_is_run_by_a_test_of_its_name():
+    table = PAGE.read_text().partition("## Other people's code")[2].partition("\nOf the stand")[0]
+    rows = re.findall(r"^\| ([\w.-]+)", table, re.MULTILINE)
+    assert len(rows) > 15
+    for row in rows:
+        assert f"test_{re.sub(r'[.-]', '_', row.lower())}" in globals(), row
+
+
+@on_linux
+def test_aiodns(auto):
+    aiodns = pytest.importorskip("aiodns")
+
     async def main():
+        resolver = aiodns.DNSResolver()  # starts a thread that waits in a queue
+        await asyncio.sleep(3600)
+        await resolver.close()
+        await asyncio.sleep(3600)
+
+    asyncio.run(main())
+    assert auto.monotonic() == 7200
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+def test_aiohttp(auto, limit):
+    aiohttp = pytest.importorskip("aiohttp")
+    test_utils = pytest.importorskip("aiohttp.test_utils")
+
+    async def answer(_request):
+        await asyncio.sleep(5)
+        return aiohttp.web.Response(text="late")
+
+    async def main():
+        app = aiohttp.web.Application()
+        app.router.add_get("/", answer)
+        timeout = aiohttp.ClientTimeout(total=limit)
+        async with (
+            test_utils.TestServer(app) as server,
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(server.make_url("/")) as response,
+        ):
+            return await response.text()
+
+    if limit < 5:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(30):
-                await asyncio.sleep(3600)
-        return await asyncio.wait_for(asyncio.sleep(5, "slept"), 6)
-
-    assert asyncio.run(main()) == "slept"
-    assert auto.monotonic() == 35.0
+            asyncio.run(main())
+    else:
+        assert asyncio.run(main()) == "late"
+    assert auto.monotonic() == min(limit, 5)
 
 
-def test_sleeps_and_cancel_scopes_of_anyio_are_on_the_clock(auto):
+@on_linux
+def test_aiosqlite(auto):
+    aiosqlite = pytest.importorskip("aiosqlite")
+
     async def main():
-        await anyio.sleep(100)
+        async with aiosqlite.connect(":memory:") as database:
+            await database.execute("CREATE TABLE numbers (number)")
+            for number in range(10):
+                async with asyncio.timeout(1):
+                    await database.execute("INSERT INTO numbers VALUES (?)", (number,))
+                await asyncio.sleep(60)
+            async with database.execute("SELECT sum(number) FROM numbers") as rows:
+                return await rows.fetchone()
+
+    assert asyncio.run(main()) == (45,)
+    assert auto.monotonic() == 600
+
+
+def test_anyio(auto):
+    anyio = pytest.importorskip("anyio")
+
+    async def main():
         with anyio.move_on_after(5) as scope:
             await anyio.sleep(10)
         async with anyio.create_task_group() as group:
             group.start_soon(anyio.sleep, 3)
             group.start_soon(anyio.sleep, 7)
+        for _ in range(3):
+            await anyio.to_thread.run_sync(auto.sleep, 2)
+            await anyio.sleep(1)
+        async with anyio.from_thread.BlockingPortal() as portal:
+            await anyio.to_thread.run_sync(lambda: portal.call(anyio.sleep, 4))
         return scope.cancelled_caught
 
     assert anyio.run(main)
-    assert auto.monotonic() == 112.0
+    assert auto.monotonic() == 25
 
 
-def test_retries_of_tenacity_are_on_the_clock(auto):
-    calls = []
+@pytest.mark.parametrize("kind", ["background", "asyncio"])
+def test_apscheduler(patched, kind):
+    pytest.importorskip("time_machine")
+    schedulers = pytest.importorskip(f"apscheduler.schedulers.{kind}")
+    times = []
+    scheduler_class = getattr(schedulers, f"{kind.capitalize()}Scheduler".replace("io", "IO"))
 
-    @tenacity.retry(
-        stop=tenacity.stop_after_attempt(5), wait=tenacity.wait_exponential(60), reraise=True
-    )
-    async def call():
-        calls.append(auto.monotonic())
-        raise ConnectionError
+    async def main():
+        scheduler = scheduler_class(timezone=dt.UTC)
+        scheduler.add_job(lambda: times.append(patched.monotonic()), "interval", hours=1)
+        scheduler.start()
+        await asyncio.sleep(3600 * 3 + 1)
+        scheduler.shutdown(wait=False)
 
-    with pytest.raises(ConnectionError):
-        asyncio.run(call())
-    assert calls == [0.0, 60.0, 180.0, 420.0, 900.0]
-
-
-@pytest.fixture
-def late_server():
-    """A server in a thread that no clock knows; it answers each client after a real moment."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-
-        def serve():
-            for _ in range(2):
-                with closing(server.accept()[0]) as client:
-                    threading.Event().wait(0.05)
-                    client.sendall(b"hello")
-
-        thread = in_real_thread(serve)
-        yield server.getsockname()
-        thread.join(10)
+    asyncio.run(main())
+    assert times == [3600, 7200, 10800]
 
 
-def test_time_stands_still_for_a_real_socket_inside_external(auto, late_server):
-    async def ask():
-        async with asyncio.timeout(1):
-            with auto.external("the server"):
-                reader, writer = await asyncio.open_connection(*late_server)
-                answer = await reader.read()
-                writer.close()
-                await writer.wait_closed()
-        return answer
+@pytest.mark.parametrize("patch_time", [False, True])
+def test_blockbuster(patch_time):
+    blockbuster = pytest.importorskip("blockbuster")
+    taken = threading.Lock()
+    taken.acquire()
+    with blockbuster.blockbuster_ctx(), VirtualClock(auto=True, patch_time=patch_time) as clock:
 
-    def ask_in_thread():
-        with auto.external("the server"), closing(socket.create_connection(late_server)) as client:
-            return client.recv(100)
+        async def main():
+            await asyncio.sleep(3)
+            await asyncio.to_thread(clock.sleep, 1)
+            with clock.external("nothing"):
+                assert len(clock.pending()) == 1
+            await asyncio.sleep(3)
+            with pytest.raises(blockbuster.BlockingError):
+                taken.acquire()
 
-    assert asyncio.run(ask()) == b"hello"
-    other = auto.spawn(auto.sleep, 5)
-    assert auto.spawn(ask_in_thread).result() == b"hello"
-    assert auto.monotonic() == 0.0
-    other.join()
-    assert auto.monotonic() == 5.0
-
-
-async def _ask(address):
-    async with asyncio.timeout(5):
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(b"x")
-        answer = await reader.read(10)
-        writer.close()
-        await writer.wait_closed()
-    return answer
+        thread = threading.Thread(target=clock.sleep, args=(50,))
+        thread.start()
+        asyncio.run(main())
+        assert clock.monotonic() == 7
+        thread.join()
 
 
-def test_a_thread_answers_a_loop_over_a_socket_before_its_time_out(switching):
-    for _ in range(effort.rounds(8, 50)):
-        with VirtualClock(auto=True) as clock, socket.create_server(("127.0.0.1", 0)) as server:
-
-            def serve(server=server, clock=clock):
-                with closing(server.accept()[0]) as client:
-                    request = client.recv(10)
-                    clock.sleep(2)
-                    client.sendall(request)
-
-            threading.Thread(target=serve).start()
-            assert asyncio.run(_ask(server.getsockname())) == b"x"
-            assert clock.monotonic() == 2.0
+def test_cachetools(auto):
+    cachetools = pytest.importorskip("cachetools")
+    cache = cachetools.TTLCache(10, ttl=60, timer=auto.monotonic)
+    cache["key"] = "value"
+    auto.sleep(59)
+    assert "key" in cache
+    auto.sleep(1)
+    assert "key" not in cache
 
 
-def test_two_loops_talk_over_a_socket_before_their_time_outs(switching):
-    async def serve(addresses):
-        done = asyncio.Event()
+def test_httpx(auto):
+    httpx = pytest.importorskip("httpx")
+    address = Channel(1)
 
-        async def handle(reader, writer):
-            request = await reader.read(10)
-            await asyncio.sleep(2)
-            writer.write(request)
-            await writer.drain()
+    async def serve():
+        async def answer(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            await asyncio.sleep(5)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nlate")
             writer.close()
-            await writer.wait_closed()
-            done.set()
+            served.append(1)
+            if len(served) == 2:
+                done.set()
 
-        async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
-            addresses.append(server.sockets[0].getsockname())
+        served, done = [], asyncio.Event()
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            address.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
             await done.wait()
 
-    async def main(addresses):
-        await asyncio.sleep(1)
-        return await _ask(addresses[0])
+    async def ask(url):
+        async with httpx.AsyncClient(timeout=10) as client:
+            return (await client.get(url)).text
 
-    for _ in range(effort.rounds(8, 50)):
+    server = auto.spawn(lambda: asyncio.run(serve()))
+    url = address.receive()
+    assert asyncio.run(ask(url)) == "late"
+    with auto.idle("an answer"), httpx.Client() as client:
+        assert client.get(url).text == "late"
+    server.join()
+    assert auto.monotonic() == 10
+
+
+def test_janus(auto):
+    janus = pytest.importorskip("janus")
+
+    async def main():
+        items = janus.Queue()
+        got = []
+
+        def take():
+            while (item := items.sync_q.get()) is not None:
+                got.append((item, auto.monotonic()))
+
+        taker = asyncio.create_task(asyncio.to_thread(take))
+        for item in "ab":
+            await asyncio.sleep(60)
+            await items.async_q.put(item)
+        await asyncio.sleep(60)
+        await items.async_q.put(None)
+        await taker
+        await items.aclose()
+        return got
+
+    assert asyncio.run(main()) == [("a", 60), ("b", 120)]
+
+
+def test_limits(patched):
+    limits = pytest.importorskip("limits")
+    limiter = limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage())
+    twice = limits.parse("2/minute")
+    assert [limiter.hit(twice) for _ in range(3)] == [True, True, False]
+    patched.sleep(60)
+    assert limiter.hit(twice)
+    patched.sleep(1)
+
+
+@pytest.mark.slow
+def test_multiprocessing_pool():
+    with closing(multiprocessing.get_context("spawn").Pool(1)) as pool:
+        pool.apply(abs, (-1,))
         with VirtualClock(auto=True) as clock:
-            addresses = []
-            server = clock.spawn(lambda addresses=addresses: asyncio.run(serve(addresses)))
-            assert asyncio.run(main(addresses)) == b"x"
-            server.join()
-            assert clock.monotonic() == 3.0
+            other = clock.spawn(clock.sleep, 5)
+            with clock.external("the pool"):
+                assert pool.apply(abs, (-1,)) == 1
+                assert clock.monotonic() == 0
+            other.join()
+    pool.terminate()
+    pool.join()
 
 
-async def _converse(address, rounds):
-    """Ask again and again; an answer comes in two pieces."""
-    reader, writer = await asyncio.open_connection(*address)
-    for _ in range(rounds):
-        writer.write(b"x")
-        assert await asyncio.wait_for(reader.readexactly(2), 3600) == b"ok"
-    writer.close()
-    await writer.wait_closed()
+def test_pytest_timeout(request):
+    plugin = pytest.importorskip("pytest_timeout")
+    settings = plugin._get_item_settings(request.node)._replace(timeout=60, method="thread")
+    request.node.cancel_timeout()
+    for options in ({}, {"patch_time": True}):
+        with VirtualClock(auto=True, settle_timeout=1, **options) as clock:
+            plugin.pytest_timeout_set_timer(request.node, settings)
+            clock.sleep(3600)
+            request.node.cancel_timeout()
 
 
-@pytest.mark.parametrize(
-    ("pieces", "work"),
-    [([b"o", b"k"], 0), ([b"ok"], 0), ([b"ok"], 10_000)],
-    ids=["in two pieces", "at once", "after some work"],
-)
-def test_a_thread_that_serves_inside_idle_answers_in_time(switching, pieces, work):
-    rounds = effort.rounds(20, 500)
-    with VirtualClock(auto=True) as clock, socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            with clock.idle("serving"), closing(server.accept()[0]) as client:
-                while client.recv(1):
-                    sum(range(work))
-                    for piece in pieces:
-                        client.sendall(piece)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        asyncio.run(_converse(server.getsockname(), rounds))
-        thread.join()
-        assert clock.monotonic() == 0.0
+def test_schedule(patched):
+    pytest.importorskip("time_machine")
+    schedule = pytest.importorskip("schedule")
+    times, scheduler = [], schedule.Scheduler()
+    scheduler.every(10).minutes.do(lambda: times.append(patched.monotonic()))
+    while len(times) < 2:
+        time.sleep(scheduler.idle_seconds)
+        scheduler.run_pending()
+    assert times == [600, 1200]
 
 
-@pytest.mark.parametrize("made_before", [False, True])
-def test_an_answer_in_two_pieces_over_a_socket_that_others_have_made_comes_in_time(made_before):
-    async def answer(reader, writer):
-        while await reader.read(1):
-            for piece in (b"o", b"k"):
-                writer.write(piece)
-                await writer.drain()
-        writer.close()
-        await writer.wait_closed()
+def test_starlette(auto):
+    responses = pytest.importorskip("starlette.responses")
+    applications = pytest.importorskip("starlette.applications")
+    routing = pytest.importorskip("starlette.routing")
+    testclient = pytest.importorskip("starlette.testclient")
 
-    async def main(listening):
-        async with await asyncio.start_server(answer, sock=listening):
-            await _converse(listening.getsockname(), effort.rounds(20, 500))
+    async def in_loop(_request):
+        await asyncio.sleep(5)
+        return responses.PlainTextResponse("loop")
 
-    listening = socket.create_server(("127.0.0.1", 0)) if made_before else None
-    with VirtualClock(auto=True) as clock:
-        asyncio.run(main(listening or socket.create_server(("127.0.0.1", 0))))
-        assert clock.monotonic() == 0.0
+    def in_thread(_request):
+        auto.sleep(5)
+        return responses.PlainTextResponse("thread")
+
+    routes = [routing.Route("/loop", in_loop), routing.Route("/thread", in_thread)]
+    with testclient.TestClient(applications.Starlette(routes=routes)) as client:
+        assert [client.get(path).text for path in ("/loop", "/thread")] == ["loop", "thread"]
+    assert auto.monotonic() == 10
+
+
+def test_tenacity(patched):
+    tenacity = pytest.importorskip("tenacity")
+    calls = []
+    retry = tenacity.retry(stop=tenacity.stop_after_delay(50), wait=tenacity.wait_fixed(10))
+
+    @retry
+    def call():
+        calls.append(time.monotonic())
+        raise ConnectionError
+
+    @retry
+    async def call_async():
+        call.__wrapped__()
+
+    with pytest.raises(tenacity.RetryError):
+        call()
+    with pytest.raises(tenacity.RetryError):
+        asyncio.run(call_async())
+    assert calls == [0, 10, 20, 30, 40, 50, 50, 60, 70, 80, 90, 100]
+
+
+def test_time_machine(patched):
+    pytest.importorskip("time_machine")
+    start = dt.datetime.now(dt.UTC)
+    patched.sleep(3600)
+    assert dt.datetime.now(dt.UTC) - start == dt.timedelta(hours=1)
+    assert time.localtime() == time.localtime(patched.time())
+
+
+@on_linux
+def test_trio(auto):
+    trio = pytest.importorskip("trio")
+
+    async def main():
+        for _ in range(3):
+            await trio.to_thread.run_sync(auto.sleep, 60)
+
+    with auto.idle("trio"):
+        trio.run(main)
+    auto.sleep(60)  # while the thread of trio waits for more work
+    assert auto.monotonic() == 240
+
+
+def test_uvicorn(auto):
+    uvicorn = pytest.importorskip("uvicorn")
+    httpx = pytest.importorskip("httpx")
+
+    async def app(_scope, _receive, send):
+        await asyncio.sleep(5)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"late"})
+
+    config = uvicorn.Config(app, port=0, loop="asyncio", lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        auto.sleep(0.1)
+    port = server.servers[0].sockets[0].getsockname()[1]
+
+    async def ask():
+        async with httpx.AsyncClient(timeout=10) as client:
+            return (await client.get(f"http://127.0.0.1:{port}")).text
+
+    assert asyncio.run(ask()) == "late"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.mark.usefixtures("auto")
+def test_uvloop():
+    uvloop = pytest.importorskip("uvloop")
+    with (
+        closing(uvloop.new_event_loop()) as loop,
+        pytest.raises(UntrackedLoopError, match="asyncio's own loops"),
+    ):
+        loop.run_forever()

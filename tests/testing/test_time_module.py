@@ -9,10 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from types import SimpleNamespace
 
 import pytest
-import tenacity
 
 from backoff_ticker import ConstantBackOff, Ticker
 from backoff_ticker.testing import (
@@ -136,16 +134,6 @@ def test_time_is_not_counted_twice(auto):
     loop.close()
 
 
-def test_a_loop_with_timers_from_before_continues():
-    loop, called = asyncio.new_event_loop(), []
-    loop.call_later(5, lambda: called.append(time.monotonic()))
-    with VirtualClock(auto=True, patch_time=True) as clock:
-        loop.run_until_complete(asyncio.sleep(6))
-        assert clock.monotonic() == pytest.approx(6)
-    assert called == [pytest.approx(5, abs=1)]
-    loop.close()
-
-
 def test_a_process_is_waited_for_in_real_time(auto):
     done = subprocess.run([sys.executable, "-c", "pass"], timeout=50, check=True)
     assert (done.returncode, auto.monotonic()) == (0, 0.0)
@@ -226,44 +214,3 @@ def test_waits_are_real_inside_idle_and_external_and_in_the_thread_that_drives(a
 
 
 # Other packages
-
-
-def test_the_limits_of_tenacity_are_on_the_clock(auto):
-    calls = []
-
-    @tenacity.retry(stop=tenacity.stop_after_delay(50), wait=tenacity.wait_fixed(10), reraise=True)
-    def call():
-        calls.append(time.monotonic())
-        raise ConnectionError
-
-    with pytest.raises(ConnectionError):
-        call()
-    assert calls == [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
-
-
-def test_time_machine_moves_along_where_it_is_installed(monkeypatch):
-    """A stand-in of the same shape: it takes the function that it asks from its traveller."""
-    original, travellers = time.time, []
-
-    class Travel:
-        def __init__(self, destination, *, tick):
-            assert not tick
-
-        def start(self):
-            assert time.time is original  # the real one replaces what it finds there, in C
-            travellers.append(SimpleNamespace())
-            return travellers[-1]
-
-        def stop(self):
-            assert time.time is original
-            travellers.pop()
-
-    hatch = SimpleNamespace(time=SimpleNamespace(time_ns=lambda: -1))
-    module = SimpleNamespace(travel=Travel, escape_hatch=hatch)
-    monkeypatch.setitem(sys.modules, "time_machine", module)
-    others = []
-    with VirtualClock(patch_time=True) as clock:
-        clock.advance(5)
-        assert travellers[-1].time_ns() == (EPOCH + 5) * 10**9
-        in_real_thread(lambda: others.append(travellers[-1].time_ns())).join(10)
-    assert (others, travellers) == ([-1], [])

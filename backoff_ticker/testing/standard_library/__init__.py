@@ -1,8 +1,7 @@
 """The standard library inside a virtual clock: its threads, pools and loops are participants.
 
 - ``_patches``: puts replacements in place and takes them away.
-- ``_threads``: ``threading.Thread``, and which threads the clock leaves alone.
-- ``_conditions``: waits in ``threading`` and ``queue``, and for futures.
+- ``_threads``: ``threading.Thread``, waits in ``threading`` and ``queue``, and for futures.
 - ``_pools``: the jobs of ``ThreadPoolExecutor``; ``_time_module``: the module ``time``.
 - ``_loops``: asyncio's event loops and their timers, and the refusal of other loops.
 - ``_processes``: processes of loops and of ``ProcessPoolExecutor``, and sockets.

@@ -21,7 +21,7 @@ from .._errors import (
     VirtualTimeError,
 )
 from .._kernel import kernel_here
-from .._participants import POLLS_PER_TURN, Participant
+from .._participants import POLLS_PER_TURN, ParkingPlace, Participant
 from .._reports import name_of, never_waits
 from .._thread_side import counted, wait_for_turn
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
 """Advice for loops that a clock does not drive."""
 
+LOOP_WAIT = "event loop"
+"""The name of a loop's wait in reports."""
 _DRIVER = "_backoff_ticker_driver"
 _MAX_STALE = 1024
 """How many orders of past timers are kept, in addition to twice the number of timers."""
@@ -137,6 +139,7 @@ class LoopDriver:
         self.participant: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
+        self._place = ParkingPlace(LOOP_WAIT)
         self.timers: _LoopTimers = _LoopTimers(loop, kernel.participants.next_order)
         self._holders: dict[object, str] = {}
         self._polls = 0
@@ -173,7 +176,7 @@ class LoopDriver:
         if participant is None:
             self._write_to_self()
         else:
-            self.kernel.post(self.kernel.participants.wake_loop, participant)
+            self.kernel.post(self.kernel.participants.unpark, self._place)
 
     def select(self, timeout: float | None = None) -> list[Any]:
         """Return the events that are ready; park the participant until there are any."""
@@ -198,20 +201,20 @@ class LoopDriver:
     def _park(
         self, participant: Participant, when: float | None, order: int | None, *, alone: bool
     ) -> list[Any]:
-        kernel = self.kernel
+        kernel, place = self.kernel, self._place
         events: list[Any] = []
         if not alone:
-            participant.break_select = self._write_to_self
-            participant.has_news = lambda: self._selector.select(0)
+            place.break_select = self._write_to_self
+            place.has_news = lambda: self._selector.select(0)
 
         def begin() -> None:
-            kernel.post(kernel.participants.park, participant, None, when, order)
+            kernel.post(kernel.participants.park, participant, place, when, order)
             if not alone:
                 # It blocks here until a descriptor is ready, or until break_select() is called.
                 # In the first case it has no turn yet and asks for one.
                 events.extend(self._selector.select(None))
                 if participant.turn.locked():
-                    kernel.post(kernel.participants.wake_loop, participant)
+                    kernel.post(kernel.participants.unpark, place)
 
         try:
             wait_for_turn(kernel, participant, begin)
@@ -223,7 +226,7 @@ class LoopDriver:
                 raise
             raise VirtualDeadlockError(*error.args) from None  # its tasks caught every error
         finally:
-            participant.break_select = participant.has_news = None
+            place.break_select = place.has_news = None
         self._set_resolution()
         return events
 
@@ -287,13 +290,13 @@ class LoopDriver:
         participant = kernel.participant_here("an event loop")
         with counted(kernel, participant):
             self.participant = participant
-            participant.loop_tasks = self._tasks
+            participant.tasks = self._tasks
             try:
                 for holder, what in self._holders.items():
                     kernel.post(kernel.hold_time, holder, what)
                 yield
             finally:
-                self.participant = participant.loop_tasks = None
+                self.participant = participant.tasks = None
                 for holder in self._holders:
                     kernel.post(kernel.release_time, holder)
 

@@ -16,7 +16,7 @@ from .._errors import ClockLeakError, ParticipantAborted
 from .._kernel import as_current, kernel_here
 from .._participants import Participant
 from .._reports import name_of
-from .._thread_side import attached, wait_until
+from .._thread_side import attached, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +31,11 @@ class _Pool:
         self.kernel: Kernel = kernel
         self._free = workers
         self._queued: dict[_Job, None] = {}
-        self._jobs: set[_Job] = set()
-        self._at_idle: list[Callable[[], object]] = []
+        self.jobs: set[_Job] = set()
 
     def add(self, job: _Job) -> None:
         """Add a job, and count it if a worker is free for it."""
-        self._jobs.add(job)
+        self.jobs.add(job)
         self._queued[job] = None
         self._count_next()
 
@@ -53,29 +52,13 @@ class _Pool:
 
     def leave(self, job: _Job) -> None:
         """Pass on the place of a job, whose participant ends next."""
-        if job not in self._jobs:
-            return
-        self._jobs.discard(job)
-        if job in self._queued:
-            del self._queued[job]
-        else:
-            self._free += 1
-            self._count_next()
-        while self._at_idle and not self._jobs:
-            self._at_idle.pop()()
-
-    def drop_cancelled(self) -> None:
-        """Forget the cancelled jobs, which no worker will take any more."""
-        for job in self.kernel.query(self._jobs.copy):
-            if job.future is not None and job.future.cancelled():
-                job.drop()
-
-    def add_idle_callback(self, callback: Callable[[], object]) -> None:
-        """Call ``callback()`` once there is no job, or now if there is none."""
-        if self._jobs:
-            self._at_idle.append(callback)
-        else:
-            callback()
+        if job in self.jobs:
+            self.jobs.discard(job)
+            if job in self._queued:
+                del self._queued[job]
+            else:
+                self._free += 1
+                self._count_next()
 
 
 class _Job:
@@ -101,12 +84,12 @@ class _Job:
 
     def run(self, work: Callable[[], object]) -> None:
         """Do the work of a pool's item, as a participant until its future's callbacks have run."""
-        if not self._claim():
-            work()
-            return
         pool, post = self._pool, self._pool.kernel.post
-        post(pool.count, self)
         try:
+            if not self._claim():
+                work()
+                return
+            post(pool.count, self)
             with attached(pool.kernel, self.participant, lambda: post(pool.leave, self)):
                 work()
         except ParticipantAborted:
@@ -114,6 +97,7 @@ class _Job:
                 self.future.cancel()
         finally:
             self._function = self.future = None
+            del work
 
     def _claim(self) -> bool:
         """Return True to one caller: the worker that begins the job, or the code that drops it."""
@@ -211,10 +195,13 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
 def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(item: Any, *args: Any) -> None:  # noqa: ANN401
         function = item.fn if hasattr(item, "fn") else item.task[0]
-        if isinstance(function, _Job):
-            function.run(lambda: original(item, *args))
-        else:
-            original(item, *args)
+        try:
+            if isinstance(function, _Job):
+                function.run(partial(original, item, *args))
+            else:
+                original(item, *args)
+        finally:
+            del item  # an error has this frame, and the item has the error: they end together
 
     return run
 
@@ -226,16 +213,14 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
         *,
         cancel_futures: bool = False,
     ) -> None:
+        original(executor, wait=False, cancel_futures=cancel_futures)
         pool = _pools.get(executor)
-        kernel = kernel_here()
-        if pool is not None and cancel_futures:
-            original(executor, wait=False, cancel_futures=True)
-            pool.drop_cancelled()
-        if wait and kernel is not None and pool is not None and pool.kernel is kernel:
-            original(executor, wait=False)
-            register = partial(kernel.post, pool.add_idle_callback)
-            wait_until(kernel, "Executor.shutdown()", register, None)
-        original(executor, wait=wait, cancel_futures=cancel_futures)
+        for job in [] if pool is None else pool.kernel.query(pool.jobs.copy):
+            if cancel_futures and job.future is not None and job.future.cancelled():
+                job.drop()  # no worker will take it any more
+            elif wait and pool is not None and pool.kernel is kernel_here():
+                wait_for_end(pool.kernel, job.participant, "Executor.shutdown()", None)
+        original(executor, wait=wait)
 
     return shutdown
 

@@ -1,81 +1,105 @@
-"""Threads that are started inside a virtual clock are its participants; joins wait on it."""
+"""Threads that are started inside a virtual clock are its participants; their waits for each other.
+
+A thread that waits for another one is woken by a call that tells the clock before it returns. So
+the clock needs no help in these cases:
+
+- A join of a participant, and a wait for a future, are waits on the clock.
+- With ``patch_time=True``, so is every wait of a participant in ``threading`` and ``queue``.
+- A wait without a timeout, of a thread that the code under test has started, is a wait for work:
+  time goes on meanwhile, and the thread is queued again by whoever notifies it.
+
+All other waits of a ``Condition`` hold time still. The kernel judges those in a bare lock.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
+from concurrent.futures import _base
+from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
+from ...clock import current_clocks
 from .._errors import ParticipantAborted, VirtualDeadlockError
-from .._kernel import kernel_here
-from .._participants import Participant, State
-from .._thread_side import attached, wait_for_end
-from ._conditions import real_waits
+from .._kernel import Kernel, kernel_here
+from .._participants import Participant, State, real_waits, waiting_for_real
+from .._thread_side import attached, wait_for_end, wait_until
+from ._time_module import kernel_of_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PARTICIPANT = "_backoff_ticker_participant"
-"""The attribute of a thread that holds its participant; None: it is none."""
+"""The attribute of a thread that holds its participant."""
 
-_IN_REAL_TIME = {
-    "asyncio.unix_events": "waits for a process that a loop has started",
+_COUNTED_OTHERWISE = {
+    "asyncio.unix_events": "waits for a process that a loop has started, which holds time",
     "backoff_ticker.clock._scheduler": "waits for timers of the system clock",
     "concurrent.futures.process": "waits for the processes of a pool, whose jobs hold time",
     "concurrent.futures.thread": "waits for jobs of a pool, which are participants themselves",
-    "pytest_timeout": "ends a test that takes too long",
+    "pytest_timeout": "ends a test that takes too long in real time",
 }
 """The modules whose functions run in threads of their own that are no participants, and why."""
 
 
-def _runs_in_real_time(thread: threading.Thread) -> bool:
-    """Whether a thread waits for something real, by the function that it runs."""
+def _is_counted_otherwise(thread: threading.Thread) -> bool:
     runs = (vars(thread).get("_target"), vars(thread).get("function"), type(thread).run)
-    return any(getattr(one, "__module__", None) in _IN_REAL_TIME for one in runs)
+    return any(getattr(one, "__module__", None) in _COUNTED_OTHERWISE for one in runs)
 
 
-def start_untracked(thread: threading.Thread) -> None:
-    """Start a thread without making it a participant."""
-    vars(thread)[PARTICIPANT] = None
-    thread.start()
+# Threads
+
+
+def start_participant(
+    kernel: Kernel,
+    thread: threading.Thread,
+    start: Callable[[Any], None] = threading.Thread.start,
+    *,
+    is_task: bool = False,
+) -> Participant:
+    """Start a thread as a participant, which counts from now on; the one of a task has to end."""
+    participant = Participant(thread.name, home=kernel)
+    participant.daemon = thread.daemon and not is_task
+    own = vars(thread)  # a `run` in here takes precedence over that of a subclass
+    replaced = own.get("run")
+
+    def run() -> None:
+        restore()
+        try:
+            with attached(kernel, participant):
+                thread.run()
+        except (ParticipantAborted, VirtualDeadlockError):
+            pass  # the driver of the clock gets an error as well
+
+    def restore() -> None:
+        if replaced is None:
+            own.pop("run", None)
+        else:
+            own["run"] = replaced
+
+    own["run"] = run
+    own[PARTICIPANT] = participant
+    try:
+        kernel.enter(participant)
+        with real_waits():  # for the thread to begin
+            start(thread)
+    except BaseException:
+        if not participant.begun:
+            restore()
+        kernel.post(kernel.participants.give_up_start, participant)
+        raise
+    return participant
 
 
 def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
     def start(thread: threading.Thread) -> None:
         kernel = kernel_here()
-        own = vars(thread)  # a `run` in here takes precedence over that of a subclass
-        if kernel is None or PARTICIPANT in own or _runs_in_real_time(thread):
-            with real_waits():  # for the thread to begin
-                original(thread)
-            return
-        participant = Participant(thread.name, home=kernel)
-        participant.daemon = thread.daemon
-        replaced = own.get("run")
-
-        def run() -> None:
-            restore()
-            try:
-                with attached(kernel, participant):
-                    thread.run()
-            except (ParticipantAborted, VirtualDeadlockError):
-                pass  # the driver of the clock gets an error as well
-
-        def restore() -> None:
-            if replaced is None:
-                own.pop("run", None)
-            else:
-                own["run"] = replaced
-
-        own["run"] = run
-        own[PARTICIPANT] = participant
-        try:
-            kernel.enter(participant)
+        if kernel is None or PARTICIPANT in vars(thread) or _is_counted_otherwise(thread):
             with real_waits():
                 original(thread)
-        except BaseException:
-            if not participant.begun:
-                restore()
-            kernel.post(kernel.participants.give_up_start, participant)
-            raise
+        else:
+            start_participant(kernel, thread, original)
 
     return start
 
@@ -98,7 +122,129 @@ def _joining(original: Callable[..., Any]) -> Callable[..., Any]:
     return join
 
 
+# Waits in Condition
+
+
+class _Notice:
+    """Stands for the lock that ``notify()`` releases to end one wait.
+
+    Attributes:
+        over: Whether the wait was ended.
+    """
+
+    __slots__ = ("_wake", "over")
+
+    def __init__(self, wake: Callable[[], object]) -> None:
+        self.over: bool = False
+        self._wake = wake
+
+    def release(self) -> None:
+        """End the wait.
+
+        Raises:
+            RuntimeError: It was ended before.
+        """
+        if self.over:
+            raise RuntimeError("a wait ends once")
+        self._wake()  # again, by the next notify(), if this is interrupted
+        self.over = True
+
+
+def _wait_on_clock(
+    kernel: Kernel,
+    condition: Any,  # noqa: ANN401 - much of it is private
+    what: str,
+    timeout: float | None,
+    *,
+    for_work: bool,
+) -> bool:
+    """Do what ``Condition.wait()`` does, on the clock."""
+    notices: list[_Notice] = []
+    saved: list[Any] = []
+
+    def register(wake: Callable[[], object]) -> None:
+        notices.append(_Notice(wake))
+        condition._waiters.extend(notices)
+        saved.append(condition._release_save())
+
+    try:
+        woken = wait_until(kernel, what, register, timeout, for_work=for_work)
+    finally:
+        if saved:
+            condition._acquire_restore(saved[0])
+        for notice in notices:
+            if not notice.over and notice in condition._waiters:
+                condition._waiters.remove(notice)
+    return woken or notices[0].over
+
+
+def _future_call() -> str | None:
+    """Return the function of ``concurrent.futures`` that waits here; None: another one does."""
+    frame = sys._getframe(2)
+    if frame.f_globals is vars(threading) and frame.f_back is not None:  # Event.wait()
+        frame = frame.f_back
+    return frame.f_code.co_name if frame.f_globals is vars(_base) else None
+
+
+def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wait(condition: Any, timeout: float | None = None) -> bool:  # noqa: ANN401
+        limit = None if timeout is None or timeout >= threading.TIMEOUT_MAX else timeout
+        kernel = kernel_here()
+        if kernel is None or not condition._is_owned() or threading.get_ident() in waiting_for_real:
+            return bool(original(condition, timeout))
+        called = _future_call()
+        if called is not None:
+            what = f"Future.{called}()" if called in ("result", "exception") else "futures.wait()"
+            came = _wait_on_clock(kernel, condition, what, limit, for_work=False)
+            if not came and called == "as_completed":
+                _late.at = kernel.participants.seconds
+            return came
+        on_clock = kernel_of_waits() is not None and (limit is None or limit > 0.0)
+        here = kernel.by_ident.get(threading.get_ident()) if limit is None else None
+        for_work = here is not None and here.state is State.RUNNING
+        if on_clock or for_work:
+            woken = _wait_on_clock(kernel, condition, "Condition.wait()", limit, for_work=for_work)
+            if kernel.closed:  # a daemon thread that outlives the clock is on the system's
+                current_clocks.pop(threading.get_ident(), None)
+            return woken
+        with real_waits():
+            return bool(original(condition, timeout))
+
+    return wait
+
+
+class _Late(threading.local):
+    """When a wait of this thread in ``as_completed()`` last timed out, in seconds of the clock."""
+
+    at: float | None = None
+
+
+_late = _Late()
+
+
+class _Time:
+    """The module ``time`` for futures: their timeouts are measured on the clock.
+
+    ``as_completed()`` gives up only once its end is past, not at it. So the first reading after a
+    wait that has timed out is the next float.
+    """
+
+    @staticmethod
+    def monotonic() -> float:
+        kernel = kernel_here()
+        if kernel is None:
+            return time.monotonic()
+        late, _late.at = _late.at, None
+        now = kernel.participants.seconds
+        return nextafter(now, inf) if late == now else now
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(time, name)
+
+
 THREAD_PATCHES = [
     (threading.Thread, "start", _starting),
     (threading.Thread, "join", _joining),
+    (threading.Condition, "wait", _waiting),
+    (_base, "time", lambda _original: _Time()),
 ]
