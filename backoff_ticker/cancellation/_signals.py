@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+from functools import partial
 from weakref import ref
 
 from .. import _process
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clock import Clock
+    from ._token import Guard
 
-    Entry = tuple["SignalBlock", Any, dict[int, Any], object]
+    Entry = tuple["SignalBlock", Any, dict[int, Any], Guard | None]
 
 
 class SignalBlock:
@@ -58,13 +60,20 @@ class SignalBlock:
         former: dict[int, Any] = {}
 
         def handle(number: int, frame: object) -> None:
+            # If the guard is dead, interrupts have cut each try to leave the block.
+            left = [e for e in _entered if e[2] is former and e[3] and not e[3]()]
             try:
-                token.cancel(_name_of(number))
+                if left:
+                    self._restore(left[0])
+                else:
+                    token.cancel(_name_of(number))
             finally:
-                if chain and callable(former.get(number)):
+                if (chain or left) and callable(former.get(number)):
                     former[number](number, frame)
+                elif left and signal.getsignal(number) == signal.SIG_DFL:
+                    signal.raise_signal(number)
 
-        entry = self, handle, former, self._cells.pop("guard", None)
+        entry = self, handle, former, Exit.take_guard(self)
         try:
             _entered.append(entry)
             if isinstance(token.clock, SystemClock):  # a virtual clock moves by itself
@@ -80,7 +89,8 @@ class SignalBlock:
     __exit__: Exit = Exit()
 
     def _leave(self, *_: object) -> None:
-        complete(self._restore, next(each for each in reversed(_entered) if each[0] is self))
+        entry = next(each for each in reversed(_entered) if each[0] is self)
+        complete(partial(complete, self._restore, entry))  # a storm of signals may cut two
 
     def _restore(self, entry: Entry) -> None:
         """Bring the former handlers back; may be repeated."""
@@ -95,7 +105,8 @@ class SignalBlock:
         if len(_entered) == 1:
             on_loop_wait(None)
             _loop_wakeup.detach()
-        _entered.remove(entry)
+        with contextlib.suppress(ValueError):  # a signal that came meanwhile did it all
+            _entered.remove(entry)
 
     def _leave_statement(self, guard: object) -> None:
         if any(each[-1] is guard for each in _entered):

@@ -24,6 +24,7 @@ from backoff_ticker import (
     cancel_on_signals,
 )
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually, in_thread
+from tests.stress import places
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
@@ -158,8 +159,12 @@ def test_wrong_options_are_refused(options: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("chain", [False, True])
-@pytest.mark.parametrize("how", ["a with statement", "two of one block", "a loop"])
-def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain: bool) -> None:
+@pytest.mark.parametrize("how", ["a with statement", "two of one block", "a loop", "a stack"])
+def test_the_handlers_come_back_wherever_a_signal_handler_raises(
+    how: str, chain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "a stack":
+        monkeypatch.setattr(places, "PACKAGE", (places.PACKAGE, contextlib.__file__))
     numbers = signal.SIGUSR1, signal.SIGUSR2
     before = [signal.getsignal(number) for number in numbers]
     files = wakeup_fd(), open_files()
@@ -173,6 +178,9 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain
         elif how == "two of one block":
             with block, block:
                 pass
+        elif how == "a stack":
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(block)
         else:
             with block, asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
                 runner.get_loop().set_task_factory(None)
@@ -182,6 +190,8 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain
         with contextlib.suppress(Interrupted), interrupt:
             enter()
         interrupt.forget()
+        if how == "a stack":
+            collect_garbage()  # CPython 3.11: the traceback of a stack refers to itself
         found = [signal.getsignal(number) for number in numbers]
         if (found, (wakeup_fd(), open_files())) != (before, files):
             left.append((interrupt.where, found, wakeup_fd(), open_files()))
@@ -190,6 +200,34 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain
 
     assert each_place(run, all_of_them=True) > 10
     assert left == []
+
+
+@pytest.mark.parametrize("chain", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_does_what_it_did_before_a_block_even_if_each_try_to_leave_that_was_cut(
+    number: int, calls: list[Any], chain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one calls a handler, the other one would end the process."""
+
+    def cut(_: int) -> None:
+        raise Interrupted
+
+    before = signal.getsignal(signal.SIGUSR1)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        with (
+            contextlib.suppress(Interrupted),
+            cancel_on_signals(signal.SIGUSR1, signal.SIGUSR2, chain=chain) as token,
+        ):
+            patch.setattr(signal, "getsignal", cut)
+    raised: list[int] = []
+    monkeypatch.setattr(signal, "raise_signal", raised.append)
+    os.kill(os.getpid(), number)
+    expected = ([signal.SIGUSR1], []) if number == signal.SIGUSR1 else ([], [signal.SIGUSR2])
+    assert ([called for called, _ in calls], raised) == expected
+    assert token.cancelled is False
+    assert signal.getsignal(signal.SIGUSR1) == before
+    assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
 
 
 def test_a_block_may_be_entered_by_an_exit_stack() -> None:
