@@ -13,7 +13,6 @@ import pytest
 from hypothesis import assume, example, given, strategies as st
 
 from backoff_ticker import (
-    CloseReason,
     ConstantBackOff,
     Pace,
     Tick,
@@ -25,7 +24,7 @@ from backoff_ticker import (
 )
 from tests import effort
 from tests.helpers import PATIENCE, SetClock
-from tests.tickers.made_policies import Counting, Scripted
+from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -46,11 +45,6 @@ def test_what_follows_a_tick_of_100_taken_at_125_with_a_delay_of_10(
     pace: Pace, after: tuple[Any, ...]
 ) -> None:
     assert pace.due_after(100, 125, 10) == after
-
-
-@pytest.mark.parametrize("pace", [Pace.RECEIPT, Pace.BURST, Pace.SKIP])
-def test_what_follows_a_tick_taken_in_time(pace: Pace) -> None:
-    assert pace.due_after(100, 100, 10) == (110, 100, 0)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +80,6 @@ def skip(slot: float, delay: float, now: float) -> tuple[float, int]:
     return due, missed
 
 
-def test_a_pace_has_the_names_of_the_documentation() -> None:
-    assert [pace.name for pace in Pace] == ["RECEIPT", "RETURN", "BURST", "SKIP"]
-
-
 def test_a_tick_is_a_tuple_of_seven() -> None:
     tick = Tick(3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
     assert tick == (3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
@@ -103,11 +93,6 @@ def test_a_tick_is_a_tuple_of_seven() -> None:
     assert Tick(*tick[:6]).since_success == 0  # one that was pickled, or is made, without them
 
 
-def test_a_close_reason_survives_pickling() -> None:
-    for reason in CloseReason:
-        assert pickle.loads(pickle.dumps(reason)) is reason
-
-
 # For any numbers
 
 
@@ -116,8 +101,6 @@ def nanoseconds(seconds: float) -> float:
     return round(seconds, 9)
 
 
-moments = st.floats(0, 1e12).map(nanoseconds)
-waits = st.floats(0, 1e9)
 LARGEST = 1.7976931348623157e308
 any_float = st.floats(allow_nan=False, allow_infinity=False)
 any_delay = st.floats(0, allow_nan=False, allow_infinity=False)
@@ -181,19 +164,6 @@ def test_due_times_rise_strictly(pace: Pace, start: float, run: list[tuple[float
         if pace is not Pace.BURST:
             assert due >= taken
         slot, taken = due, max(due, taken) + late
-
-
-@given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.lists(st.floats(0, 1e4), max_size=30))
-def test_skip_stays_on_the_grid(start: float, delay: float, lates: list[float]) -> None:
-    """Slots passed by and slots delivered add up to the place on the grid."""
-    rule = Pace.SKIP.due_after
-    slot, taken, place = start, start, 0
-    for late in lates:
-        due, _, missed = rule(slot, taken, delay)
-        assert due is not None
-        place += missed + 1
-        assert due == pytest.approx(start + place * delay, rel=1e-9, abs=2e-8)  # 30 of half a ns
-        slot, taken = due, due + late
 
 
 # Tickers
@@ -289,17 +259,6 @@ def test_return_does_not_count_a_look_at_the_ticker_as_an_ask(
 
 
 # Pace.BURST
-
-
-def test_burst_delivers_every_late_tick_and_misses_none(face: Any, clock: VirtualClock) -> None:
-    ticker = face.ticker(Counting(), clock=clock, pace=Pace.BURST)
-    face.receive(ticker)
-    clock.advance(100)
-    ticks = [face.receive(ticker) for _ in range(13)]
-    assert [tick.due for tick in ticks] == [1000 + n * (n + 1) / 2 for n in range(1, 14)]
-    assert [tick.number for tick in ticks] == list(range(2, 15))
-    assert {tick.missed for tick in ticks} == {0}
-    nothing_is_due(ticker)
 
 
 @pytest.mark.parametrize("behind", [False, True])

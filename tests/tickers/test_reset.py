@@ -17,8 +17,8 @@ from backoff_ticker import (
     ZeroBackOff,
     with_token,
 )
-from tests.helpers import PATIENCE, in_thread
-from tests.tickers.made_policies import Blocking, Counting, Scripted, reason_of
+from tests.helpers import PATIENCE
+from tests.tickers.made_policies import Counting, Scripted, reason_of
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -171,21 +171,3 @@ def test_a_failing_reset_of_the_policy_fails_the_ticker(
     assert isinstance(error, LookupError)
     assert "OnceResettable()" in "".join(error.__notes__)
     assert ticker.close_reason is CloseReason.FAILED
-
-
-def test_a_reset_while_the_policy_is_asked_drops_the_tick_that_is_being_taken(
-    face: Any, clock: VirtualClock
-) -> None:
-    policy = Blocking(50.0, then=10.0)
-    ticker = face.ticker(policy, clock=clock)
-    taking = face.start_receive(ticker)
-    assert policy.entered.wait()
-    in_thread(ticker.reset).result(PATIENCE)
-    clock.advance(1)
-    policy.release.set()
-    clock.settle()
-    clock.advance(8.999)
-    assert not taking.done()
-    clock.advance(0.001)
-    tick = taking.result(PATIENCE)
-    assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
