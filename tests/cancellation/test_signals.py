@@ -273,37 +273,26 @@ def test_the_token_has_the_clock_that_was_given() -> None:
         assert token.clock is SystemClock()
 
 
-def send_once_asleep(number: int, function: str, send: Any = None) -> None:
-    """Send this process a signal once its main thread has slept in ``function`` for a while."""
+@contextlib.contextmanager
+def sent_once_asleep(number: int) -> Iterator[None]:
+    """Another thread gets a signal once the main thread has slept in its selector for a while."""
+    sender = in_thread(_send_once_asleep, number)
+    yield
+    sender.result(PATIENCE)
+
+
+def _send_once_asleep(number: int) -> None:
     seen = 0
 
     def slept() -> bool:
         nonlocal seen
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        asleep = frame is not None and frame.f_code.co_name == function
+        asleep = frame is not None and frame.f_code.co_name == "select"
         seen = seen + 1 if asleep else 0
         return seen == 20
 
-    eventually(slept, f"the sleep in {function}()")
-    (send or os.kill)(os.getpid() if send is None else threading.get_ident(), number)
-
-
-def test_a_loop_that_sleeps_in_its_selector_wakes_at_once() -> None:
-    """No timer of the loop is due, so nothing but the signal can wake it."""
-
-    async def main(token: CancellationToken) -> tuple[bool, str]:
-        waiting = asyncio.create_task(token.wait_async())
-        with pytest.raises(Cancelled, match="SIGTERM"):
-            async with token.child().scope():
-                await asyncio.get_running_loop().create_future()
-        return await waiting, str(token.cause)
-
-    with cancel_on_signals() as token:
-        thread = in_thread(token.wait)
-        sender = in_thread(send_once_asleep, signal.SIGTERM, "select")
-        assert asyncio.run(main(token)) == (True, "SIGTERM")
-        assert thread.result(PATIENCE) is True
-        sender.result(PATIENCE)
+    eventually(slept, "the sleep in select()")
+    signal.pthread_kill(threading.get_ident(), number)
 
 
 # A signal that does not interrupt what the main thread waits for: it came just before, or the
@@ -343,9 +332,8 @@ def test_a_loop_notices_a_signal_that_another_thread_gets(wait: Any) -> None:
     before = wakeup_fd(), open_files()
     for _ in range(2):  # so a second loop has it too
         with cancel_on_signals(signal.SIGUSR1) as token:
-            sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-            asyncio.run(wait(token.child()))
-            sender.result(PATIENCE)
+            with sent_once_asleep(signal.SIGUSR1):
+                asyncio.run(wait(token.child()))
             assert token.cause == "SIGUSR1"
     assert (wakeup_fd(), open_files()) == before
 
@@ -354,13 +342,10 @@ def test_each_loop_of_a_block_notices_signals_and_so_does_the_outer_block() -> N
     before = wakeup_fd(), open_files()
     with cancel_on_signals(signal.SIGUSR1) as outer:
         for _ in range(2):
-            with cancel_on_signals(signal.SIGUSR2) as token:
-                sender = in_thread(send_once_asleep, signal.SIGUSR2, "select", signal.pthread_kill)
+            with cancel_on_signals(signal.SIGUSR2) as token, sent_once_asleep(signal.SIGUSR2):
                 asyncio.run(wait_in_scope(token))
-                sender.result(PATIENCE)
-        sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-        asyncio.run(wait_in_scope(outer))
-        sender.result(PATIENCE)
+        with sent_once_asleep(signal.SIGUSR1):
+            asyncio.run(wait_in_scope(outer))
     assert (wakeup_fd(), open_files()) == before
 
 
@@ -369,17 +354,14 @@ def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it() -> None:
         loop = asyncio.get_running_loop()
         for _ in range(2):
             files = open_files()
-            with cancel_on_signals(signal.SIGUSR1) as token:
-                sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+            with cancel_on_signals(signal.SIGUSR1) as token, sent_once_asleep(signal.SIGUSR1):
                 await wait_in_scope(token)
-                sender.result(PATIENCE)
             assert (wakeup_fd(), open_files()) == (-1, files)
         loop.add_signal_handler(signal.SIGUSR2, print)
         theirs = wakeup_fd()
         with cancel_on_signals(signal.SIGUSR1) as token:
-            sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-            await wait_in_scope(token)
-            sender.result(PATIENCE)
+            with sent_once_asleep(signal.SIGUSR1):
+                await wait_in_scope(token)
             assert wakeup_fd() == theirs
         assert wakeup_fd() == theirs
         loop.remove_signal_handler(signal.SIGUSR2)
@@ -450,9 +432,8 @@ def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(
             patched.setattr(socket if missing == "socketpair" else loop, missing, fail)
             assert await token.child().wait_async(0.001) is False
             assert (wakeup_fd(), open_files()) == before
-        sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-        await wait_in_scope(token)
-        sender.result(PATIENCE)
+        with sent_once_asleep(signal.SIGUSR1):
+            await wait_in_scope(token)
 
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.get_loop()

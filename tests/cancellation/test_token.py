@@ -7,21 +7,17 @@ import contextlib
 import copy
 import pickle
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
-    SystemClock,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, LoopThread, collect_garbage, in_thread, waiters_of
+from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def waiting(token: CancellationToken) -> int:
@@ -80,29 +76,6 @@ def test_an_exception_as_the_cause_is_chained_to_a_fresh_error_each_time() -> No
         raised.append(caught.value)
     assert raised[0] is not raised[1]
     assert cause.__traceback__ is None
-
-
-@pytest.mark.parametrize("cause", [None, "why"])
-def test_a_text_as_the_cause_is_in_the_error_and_not_chained(cause: str | None) -> None:
-    token = CancellationToken()
-    token.cancel(cause)
-    with pytest.raises(Cancelled) as caught:
-        token.raise_if_cancelled()
-    assert (caught.value.cause, caught.value.__cause__) == (cause, None)
-    assert ("why" in str(caught.value)) is (cause is not None)
-
-
-def test_a_repr_does_not_show_the_text_of_a_cause() -> None:
-    token = CancellationToken()
-    assert repr(token) == "<CancellationToken open>"
-    token.cancel(ValueError("secret"))
-    assert repr(token) == "<CancellationToken cancelled: ValueError>"
-
-
-def test_a_clock_is_checked_when_it_enters() -> None:
-    with pytest.raises(TypeError, match="clock must be a Clock"):
-        CancellationToken(clock=3)  # type: ignore[arg-type]
-    assert CancellationToken().clock is SystemClock()
 
 
 def test_a_wait_of_zero_seconds_only_checks(clock: VirtualClock) -> None:
@@ -267,98 +240,3 @@ def test_a_copy_of_a_token_is_the_token_and_none_can_be_pickled() -> None:
         assert copy.deepcopy([token]) == [token]
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(token)
-
-
-# Many who wait
-
-
-HOUR = 3600.0
-
-
-@pytest.fixture
-def loops(clock: VirtualClock) -> Iterator[list[LoopThread]]:
-    """Three loops, each in a thread of its own, in which nothing may go wrong."""
-    made = [LoopThread() for _ in range(3)]
-    yield made
-    for loop in made:
-        loop.close()
-    collect_garbage()
-    assert [loop.errors for loop in made] == [[], [], []]
-
-
-async def start(token: CancellationToken, count: int) -> list[asyncio.Task[Any]]:
-    """Start coroutines that wait for ``token`` in the running loop, each in its own way."""
-
-    async def scoped() -> bool:
-        try:
-            async with token.scope():
-                await asyncio.get_running_loop().create_future()
-        except Cancelled:
-            return True
-        return False
-
-    ways = [token.wait_async, lambda: token.child().wait_async(3600), scoped]
-    return [asyncio.create_task(ways[number % 3]()) for number in range(count)]
-
-
-def stop(clock: VirtualClock, loop: LoopThread) -> None:
-    """Stop a loop as it stands, with whatever waits in it."""
-    loop.loop.call_soon_threadsafe(loop.loop.stop)
-    clock.settle()
-    assert not loop.loop.is_running()
-
-
-def abandon(tasks: list[asyncio.Task[Any]]) -> None:
-    """Let pending tasks be collected without a word of asyncio about it."""
-    for task in tasks:
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
-
-
-async def all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
-    return await asyncio.gather(*tasks)
-
-
-def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_closed_under_them(
-    clock: VirtualClock, loops: list[LoopThread]
-) -> None:
-    closed = 1
-    token = CancellationToken(clock=clock)
-    tasks = [loop.run(start(token, count)) for loop, count in zip(loops, (34, 33, 33), strict=True)]
-    threads = [in_thread(token.wait) for _ in range(50)]
-    threads += [in_thread(token.child().wait, 3600) for _ in range(50)]
-    clock.settle()
-    stop(clock, loops[closed])
-    loops[closed].loop.close()
-
-    assert token.cancel("all") is True
-
-    assert [thread.result(PATIENCE) for thread in threads] == [True] * 100
-    for number in {0, 1, 2} - {closed}:
-        assert set(loops[number].run(all_of(tasks[number]))) == {True}
-    assert [task.done() for task in tasks[closed]] == [False] * len(tasks[closed])
-    abandon(tasks[closed])
-    tasks.clear()
-    collect_garbage()
-    assert waiters_of(token._wait_set()) == []
-
-
-def test_a_loop_that_is_stopped_holds_up_nobody_and_wakes_its_own_when_it_runs_again(
-    clock: VirtualClock, loops: list[LoopThread]
-) -> None:
-    token = CancellationToken(clock=clock)
-    tasks = [loop.run(start(token, 9)) for loop in loops]
-    thread = in_thread(token.wait)
-    clock.settle()
-    stop(clock, loops[0])
-    token.cancel()
-    assert thread.result(PATIENCE) is True
-    for loop, waiting in list(zip(loops, tasks, strict=True))[1:]:
-        assert set(loop.run(all_of(waiting))) == {True}
-    resumed = in_thread(loops[0].loop.run_forever)
-    assert set(loops[0].run(all_of(tasks[0]))) == {True}
-    stop(clock, loops[0])
-    resumed.result(PATIENCE)
-    loops[0].loop.close()
-
-
-# In real time

@@ -1,4 +1,4 @@
-"""``send_to(sink)``: what is sent, what is dropped, how it ends, who else reads; queues of loops."""
+"""``send_to(sink)``: what is sent, what is dropped, how it ends, who else reads; loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that a second thread does, or an interrupt, at each instruction of a ticker's first thread."""
+"""What a second thread, or an interrupt, does at each instruction of a thread at a ticker."""
 
 from __future__ import annotations
 
