@@ -94,8 +94,8 @@ def in_its_own_process(subject: str, count: int) -> dict[str, float]:
 
 def main() -> None:
     """Print a table for what is not waited for, and one with the waiting tasks."""
-    chosen = options(__doc__, rounds=3, huge="100,000 of each instead of 10,000")
-    count = 200 if chosen.quick else 100_000 if chosen.huge else 10_000
+    chosen = options(__doc__, rounds=3)
+    count = 200 if chosen.quick else 10_000
     say(f"{count:,} of each")
     for title, subjects in (("nobody waits", ALONE), ("with a reader that waits", WAITING)):
         runs = {name: partial(in_its_own_process, name, count) for name in subjects}

@@ -44,7 +44,6 @@ SIGNALS = {
     "redis-py's own subscriber": "bare",
     "RedisCancellationToken": "token",
     "polling every 100 ms": 0.1,
-    "polling every second": 1.0,
 }
 TOKENS, RATIO = 100, 0.1
 NAMES = {"none": "no budget", "local": "one for each process", "shared": "RedisRetryBudget"}

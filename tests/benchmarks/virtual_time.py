@@ -27,21 +27,15 @@ def rate(sleeps: int, run: Callable[[], object]) -> dict[str, float]:
     return {"sleeps/s": sleeps / (time.perf_counter() - start)}
 
 
-def in_threads(threads: int, sleeps: int) -> dict[str, float]:
-    """Threads that sleep a second of the clock each, again and again."""
-    each = sleeps // threads
+def in_thread(sleeps: int) -> dict[str, float]:
+    """A thread that sleeps a second of the clock, again and again."""
     with VirtualClock(auto=True) as clock:
 
         def work() -> None:
-            for _ in range(each):
+            for _ in range(sleeps):
                 clock.sleep(1)
 
-        def run() -> None:
-            tasks = [clock.spawn(work) for _ in range(threads)]
-            for task in tasks:
-                task.join()
-
-        return rate(each * threads, run)
+        return rate(sleeps, lambda: clock.spawn(work).join())
 
 
 async def _sleepers(tasks: int, each: int) -> None:
@@ -93,8 +87,8 @@ def main() -> None:
         theirs = {"looptime": partial(on_looptime, tasks, count)} if find_spec("looptime") else {}
         subjects = {**theirs, "VirtualClock": partial(in_tasks, tasks, count)}
         compare(f"{tasks} coroutines", subjects, chosen.rounds)
-    subjects = {f"{number} threads": partial(in_threads, number, sleeps) for number in (1, 10, 100)}
-    compare("threads on the VirtualClock", subjects, chosen.rounds)
+    subjects = {"a coroutine": partial(in_tasks, 1, sleeps), "a thread": partial(in_thread, sleeps)}
+    compare("one on the VirtualClock", subjects, chosen.rounds)
     title = f"30 virtual minutes of retries, {WORKERS} threads and {WORKERS} coroutines"
     compare(title, {"VirtualClock": retries}, chosen.rounds)
 
