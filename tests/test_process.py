@@ -58,13 +58,13 @@ def in_child():
 """
 
 
-def test_forks_under_churn_leave_children_that_work() -> None:
+def test_forks_under_churn_leave_children_that_work():
     count = rounds(3, 60)
     run_silently(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")
 
 
 @pytest.mark.slow
-def test_a_child_of_a_child_works() -> None:
+def test_a_child_of_a_child_works():
     run_silently(
         CHURN
         + """
@@ -77,7 +77,7 @@ for _ in range(5): assert collect(fork(grandchild)) == 0
     )
 
 
-def test_a_claim_that_a_thread_held_at_the_fork_stops_nobody_in_the_child() -> None:
+def test_a_claim_that_a_thread_held_at_the_fork_stops_nobody_in_the_child():
     run_silently(
         """
 asking, go_on = threading.Event(), threading.Event()
@@ -108,7 +108,7 @@ assert sorted(taken) == [1, 2, 3], taken
 
 
 @pytest.mark.slow
-def test_a_fork_inside_a_policy_leaves_both_processes_working() -> None:
+def test_a_fork_inside_a_policy_leaves_both_processes_working():
     run_silently(
         """
 children = []
@@ -128,7 +128,7 @@ assert collect(children[0]) == 0
 
 
 @pytest.mark.slow
-def test_a_cancel_in_the_child_is_not_seen_by_the_parent_and_wakes_the_childs_waiters() -> None:
+def test_a_cancel_in_the_child_is_not_seen_by_the_parent_and_wakes_the_childs_waiters():
     run_silently(
         """
 token = CancellationToken()
@@ -160,7 +160,7 @@ for thread in dead:
 
 
 @pytest.mark.slow
-def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone() -> None:
+def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone():
     run_silently(
         """
 called = threading.Event()
@@ -177,8 +177,8 @@ assert called.wait(20)
     )
 
 
-def tick_and_report(reports) -> None:
-    async def in_loop() -> list[int]:
+def tick_and_report(reports):
+    async def in_loop():
         ticker = AsyncTicker(ConstantBackOff(0.001))
         return [(await ticker.receive(PATIENCE)).number for _ in range(3)]
 
@@ -194,7 +194,7 @@ def tick_and_report(reports) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_children_of_multiprocessing_tick(method: str) -> None:
+def test_children_of_multiprocessing_tick(method):
     run_silently(
         f"""
 import multiprocessing
@@ -283,13 +283,13 @@ ENDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("body", EXITS)
-def test_an_exit_with_running_tickers_is_quick_and_silent(body: str, end: str) -> None:
+def test_an_exit_with_running_tickers_is_quick_and_silent(body, end):
     for _ in range(2):
         script = PATIENT + EXITS[body] + ENDS[end]
         run_silently(script, "-X", "dev", "-W", "error", timeout=25.0)
 
 
-def test_a_state_that_was_replaced_before_a_fork_is_not_claimed_in_the_child() -> None:
+def test_a_state_that_was_replaced_before_a_fork_is_not_claimed_in_the_child():
     """A handler comes between the look at a tick and its claim: it takes the tick and forks."""
     run_silently(
         """
@@ -315,7 +315,7 @@ assert taken == [1, 2], taken
     )
 
 
-def test_a_cancel_in_a_child_starts_no_thread_for_callbacks_on_a_deadline() -> None:
+def test_a_cancel_in_a_child_starts_no_thread_for_callbacks_on_a_deadline():
     run_silently(
         """
 token = CancellationToken(timeout=3600)

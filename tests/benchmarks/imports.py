@@ -35,7 +35,7 @@ print((perf_counter() - start) * 1e3, len(sys.modules) - modules)
 """
 
 
-def measure(statement: str, cache: str) -> dict[str, float]:
+def measure(statement, cache):
     """Run ``statement`` in a new interpreter that has all its bytecode in ``cache``."""
     env = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -45,7 +45,7 @@ def measure(statement: str, cache: str) -> dict[str, float]:
     return {"ms": float(milliseconds), "new modules": float(modules)}
 
 
-def main() -> None:
+def main():
     """Print what is measured beside tenacity."""
     chosen = options(__doc__, rounds=15)
     if not find_spec("tenacity"):

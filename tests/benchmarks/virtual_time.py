@@ -10,59 +10,55 @@ import asyncio
 import time
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from backoff_ticker.testing import VirtualClock
 from tests.benchmarks._table import compare, options
 from tests.testing.half_an_hour import WORKERS, half_an_hour
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-
-def rate(sleeps: int, run: Callable[[], object]) -> dict[str, float]:
+def rate(sleeps, run):
     """Return how many of these sleeps there were a second."""
     start = time.perf_counter()
     run()
     return {"sleeps/s": sleeps / (time.perf_counter() - start)}
 
 
-def in_thread(sleeps: int) -> dict[str, float]:
+def in_thread(sleeps):
     """A thread that sleeps a second of the clock, again and again."""
     with VirtualClock(auto=True) as clock:
 
-        def work() -> None:
+        def work():
             for _ in range(sleeps):
                 clock.sleep(1)
 
         return rate(sleeps, lambda: clock.spawn(work).join())
 
 
-async def _sleepers(tasks: int, each: int) -> None:
-    async def work() -> None:
+async def _sleepers(tasks, each):
+    async def work():
         for _ in range(each):
             await asyncio.sleep(1)
 
     await asyncio.gather(*(work() for _ in range(tasks)))
 
 
-def in_tasks(tasks: int, sleeps: int) -> dict[str, float]:
+def in_tasks(tasks, sleeps):
     each = sleeps // tasks
     with VirtualClock(auto=True):
         return rate(each * tasks, lambda: asyncio.run(_sleepers(tasks, each)))
 
 
-def on_looptime(tasks: int, sleeps: int) -> dict[str, float]:
+def on_looptime(tasks, sleeps):
     each = sleeps // tasks
 
-    def run() -> None:
+    def run():
         with asyncio.Runner(loop_factory=_looptime_loop) as runner:
             runner.run(_sleepers(tasks, each))
 
     return rate(each * tasks, run)
 
 
-def retries() -> dict[str, float]:
+def retries():
     """Half an hour of retries in threads and coroutines that share a token."""
     start = time.perf_counter()
     events = len(half_an_hour())
@@ -70,7 +66,7 @@ def retries() -> dict[str, float]:
     return {"real s": passed, "events/s": events / passed}
 
 
-def _looptime_loop() -> asyncio.AbstractEventLoop:
+def _looptime_loop():
     import looptime
 
     loop = looptime.new_event_loop()
@@ -78,7 +74,7 @@ def _looptime_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def main() -> None:
+def main():
     """Measure, and print what came of it."""
     chosen = options(__doc__, rounds=5)
     sleeps = 200 if chosen.quick else 20_000

@@ -19,13 +19,13 @@ from tests.stress.tools import (
 SIGNALS = rounds(200, 5000)
 
 
-def test_signals_cancel_and_stop_while_the_main_thread_does_the_same() -> None:
-    tokens: list[CancellationToken] = []
-    tickers: list[Ticker] = []
-    won: list[bool] = []
-    called: list[int] = []
+def test_signals_cancel_and_stop_while_the_main_thread_does_the_same():
+    tokens = []
+    tickers = []
+    won = []
+    called = []
 
-    def handler() -> None:
+    def handler():
         for token in tokens[-2:]:
             won.append(token.cancel("handler"))
         for ticker in tickers[-2:]:
@@ -51,18 +51,18 @@ def test_signals_cancel_and_stop_while_the_main_thread_does_the_same() -> None:
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3, 5, 7])
-def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold: int) -> None:
-    won: list[bool] = []
-    called: list[int] = []
-    stopped: list[int] = []
+def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold):
+    won = []
+    called = []
+    stopped = []
     count = rounds(30, 600)
 
-    def finalize(token: CancellationToken, ticker: Ticker) -> None:
+    def finalize(token, ticker):
         won.append(token.cancel("finalizer"))
         ticker.stop()
         stopped.append(1)
 
-    def one_round() -> None:
+    def one_round():
         token = CancellationToken()
         ticker = Ticker(ZeroBackOff(), token=token)
         token.child(timeout=3600).on_cancel(lambda: called.append(1))

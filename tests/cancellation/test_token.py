@@ -7,7 +7,6 @@ import contextlib
 import copy
 import pickle
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -17,27 +16,27 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 
 
-def waiting(token: CancellationToken) -> int:
+def waiting(token):
     """How many wait for ``token``."""
     return len(waiters_of(token._wait_set()))
 
 
 @pytest.mark.parametrize("timeout", [None, 3600])
-def test_cancelled_is_read_only(timeout: float | None) -> None:
+def test_cancelled_is_read_only(timeout):
     token = CancellationToken().child(timeout)
     with pytest.raises(AttributeError):
-        token.cancelled = True  # type: ignore[misc]
+        token.cancelled = True
     assert not token.cancelled
     token.cancel("first")
     with pytest.raises(AttributeError):
-        token.cancelled = False  # type: ignore[misc]
+        token.cancelled = False
     assert (token.cancelled, token.cause) == (True, "first")
 
 
-def test_a_subclass_may_have_attributes_of_its_own() -> None:
+def test_a_subclass_may_have_attributes_of_its_own():
     class Named(CancellationToken):
         name = "none"
 
@@ -47,14 +46,14 @@ def test_a_subclass_may_have_attributes_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("cause", [None, "", "why", ValueError("why"), KeyboardInterrupt()])
-def test_a_cause_is_an_exception_a_text_or_none(cause: Any) -> None:
+def test_a_cause_is_an_exception_a_text_or_none(cause):
     token = CancellationToken()
     assert token.cancel(cause) is True
     assert token.cause is cause
 
 
 @pytest.mark.parametrize("cause", [1, 0, False, b"why", ValueError, ["why"], object()])
-def test_another_cause_is_refused_and_cancels_nothing(cause: Any) -> None:
+def test_another_cause_is_refused_and_cancels_nothing(cause):
     token = CancellationToken()
     with pytest.raises(TypeError, match="cause must be"):
         token.cancel(cause)
@@ -62,7 +61,7 @@ def test_another_cause_is_refused_and_cancels_nothing(cause: Any) -> None:
     assert token.cancel("why") is True
 
 
-def test_an_exception_as_the_cause_is_chained_to_a_fresh_error_each_time() -> None:
+def test_an_exception_as_the_cause_is_chained_to_a_fresh_error_each_time():
     token = CancellationToken()
     cause = ValueError("why")
     token.cancel(cause)
@@ -78,10 +77,10 @@ def test_an_exception_as_the_cause_is_chained_to_a_fresh_error_each_time() -> No
     assert cause.__traceback__ is None
 
 
-def test_a_wait_of_zero_seconds_only_checks(clock: VirtualClock) -> None:
+def test_a_wait_of_zero_seconds_only_checks(clock):
     token = CancellationToken(clock=clock)
 
-    async def main() -> int:
+    async def main():
         assert await token.wait_async(0) is False
         return await clock.advance_async(60)
 
@@ -91,9 +90,7 @@ def test_a_wait_of_zero_seconds_only_checks(clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("timeout", [None, 5, 1e300, timedelta(days=400)])
-def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(
-    clock: VirtualClock, timeout: Any
-) -> None:
+def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(clock, timeout):
     token = CancellationToken(clock=clock)
     loop = LoopThread()
     thread = in_thread(token.wait, timeout)
@@ -109,9 +106,7 @@ def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(
 
 
 @pytest.mark.parametrize("timeout", [5, timedelta(seconds=5)])
-def test_a_wait_that_times_out_is_false_and_leaves_nothing(
-    clock: VirtualClock, timeout: Any
-) -> None:
+def test_a_wait_that_times_out_is_false_and_leaves_nothing(clock, timeout):
     token = CancellationToken(clock=clock)
     loop = LoopThread()
     waits = [in_thread(token.wait, timeout), loop.submit(token.wait_async(timeout))]
@@ -124,7 +119,7 @@ def test_a_wait_that_times_out_is_false_and_leaves_nothing(
     assert loop.errors == []
 
 
-def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: VirtualClock) -> None:
+def test_a_waiter_that_is_woken_for_nothing_waits_on(clock):
     token = CancellationToken(clock=clock).child(timeout=60)
     thread = in_thread(token.wait)
     clock.settle()
@@ -139,14 +134,12 @@ def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: VirtualClock) -> Non
     assert thread.result(PATIENCE) is True
 
 
-def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(
-    clock: VirtualClock,
-) -> None:
+def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(clock):
     token = CancellationToken(clock=clock)
     loop = LoopThread()
-    passed: list[BaseException] = []
+    passed = []
 
-    async def wait() -> None:
+    async def wait():
         try:
             await token.wait_async(5)
         except asyncio.CancelledError as error:
@@ -163,9 +156,9 @@ def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(
     assert loop.errors == []
 
 
-def test_a_cancel_between_the_registration_and_the_park_is_seen() -> None:
+def test_a_cancel_between_the_registration_and_the_park_is_seen():
     class Cancelling(VirtualClock):
-        def parker(self, what: str = "") -> Any:
+        def parker(self, what=""):
             token.cancel()
             return super().parker(what)
 
@@ -174,7 +167,7 @@ def test_a_cancel_between_the_registration_and_the_park_is_seen() -> None:
         assert in_thread(token.wait).result(PATIENCE) is True
 
 
-def test_a_disarmed_block_does_not_cancel_and_the_next_one_is_armed_again() -> None:
+def test_a_disarmed_block_does_not_cancel_and_the_next_one_is_armed_again():
     token = CancellationToken()
     with token:
         token.disarm()
@@ -189,10 +182,10 @@ def test_a_disarmed_block_does_not_cancel_and_the_next_one_is_armed_again() -> N
 
 
 @pytest.mark.parametrize("armed", [True, False])
-def test_the_end_of_a_block_cancels_wherever_a_signal_handler_raises(armed: bool) -> None:
-    wrong: list[object] = []
+def test_the_end_of_a_block_cancels_wherever_a_signal_handler_raises(armed):
+    wrong = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         token = CancellationToken()
         child = token.child()
         with contextlib.suppress(Interrupted), token:
@@ -208,10 +201,10 @@ def test_the_end_of_a_block_cancels_wherever_a_signal_handler_raises(armed: bool
     assert wrong == []
 
 
-def test_a_block_that_a_signal_handler_keeps_from_being_entered_cancels_nothing() -> None:
-    wrong: list[object] = []
+def test_a_block_that_a_signal_handler_keeps_from_being_entered_cancels_nothing():
+    wrong = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         token = CancellationToken()
         with contextlib.suppress(Interrupted):
             interrupt.__enter__()
@@ -227,14 +220,14 @@ def test_a_block_that_a_signal_handler_keeps_from_being_entered_cancels_nothing(
     assert wrong == []
 
 
-def test_a_block_may_be_entered_by_an_exit_stack() -> None:
+def test_a_block_may_be_entered_by_an_exit_stack():
     with contextlib.ExitStack() as stack:
         token = stack.enter_context(CancellationToken())
         assert token.cancelled is False
     assert token.cancelled is True
 
 
-def test_a_copy_of_a_token_is_the_token_and_none_can_be_pickled() -> None:
+def test_a_copy_of_a_token_is_the_token_and_none_can_be_pickled():
     for token in (CancellationToken(), CancellationToken().child(timeout=60)):
         assert copy.copy(token) is token
         assert copy.deepcopy([token]) == [token]

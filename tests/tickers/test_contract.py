@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,13 +23,10 @@ from tests.helpers import PATIENCE, wait_until_collected, waiters_of
 from tests.stress.tools import children_of
 from tests.tickers.made_policies import Scripted, reason_of
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
-def cancelled_token(cause: Any = None) -> CancellationToken:
+def cancelled_token(cause=None):
     token = CancellationToken()
     token.cancel(cause)
     return token
@@ -38,9 +34,7 @@ def cancelled_token(cause: Any = None) -> CancellationToken:
 
 @EVERY_PACE
 @pytest.mark.parametrize("inside", [False, True])
-def test_a_ticker_ticks_once_with_a_token_cancelled_before(
-    face: Any, clock: VirtualClock, pace: Pace, inside: bool
-) -> None:
+def test_a_ticker_ticks_once_with_a_token_cancelled_before(face, clock, pace, inside):
     token = cancelled_token()
     if inside:
         ticker = face.ticker(with_token(ConstantBackOff(0), token), clock=clock, pace=pace)
@@ -53,9 +47,7 @@ def test_a_ticker_ticks_once_with_a_token_cancelled_before(
 
 @EVERY_PACE
 @pytest.mark.parametrize("token", [None, cancelled_token()])
-def test_a_ticker_does_not_tick_after_stop(
-    face: Any, clock: VirtualClock, pace: Pace, token: CancellationToken | None
-) -> None:
+def test_a_ticker_does_not_tick_after_stop(face, clock, pace, token):
     ticker = face.ticker(ConstantBackOff(0), token=token, clock=clock, pace=pace)
     ticker.stop()
     assert face.iterate(ticker).result(PATIENCE) == []
@@ -66,7 +58,7 @@ def test_a_ticker_does_not_tick_after_stop(
 
 
 @pytest.mark.parametrize("what", ["cancel", "stop"])
-def test_a_waiting_reader_wakes_when_it_ends(face: Any, clock: VirtualClock, what: str) -> None:
+def test_a_waiting_reader_wakes_when_it_ends(face, clock, what):
     token = CancellationToken()
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
@@ -80,9 +72,7 @@ def test_a_waiting_reader_wakes_when_it_ends(face: Any, clock: VirtualClock, wha
 
 @EVERY_PACE
 @pytest.mark.parametrize("what", ["cancel", "stop"])
-def test_a_tick_that_is_due_is_not_delivered_after_the_end(
-    face: Any, clock: VirtualClock, pace: Pace, what: str
-) -> None:
+def test_a_tick_that_is_due_is_not_delivered_after_the_end(face, clock, pace, what):
     token = CancellationToken()
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock, pace=pace)
     face.receive(ticker)
@@ -97,9 +87,7 @@ def test_a_tick_that_is_due_is_not_delivered_after_the_end(
     assert face.iterate(ticker).result(PATIENCE) == []
 
 
-def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(face, clock):
     token = CancellationToken(clock=clock).child(timeout=10)
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
@@ -109,7 +97,7 @@ def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
-def test_the_first_ending_stays(face: Any) -> None:
+def test_the_first_ending_stays(face):
     token = CancellationToken()
     ticker = face.ticker(ConstantBackOff(0), token=token)
     face.receive(ticker)
@@ -122,7 +110,7 @@ def test_the_first_ending_stays(face: Any) -> None:
 
 @EVERY_PACE
 @pytest.mark.parametrize("retries", [0, 1, 5])
-def test_it_closes_when_the_policy_stops(face: Any, pace: Pace, retries: int) -> None:
+def test_it_closes_when_the_policy_stops(face, pace, retries):
     ticker = face.ticker(with_max_retries(ZeroBackOff(), retries), pace=pace)
     ticks = face.iterate(ticker).result(PATIENCE)
     assert [tick.number for tick in ticks] == list(range(1, retries + 2))
@@ -133,7 +121,7 @@ def test_it_closes_when_the_policy_stops(face: Any, pace: Pace, retries: int) ->
             ticker.receive_nowait()
 
 
-def test_a_context_manager_stops_it(face: Any) -> None:
+def test_a_context_manager_stops_it(face):
     with face.ticker(ZeroBackOff()) as ticker:
         assert not ticker.closed
         face.receive(ticker)
@@ -143,7 +131,7 @@ def test_a_context_manager_stops_it(face: Any) -> None:
     assert ticker.close_reason is CloseReason.STOPPED
 
 
-def test_a_close_reason_is_a_str() -> None:
+def test_a_close_reason_is_a_str():
     assert [str(reason) for reason in CloseReason] == [
         "stopped",
         "exhausted",
@@ -154,7 +142,7 @@ def test_a_close_reason_is_a_str() -> None:
     assert TickerClosed(CloseReason.STOPPED).reason is CloseReason.STOPPED
 
 
-def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face: Any, clock: VirtualClock) -> None:
+def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     clock.advance(14)
@@ -163,11 +151,11 @@ def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face: Any, clock: Virt
 
 @EVERY_PACE
 @pytest.mark.parametrize("readers", [1, 2, 3])
-def test_a_zero_back_off_never_starves_the_loop(pace: Pace, readers: int) -> None:
-    async def main() -> None:
+def test_a_zero_back_off_never_starves_the_loop(pace, readers):
+    async def main():
         ticker = AsyncTicker(ZeroBackOff(), pace=pace)
 
-        async def read() -> None:
+        async def read():
             async for _ in ticker:
                 pass
 
@@ -193,17 +181,13 @@ def test_a_zero_back_off_never_starves_the_loop(pace: Pace, readers: int) -> Non
         {"clock": object()},
     ],
 )
-def test_a_wrong_parameter_is_a_type_error_that_names_it(
-    face: Any, arguments: dict[str, Any]
-) -> None:
+def test_a_wrong_parameter_is_a_type_error_that_names_it(face, arguments):
     with pytest.raises(TypeError, match=next(iter(arguments))):
         face.ticker(**{"backoff": ZeroBackOff(), **arguments})
 
 
 @EVERY_PACE
-def test_a_ticker_dropped_without_a_stop_is_collected_at_once(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_a_ticker_dropped_without_a_stop_is_collected_at_once(face, clock, pace):
     token = CancellationToken()
     ticker = face.ticker(
         with_token(with_max_retries(ConstantBackOff(300), 9), token), clock=clock, pace=pace
@@ -220,14 +204,14 @@ def test_a_ticker_dropped_without_a_stop_is_collected_at_once(
     assert (waiters_of(token._wait_set()), children_of(token)) == ([], 0)
 
 
-def test_a_cancelled_token_spares_the_policy_a_question(face: Any) -> None:
+def test_a_cancelled_token_spares_the_policy_a_question(face):
     policy = Scripted(1.0)
     face.receive(face.ticker(policy, token=cancelled_token()))
     assert policy.asked == 0
 
 
-def test_an_async_ticker_takes_async_with() -> None:
-    async def main() -> Any:
+def test_an_async_ticker_takes_async_with():
+    async def main():
         async with AsyncTicker(ZeroBackOff()) as ticker:
             await ticker.receive()
             assert not ticker.closed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,43 +17,40 @@ from backoff_ticker import (
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.tickers.made_policies import Blocking, Scripted, reason_of
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 
 class Feedback:
     """A feedback policy: 10 s, 20 s, ... after failures in a row, 1 s after a success."""
 
-    def __init__(self) -> None:
-        self.calls: list[str] = []
+    def __init__(self):
+        self.calls = []
         self.failures = 0
 
-    def __copy__(self) -> Feedback:
+    def __copy__(self):
         return self
 
-    def failure(self, timestamp: float | None = None) -> Any:
+    def failure(self, timestamp=None):
         self.calls.append("failure")
         self.failures += 1
         return 10.0 * self.failures
 
-    def success(self, timestamp: float | None = None) -> Any:
+    def success(self, timestamp=None):
         self.calls.append("success")
         self.failures = 0
         return 1.0
 
-    def next_backoff(self) -> Any:
+    def next_backoff(self):
         return self.failure()
 
-    def reset(self) -> None:
+    def reset(self):
         self.failures = 0
 
 
-def plain() -> ExponentialBackOff:
+def plain():
     """1 s, 2 s, 4 s, ..."""
     return ExponentialBackOff(1, 0, 2, max_interval=1000, max_elapsed_time=None)
 
 
-def dues(ticker: Any, clock: VirtualClock, *moves: float) -> list[float]:
+def dues(ticker, clock, *moves):
     """Take the tick that is due after each move; its due time counts from 1000."""
     taken = []
     for move in moves:
@@ -68,16 +64,14 @@ def dues(ticker: Any, clock: VirtualClock, *moves: float) -> list[float]:
 # Any other policy: success() begins anew
 
 
-def test_success_begins_the_back_off_anew(face: Any, clock: VirtualClock) -> None:
+def test_success_begins_the_back_off_anew(face, clock):
     ticker = face.ticker(plain(), clock=clock)
     assert dues(ticker, clock, 0, 1, 2) == [0, 1, 3]
     ticker.success()
     assert dues(ticker, clock, 1, 2) == [4, 6]
 
 
-def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(face, clock):
     ticker = face.ticker(plain(), clock=clock)
     dues(ticker, clock, 0, 1, 2)
     clock.advance(3)
@@ -86,7 +80,7 @@ def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
     assert (tick.due, tick.lateness) == (1004, 2)
 
 
-def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualClock) -> None:
+def test_a_waiting_reader_waits_for_the_new_due_time(face, clock):
     """Also where it comes later than the old one: here 10 s in place of 3 s."""
     policy = Scripted(3.0, 10.0)
     ticker = face.ticker(policy, clock=clock)
@@ -105,9 +99,7 @@ def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualCl
 @pytest.mark.parametrize("feedback", [False, True])
 @pytest.mark.parametrize("call", ["success", "failure"])
 @pytest.mark.parametrize("pace", list(Pace))
-def test_before_the_first_tick_it_leaves_the_first_tick_alone(
-    face: Any, clock: VirtualClock, call: str, pace: Pace, feedback: bool
-) -> None:
+def test_before_the_first_tick_it_leaves_the_first_tick_alone(face, clock, call, pace, feedback):
     policy = Feedback() if feedback else Scripted(then=7.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
     getattr(ticker, call)()
@@ -119,11 +111,11 @@ def test_before_the_first_tick_it_leaves_the_first_tick_alone(
 class MeddlingClock(SetClock):
     """Calls the next of ``meddlers`` each time somebody reads it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.meddlers: list[Any] = []
+        self.meddlers = []
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         if self.meddlers:
             self.meddlers.pop(0)()
         return super().monotonic()
@@ -131,9 +123,7 @@ class MeddlingClock(SetClock):
 
 @pytest.mark.parametrize("readings", [0, 1, 2])
 @pytest.mark.parametrize("pace", list(Pace))
-def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(
-    face: Any, pace: Pace, readings: int
-) -> None:
+def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(face, pace, readings):
     """It comes from elsewhere while a reader has asked for the first tick and not got it yet."""
     clock = MeddlingClock()
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
@@ -143,7 +133,7 @@ def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(
 
 
 @pytest.mark.parametrize("feedback", [False, True])
-def test_after_the_end_it_does_nothing(face: Any, clock: VirtualClock, feedback: bool) -> None:
+def test_after_the_end_it_does_nothing(face, clock, feedback):
     policy = Feedback() if feedback else Scripted(then=7.0)
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -157,7 +147,7 @@ def test_after_the_end_it_does_nothing(face: Any, clock: VirtualClock, feedback:
 # Feedback policies
 
 
-def test_failures_are_counted_once_a_tick(face: Any, clock: VirtualClock) -> None:
+def test_failures_are_counted_once_a_tick(face, clock):
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -168,7 +158,7 @@ def test_failures_are_counted_once_a_tick(face: Any, clock: VirtualClock) -> Non
     assert policy.calls == ["failure"]
 
 
-def test_success_of_a_feedback_policy_gives_its_delay(face: Any, clock: VirtualClock) -> None:
+def test_success_of_a_feedback_policy_gives_its_delay(face, clock):
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -178,7 +168,7 @@ def test_success_of_a_feedback_policy_gives_its_delay(face: Any, clock: VirtualC
     assert policy.calls == ["success", "failure", "failure", "failure"]
 
 
-def test_success_after_an_ask_replaces_the_failure(face: Any, clock: VirtualClock) -> None:
+def test_success_after_an_ask_replaces_the_failure(face, clock):
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -190,7 +180,7 @@ def test_success_after_an_ask_replaces_the_failure(face: Any, clock: VirtualCloc
 
 
 @pytest.mark.parametrize("call", ["success", "failure"])
-def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face: Any, call: str) -> None:
+def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face, call):
     policy = Feedback()
     setattr(policy, call, lambda timestamp=None: None)
     ticker = face.ticker(policy)
@@ -206,7 +196,7 @@ def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face: Any, call: str) ->
 # The delay to come
 
 
-def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: VirtualClock) -> None:
+def test_the_next_delay_is_told_once_it_is_known(face, clock):
     ticker = face.ticker(ConstantBackOff(5), clock=clock)
     assert ticker.next_delay == 0.0
     face.receive(ticker)
@@ -215,9 +205,7 @@ def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: VirtualClock)
     assert ticker.next_delay is None
 
 
-def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(face, clock):
     ticker = face.ticker(LIMDBackOff(2, 4, 0.5), clock=clock)
     face.receive(ticker)
     assert ticker.next_delay is None
@@ -230,7 +218,7 @@ def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
 # tick.since_success
 
 
-def counts(ticker: Any, clock: VirtualClock, count: int) -> list[int]:
+def counts(ticker, clock, count):
     """Take so many ticks, each as soon as it is due; return the ``since_success`` of each."""
     found = []
     while len(found) < count:
@@ -246,9 +234,7 @@ EACH_POLICY = pytest.mark.parametrize("make", [plain, Feedback, lambda: Scripted
 
 @EACH_POLICY
 @pytest.mark.parametrize("pace", list(Pace))
-def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(
-    face: Any, clock: VirtualClock, pace: Pace, make: Any
-) -> None:
+def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(face, clock, pace, make):
     ticker = face.ticker(make(), clock=clock, pace=pace)
     assert counts(ticker, clock, 3) == [0, 1, 2]
     ticker.failure()  # says no more than the next request for a tick would
@@ -265,9 +251,7 @@ def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(
         assert counts(ticker, clock, 2) == [0, 1]
 
 
-def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(face, clock):
     policy = Blocking(then=10.0)
     ticker = face.ticker(policy, clock=clock)
     policy.release.set()
@@ -282,9 +266,7 @@ def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(
     assert counts(ticker, clock, 2) == [0, 1]
 
 
-def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(face, clock):
     ticker = face.ticker(plain(), clock=clock)
     counts(ticker, clock, 2)
     clock.advance(2)
@@ -296,10 +278,8 @@ def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(
     assert counts(ticker, clock, 3) == [0, 1, 2]
 
 
-def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_skip(
-    face: Any, clock: VirtualClock
-) -> None:
-    sink: Any = queue.Queue(1)
+def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_skip(face, clock):
+    sink = queue.Queue(1)
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     ticker.send_to(sink)
     clock.advance(10)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,12 +21,9 @@ from backoff_ticker import (
 from backoff_ticker.waiting import Waiter, WaitLine
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.interleaving import each_interleaving
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import Gate
 from tests.tickers.made_policies import Scripted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOUR = 3600.0
 SLOW = pytest.mark.slow
@@ -36,7 +32,7 @@ SLOW = pytest.mark.slow
 class Scene:
     """A ticker whose first tick was taken and whose second one is due, and what ends it."""
 
-    def __init__(self, policy: Any = None, *, others_wait: bool = False) -> None:
+    def __init__(self, policy=None, *, others_wait=False):
         self.token = CancellationToken()
         self.ticker = Ticker(policy or ZeroBackOff(), token=self.token)
         self.ticker.receive()
@@ -44,7 +40,7 @@ class Scene:
             self.other = Waiter(None, (self.ticker._readers,))
             self.other.register()
 
-    def receive(self) -> Any:
+    def receive(self):
         """Return the number of a tick; None if there is none now; else why there is none."""
         try:
             return self.ticker.receive_nowait().number
@@ -53,16 +49,16 @@ class Scene:
         except TickerClosed as closed:
             return closed.reason
 
-    def stop(self) -> None:
+    def stop(self):
         self.ticker.stop()
 
-    def cancel(self) -> None:
+    def cancel(self):
         self.token.cancel()
 
-    def reset(self) -> None:
+    def reset(self):
         self.ticker.reset(ConstantBackOff(HOUR))
 
-    def taken(self) -> int:
+    def taken(self):
         """Return how many ticks the ticker says were taken."""
         return int(repr(self.ticker).split(" tick")[0].rpartition(" ")[2])
 
@@ -81,15 +77,12 @@ END = {Scene.stop: CloseReason.STOPPED, Scene.cancel: CloseReason.CANCELLED, Sce
     ],
 )
 def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
-    monkeypatch: pytest.MonkeyPatch,
-    reader_first: bool,
-    end: Callable[[Scene], None],
-    others_wait: bool,
-) -> None:
+    monkeypatch, reader_first, end, others_wait
+):
     """And a receive that begins after the call has returned gets nothing."""
-    scenes: list[Scene] = []
+    scenes = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [scene := Scene(others_wait=others_wait)]
         pair = scene.receive, lambda: end(scene)
         return pair if reader_first else pair[::-1]
@@ -106,12 +99,10 @@ def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
 
 
 @pytest.mark.parametrize("act", [pytest.param("success", marks=SLOW), "reset"])
-def test_a_stop_that_meets_another_call_ends_the_ticker(
-    monkeypatch: pytest.MonkeyPatch, act: str
-) -> None:
-    scenes: list[Scene] = []
+def test_a_stop_that_meets_another_call_ends_the_ticker(monkeypatch, act):
+    scenes = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [scene := Scene()]
         return scene.stop, getattr(scene.ticker, act)
 
@@ -121,10 +112,10 @@ def test_a_stop_that_meets_another_call_ends_the_ticker(
         assert scenes[0].receive() is CloseReason.STOPPED
 
 
-def test_threads_that_take_ticks_at_once_get_one_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenes: list[Scene] = []
+def test_threads_that_take_ticks_at_once_get_one_each(monkeypatch):
+    scenes = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [scene := Scene()]
         return scene.receive, scene.receive
 
@@ -134,21 +125,19 @@ def test_threads_that_take_ticks_at_once_get_one_each(monkeypatch: pytest.Monkey
         assert len(taken) >= 2
 
 
-def test_of_threads_that_find_a_failed_policy_at_once_one_gets_the_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def receive(scene: Scene) -> str:
+def test_of_threads_that_find_a_failed_policy_at_once_one_gets_the_error(monkeypatch):
+    def receive(scene):
         try:
             return str(scene.receive())
         except ValueError:
             return "error"
 
-    def begin() -> Any:
+    def begin():
         scene = Scene(Scripted(ValueError()))
         return lambda: receive(scene), lambda: receive(scene)
 
     for outcomes in each_interleaving(begin, monkeypatch):
-        assert sorted(outcomes) == ["error", "failed"]  # type: ignore[type-var]
+        assert sorted(outcomes) == ["error", "failed"]
 
 
 class Told(Scripted):
@@ -156,19 +145,19 @@ class Told(Scripted):
 
     told = 0
 
-    def success(self) -> float:
+    def success(self):
         self.told += 1
         return 0.0
 
-    def failure(self) -> float:
+    def failure(self):
         return 0.0
 
 
 @SLOW
-def test_each_success_is_told_to_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    policies: list[Told] = []
+def test_each_success_is_told_to_the_policy(monkeypatch):
+    policies = []
 
-    def begin() -> Any:
+    def begin():
         policies[:] = [policy := Told()]
         ticker = Scene(policy).ticker
         return ticker.success, ticker.success
@@ -178,11 +167,11 @@ def test_each_success_is_told_to_the_policy(monkeypatch: pytest.MonkeyPatch) -> 
         assert policies[0].told == 2
 
 
-def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_tick() -> None:
+def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_tick():
     gate = Gate()
 
     class Slow(Scripted):
-        def reset(self) -> None:
+        def reset(self):
             super().reset()
             if self.resets == 2:  # the first was that of the ticker's own run
                 gate.stand()
@@ -206,7 +195,7 @@ def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_t
 _number = itemgetter(0)
 
 
-def _take(ticker: Ticker, interrupt: InterruptAt, taken: list[int]) -> None:
+def _take(ticker, interrupt, taken):
     """Take ticks like C code that collects them: what ``next`` returned is in the list."""
     try:
         with interrupt:
@@ -216,12 +205,12 @@ def _take(ticker: Ticker, interrupt: InterruptAt, taken: list[int]) -> None:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002])
-def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay: float) -> None:
-    lost: list[object] = []
+def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay):
+    lost = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         ticker = Ticker(ConstantBackOff(delay), token=CancellationToken())
-        taken: list[int] = []
+        taken = []
         _take(ticker, interrupt, taken)
         taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
         if taken != list(range(1, len(taken) + 1)):
@@ -231,16 +220,16 @@ def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay: float) -> None:
     assert lost == []
 
 
-def test_an_interrupt_loses_no_tick_while_another_reader_waits() -> None:
+def test_an_interrupt_loses_no_tick_while_another_reader_waits():
     """The other reader wakes for each tick, and the interrupted one gives its tick back."""
-    lost: list[object] = []
+    lost = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         ticker = Ticker(ConstantBackOff(0.004))
         taken = [ticker.receive().number]
-        others: list[int] = []
+        others = []
 
-        def collect() -> None:
+        def collect():
             others.extend(tick.number for tick in ticker)
 
         other = threading.Thread(target=collect, daemon=True)
@@ -259,12 +248,12 @@ def test_an_interrupt_loses_no_tick_while_another_reader_waits() -> None:
     assert lost == []
 
 
-def test_an_interrupt_loses_no_tick_that_was_given_back() -> None:
-    lost: list[object] = []
+def test_an_interrupt_loses_no_tick_that_was_given_back():
+    lost = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         ticker = Ticker(ZeroBackOff())
-        taken: list[int] = []
+        taken = []
         ticker._put_back(ticker.receive())
         _take(ticker, interrupt, taken)
         taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
@@ -275,15 +264,13 @@ def test_an_interrupt_loses_no_tick_that_was_given_back() -> None:
     assert lost == []
 
 
-def test_a_second_interrupt_while_a_tick_is_given_back_loses_no_tick(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_second_interrupt_while_a_tick_is_given_back_loses_no_tick(monkeypatch):
     """The first one comes as the others are told that the tick was taken, the second anywhere."""
-    lost: list[object] = []
+    lost = []
     wake_firsts = WaitLine.wake_firsts
 
-    def run(interrupt: InterruptAt) -> None:
-        def interrupted_once(line: WaitLine) -> None:
+    def run(interrupt):
+        def interrupted_once(line):
             patch.undo()
             raise Interrupted
 
@@ -304,10 +291,10 @@ def test_a_second_interrupt_while_a_tick_is_given_back_loses_no_tick(
 
 
 @pytest.mark.parametrize("action", ["success", "failure", "reset", "stop"])
-def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action: str) -> None:
-    stuck: list[object] = []
+def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action):
+    stuck = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         ticker = Ticker(ConstantBackOff(0.002))
         ticker.receive()
         reader = in_thread(ticker.receive, 5)
@@ -327,10 +314,10 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action: str) 
     assert stuck == []
 
 
-def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
-    left: list[object] = []
+def test_an_interrupted_wait_leaves_nobody_behind_in_the_line():
+    left = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         token = CancellationToken()
         ticker = Ticker(with_max_retries(ConstantBackOff(60.0), 3), token=token)
         ticker.receive()

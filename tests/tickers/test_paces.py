@@ -7,7 +7,6 @@ import math
 import pickle
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import assume, example, given, strategies as st
@@ -26,9 +25,6 @@ from tests import effort
 from tests.helpers import PATIENCE, SetClock
 from tests.tickers.made_policies import Scripted
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 # Tables
 
 
@@ -41,9 +37,7 @@ if TYPE_CHECKING:
         (Pace.SKIP, (130, 100, 2)),
     ],
 )
-def test_what_follows_a_tick_of_100_taken_at_125_with_a_delay_of_10(
-    pace: Pace, after: tuple[Any, ...]
-) -> None:
+def test_what_follows_a_tick_of_100_taken_at_125_with_a_delay_of_10(pace, after):
     assert pace.due_after(100, 125, 10) == after
 
 
@@ -67,20 +61,18 @@ def test_what_follows_a_tick_of_100_taken_at_125_with_a_delay_of_10(
         (130, 0, 125, (130, 0)),
     ],
 )
-def test_late_ticks_are_skipped(
-    due: float, delay: float, now: float, expected: tuple[float, int]
-) -> None:
+def test_late_ticks_are_skipped(due, delay, now, expected):
     assert skip(due - delay, delay, now) == expected
 
 
-def skip(slot: float, delay: float, now: float) -> tuple[float, int]:
+def skip(slot, delay, now):
     """Return when the tick after ``slot`` is due with ``Pace.SKIP``, and how many were missed."""
     due, _, missed = Pace.SKIP.due_after(slot, now, delay)
     assert due is not None
     return due, missed
 
 
-def test_a_tick_is_a_tuple_of_seven() -> None:
+def test_a_tick_is_a_tuple_of_seven():
     tick = Tick(3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
     assert tick == (3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
     assert tick._fields == ("number", "time", "due", "delay", "lateness", "missed", "since_success")
@@ -96,7 +88,7 @@ def test_a_tick_is_a_tuple_of_seven() -> None:
 # For any numbers
 
 
-def nanoseconds(seconds: float) -> float:
+def nanoseconds(seconds):
     """Return the nearest time that a clock can show."""
     return round(seconds, 9)
 
@@ -107,7 +99,7 @@ any_delay = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
 @given(st.floats(0, 1e9).map(nanoseconds), st.floats(1e-6, 1e9), st.floats(0, 1e9).map(nanoseconds))
-def test_the_first_slot_of_the_grid_is_found(slot: float, delay: float, now: float) -> None:
+def test_the_first_slot_of_the_grid_is_found(slot, delay, now):
     due, (caught, missed) = nanoseconds(slot + delay), skip(slot, delay, now)
     if due < now and now + delay == now:
         assert (caught, missed) == (now, 0)
@@ -119,7 +111,7 @@ def test_the_first_slot_of_the_grid_is_found(slot: float, delay: float, now: flo
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.integers(0, 10**6))
 @example(-0.1, 0.1, 3)
 @example(-0.1, 0.1, 7)
-def test_a_slot_whose_time_is_now_is_taken(slot: float, delay: float, place: int) -> None:
+def test_a_slot_whose_time_is_now_is_taken(slot, delay, place):
     """Whatever a division makes of it."""
     now = nanoseconds(nanoseconds(slot + delay) + place * delay)
     caught, missed = skip(slot, delay, now)
@@ -128,7 +120,7 @@ def test_a_slot_whose_time_is_now_is_taken(slot: float, delay: float, place: int
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(0, 10**9))
-def test_skipping_is_exact_where_floats_are(slot: int, delay: int, now: int) -> None:
+def test_skipping_is_exact_where_floats_are(slot, delay, now):
     steps = max(0, math.ceil(Fraction(now - slot - delay, delay)))
     assert skip(float(slot), float(delay), float(now)) == (slot + delay * (steps + 1), steps)
 
@@ -140,7 +132,7 @@ def test_skipping_is_exact_where_floats_are(slot: int, delay: int, now: int) -> 
 @example(0.0, 5e-324, LARGEST)
 @example(-LARGEST, 1.0, LARGEST)
 @example(-LARGEST, LARGEST, LARGEST)
-def test_skipping_is_no_search_step_by_step(slot: float, delay: float, now: float) -> None:
+def test_skipping_is_no_search_step_by_step(slot, delay, now):
     assume(math.isfinite(slot + delay))
     caught, missed = skip(slot, delay, now)
     assert caught >= max(now, nanoseconds(slot + delay))
@@ -152,7 +144,7 @@ runs = st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(0, 1e6)), min_size=1, 
 
 
 @given(paces, st.floats(0, 1e9), runs)
-def test_due_times_rise_strictly(pace: Pace, start: float, run: list[tuple[float, float]]) -> None:
+def test_due_times_rise_strictly(pace, start, run):
     """Whatever the delays, and however late each tick is taken."""
     rule = pace.due_after
     slot = taken = start
@@ -177,12 +169,12 @@ TIMELINES = {
 }
 
 
-def nothing_is_due(ticker: Any) -> None:
+def nothing_is_due(ticker):
     with pytest.raises(WouldBlock):
         ticker.receive_nowait()
 
 
-def wake_late(clock: VirtualClock, seconds: float, *, late: float) -> None:
+def wake_late(clock, seconds, *, late):
     """Let time pass until a waiting reader wakes up, and looks at the clock only ``late`` later."""
     clock.settle()
     with clock.trap("monotonic") as trap:
@@ -192,7 +184,7 @@ def wake_late(clock: VirtualClock, seconds: float, *, late: float) -> None:
 
 
 @pytest.mark.parametrize("pace", list(Pace))
-def test_the_timeline_in_the_docstring(face: Any, clock: VirtualClock, pace: Pace) -> None:
+def test_the_timeline_in_the_docstring(face, clock, pace):
     """A policy of constant 10 s, a reader that works from 0 s to 25 s and not at all afterwards."""
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     seen = []
@@ -215,9 +207,7 @@ def test_the_timeline_in_the_docstring(face: Any, clock: VirtualClock, pace: Pac
 
 
 @pytest.mark.parametrize("pace", list(Pace))
-def test_the_policy_is_asked_when_the_tick_is_taken(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_the_policy_is_asked_when_the_tick_is_taken(face, clock, pace):
     policy = Scripted(then=10.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
     for taken in range(1, 5):
@@ -231,7 +221,7 @@ def test_the_policy_is_asked_when_the_tick_is_taken(
 # Pace.RETURN
 
 
-def test_return_is_not_restarted_by_a_reader_that_times_out(face: Any, clock: VirtualClock) -> None:
+def test_return_is_not_restarted_by_a_reader_that_times_out(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
     face.receive(ticker)
     for _ in range(4):
@@ -245,9 +235,7 @@ def test_return_is_not_restarted_by_a_reader_that_times_out(face: Any, clock: Vi
     assert ask.result(PATIENCE).due == 1010
 
 
-def test_return_does_not_count_a_look_at_the_ticker_as_an_ask(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_return_does_not_count_a_look_at_the_ticker_as_an_ask(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
     ticker.receive_nowait()
     clock.advance(100)
@@ -262,7 +250,7 @@ def test_return_does_not_count_a_look_at_the_ticker_as_an_ask(
 
 
 @pytest.mark.parametrize("behind", [False, True])
-def test_burst_drifts_less_than_a_millisecond_in_a_million_ticks(behind: bool) -> None:
+def test_burst_drifts_less_than_a_millisecond_in_a_million_ticks(behind):
     count = effort.rounds(30_000, 1_000_000)
     clock = SetClock()
     ticker = Ticker(ConstantBackOff(0.1), clock=clock, pace=Pace.BURST)
@@ -280,7 +268,7 @@ def test_burst_drifts_less_than_a_millisecond_in_a_million_ticks(behind: bool) -
 # Pace.SKIP
 
 
-def test_skip_starts_its_schedule_at_the_first_receive(face: Any, clock: VirtualClock) -> None:
+def test_skip_starts_its_schedule_at_the_first_receive(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     clock.advance(7)
     first = ticker.receive_nowait()
@@ -292,9 +280,7 @@ def test_skip_starts_its_schedule_at_the_first_receive(face: Any, clock: Virtual
     assert (tick.due, tick.missed, tick.number, tick.lateness) == (1037, 2, 2, 0)
 
 
-def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
@@ -303,7 +289,7 @@ def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(
     assert (tick.due, tick.missed, tick.lateness) == (1010, 0, 7)
 
 
-def test_skip_follows_the_grid_of_the_current_delay(face: Any, clock: VirtualClock) -> None:
+def test_skip_follows_the_grid_of_the_current_delay(face, clock):
     ticker = face.ticker(Scripted(10.0, 4.0, 7.0), clock=clock, pace=Pace.SKIP)
     seen = []
     ticker.receive_nowait()
@@ -320,9 +306,7 @@ def test_skip_follows_the_grid_of_the_current_delay(face: Any, clock: VirtualClo
 
 @pytest.mark.parametrize("pace", list(Pace))
 @pytest.mark.parametrize("delay", [0.0, 5e-324, 1e-300])
-def test_a_delay_too_short_to_count_is_no_delay(
-    face: Any, clock: VirtualClock, pace: Pace, delay: float
-) -> None:
+def test_a_delay_too_short_to_count_is_no_delay(face, clock, pace, delay):
     policy = with_max_retries(Scripted(then=delay), 3)
     ticker = face.ticker(policy, clock=clock, pace=pace)
     face.receive(ticker)
@@ -331,9 +315,7 @@ def test_a_delay_too_short_to_count_is_no_delay(
 
 
 @pytest.mark.parametrize("pace", list(Pace))
-def test_the_greatest_delay_is_a_wait_like_any_other(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_the_greatest_delay_is_a_wait_like_any_other(face, clock, pace):
     greatest = 1.7976931348623157e308
     ticker = face.ticker(ConstantBackOff(greatest), clock=clock, pace=pace)
     face.receive(ticker)
@@ -344,5 +326,5 @@ def test_the_greatest_delay_is_a_wait_like_any_other(
     assert isinstance(waiting.exception(PATIENCE), TickerClosed)
 
 
-def test_receipt_is_the_default(face: Any) -> None:
+def test_receipt_is_the_default(face):
     assert face.ticker(ZeroBackOff()).pace is Pace.RECEIPT

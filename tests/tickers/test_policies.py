@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -26,8 +25,8 @@ from tests.tickers.made_policies import Blocking, Counting, Scripted, reason_of
 @pytest.mark.parametrize("pace", list(Pace))
 @pytest.mark.parametrize(("answer", "kind"), [(-1, ValueError), ("1", TypeError)])
 def test_a_bad_answer_fails_the_ticker_with_an_error_that_names_the_policy(
-    face: Any, answer: Any, kind: type[Exception], pace: Pace
-) -> None:
+    face, answer, kind, pace
+):
     ticker = face.ticker(Scripted(answer, then=0.0), pace=pace)
     assert face.receive(ticker).number == 1
     assert ticker.close_reason is CloseReason.FAILED
@@ -60,9 +59,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("given", ERRORS, ids=readable_id)
-def test_an_error_of_the_policy_is_raised_once_and_names_the_policy(
-    face: Any, given: Exception
-) -> None:
+def test_an_error_of_the_policy_is_raised_once_and_names_the_policy(face, given):
     ticker = face.ticker(Scripted(given, then=0.0))
     assert face.receive(ticker).number == 1
     error = face.start_receive(ticker).exception(PATIENCE)
@@ -78,15 +75,13 @@ MISTAKABLE = [StopIteration(3), StopAsyncIteration(), TickerClosed(CloseReason.S
 
 @pytest.mark.parametrize("given", MISTAKABLE, ids=readable_id)
 @pytest.mark.parametrize("how", ["receive", "receive_nowait", "iterate"])
-def test_an_error_that_would_end_a_loop_unseen_is_raised_as_another(
-    face: Any, given: Exception, how: str
-) -> None:
+def test_an_error_that_would_end_a_loop_unseen_is_raised_as_another(face, given, how):
     ticker = face.ticker(Scripted(given, then=0.0))
     face.receive(ticker)
     if how == "receive_nowait":
         with pytest.raises(RuntimeError) as caught:
             ticker.receive_nowait()
-        error: Any = caught.value
+        error = caught.value
     elif how == "receive":
         error = face.start_receive(ticker).exception(PATIENCE)
     else:
@@ -98,9 +93,7 @@ def test_an_error_that_would_end_a_loop_unseen_is_raised_as_another(
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
-def test_what_is_no_exception_passes_at_once_and_loses_no_tick(
-    face: Any, kind: type[BaseException]
-) -> None:
+def test_what_is_no_exception_passes_at_once_and_loses_no_tick(face, kind):
     policy = Scripted(kind(), then=0.0)
     ticker = face.ticker(policy)
     with pytest.raises(kind):
@@ -113,24 +106,24 @@ def test_what_is_no_exception_passes_at_once_and_loses_no_tick(
 class Reaching(Scripted):
     """Does something to its own ticker each time it is asked."""
 
-    def __init__(self, act: Any, then: Any = 0.0) -> None:
+    def __init__(self, act, then=0.0):
         super().__init__(then=then)
         self.act = act
-        self.ticker: Any = None
+        self.ticker = None
 
-    def next_backoff(self) -> Any:
+    def next_backoff(self):
         self.act(self.ticker)
         return super().next_backoff()
 
 
-def reaching(face: Any, act: Any, **options: Any) -> tuple[Any, Reaching]:
+def reaching(face, act, **options):
     policy = Reaching(act)
     ticker = policy.ticker = face.ticker(policy, **options)
     return ticker, policy
 
 
 @pytest.mark.parametrize("ticks", [1, 3])
-def test_a_policy_may_cancel_its_token(face: Any, ticks: int) -> None:
+def test_a_policy_may_cancel_its_token(face, ticks):
     """What it cancels while it is asked is not delivered any more, save the first tick."""
     token = CancellationToken()
     ticker, policy = reaching(
@@ -144,7 +137,7 @@ def test_a_policy_may_cancel_its_token(face: Any, ticks: int) -> None:
 
 @pytest.mark.parametrize("last", [STOP, 10.0])
 @pytest.mark.parametrize("whose", ["the ticker's", "the policy's"])
-def test_a_policy_that_cancels_is_told_as_the_reason(face: Any, last: Any, whose: str) -> None:
+def test_a_policy_that_cancels_is_told_as_the_reason(face, last, whose):
     """Whatever it answers then, and as soon as its tick was taken."""
     token = CancellationToken()
     policy = Scripted(then=lambda: (token.cancel(), last)[1])
@@ -157,10 +150,8 @@ def test_a_policy_that_cancels_is_told_as_the_reason(face: Any, last: Any, whose
 
 
 @pytest.mark.parametrize("how", ["receive_nowait", "receive", "next"])
-def test_a_policy_that_asks_its_own_ticker_for_a_tick_gets_a_runtime_error(
-    face: Any, how: str
-) -> None:
-    def act(ticker: Any) -> None:
+def test_a_policy_that_asks_its_own_ticker_for_a_tick_gets_a_runtime_error(face, how):
+    def act(ticker):
         if how == "receive_nowait":
             ticker.receive_nowait()
         elif face.name == "thread":
@@ -177,9 +168,7 @@ def test_a_policy_that_asks_its_own_ticker_for_a_tick_gets_a_runtime_error(
 
 
 @pytest.mark.parametrize("what", ["success", "failure", "reset"])
-def test_a_policy_that_tells_its_own_ticker_of_an_outcome_gets_a_runtime_error(
-    face: Any, what: str
-) -> None:
+def test_a_policy_that_tells_its_own_ticker_of_an_outcome_gets_a_runtime_error(face, what):
     """It would be asked again for each time it tells."""
     ticker, policy = reaching(face, lambda ticker: getattr(ticker, what)())
     assert face.receive(ticker).number == 1
@@ -196,21 +185,21 @@ def test_a_policy_that_tells_its_own_ticker_of_an_outcome_gets_a_runtime_error(
 class Plain:
     """A wrapper of a user's that holds a policy in an attribute, and names its token."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner):
         self.inner = inner
 
     @property
-    def token(self) -> Any:
+    def token(self):
         return getattr(self.inner, "token", None)
 
-    def next_backoff(self) -> Any:
+    def next_backoff(self):
         return self.inner.next_backoff()
 
-    def reset(self) -> None:
+    def reset(self):
         self.inner.reset()
 
 
-def take(ticker: Any, clock: VirtualClock, count: int) -> list[float]:
+def take(ticker, clock, count):
     """Take ``count`` ticks as they fall due; return their delays."""
     delays = [ticker.receive_nowait().delay]
     for delay in range(1, count):
@@ -219,7 +208,7 @@ def take(ticker: Any, clock: VirtualClock, count: int) -> list[float]:
     return delays
 
 
-def test_the_copy_is_reset_and_is_what_backoff_shows(face: Any, clock: VirtualClock) -> None:
+def test_the_copy_is_reset_and_is_what_backoff_shows(face, clock):
     policy = Plain(Counting())
     ticker = face.ticker(policy, clock=clock)
     assert type(ticker.backoff) is Plain
@@ -229,9 +218,9 @@ def test_the_copy_is_reset_and_is_what_backoff_shows(face: Any, clock: VirtualCl
     assert ticker.backoff.next_backoff() == 4
 
 
-def test_an_error_of_reset_is_the_constructors(face: Any) -> None:
+def test_an_error_of_reset_is_the_constructors(face):
     class Unresettable(Counting):
-        def reset(self) -> None:
+        def reset(self):
             raise LookupError("no")
 
     with pytest.raises(LookupError, match="no"):
@@ -242,9 +231,7 @@ def test_an_error_of_reset_is_the_constructors(face: Any) -> None:
 
 
 @pytest.mark.parametrize("pace", [Pace.RECEIPT, Pace.RETURN])
-def test_a_token_inside_of_wrappers_wakes_a_reader_at_once(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_a_token_inside_of_wrappers_wakes_a_reader_at_once(face, clock, pace):
     token = CancellationToken()
     policy = with_max_retries(Plain(with_token(ConstantBackOff(300), token)), 10)
     ticker = face.ticker(policy, clock=clock, pace=pace)
@@ -256,9 +243,7 @@ def test_a_token_inside_of_wrappers_wakes_a_reader_at_once(
     assert clock.monotonic() == 1000
 
 
-def test_a_token_with_a_deadline_on_another_clock_is_refused(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_a_token_with_a_deadline_on_another_clock_is_refused(face, clock):
     token = CancellationToken(clock=VirtualClock()).child(timeout=100)
     with pytest.raises(ValueError, match=r"token.*clock"):
         face.ticker(ConstantBackOff(1), token=token, clock=clock)
@@ -268,9 +253,7 @@ def test_a_token_with_a_deadline_on_another_clock_is_refused(
         face.ticker(ConstantBackOff(1), clock=clock).reset(with_token(ConstantBackOff(1), token))
 
 
-def test_the_tick_is_due_from_when_it_was_taken_however_long_the_policy_thinks(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_the_tick_is_due_from_when_it_was_taken_however_long_the_policy_thinks(face, clock):
     policy = Blocking()
     ticker = face.ticker(policy, clock=clock)
     taking = face.start_receive(ticker)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
 from backoff_ticker import (
@@ -20,16 +18,11 @@ from backoff_ticker import (
 from tests.helpers import PATIENCE
 from tests.tickers.made_policies import Counting, Scripted, reason_of
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @EVERY_PACE
-def test_the_next_tick_comes_after_a_full_first_delay(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_the_next_tick_comes_after_a_full_first_delay(face, clock, pace):
     ticker = face.ticker(Counting(), clock=clock, pace=pace)
     for delay in (0, 1, 2):
         clock.advance(delay)
@@ -47,7 +40,7 @@ def test_the_next_tick_comes_after_a_full_first_delay(
 
 
 @EVERY_PACE
-def test_a_tick_that_was_due_is_dropped(face: Any, clock: VirtualClock, pace: Pace) -> None:
+def test_a_tick_that_was_due_is_dropped(face, clock, pace):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     face.receive(ticker)
     with pytest.raises(WouldBlock):
@@ -62,9 +55,7 @@ def test_a_tick_that_was_due_is_dropped(face: Any, clock: VirtualClock, pace: Pa
 
 
 @EVERY_PACE
-def test_immediately_lets_the_next_tick_come_at_once(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_immediately_lets_the_next_tick_come_at_once(face, clock, pace):
     ticker = face.ticker(Counting(), clock=clock, pace=pace)
     face.receive(ticker)
     clock.advance(0.5)
@@ -78,9 +69,7 @@ def test_immediately_lets_the_next_tick_come_at_once(
 
 
 @EVERY_PACE
-def test_a_first_tick_that_nobody_took_is_dropped_too(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_a_first_tick_that_nobody_took_is_dropped_too(face, clock, pace):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     ticker.reset()
     with pytest.raises(WouldBlock):
@@ -90,9 +79,7 @@ def test_a_first_tick_that_nobody_took_is_dropped_too(
     assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
 
 
-def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
@@ -107,7 +94,7 @@ def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
 
 
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust", "fail"])
-def test_a_closed_ticker_refuses(face: Any, ending: str) -> None:
+def test_a_closed_ticker_refuses(face, ending):
     token = CancellationToken()
     policy = {"exhaust": StopBackOff(), "fail": Scripted(ValueError())}.get(ending, ZeroBackOff())
     ticker = face.ticker(policy, token=token)
@@ -124,9 +111,7 @@ def test_a_closed_ticker_refuses(face: Any, ending: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"backoff": 1}, {"immediately": 1}])
-def test_a_wrong_parameter_is_refused_and_changes_nothing(
-    face: Any, clock: VirtualClock, arguments: dict[str, Any]
-) -> None:
+def test_a_wrong_parameter_is_refused_and_changes_nothing(face, clock, arguments):
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     with pytest.raises(TypeError, match=next(iter(arguments))):
@@ -135,7 +120,7 @@ def test_a_wrong_parameter_is_refused_and_changes_nothing(
     assert ticker.receive_nowait().due == 1010
 
 
-def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: VirtualClock) -> None:
+def test_the_token_of_the_old_policy_counts_no_more(face, clock):
     old, own, new = CancellationToken(), CancellationToken(), CancellationToken()
     ticker = face.ticker(with_token(ConstantBackOff(10), old), token=own, clock=clock)
     face.receive(ticker)
@@ -149,17 +134,15 @@ def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: VirtualClo
 
 
 @pytest.mark.parametrize("immediately", [False, True])
-def test_a_failing_reset_of_the_policy_fails_the_ticker(
-    face: Any, clock: VirtualClock, immediately: bool
-) -> None:
+def test_a_failing_reset_of_the_policy_fails_the_ticker(face, clock, immediately):
     class OnceResettable(Counting):
-        def reset(self) -> None:
+        def reset(self):
             super().reset()
             if hasattr(self, "was_reset"):
                 raise LookupError("no reset today")
             self.was_reset = True
 
-        def __repr__(self) -> str:
+        def __repr__(self):
             return "OnceResettable()"
 
     ticker = face.ticker(OnceResettable(), clock=clock)
