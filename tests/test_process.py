@@ -63,20 +63,6 @@ def test_forks_under_churn_leave_children_that_work():
     run_silently(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")
 
 
-@pytest.mark.slow
-def test_a_child_of_a_child_works():
-    run_silently(
-        CHURN
-        + """
-def grandchild():
-    shared.receive()
-    threads(1, lambda: list(slow))
-    assert collect(fork(in_child)) == 0
-for _ in range(5): assert collect(fork(grandchild)) == 0
-"""
-    )
-
-
 def test_a_claim_that_a_thread_held_at_the_fork_stops_nobody_in_the_child():
     run_silently(
         """

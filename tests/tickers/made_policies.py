@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, wait
 
-from backoff_ticker import STOP, TickerClosed
+from backoff_ticker import STOP, TickerClosed, WouldBlock
 from tests.helpers import PATIENCE, Flag
 
 
@@ -84,3 +84,26 @@ def first_done(futures):
     done, _ = wait(futures, PATIENCE, FIRST_COMPLETED)
     assert len(done) == 1
     return done.pop()
+
+
+def ticked(face, *args, **options):
+    """Return a ticker whose first tick was taken."""
+    ticker = face.ticker(*args, **options)
+    face.receive(ticker)
+    return ticker
+
+
+def reader_that_waits(face, clock, ticker, timeout=None):
+    """Begin to receive; return the future of a reader that waits by now."""
+    reading = face.start_receive(ticker, timeout)
+    clock.settle()
+    assert not reading.done()
+    return reading
+
+
+def nothing_is_due(ticker):
+    try:
+        ticker.receive_nowait()
+    except WouldBlock:
+        return  # the record of a ``pytest.raises`` would hold the ticker
+    raise AssertionError("a tick was due")

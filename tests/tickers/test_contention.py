@@ -10,10 +10,15 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     Pace,
-    WouldBlock,
 )
 from tests.helpers import PATIENCE, in_thread
-from tests.tickers.made_policies import Blocking, first_done, reason_of
+from tests.tickers.made_policies import (
+    Blocking,
+    first_done,
+    nothing_is_due,
+    reader_that_waits,
+    reason_of,
+)
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
@@ -87,8 +92,7 @@ def test_a_cancel_while_the_policy_is_asked_for_the_first_time_spares_the_first_
     policy = Blocking(then=0.0)
     ticker = face.ticker(policy, token=token, clock=clock)
     taking = asking(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    waiting = reader_that_waits(face, clock, ticker)
     in_thread(token.cancel).result(PATIENCE)
     policy.release.set()
     assert taking.result(PATIENCE).number == 1
@@ -104,8 +108,7 @@ def test_the_others_learn_how_the_question_ended(face, clock, asking, answer):
         assert policy.entered.wait()
     else:
         taking = asking(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    waiting = reader_that_waits(face, clock, ticker)
     policy.release.set()
     if isinstance(answer, SystemExit):
         assert isinstance(taking.exception(PATIENCE), SystemExit)
@@ -139,8 +142,7 @@ def test_nothing_that_is_said_meanwhile_waits_for_the_policy(face, clock, asking
     assert taking.result(PATIENCE).number == 1
     delay = 50 if what == "failure" else 10
     clock.advance(delay - 1)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(1)
     assert ticker.receive_nowait().delay == delay
 

@@ -14,14 +14,19 @@ from backoff_ticker import (
     ConstantBackOff,
     Pace,
     TickerClosed,
-    WouldBlock,
     ZeroBackOff,
     with_max_retries,
     with_token,
 )
 from tests.helpers import PATIENCE, wait_until_collected, waiters_of
 from tests.stress.tools import children_of
-from tests.tickers.made_policies import Scripted, reason_of
+from tests.tickers.made_policies import (
+    Scripted,
+    nothing_is_due,
+    reader_that_waits,
+    reason_of,
+    ticked,
+)
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
@@ -60,10 +65,8 @@ def test_a_ticker_does_not_tick_after_stop(face, clock, pace, token):
 @pytest.mark.parametrize("what", ["cancel", "stop"])
 def test_a_waiting_reader_wakes_when_it_ends(face, clock, what):
     token = CancellationToken()
-    ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, ConstantBackOff(10), token=token, clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     token.cancel() if what == "cancel" else ticker.stop()
     assert reason_of(waiting) == {"cancel": "cancelled", "stop": "stopped"}[what]
     clock.settle()
@@ -74,10 +77,8 @@ def test_a_waiting_reader_wakes_when_it_ends(face, clock, what):
 @pytest.mark.parametrize("what", ["cancel", "stop"])
 def test_a_tick_that_is_due_is_not_delivered_after_the_end(face, clock, pace, what):
     token = CancellationToken()
-    ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock, pace=pace)
-    face.receive(ticker)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    ticker = ticked(face, ConstantBackOff(10), token=token, clock=clock, pace=pace)
+    nothing_is_due(ticker)
     clock.advance(10)
     token.cancel() if what == "cancel" else ticker.stop()
     for _ in range(2):
@@ -89,18 +90,15 @@ def test_a_tick_that_is_due_is_not_delivered_after_the_end(face, clock, pace, wh
 
 def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(face, clock):
     token = CancellationToken(clock=clock).child(timeout=10)
-    ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, ConstantBackOff(10), token=token, clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     clock.advance(10)
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
 def test_the_first_ending_stays(face):
     token = CancellationToken()
-    ticker = face.ticker(ConstantBackOff(0), token=token)
-    face.receive(ticker)
+    ticker = ticked(face, ConstantBackOff(0), token=token)
     ticker.stop()
     token.cancel()
     ticker.stop()
@@ -143,8 +141,7 @@ def test_a_close_reason_is_a_str():
 
 
 def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face, clock):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, ConstantBackOff(10), clock=clock)
     clock.advance(14)
     assert face.receive(ticker) == (2, clock.time() - 4, 1010.0, 10.0, 4.0, 0, 1)
 

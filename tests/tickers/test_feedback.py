@@ -15,7 +15,14 @@ from backoff_ticker import (
     WouldBlock,
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
-from tests.tickers.made_policies import Blocking, Scripted, reason_of
+from tests.tickers.made_policies import (
+    Blocking,
+    Scripted,
+    nothing_is_due,
+    reader_that_waits,
+    reason_of,
+    ticked,
+)
 
 
 class Feedback:
@@ -56,8 +63,7 @@ def dues(ticker, clock, *moves):
     for move in moves:
         clock.advance(move)
         taken.append(ticker.receive_nowait().due - 1000)
-        with pytest.raises(WouldBlock):
-            ticker.receive_nowait()
+        nothing_is_due(ticker)
     return taken
 
 
@@ -83,10 +89,8 @@ def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(face, 
 def test_a_waiting_reader_waits_for_the_new_due_time(face, clock):
     """Also where it comes later than the old one: here 10 s in place of 3 s."""
     policy = Scripted(3.0, 10.0)
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, policy, clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     ticker.success()
     assert policy.asked == 2
     clock.advance(9.5)
@@ -135,8 +139,7 @@ def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(face, pa
 @pytest.mark.parametrize("feedback", [False, True])
 def test_after_the_end_it_does_nothing(face, clock, feedback):
     policy = Feedback() if feedback else Scripted(then=7.0)
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, policy, clock=clock)
     ticker.stop()
     ticker.success()
     ticker.failure()
@@ -149,19 +152,16 @@ def test_after_the_end_it_does_nothing(face, clock, feedback):
 
 def test_failures_are_counted_once_a_tick(face, clock):
     policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, policy, clock=clock)
     ticker.failure()
     ticker.failure()
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     assert policy.calls == ["failure"]
 
 
 def test_success_of_a_feedback_policy_gives_its_delay(face, clock):
     policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, policy, clock=clock)
     ticker.success()
     assert policy.calls == ["success"]
     assert dues(ticker, clock, 1, 10, 20) == [1, 11, 31]
@@ -170,10 +170,8 @@ def test_success_of_a_feedback_policy_gives_its_delay(face, clock):
 
 def test_success_after_an_ask_replaces_the_failure(face, clock):
     policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, policy, clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     ticker.success()
     clock.advance(1)
     assert waiting.result(PATIENCE).due == 1001
@@ -183,8 +181,7 @@ def test_success_after_an_ask_replaces_the_failure(face, clock):
 def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face, call):
     policy = Feedback()
     setattr(policy, call, lambda timestamp=None: None)
-    ticker = face.ticker(policy)
-    face.receive(ticker)
+    ticker = ticked(face, policy)
     getattr(ticker, call)()
     assert ticker.close_reason is CloseReason.FAILED
     error = face.start_receive(ticker).exception(PATIENCE)
@@ -206,8 +203,7 @@ def test_the_next_delay_is_told_once_it_is_known(face, clock):
 
 
 def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(face, clock):
-    ticker = face.ticker(LIMDBackOff(2, 4, 0.5), clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, LIMDBackOff(2, 4, 0.5), clock=clock)
     assert ticker.next_delay is None
     ticker.failure()
     assert ticker.next_delay == 2.0
@@ -290,8 +286,7 @@ def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_s
     skipping = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     skipping.receive_nowait()
     clock.advance(35)
-    with pytest.raises(WouldBlock):
-        skipping.receive_nowait()
+    nothing_is_due(skipping)
     clock.advance(5)
     tick = skipping.receive_nowait()
     assert (tick.missed, tick.since_success) == (3, 1)

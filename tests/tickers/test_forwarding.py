@@ -447,27 +447,6 @@ def test_threads_read_the_sync_side(clock, kind):
     assert ticker.close_reason is CloseReason.EXHAUSTED
 
 
-@EITHER
-def test_a_loop_reads_the_async_side(loop, clock, kind):
-    ticker = kind(with_max_retries(ConstantBackOff(10), 5), clock=clock)
-    ticks = ticker.queue(0)
-
-    async def read():
-        numbers = []
-        try:
-            while True:
-                numbers.append((await ticks.async_q.get()).number)
-        except janus.AsyncQueueShutDown:
-            await ticks.aclose()
-        return numbers
-
-    reading = loop.submit(read())
-    clock.advance(49)
-    assert not reading.done()
-    clock.advance(1)
-    assert reading.result(PATIENCE) == [1, 2, 3, 4, 5, 6]
-
-
 # asyncio.Queue, and the async side of a janus queue of one's own
 
 

@@ -17,13 +17,12 @@ from backoff_ticker import (
     Tick,
     Ticker,
     TickerClosed,
-    WouldBlock,
     ZeroBackOff,
     with_max_retries,
 )
 from tests import effort
 from tests.helpers import PATIENCE, SetClock
-from tests.tickers.made_policies import Scripted
+from tests.tickers.made_policies import Scripted, nothing_is_due, reader_that_waits, ticked
 
 # Tables
 
@@ -169,11 +168,6 @@ TIMELINES = {
 }
 
 
-def nothing_is_due(ticker):
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
-
-
 def wake_late(clock, seconds, *, late):
     """Let time pass until a waiting reader wakes up, and looks at the clock only ``late`` later."""
     clock.settle()
@@ -222,15 +216,12 @@ def test_the_policy_is_asked_when_the_tick_is_taken(face, clock, pace):
 
 
 def test_return_is_not_restarted_by_a_reader_that_times_out(face, clock):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
-    face.receive(ticker)
+    ticker = ticked(face, ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
     for _ in range(4):
-        ask = face.start_receive(ticker, 2)
-        clock.settle()
+        ask = reader_that_waits(face, clock, ticker, 2)
         clock.advance(2)
         assert isinstance(ask.exception(PATIENCE), TimeoutError)
-    ask = face.start_receive(ticker)
-    clock.settle()
+    ask = reader_that_waits(face, clock, ticker)
     clock.advance(2)
     assert ask.result(PATIENCE).due == 1010
 
@@ -281,8 +272,7 @@ def test_skip_starts_its_schedule_at_the_first_receive(face, clock):
 
 
 def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(face, clock):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
-    face.receive(ticker)
+    ticker = ticked(face, ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     waiting = face.start_receive(ticker)
     wake_late(clock, 10, late=7)
     tick = waiting.result(PATIENCE)
@@ -308,8 +298,7 @@ def test_skip_follows_the_grid_of_the_current_delay(face, clock):
 @pytest.mark.parametrize("delay", [0.0, 5e-324, 1e-300])
 def test_a_delay_too_short_to_count_is_no_delay(face, clock, pace, delay):
     policy = with_max_retries(Scripted(then=delay), 3)
-    ticker = face.ticker(policy, clock=clock, pace=pace)
-    face.receive(ticker)
+    ticker = ticked(face, policy, clock=clock, pace=pace)
     clock.advance(1e9)
     assert [face.receive(ticker).number for _ in range(3)] == [2, 3, 4]
 
@@ -317,10 +306,8 @@ def test_a_delay_too_short_to_count_is_no_delay(face, clock, pace, delay):
 @pytest.mark.parametrize("pace", list(Pace))
 def test_the_greatest_delay_is_a_wait_like_any_other(face, clock, pace):
     greatest = 1.7976931348623157e308
-    ticker = face.ticker(ConstantBackOff(greatest), clock=clock, pace=pace)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, ConstantBackOff(greatest), clock=clock, pace=pace)
+    waiting = reader_that_waits(face, clock, ticker)
     assert not waiting.done()
     ticker.stop()
     assert isinstance(waiting.exception(PATIENCE), TickerClosed)

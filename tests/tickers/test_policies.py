@@ -19,7 +19,14 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, readable_id
-from tests.tickers.made_policies import Blocking, Counting, Scripted, reason_of
+from tests.tickers.made_policies import (
+    Blocking,
+    Counting,
+    Scripted,
+    reader_that_waits,
+    reason_of,
+    ticked,
+)
 
 
 @pytest.mark.parametrize("pace", list(Pace))
@@ -76,8 +83,7 @@ MISTAKABLE = [StopIteration(3), StopAsyncIteration(), TickerClosed(CloseReason.S
 @pytest.mark.parametrize("given", MISTAKABLE, ids=readable_id)
 @pytest.mark.parametrize("how", ["receive", "receive_nowait", "iterate"])
 def test_an_error_that_would_end_a_loop_unseen_is_raised_as_another(face, given, how):
-    ticker = face.ticker(Scripted(given, then=0.0))
-    face.receive(ticker)
+    ticker = ticked(face, Scripted(given, then=0.0))
     if how == "receive_nowait":
         with pytest.raises(RuntimeError) as caught:
             ticker.receive_nowait()
@@ -234,10 +240,8 @@ def test_an_error_of_reset_is_the_constructors(face):
 def test_a_token_inside_of_wrappers_wakes_a_reader_at_once(face, clock, pace):
     token = CancellationToken()
     policy = with_max_retries(Plain(with_token(ConstantBackOff(300), token)), 10)
-    ticker = face.ticker(policy, clock=clock, pace=pace)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, policy, clock=clock, pace=pace)
+    waiting = reader_that_waits(face, clock, ticker)
     token.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
     assert clock.monotonic() == 1000

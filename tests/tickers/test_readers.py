@@ -20,7 +20,7 @@ from backoff_ticker import (
 from tests import effort
 from tests.helpers import PATIENCE, LoopThread, collect_garbage
 from tests.stress.tools import run_loop
-from tests.tickers.made_policies import first_done, reason_of
+from tests.tickers.made_policies import first_done, reader_that_waits, reason_of, ticked
 
 
 @pytest.mark.parametrize("timeout", [0, 5, 5.0, timedelta(seconds=5)])
@@ -70,8 +70,7 @@ def waiting_in(clock, ticker, *loops):
 @pytest.mark.parametrize("pace", list(Pace))
 @pytest.mark.parametrize("readers", [2, 7])
 def test_each_tick_goes_to_exactly_one_of_those_who_wait(face, clock, readers, pace):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
-    face.receive(ticker)
+    ticker = ticked(face, ConstantBackOff(10), clock=clock, pace=pace)
     waiting = [face.start_receive(ticker) for _ in range(readers)]
     for number in range(2, readers + 2):
         clock.advance(10)
@@ -108,8 +107,7 @@ class CountingClock:
 @pytest.mark.parametrize("readers", [2, 3, 8])
 def test_readers_that_wait_do_nothing_meanwhile(face, clock, readers):
     counting = CountingClock(clock)
-    ticker = face.ticker(ConstantBackOff(10), clock=counting)
-    face.receive(ticker)
+    ticker = ticked(face, ConstantBackOff(10), clock=counting)
     waiting = [face.start_receive(ticker) for _ in range(readers)]
     clock.settle()
     counting.readings = 0
@@ -128,12 +126,9 @@ def test_readers_that_wait_do_nothing_meanwhile(face, clock, readers):
 
 
 def test_a_leader_that_times_out_at_the_due_time_takes_the_tick_or_passes_it_on(face, clock):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
-    leader = face.start_receive(ticker, 10)
-    clock.settle()
-    other = face.start_receive(ticker, 10)
-    clock.settle()
+    ticker = ticked(face, ConstantBackOff(10), clock=clock)
+    leader = reader_that_waits(face, clock, ticker, 10)
+    other = reader_that_waits(face, clock, ticker, 10)
     clock.advance(10)
     outcomes = [leader.exception(PATIENCE), other.exception(PATIENCE)]
     assert sorted(type(error).__name__ for error in outcomes) == ["NoneType", "TimeoutError"]

@@ -11,12 +11,18 @@ from backoff_ticker import (
     Pace,
     StopBackOff,
     TickerClosed,
-    WouldBlock,
     ZeroBackOff,
     with_token,
 )
 from tests.helpers import PATIENCE
-from tests.tickers.made_policies import Counting, Scripted, reason_of
+from tests.tickers.made_policies import (
+    Counting,
+    Scripted,
+    nothing_is_due,
+    reader_that_waits,
+    reason_of,
+    ticked,
+)
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
@@ -27,13 +33,11 @@ def test_the_next_tick_comes_after_a_full_first_delay(face, clock, pace):
     for delay in (0, 1, 2):
         clock.advance(delay)
         face.receive(ticker)
-        with pytest.raises(WouldBlock):
-            ticker.receive_nowait()
+        nothing_is_due(ticker)
     clock.advance(0.5)
     ticker.reset()
     clock.advance(0.75)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(0.25)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.delay, tick.missed) == (4, 1004.5, 1, 0)
@@ -41,14 +45,11 @@ def test_the_next_tick_comes_after_a_full_first_delay(face, clock, pace):
 
 @EVERY_PACE
 def test_a_tick_that_was_due_is_dropped(face, clock, pace):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
-    face.receive(ticker)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    ticker = ticked(face, ConstantBackOff(10), clock=clock, pace=pace)
+    nothing_is_due(ticker)
     clock.advance(35)
     ticker.reset()
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(10)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.missed) == (2, 1045, 0)
@@ -56,14 +57,12 @@ def test_a_tick_that_was_due_is_dropped(face, clock, pace):
 
 @EVERY_PACE
 def test_immediately_lets_the_next_tick_come_at_once(face, clock, pace):
-    ticker = face.ticker(Counting(), clock=clock, pace=pace)
-    face.receive(ticker)
+    ticker = ticked(face, Counting(), clock=clock, pace=pace)
     clock.advance(0.5)
     ticker.reset(immediately=True)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.delay) == (2, 1000.5, 0)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(1)
     assert ticker.receive_nowait().delay == 1
 
@@ -72,18 +71,15 @@ def test_immediately_lets_the_next_tick_come_at_once(face, clock, pace):
 def test_a_first_tick_that_nobody_took_is_dropped_too(face, clock, pace):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     ticker.reset()
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(10)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
 
 
 def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(face, clock):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, ConstantBackOff(10), clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     clock.advance(9)
     ticker.reset()
     clock.advance(9)
@@ -97,8 +93,7 @@ def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(face, clock):
 def test_a_closed_ticker_refuses(face, ending):
     token = CancellationToken()
     policy = {"exhaust": StopBackOff(), "fail": Scripted(ValueError())}.get(ending, ZeroBackOff())
-    ticker = face.ticker(policy, token=token)
-    face.receive(ticker)
+    ticker = ticked(face, policy, token=token)
     if ending == "stop":
         ticker.stop()
     if ending == "cancel":
@@ -112,8 +107,7 @@ def test_a_closed_ticker_refuses(face, ending):
 
 @pytest.mark.parametrize("arguments", [{"backoff": 1}, {"immediately": 1}])
 def test_a_wrong_parameter_is_refused_and_changes_nothing(face, clock, arguments):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, ConstantBackOff(10), clock=clock)
     with pytest.raises(TypeError, match=next(iter(arguments))):
         ticker.reset(**arguments)
     clock.advance(10)
@@ -122,13 +116,11 @@ def test_a_wrong_parameter_is_refused_and_changes_nothing(face, clock, arguments
 
 def test_the_token_of_the_old_policy_counts_no_more(face, clock):
     old, own, new = CancellationToken(), CancellationToken(), CancellationToken()
-    ticker = face.ticker(with_token(ConstantBackOff(10), old), token=own, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, with_token(ConstantBackOff(10), old), token=own, clock=clock)
     ticker.reset(with_token(ConstantBackOff(10), new))
     old.cancel()
     assert not ticker.closed
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    waiting = reader_that_waits(face, clock, ticker)
     new.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
 
@@ -145,10 +137,8 @@ def test_a_failing_reset_of_the_policy_fails_the_ticker(face, clock, immediately
         def __repr__(self):
             return "OnceResettable()"
 
-    ticker = face.ticker(OnceResettable(), clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, OnceResettable(), clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     ticker.reset(immediately=immediately)
     error = waiting.exception(PATIENCE)
     assert isinstance(error, LookupError)
