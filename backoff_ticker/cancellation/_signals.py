@@ -60,18 +60,16 @@ class SignalBlock:
         former: dict[int, Any] = {}
 
         def handle(number: int, frame: object) -> None:
-            # If the guard is dead, interrupts have cut each try to leave the block.
-            left = [e for e in _entered if e[2] is former and e[3] and not e[3]()]
+            left = [each for each in _entered if each[2] is former and each[3] and not each[3]()]
+            if left:  # its guard is dead: interrupts have cut each try to leave the block
+                self._restore(left[0])
+                signal.raise_signal(number)
+                return
             try:
-                if left:
-                    self._restore(left[0])
-                else:
-                    token.cancel(_name_of(number))
+                token.cancel(_name_of(number))
             finally:
-                if (chain or left) and callable(former.get(number)):
+                if chain and callable(former.get(number)):
                     former[number](number, frame)
-                elif left and signal.getsignal(number) == signal.SIG_DFL:
-                    signal.raise_signal(number)
 
         entry = self, handle, former, Exit.take_guard(self)
         try:
@@ -90,7 +88,7 @@ class SignalBlock:
 
     def _leave(self, *_: object) -> None:
         entry = next(each for each in reversed(_entered) if each[0] is self)
-        complete(partial(complete, self._restore, entry))  # a storm of signals may cut two
+        complete(partial(complete, self._restore, entry))  # a storm of signals cuts two
 
     def _restore(self, entry: Entry) -> None:
         """Bring the former handlers back; may be repeated."""

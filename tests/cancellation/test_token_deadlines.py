@@ -110,20 +110,6 @@ def test_the_remaining_time_runs_down_and_is_never_negative(clock):
     assert CancellationToken(clock=clock).remaining() is None
 
 
-@pytest.mark.parametrize("upwards", [0, 1, 2])
-def test_a_cancel_after_a_passed_deadline_loses_though_nobody_looked(clock, upwards):
-    """Cancelling an ancestor without a deadline wins there, and is too late below."""
-    tokens = [CancellationToken(clock=clock).child()]
-    tokens.append(tokens[0].child(timeout=5))
-    tokens.append(tokens[1].child())
-    clock.advance(5)
-    target = tokens[2 - upwards]
-    assert target.cancel("late") is (upwards == 2)
-    assert isinstance(tokens[2].cause, DeadlineExceeded)
-    assert isinstance(tokens[1].cause, DeadlineExceeded)
-    assert tokens[0].cause == ("late" if upwards == 2 else None)
-
-
 def test_the_cause_of_a_passed_deadline_stays_the_same_object(clock):
     token = CancellationToken(clock=clock).child(timeout=0)
     assert isinstance(token.cause, DeadlineExceeded)
@@ -131,40 +117,6 @@ def test_the_cause_of_a_passed_deadline_stays_the_same_object(clock):
     with pytest.raises(DeadlineExceeded) as caught:
         token.raise_if_cancelled()
     assert caught.value is not token.cause
-
-
-def test_a_deadline_calls_back_once_without_anybody_looking(clock):
-    root = CancellationToken(clock=clock)
-    token = root.child(timeout=5)
-    below = token.child()
-    runs = []
-    token.on_cancel(lambda: runs.append("token"))
-    below.on_cancel(lambda: runs.append("below"))
-    root.on_cancel(lambda: runs.append("root"))
-    clock.advance(4.999)
-    assert runs == []
-    clock.advance(0.001)
-    assert runs == ["token", "below"]
-    assert (root.cancelled, len(clock.pending())) == (False, 0)
-    clock.advance(60)
-    token.cancel()
-    assert runs == ["token", "below"]
-
-
-def test_all_callbacks_on_a_deadline_share_one_timer(clock):
-    token = CancellationToken(clock=clock).child(timeout=5)
-    runs = []
-    handles = [token.on_cancel(lambda number=number: runs.append(number)) for number in range(100)]
-    assert len(clock.pending()) == 1
-    assert [handle.remove() for handle in handles[1:]] == [True] * 99
-    assert len(clock.pending()) == 1
-    assert handles[0].remove() is True
-    assert len(clock.pending()) == 0
-    for number in range(100):
-        token.on_cancel(lambda number=number: runs.append(number))
-    assert len(clock.pending()) == 1
-    clock.advance(5)
-    assert (runs, len(clock.pending())) == (list(range(100)), 0)
 
 
 def test_a_callback_that_is_removed_as_its_timer_is_made_leaves_no_timer(clock):
