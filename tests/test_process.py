@@ -114,38 +114,6 @@ assert collect(children[0]) == 0
 
 
 @pytest.mark.slow
-def test_a_cancel_in_the_child_is_not_seen_by_the_parent_and_wakes_the_childs_waiters():
-    run_silently(
-        """
-token = CancellationToken()
-ticker = Ticker(ConstantBackOff(3600), token=token); ticker.receive()
-dead = threads(5, token.wait) + threads(3, lambda: list(ticker))
-sink = queue.SimpleQueue(); push = ticker.send_to(sink)
-time.sleep(0.1)
-def child():
-    own = threads(3, token.wait) + threads(3, lambda: list(ticker))
-    time.sleep(0.05)
-    token.cancel()
-    for thread in own:
-        thread.join(4); assert not thread.is_alive()
-def stopping():
-    own = threads(3, lambda: list(ticker))
-    time.sleep(0.05)
-    ticker.stop()
-    for thread in own:
-        thread.join(4); assert not thread.is_alive()
-for _ in range(5):
-    assert collect(fork(child)) == 0
-    assert collect(fork(stopping)) == 0
-assert not token.cancelled and not ticker.closed
-token.cancel()
-for thread in dead:
-    thread.join(20); assert not thread.is_alive()
-""",
-    )
-
-
-@pytest.mark.slow
 def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone():
     run_silently(
         """

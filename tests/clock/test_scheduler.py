@@ -95,15 +95,6 @@ def test_callbacks_run_in_the_order_of_their_times_then_of_their_adding(schedule
 # Exactly once
 
 
-def test_a_cancelled_callback_does_not_run(scheduler):
-    ran = []
-    with held(scheduler):
-        call = scheduler.call_at(soon(), lambda: ran.append(1))
-        assert call.cancel() is True
-        assert call.cancel() is False
-    assert ran == []
-
-
 # What stays behind
 
 
