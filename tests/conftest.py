@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -19,11 +18,6 @@ from hypothesis.strategies import none
 from backoff_ticker.testing import VirtualClock
 from tests import effort
 from tests.helpers import LoopFace, ThreadFace
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
-    from types import ModuleType
-
 
 EPOCH = 1_699_999_000.0
 HERE = Path(__file__).parent
@@ -43,14 +37,14 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     """Add ``--all``."""
     parser.addoption(
         "--all", action="store_true", help="run the slow tests, too; repeat others more often"
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Choose the effort before a test module asks for it."""
     effort.choose(all=config.getoption("--all"))
 
@@ -66,7 +60,7 @@ OF_INTEGRATIONS = re.compile(
 class Module(pytest.Module):
     """A module of tests, which is skipped where a package of integrations is missing."""
 
-    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+    def collect(self):
         """Import the module, and return its tests."""
         try:
             return super().collect()
@@ -75,13 +69,13 @@ class Module(pytest.Module):
             raise
 
 
-def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+def pytest_pycollect_makemodule(module_path, parent):
     """Collect with the class above."""
     return Module.from_parent(parent, path=module_path)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_pyfunc_call() -> Generator[None, object, object]:
+def pytest_pyfunc_call():
     """Skip a test in whose body, or for whose fixtures, a package is missing."""
     try:
         return (yield)
@@ -93,7 +87,7 @@ def pytest_pyfunc_call() -> Generator[None, object, object]:
 pytest_fixture_setup = pytest_pyfunc_call
 
 
-def skip_without_package(error: BaseException | None) -> None:
+def skip_without_package(error):
     """Skip if an error says that a package of integrations is missing."""
     if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
@@ -101,7 +95,7 @@ def skip_without_package(error: BaseException | None) -> None:
             pytest.skip(f"needs the package {package}", allow_module_level=True)
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
+def pytest_ignore_collect(collection_path):
     """Leave out what needs POSIX, where there is none: the command, signals, forks, terminals."""
     if os.name == "posix" or collection_path.suffix != ".py":
         return None
@@ -109,7 +103,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if needs_posix or POSIX_ONLY.search(collection_path.read_text("utf-8")) else None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Leave the slow tests out, unless ``--all`` is given, and what cannot run here.
 
     The test of what all others have imported comes last.
@@ -131,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @functools.cache
-def ends_tracing(module: ModuleType) -> bool:
+def ends_tracing(module):
     """Return whether a test module, or one of tests that it imports from, ends all tracing."""
     owners = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
     ours = {module.__name__, *(owner for owner in owners if owner.startswith("tests."))}
@@ -139,7 +133,7 @@ def ends_tracing(module: ModuleType) -> bool:
     return any("settrace(None)" in Path(file).read_text("utf-8") for file in files if file)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """Take what exists before the tests out of each collection of garbage, which it would slow."""
     # Hypothesis looks once, and not among the frozen objects, for what refers to its generator.
     given(none())(lambda _: None)()
@@ -148,14 +142,14 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
-def clock() -> Iterator[VirtualClock]:
+def clock():
     """A clock that stands still until the test moves it; threads and loops begun now are on it."""
     with VirtualClock(1000.0, epoch=EPOCH) as made:
         yield made
 
 
 @pytest.fixture
-def replaced_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def replaced_time(monkeypatch):
     """Stop all clocks of the module ``time``, wherever a module has one of them, as freezegun does.
 
     A ``sleep()`` is gone, too.
@@ -177,7 +171,7 @@ def replaced_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["thread", "loop"])
-def face(request: pytest.FixtureRequest, clock: VirtualClock) -> Iterator[ThreadFace | LoopFace]:
+def face(request, clock):
     """The thread API, then the async API: contract tests run one body on both."""
     made = ThreadFace() if request.param == "thread" else LoopFace()
     yield made

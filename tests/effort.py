@@ -19,19 +19,19 @@ settings.register_profile(
 )
 
 
-def choose(*, all: bool) -> None:  # noqa: A002 - the option's name
+def choose(*, all):  # noqa: A002 - the option's name
     """Set the effort of this run of the tests."""
     global everything  # noqa: PLW0603 - one setting for the process
     everything = all
     settings.load_profile("all" if all else "default")
 
 
-def has_lock() -> bool:
+def has_lock():
     """Whether the interpreter runs one thread at a time."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
-def rounds(default: int, everything_: int) -> int:
+def rounds(default, everything_):
     """Return how often to repeat: ``default`` times, or ``everything_`` with ``--all``.
 
     Of many rounds a third is enough without the interpreter's lock, where each takes longer.
@@ -41,6 +41,6 @@ def rounds(default: int, everything_: int) -> int:
     return everything_ if everything else default
 
 
-def seconds(default: float, everything_: float) -> float:
+def seconds(default, everything_):
     """Return how long to repeat: ``default`` seconds, or ``everything_`` with ``--all``."""
     return everything_ if everything else default

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _thread
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from backoff_ticker.waiting import _claim
 
@@ -18,10 +18,7 @@ from .helpers import PATIENCE
 from .stress.places import PACKAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
-
-    import pytest
+    from collections.abc import Callable
 
     Pair = tuple[Callable[[], object], Callable[[], object]]
 
@@ -29,24 +26,24 @@ if TYPE_CHECKING:
 class _Second:
     """A function in a thread that no clock tracks."""
 
-    def __init__(self, function: Callable[[], object], patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, function, patch):
         self._function = function
         self._returned = threading.Event()
         self._returned_or_waits = threading.Event()
-        self._ident: int | None = None
-        self._outcome: object = None
+        self._ident = None
+        self._outcome = None
         patch.setattr(_claim, "let_other_threads_run", self._wait)
 
-    def _wait(self) -> None:
+    def _wait(self):
         if threading.get_ident() == self._ident:
             self._returned_or_waits.set()
 
-    def run(self) -> None:
+    def run(self):
         """Let it run until it has returned, or waits for this thread."""
         _thread.start_new_thread(self._run, ())
         assert self._returned_or_waits.wait(PATIENCE)
 
-    def _run(self) -> None:
+    def _run(self):
         self._ident = threading.get_ident()
         try:
             self._outcome = self._function()
@@ -55,7 +52,7 @@ class _Second:
         self._returned.set()
         self._returned_or_waits.set()
 
-    def outcome(self) -> object:
+    def outcome(self):
         """Return what it returned or raised."""
         assert self._returned.wait(PATIENCE)
         return self._outcome
@@ -64,18 +61,18 @@ class _Second:
 class _Interruption:
     """Calls ``action`` once, before the n-th instruction of this package in this thread."""
 
-    def __init__(self, number: int, action: Callable[[], object]) -> None:
+    def __init__(self, number, action):
         self.left = number
         self._action = action
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
         sys.settrace(self._called)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         sys.settrace(None)
 
-    def _called(self, frame: FrameType, event: str, arg: object) -> Any:
+    def _called(self, frame, event, arg):
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
         frame.f_trace = self._step  # 3.13: needed before opcodes are traced
@@ -83,7 +80,7 @@ class _Interruption:
         frame.f_trace_lines = False
         return self._step
 
-    def _step(self, frame: FrameType, event: str, arg: object) -> Any:
+    def _step(self, frame, event, arg):
         if event == "opcode":
             self.left -= 1
             if self.left == 0:
@@ -91,9 +88,7 @@ class _Interruption:
         return self._step
 
 
-def each_interleaving(
-    begin: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[object, object]]:
+def each_interleaving(begin, monkeypatch):
     """Run pairs of functions, and yield what the first and the second one returned.
 
     Args:

@@ -207,44 +207,6 @@ def test_integrations_use_public_names_and_what_they_share():
     assert told(each for each in others if each.name not in public) == []
 
 
-def test_the_test_sees_every_kind_of_import():
-    source = """
-import asyncio.tasks
-from ..clock import Clock
-from .. import _errors
-from . import _shared
-from backoff_ticker.policies import BackOff
-if TYPE_CHECKING:
-    from typing import Any
-    if True:
-        from ._types import T as T
-else:
-    import time
-class C:
-    def method(self):
-        import janus
-        def inner():
-            from ..waiting import park
-async def f():
-    with x:
-        from queue import Queue
-"""
-    found = imports_in(ast.parse(source), "tickers._x", ["tickers"])
-    assert [(each.source, each.name, each.own, each.typing_only, each.lazy) for each in found] == [
-        ("asyncio.tasks", "", False, False, False),
-        ("clock", "Clock", True, False, False),
-        ("_errors", "", True, False, False),
-        ("tickers", "_shared", True, False, False),
-        ("policies", "BackOff", True, False, False),
-        ("typing", "Any", False, True, False),
-        ("tickers._types", "T", True, True, False),
-        ("time", "", False, False, False),
-        ("janus", "", False, False, True),
-        ("waiting", "park", True, False, True),
-        ("queue", "Queue", False, False, True),
-    ]
-
-
 # What is used of the standard library and of other packages
 
 

@@ -6,7 +6,6 @@ import asyncio
 import re
 import signal
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,36 +24,33 @@ from backoff_ticker import (
     with_max_retries,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-wrong: Any = attempts  # takes anything, for type checkers
+wrong = attempts  # takes anything, for type checkers
 LOOP = "attempts() is a loop: write `for attempt in attempts(...):`"
 
 
-def with_a_loop() -> None:
+def with_a_loop():
     with wrong():
         pass
 
 
-def with_a_loop_async() -> None:
-    async def main() -> None:
+def with_a_loop_async():
+    async def main():
         async with wrong():
             pass
 
     asyncio.run(main())
 
 
-MISTAKES: list[tuple[Callable[[], object], str]] = [
+MISTAKES = [
     (with_a_loop, LOOP),
     (with_a_loop_async, LOOP),
-    (lambda: cancel_on_signals("SIGTERM"), "not 'SIGTERM': did you mean signal.SIGTERM?"),  # type: ignore[arg-type]
+    (lambda: cancel_on_signals("SIGTERM"), "not 'SIGTERM': did you mean signal.SIGTERM?"),
     (
-        lambda: cancel_on_signals([signal.SIGTERM]),  # type: ignore[arg-type]
+        lambda: cancel_on_signals([signal.SIGTERM]),
         "signals must be ints, such as signal.SIGTERM, not [<Signals.SIGTERM: 15>]",
     ),
 ]
-TAKE_A_POLICY: list[Any] = [
+TAKE_A_POLICY = [
     Ticker,
     AsyncTicker,
     Ticker(ConstantBackOff(1)).reset,
@@ -81,35 +77,35 @@ CALLED_ELSEWHERE = {
 
 
 @pytest.mark.parametrize(("mistake", "told"), MISTAKES)
-def test_it_says_what_was_meant(mistake: Any, told: str) -> None:
+def test_it_says_what_was_meant(mistake, told):
     with pytest.raises(TypeError, match=re.escape(told)):
         mistake()
 
 
 @pytest.mark.parametrize("takes", TAKE_A_POLICY)
 @pytest.mark.parametrize("seconds", [30, 0.5, timedelta(minutes=1)], ids=repr)
-def test_seconds_in_the_place_of_a_policy(takes: Any, seconds: Any) -> None:
+def test_seconds_in_the_place_of_a_policy(takes, seconds):
     told = re.escape(f"(did you mean ConstantBackOff({seconds!r})?), not {seconds!r}")
     with pytest.raises(TypeError, match=f"^backoff must be a BackOff, .*{told}"):
         takes(seconds)
 
 
 @pytest.mark.parametrize("value", [True, "30", None.__class__], ids=repr)
-def test_what_are_no_seconds_is_not_taken_for_them(value: Any) -> None:
+def test_what_are_no_seconds_is_not_taken_for_them(value):
     with pytest.raises(TypeError) as caught:
         Ticker(value)
     assert "ConstantBackOff(" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", CALLED_ELSEWHERE)
-def test_options_of_other_packages(name: str) -> None:
+def test_options_of_other_packages(name):
     told = f"has no option '{name}': did you mean {CALLED_ELSEWHERE[name]}? It has backoff, on, "
     with pytest.raises(TypeError, match=re.escape(told)):
         retry(**{name: 3})
 
 
-def test_what_a_function_does_not_take_is_not_suggested() -> None:
+def test_what_a_function_does_not_take_is_not_suggested():
     with pytest.raises(TypeError, match="no option 'retry_error_callback'; it has"):
         wrong(retry_error_callback=print)
     with pytest.raises(TypeError, match="no option 'before_sleep'; it has"):
-        hedge_call(print, before_sleep=print)  # type: ignore[call-overload]
+        hedge_call(print, before_sleep=print)

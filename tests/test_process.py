@@ -58,26 +58,12 @@ def in_child():
 """
 
 
-def test_forks_under_churn_leave_children_that_work() -> None:
+def test_forks_under_churn_leave_children_that_work():
     count = rounds(3, 60)
     run_silently(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")
 
 
-@pytest.mark.slow
-def test_a_child_of_a_child_works() -> None:
-    run_silently(
-        CHURN
-        + """
-def grandchild():
-    shared.receive()
-    threads(1, lambda: list(slow))
-    assert collect(fork(in_child)) == 0
-for _ in range(5): assert collect(fork(grandchild)) == 0
-"""
-    )
-
-
-def test_a_claim_that_a_thread_held_at_the_fork_stops_nobody_in_the_child() -> None:
+def test_a_claim_that_a_thread_held_at_the_fork_stops_nobody_in_the_child():
     run_silently(
         """
 asking, go_on = threading.Event(), threading.Event()
@@ -108,7 +94,7 @@ assert sorted(taken) == [1, 2, 3], taken
 
 
 @pytest.mark.slow
-def test_a_fork_inside_a_policy_leaves_both_processes_working() -> None:
+def test_a_fork_inside_a_policy_leaves_both_processes_working():
     run_silently(
         """
 children = []
@@ -128,39 +114,7 @@ assert collect(children[0]) == 0
 
 
 @pytest.mark.slow
-def test_a_cancel_in_the_child_is_not_seen_by_the_parent_and_wakes_the_childs_waiters() -> None:
-    run_silently(
-        """
-token = CancellationToken()
-ticker = Ticker(ConstantBackOff(3600), token=token); ticker.receive()
-dead = threads(5, token.wait) + threads(3, lambda: list(ticker))
-sink = queue.SimpleQueue(); push = ticker.send_to(sink)
-time.sleep(0.1)
-def child():
-    own = threads(3, token.wait) + threads(3, lambda: list(ticker))
-    time.sleep(0.05)
-    token.cancel()
-    for thread in own:
-        thread.join(4); assert not thread.is_alive()
-def stopping():
-    own = threads(3, lambda: list(ticker))
-    time.sleep(0.05)
-    ticker.stop()
-    for thread in own:
-        thread.join(4); assert not thread.is_alive()
-for _ in range(5):
-    assert collect(fork(child)) == 0
-    assert collect(fork(stopping)) == 0
-assert not token.cancelled and not ticker.closed
-token.cancel()
-for thread in dead:
-    thread.join(20); assert not thread.is_alive()
-""",
-    )
-
-
-@pytest.mark.slow
-def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone() -> None:
+def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone():
     run_silently(
         """
 called = threading.Event()
@@ -177,8 +131,8 @@ assert called.wait(20)
     )
 
 
-def tick_and_report(reports) -> None:
-    async def in_loop() -> list[int]:
+def tick_and_report(reports):
+    async def in_loop():
         ticker = AsyncTicker(ConstantBackOff(0.001))
         return [(await ticker.receive(PATIENCE)).number for _ in range(3)]
 
@@ -194,7 +148,7 @@ def tick_and_report(reports) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_children_of_multiprocessing_tick(method: str) -> None:
+def test_children_of_multiprocessing_tick(method):
     run_silently(
         f"""
 import multiprocessing
@@ -283,13 +237,13 @@ ENDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("body", EXITS)
-def test_an_exit_with_running_tickers_is_quick_and_silent(body: str, end: str) -> None:
+def test_an_exit_with_running_tickers_is_quick_and_silent(body, end):
     for _ in range(2):
         script = PATIENT + EXITS[body] + ENDS[end]
         run_silently(script, "-X", "dev", "-W", "error", timeout=25.0)
 
 
-def test_a_state_that_was_replaced_before_a_fork_is_not_claimed_in_the_child() -> None:
+def test_a_state_that_was_replaced_before_a_fork_is_not_claimed_in_the_child():
     """A handler comes between the look at a tick and its claim: it takes the tick and forks."""
     run_silently(
         """
@@ -315,7 +269,7 @@ assert taken == [1, 2], taken
     )
 
 
-def test_a_cancel_in_a_child_starts_no_thread_for_callbacks_on_a_deadline() -> None:
+def test_a_cancel_in_a_child_starts_no_thread_for_callbacks_on_a_deadline():
     run_silently(
         """
 token = CancellationToken(timeout=3600)

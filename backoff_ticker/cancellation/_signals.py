@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from functools import partial
 from weakref import ref
 
 from .. import _process
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clock import Clock
+    from ._token import Guard
 
-    Entry = tuple["SignalBlock", Any, dict[int, Any], object]
+    Entry = tuple["SignalBlock", Any, dict[int, Any], Guard | None]
 
 
 class SignalBlock:
@@ -57,13 +59,18 @@ class SignalBlock:
         former: dict[int, Any] = {}
 
         def handle(number: int, frame: object) -> None:
+            left = [each for each in _entered if each[2] is former and each[3] and not each[3]()]
+            if left:  # its guard is dead: interrupts have cut each try to leave the block
+                self._restore(left[0])
+                signal.raise_signal(number)
+                return
             try:
                 token.cancel(_name_of(number))
             finally:
                 if chain and callable(former.get(number)):
                     former[number](number, frame)
 
-        entry = self, handle, former, self._cells.pop("guard", None)
+        entry = self, handle, former, Exit.take_guard(self)
         try:
             _entered.append(entry)
             if isinstance(token.clock, SystemClock):  # a virtual clock moves by itself
@@ -79,7 +86,8 @@ class SignalBlock:
     __exit__: Exit = Exit()
 
     def _leave(self, *_: object) -> None:
-        complete(self._restore, next(each for each in reversed(_entered) if each[0] is self))
+        entry = next(each for each in reversed(_entered) if each[0] is self)
+        complete(partial(complete, self._restore, entry))  # a storm of signals cuts two
 
     def _restore(self, entry: Entry) -> None:
         """Bring the former handlers back; may be repeated."""
@@ -94,7 +102,8 @@ class SignalBlock:
         if len(_entered) == 1:
             on_loop_wait(None)
             _loop_wakeup.detach()
-        _entered.remove(entry)
+        with contextlib.suppress(ValueError):  # a signal that came meanwhile did it all
+            _entered.remove(entry)
 
     def _leave_statement(self, guard: object) -> None:
         if any(each[-1] is guard for each in _entered):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
 from functools import partial
 from weakref import ref
 
@@ -23,21 +24,41 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..waiting import Waiter, WaitSet
 
+    Guard = ref[partial[None]]
+
 
 class Exit:
     """An ``__exit__`` that calls ``_leave()``, even if a signal handler raises as it is entered.
 
-    Each ``with`` statement gets an object of its own for it. If that cannot be called, it is
-    dropped, and the weak reference to it, the *guard*, calls ``_leave_statement(guard)``. It does
-    so if ``__enter__`` has taken the guard out of ``_cells``, and as long as the block keeps it.
+    Each ``with`` statement or ``ExitStack`` gets an object of its own for it. If that cannot be
+    called, it is dropped, and the weak reference to it, the *guard*, calls
+    ``_leave_statement(guard)``, if ``__enter__`` has taken the guard and the block still keeps it.
     """
 
     def __get__(self, block: Any, owner: Any) -> Callable[..., None]:  # noqa: ANN401 - any class
-        if block is None:  # ExitStack asks the class
-            return owner._leave  # type: ignore[no-any-return]
-        leave = partial(block._leave)  # CPython drops a bound method before it enters the function
-        block._cells["guard"] = ref(leave, block._leave_statement)
+        # CPython drops a bound method before it enters the function.
+        if block is None:  # ExitStack asks the class, and then it enters the block
+            leave = partial(owner._leave)
+            _asked[get_ident()] = owner, ref(leave)
+        else:
+            leave = partial(block._leave)
+            block._cells["guard"] = ref(leave, block._leave_statement)
         return leave
+
+    @staticmethod
+    def take_guard(block: Any) -> Guard | None:  # noqa: ANN401 - any class
+        """Return the guard of what enters ``block``; None if it is entered by hand."""
+        guard: Guard | None = block._cells.pop("guard", None)
+        if _asked:
+            owner, asked = _asked.pop(get_ident(), (None, None))
+            leave = asked() if asked is not None and owner is type(block) else None
+            if leave is not None and guard is None:
+                return ref(leave, block._leave_statement)
+        return guard if guard is not None and guard() else None
+
+
+_asked: dict[int, tuple[object, Guard]] = {}
+"""Which class was asked last for its ``__exit__``, in which thread, and what it returned."""
 
 
 class CancellationToken(Node, Source, ProcessBound):
@@ -237,7 +258,7 @@ class CancellationToken(Node, Source, ProcessBound):
         self._cells["armed"] = False
 
     def __enter__(self) -> Self:
-        self._cells["armed"] = self._cells.pop("guard", True)
+        self._cells["armed"] = Exit.take_guard(self) or True
         return self
 
     __exit__: Exit = Exit()

@@ -13,10 +13,10 @@ from backoff_ticker import Channel
 from tests.benchmarks._table import say
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
 
-async def _nothing() -> None:
+async def _nothing():
     """Stand for a close that is not needed."""
 
 
@@ -39,35 +39,35 @@ class Ends:
     close: Callable[[], Awaitable[object]] = _nothing
 
 
-def _maxsize(capacity: float) -> int:
+def _maxsize(capacity):
     return 0 if capacity == math.inf else int(capacity)
 
 
-def simple_queue(_: float) -> Ends:
+def simple_queue(_):
     made = queue.SimpleQueue()
 
-    async def put(item: object) -> None:
+    async def put(item):
         made.put(item)
 
     return Ends(made.put, made.get, put)
 
 
-def thread_queue(capacity: float) -> Ends:
+def thread_queue(capacity):
     made = queue.Queue(_maxsize(capacity))
     return Ends(made.put, made.get)
 
 
-def asyncio_queue(capacity: float) -> Ends:
+def asyncio_queue(capacity):
     """Return an ``asyncio.Queue``; a thread reaches it through the loop, if there is room."""
     made, loop = asyncio.Queue(_maxsize(capacity)), asyncio.get_running_loop()
 
-    def put(item: object) -> None:
+    def put(item):
         loop.call_soon_threadsafe(made.put_nowait, item)
 
     return Ends(put, None, made.put, made.get)
 
 
-def janus_queue(capacity: float) -> Ends:
+def janus_queue(capacity):
     import janus
 
     made = janus.Queue(_maxsize(capacity))
@@ -75,21 +75,21 @@ def janus_queue(capacity: float) -> Ends:
     return Ends(threads.put, threads.get, loops.put, loops.get, made.aclose)
 
 
-def aiologic_simple_queue(_: float) -> Ends:
+def aiologic_simple_queue(_):
     import aiologic
 
     made = aiologic.SimpleQueue()
     return Ends(made.green_put, made.green_get, made.async_put, made.async_get)
 
 
-def aiologic_queue(capacity: float) -> Ends:
+def aiologic_queue(capacity):
     import aiologic
 
     made = aiologic.Queue(_maxsize(capacity) or None)
     return Ends(made.green_put, made.green_get, made.async_put, made.async_get)
 
 
-def culsans_queue(capacity: float) -> Ends:
+def culsans_queue(capacity):
     import culsans
 
     made = culsans.Queue(_maxsize(capacity))
@@ -97,12 +97,12 @@ def culsans_queue(capacity: float) -> Ends:
     return Ends(threads.put, threads.get, loops.put, loops.get)
 
 
-def channel(capacity: float) -> Ends:
+def channel(capacity):
     made = Channel(capacity)
     return Ends(made.send, made.receive, made.send_async, made.receive_async)
 
 
-MAKERS: dict[str, Callable[[float], Ends]] = {
+MAKERS = {
     "queue.SimpleQueue": simple_queue,
     "queue.Queue": thread_queue,
     "asyncio.Queue": asyncio_queue,
@@ -114,7 +114,7 @@ MAKERS: dict[str, Callable[[float], Ends]] = {
 }
 
 
-def installed(names: Iterable[str]) -> list[str]:
+def installed(names):
     """Return those whose package is installed; say which is not."""
     found = []
     for name in names:

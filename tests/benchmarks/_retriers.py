@@ -7,12 +7,11 @@ import gc
 import inspect
 import time
 import warnings
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from textwrap import indent
-from typing import TYPE_CHECKING
 
 from backoff_ticker import (
     CancellationToken,
@@ -27,9 +26,6 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import no_wait
 from tests.benchmarks._table import say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MOST = 5
 """The attempts a call may make where a subject has such a limit."""
@@ -57,13 +53,7 @@ class Subject:
         around: Made and entered around each measurement, untimed.
     """
 
-    def __init__(
-        self,
-        statement: str,
-        names: dict[str, object],
-        plan: Iterator[bool],
-        around: Callable[[], AbstractContextManager],
-    ) -> None:
+    def __init__(self, statement, names, plan, around):
         self._statement, self._plan, self._around = statement, plan, around
         start = "async def" if "await " in statement else "def"
         source = TIMED.format(start=start, statement=indent(statement, " " * 12))
@@ -71,7 +61,7 @@ class Subject:
         exec(source, names)
         self._run = names["run"]
 
-    def measure(self, calls: int, enough: float) -> dict[str, float]:
+    def measure(self, calls, enough):
         """Return the nanoseconds of CPU that a call takes, of those made in ``enough`` seconds.
 
         The collector is on, as for users; what was there before is kept from it.
@@ -87,7 +77,7 @@ class Subject:
             gc.unfreeze()
         return {"ns CPU": seconds * 1e9}
 
-    def check(self, fails: int) -> None:
+    def check(self, fails):
         """Make one call, and see to it that it took so many failures and one success."""
         self.measure(1, 0.0)
         if list(islice(self._plan, fails + 1)) != [True] * fails + [False]:
@@ -101,12 +91,7 @@ class Case:
     fails: int
     awaits: bool
 
-    def subject(
-        self,
-        statement: str,
-        around: Callable[[], AbstractContextManager] = nullcontext,
-        **names: object,
-    ) -> Subject:
+    def subject(self, statement, around=nullcontext, **names):
         """Return a subject; its statement calls ``operation``, or ``call``, the wrapped one.
 
         Args:
@@ -123,19 +108,19 @@ class Case:
             names["call"] = names.pop("wrap")(operation)
         return Subject(statement, names, plan, around)
 
-    def _operation(self, plan: Iterator[bool]) -> Callable:
-        def operation() -> str:
+    def _operation(self, plan):
+        def operation():
             return "done"
 
-        def flaky() -> str:
+        def flaky():
             if next(plan):
                 raise ConnectionError("refused")
             return "done"
 
-        async def operation_async() -> str:
+        async def operation_async():
             return "done"
 
-        async def flaky_async() -> str:
+        async def flaky_async():
             if next(plan):
                 raise ConnectionError("refused")
             return "done"
@@ -154,10 +139,10 @@ CUTTING = ("@retry(ZeroBackOff(), token=)", "@retry(ZeroBackOff(), timeout=3600)
 DELAYS = [0.0] * (MOST - 1)
 
 
-def loop_by_hand(operation: Callable) -> Callable:
+def loop_by_hand(operation):
     """Return the loop that one writes instead of using a library."""
 
-    def call() -> object:
+    def call():
         for attempt in range(MOST):
             try:
                 return operation()
@@ -172,8 +157,8 @@ def loop_by_hand(operation: Callable) -> Callable:
     return call
 
 
-def loop_by_hand_async(operation: Callable) -> Callable:
-    async def call() -> object:
+def loop_by_hand_async(operation):
+    async def call():
         for attempt in range(MOST):
             try:
                 return await operation()
@@ -188,17 +173,17 @@ def loop_by_hand_async(operation: Callable) -> Callable:
     return call
 
 
-def cut_loop_by_hand_async(operation: Callable) -> Callable:
+def cut_loop_by_hand_async(operation):
     """Return a loop of which each attempt is cut when its time is up."""
 
-    async def attempt() -> object:
+    async def attempt():
         async with asyncio.timeout(3600):
             return await operation()
 
     return loop_by_hand_async(attempt)
 
 
-def by_hand(case: Case) -> Subjects:
+def by_hand(case):
     """Return the baselines."""
     loop = loop_by_hand_async if case.awaits else loop_by_hand
     subjects = {"loop by hand": case.subject("AWAIT call()", wrap=loop)}
@@ -207,16 +192,16 @@ def by_hand(case: Case) -> Subjects:
     return subjects
 
 
-def nothing(_: object) -> None:
+def nothing(_):
     """Stand for a hook, or for a sleep."""
 
 
-async def nothing_async(_: object) -> None:
+async def nothing_async(_):
     """Stand for a sleep in a loop."""
 
 
 @contextmanager
-def unslept() -> Iterator[None]:
+def unslept():
     """Let sleeps do nothing; with 0 seconds they would cost far more than what is measured."""
     kept = time.sleep, asyncio.sleep
     time.sleep, asyncio.sleep = nothing, nothing_async
@@ -226,7 +211,7 @@ def unslept() -> Iterator[None]:
         time.sleep, asyncio.sleep = kept
 
 
-def package(case: Case) -> Subjects:
+def package(case):
     """Return what the package has to offer."""
     zero = ZeroBackOff()
     refilled = RetryBudget(retry_cost=0.001)  # by each success, with more than three retries take
@@ -273,7 +258,7 @@ def package(case: Case) -> Subjects:
     }
 
 
-def with_tenacity(case: Case) -> Subjects:
+def with_tenacity(case):
     import tenacity
 
     decorator = tenacity.retry(
@@ -286,7 +271,7 @@ def with_tenacity(case: Case) -> Subjects:
     return {"tenacity @retry": case.subject("AWAIT call()", wrap=decorator)}
 
 
-def with_backoff(case: Case) -> Subjects:
+def with_backoff(case):
     import backoff
 
     decorator = backoff.on_exception(
@@ -295,11 +280,11 @@ def with_backoff(case: Case) -> Subjects:
     return {"backoff.on_exception": case.subject("AWAIT call()", unslept, wrap=decorator)}
 
 
-def with_stamina(case: Case) -> Subjects:
+def with_stamina(case):
     import stamina
 
     @contextmanager
-    def silent() -> Iterator[None]:
+    def silent():
         stamina.instrumentation.set_on_retry_hooks([])
         try:
             with unslept():
@@ -312,7 +297,7 @@ def with_stamina(case: Case) -> Subjects:
     return {"stamina.retry, no hooks": case.subject("AWAIT call()", silent, wrap=decorator)}
 
 
-def with_google_api_core(case: Case) -> Subjects:
+def with_google_api_core(case):
     from google.api_core import retry as sync, retry_async
 
     kind = retry_async.AsyncRetry if case.awaits else sync.Retry
@@ -323,7 +308,7 @@ def with_google_api_core(case: Case) -> Subjects:
     return {name: case.subject("AWAIT call()", unslept, wrap=decorator)}
 
 
-def peers() -> list[Callable[[Case], Subjects]]:
+def peers():
     """Return those that are installed; say which are not."""
     found = []
     for build in (with_tenacity, with_backoff, with_stamina, with_google_api_core):

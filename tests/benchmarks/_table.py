@@ -8,13 +8,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     Figures = dict[str, float]
     Round = Mapping[str, Figures]
 
 
-def options(doc: str, *, rounds: int, **flags: str) -> argparse.Namespace:
+def options(doc, *, rounds, **flags):
     """Parse the command line: ``--rounds``, ``--quick``, and switches given as name=help."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -33,13 +33,11 @@ def options(doc: str, *, rounds: int, **flags: str) -> argparse.Namespace:
     return chosen
 
 
-def say(text: str = "") -> None:
+def say(text=""):
     print(text, flush=True)
 
 
-def interleaved(
-    subjects: Mapping[str, Callable[[], Figures]], rounds: int, *, warm_up: bool = False
-) -> list[dict[str, Figures]]:
+def interleaved(subjects, rounds, *, warm_up=False):
     """Measure each subject once a round, in an order that changes from round to round.
 
     Args:
@@ -59,18 +57,12 @@ def interleaved(
     return measured
 
 
-def compare(
-    title: str,
-    subjects: Mapping[str, Callable[[], Figures]],
-    rounds: int,
-    *,
-    warm_up: bool = False,
-) -> None:
+def compare(title, subjects, rounds, *, warm_up=False):
     """Measure as above and print the medians, beside those of the first subject."""
     show(title, interleaved(subjects, rounds, warm_up=warm_up))
 
 
-def show(title: str, measured: Sequence[Round], only: Sequence[str] = ()) -> None:
+def show(title, measured, only=()):
     """Print the medians of some rounds, and their ratios to those of the first subject.
 
     Args:
@@ -96,13 +88,13 @@ def show(title: str, measured: Sequence[Round], only: Sequence[str] = ()) -> Non
         say(f"{left}  {value:>{widths[2]}}  {ratio:>{widths[3]}}")
 
 
-def _number(value: float) -> str:
+def _number(value):
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.3f}"
 
 
-def percentiles(late: list[float]) -> Figures:
+def percentiles(late):
     """Return the median and the 99th percentile of seconds, in microseconds."""
     late = sorted(late)
     return {"p50 us": late[len(late) // 2] * 1e6, "p99 us": late[len(late) * 99 // 100] * 1e6}

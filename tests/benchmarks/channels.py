@@ -23,10 +23,6 @@ from tests.benchmarks._queues import MAKERS, installed
 from tests.benchmarks._table import compare, interleaved, options, percentiles, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from tests.benchmarks._queues import Ends
-
     Moment = tuple[float, float]
     Way = tuple[str, str]
 
@@ -54,19 +50,19 @@ BOUNDED = {
 }
 
 
-def moment() -> Moment:
+def moment():
     """Return what the clock shows, and the CPU time used."""
     return perf_counter(), process_time()
 
 
-def send_all(send: Callable, count: int) -> Moment:
+def send_all(send, count):
     began = moment()
     for item in range(count):
         send(item)
     return began
 
 
-async def send_all_async(send: Callable, count: int) -> Moment:
+async def send_all_async(send, count):
     began = moment()
     for first in range(0, count, TOGETHER):
         for item in range(first, min(first + TOGETHER, count)):
@@ -75,37 +71,37 @@ async def send_all_async(send: Callable, count: int) -> Moment:
     return began
 
 
-def receive_all(receive: Callable, count: int) -> Moment:
+def receive_all(receive, count):
     for _ in range(count):
         receive()
     return moment()
 
 
-async def receive_all_async(receive: Callable, count: int) -> Moment:
+async def receive_all_async(receive, count):
     for _ in range(count):
         await receive()
     return moment()
 
 
-def send_times(send: Callable, count: int) -> None:
+def send_times(send, count):
     """Send what time it is, now and then."""
     for _ in range(count):
         time.sleep(PAUSE)
         send(perf_counter())
 
 
-async def send_times_async(send: Callable, count: int) -> None:
+async def send_times_async(send, count):
     for _ in range(count):
         await asyncio.sleep(PAUSE)
         await send(perf_counter())
 
 
-def receive_times(receive: Callable, count: int) -> list[float]:
+def receive_times(receive, count):
     """Return how long ago it was sent when each time came."""
     return [-receive() + perf_counter() for _ in range(count)]
 
 
-async def receive_times_async(receive: Callable, count: int) -> list[float]:
+async def receive_times_async(receive, count):
     return [-(await receive()) + perf_counter() for _ in range(count)]
 
 
@@ -123,10 +119,10 @@ WAKE_UPS = {
 }
 
 
-async def at_once(made: Ends, way: Way, works: dict[str, Callable], count: int) -> list:
+async def at_once(made, way, works, count):
     """Run a sender and a reader at once; return what they return."""
 
-    def begin(end: str) -> Coroutine:
+    def begin(end):
         work, method = works[end], getattr(made, end)
         if inspect.iscoroutinefunction(work):
             return work(method, count)
@@ -139,7 +135,7 @@ async def at_once(made: Ends, way: Way, works: dict[str, Callable], count: int) 
     return [await sending, await reading]
 
 
-async def burst(name: str, capacity: float, way: Way, count: int, enough: float) -> dict:
+async def burst(name, capacity, way, count, enough):
     """Return what an item costs, of bursts that take ``enough`` seconds together."""
     made = MAKERS[name](capacity)
     items, wall, cpu = 0, 0.0, 0.0
@@ -150,7 +146,7 @@ async def burst(name: str, capacity: float, way: Way, count: int, enough: float)
     return {"ns an item": wall / items * 1e9, "CPU ns an item": cpu / items * 1e9}
 
 
-async def wake_ups(name: str, capacity: float, way: Way, count: int) -> dict[str, float]:
+async def wake_ups(name, capacity, way, count):
     """Return how long a sleeping reader takes to run."""
     made = MAKERS[name](capacity)
     late = (await at_once(made, way, WAKE_UPS, count))[1]
@@ -158,7 +154,7 @@ async def wake_ups(name: str, capacity: float, way: Way, count: int) -> dict[str
     return percentiles(late)
 
 
-async def idle_select(kind: type, count: int, seconds: float) -> dict[str, float]:
+async def idle_select(kind, count, seconds):
     """Wait for tickers that do not tick."""
     tickers = [kind(ConstantBackOff(3600)) for _ in range(count)]
     for ticker in tickers:
@@ -172,19 +168,12 @@ async def idle_select(kind: type, count: int, seconds: float) -> dict[str, float
     return {"CPU ms": (process_time() - cpu) * 1e3}
 
 
-def in_loop(measure: Callable, *arguments: object) -> Callable:
+def in_loop(measure, *arguments):
     """Return what measures in a loop of its own."""
     return lambda: asyncio.run(measure(*arguments))
 
 
-def beside(
-    title: str,
-    peers: tuple[str, ...],
-    capacity: float,
-    measure: Callable,
-    sizes: tuple,
-    rounds: int,
-) -> None:
+def beside(title, peers, capacity, measure, sizes, rounds):
     """Print a channel beside each of its peers; a rendezvous as well, where there is room for 1."""
     own = {f"Channel({each:g})": each for each in ([1, 0] if capacity == 1 else [capacity])}
     others = {name: in_loop(measure, name, capacity, *sizes) for name in installed(peers)}
@@ -194,7 +183,7 @@ def beside(
         show(f"{title}, room for {capacity:g}", measured, [peer, *own])
 
 
-def main() -> None:
+def main():
     """Print a table for each way, each capacity and each peer, and one of ``select``."""
     chosen = options(__doc__, rounds=5)
     quick, rounds = chosen.quick, chosen.rounds

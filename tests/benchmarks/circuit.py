@@ -37,13 +37,13 @@ class RefusedError(Exception):
 class ByHand:
     """The breaker that one writes instead of using a library."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._lock = threading.Lock()
         self._failures = 0
         self._open_until = 0.0
 
-    def __call__(self, function: Call) -> Call:
-        def call() -> Any:
+    def __call__(self, function):
+        def call():
             with self._lock:
                 if self._failures >= 5 and time.monotonic() < self._open_until:
                     raise RefusedError
@@ -67,16 +67,16 @@ class Service:
     is_down = False
 
 
-def with_block(breaker: CircuitBreaker, function: Call) -> Call:
-    def call() -> Any:
+def with_block(breaker, function):
+    def call():
         with breaker:
             return function()
 
     return call
 
 
-def told(breaker: CircuitBreaker, function: Call) -> Call:
-    def call() -> Any:
+def told(breaker, function):
+    def call():
         ticket = breaker.allow()
         try:
             result = function()
@@ -89,18 +89,18 @@ def told(breaker: CircuitBreaker, function: Call) -> Call:
     return call
 
 
-def ours(**given: Any) -> CircuitBreaker:
+def ours(**given):
     return CircuitBreaker(ConstantBackOff(HOUR), **given)
 
 
-def guarded(service: Service) -> dict[str, Call]:
+def guarded(service):
     """Return the call of ``service`` behind each breaker."""
 
-    def call() -> None:  # circuitbreaker and aiobreaker want functions
+    def call():  # circuitbreaker and aiobreaker want functions
         if service.is_down:
             raise OSError
 
-    calls: dict[str, Call] = {
+    calls = {
         "by hand, with a lock": ByHand()(call),
         "@breaker": ours()(call),
         "with breaker": with_block(ours(), call),
@@ -119,14 +119,14 @@ def guarded(service: Service) -> dict[str, Call]:
     return calls
 
 
-def guarded_async(service: Service) -> dict[str, Call]:
+def guarded_async(service):
     """Return the awaited call of ``service`` behind each breaker."""
 
-    async def call() -> None:
+    async def call():
         if service.is_down:
             raise OSError
 
-    calls: dict[str, Call] = {}
+    calls = {}
     if find_spec("aiobreaker"):
         import aiobreaker
 
@@ -135,7 +135,7 @@ def guarded_async(service: Service) -> dict[str, Call]:
     return calls
 
 
-def run(call: Call, count: int) -> float:
+def run(call, count):
     """Return the nanoseconds of CPU that a call takes; errors are caught."""
     begun = time.process_time()
     for _ in range(count):
@@ -146,7 +146,7 @@ def run(call: Call, count: int) -> float:
     return (time.process_time() - begun) / count * 1e9
 
 
-async def run_async(call: Call, count: int) -> float:
+async def run_async(call, count):
     begun = time.process_time()
     for _ in range(count):
         try:
@@ -156,12 +156,12 @@ async def run_async(call: Call, count: int) -> float:
     return (time.process_time() - begun) / count * 1e9
 
 
-def figures(make: Callable[[Service], dict[str, Call]], name: str, count: int) -> dict[str, float]:
+def figures(make, name, count):
     """Measure one subject while it is closed, then while it is open."""
     service = Service()
     call = make(service)[name]
 
-    def measured(count: int) -> float:
+    def measured(count):
         return asyncio.run(run_async(call, count)) if make is guarded_async else run(call, count)
 
     closed = measured(count)
@@ -171,7 +171,7 @@ def figures(make: Callable[[Service], dict[str, Call]], name: str, count: int) -
     return {"closed ns": closed, "open ns": measured(count)}
 
 
-def main() -> None:
+def main():
     """Print a table for functions and one for coroutine functions."""
     chosen = options(__doc__, rounds=25)
     count = 200 if chosen.quick else 10_000

@@ -13,7 +13,7 @@ from functools import partial
 from importlib.util import find_spec
 
 import backoff_ticker
-from tests.benchmarks._table import interleaved, options, say, show
+from tests.benchmarks._table import compare, options, say
 
 NAMES = [name for name in backoff_ticker.__all__ if not name.startswith("Async")]
 OURS = {
@@ -24,7 +24,6 @@ OURS = {
         "cancel_on_signals, retry"
     ),
 }
-PARTS = {"stdlib parts": "import heapq, threading, collections, time, random"}
 TENACITY = {"tenacity": "import tenacity"}
 PROGRAM = """
 import sys
@@ -36,7 +35,7 @@ print((perf_counter() - start) * 1e3, len(sys.modules) - modules)
 """
 
 
-def measure(statement: str, cache: str) -> dict[str, float]:
+def measure(statement, cache):
     """Run ``statement`` in a new interpreter that has all its bytecode in ``cache``."""
     env = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -46,20 +45,15 @@ def measure(statement: str, cache: str) -> dict[str, float]:
     return {"ms": float(milliseconds), "new modules": float(modules)}
 
 
-def main() -> None:
-    """Print what is measured beside tenacity, and beside the parts of the standard library."""
+def main():
+    """Print what is measured beside tenacity."""
     chosen = options(__doc__, rounds=15)
-    baselines = [PARTS]
-    if find_spec("tenacity"):
-        baselines.insert(0, TENACITY)
-    else:
+    if not find_spec("tenacity"):
         say("tenacity is not installed: no comparison with it")
-    statements = {name: each for baseline in (*baselines, OURS) for name, each in baseline.items()}
+    statements = {**(TENACITY if find_spec("tenacity") else {}), **OURS}
     with tempfile.TemporaryDirectory() as cache:
         subjects = {name: partial(measure, each, cache) for name, each in statements.items()}
-        measured = interleaved(subjects, chosen.rounds, warm_up=True)
-    for baseline in baselines:
-        show("an import", measured, [*baseline, *OURS])
+        compare("an import", subjects, chosen.rounds, warm_up=True)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,9 @@ import threading
 import tracemalloc
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker
 from tests.benchmarks._table import compare, options, say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FAR = 3600.0
 CONSTANT = ConstantBackOff(FAR)
@@ -28,28 +24,28 @@ CONSTANT = ConstantBackOff(FAR)
 Ticking = Ticker | AsyncTicker
 
 
-def ticked(ticker: Ticking) -> Ticking:
+def ticked(ticker):
     ticker.receive_nowait()
     return ticker
 
 
-async def read(ticker: AsyncTicker) -> None:
+async def read(ticker):
     await ticker.receive()
     await ticker.receive()
 
 
-ALONE: dict[str, Callable[[], object]] = {
+ALONE = {
     "threading.Event": threading.Event,
     "Ticker, ConstantBackOff shared": lambda: ticked(Ticker(CONSTANT)),
     "AsyncTicker, ConstantBackOff shared": lambda: ticked(AsyncTicker(CONSTANT)),
 }
-WAITING: dict[str, Callable[[], object]] = {
+WAITING = {
     "task in asyncio.sleep": lambda: asyncio.create_task(asyncio.sleep(FAR)),
     "task in AsyncTicker.receive": lambda: asyncio.create_task(read(AsyncTicker(CONSTANT))),
 }
 
 
-def resident() -> int:
+def resident():
     """Return the resident bytes of this process; 0 where the system does not tell."""
     try:
         statm = Path("/proc/self/statm").read_text(encoding="ascii")
@@ -58,8 +54,8 @@ def resident() -> int:
         return 0
 
 
-async def _fill(make: Callable[[], object], count: int, used: Callable[[], int]) -> float:
-    things: list[object] = [None] * count
+async def _fill(make, count, used):
+    things = [None] * count
     before = used()
     for index in range(count):
         things[index] = make()
@@ -72,7 +68,7 @@ async def _fill(make: Callable[[], object], count: int, used: Callable[[], int])
     return (after - before) / count
 
 
-def measure(subject: str, count: int) -> dict[str, float]:
+def measure(subject, count):
     """Return the bytes a ``subject``; called in a process of its own."""
     make = (ALONE | WAITING)[subject]
     asyncio.run(_fill(make, 10, resident))
@@ -86,16 +82,16 @@ def measure(subject: str, count: int) -> dict[str, float]:
     return {"allocated B": allocated, "resident B": held}
 
 
-def in_its_own_process(subject: str, count: int) -> dict[str, float]:
+def in_its_own_process(subject, count):
     """Return what ``measure`` returns in a fresh process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure, (subject, count))
 
 
-def main() -> None:
+def main():
     """Print a table for what is not waited for, and one with the waiting tasks."""
-    chosen = options(__doc__, rounds=3, huge="100,000 of each instead of 10,000")
-    count = 200 if chosen.quick else 100_000 if chosen.huge else 10_000
+    chosen = options(__doc__, rounds=3)
+    count = 200 if chosen.quick else 10_000
     say(f"{count:,} of each")
     for title, subjects in (("nobody waits", ALONE), ("with a reader that waits", WAITING)):
         runs = {name: partial(in_its_own_process, name, count) for name in subjects}

@@ -21,7 +21,6 @@ import tempfile
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from tests.benchmarks._table import compare, options, say, show
@@ -36,22 +35,18 @@ except ModuleNotFoundError:
 from backoff_ticker.integrations.redis import RedisCancellationToken, RedisRetryBudget
 from tests.integrations.redis_server import PROGRAM, RedisServer
 
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
 IDLE = 0.05
 SIGNALS = {
     "redis-py's own subscriber": "bare",
     "RedisCancellationToken": "token",
     "polling every 100 ms": 0.1,
-    "polling every second": 1.0,
 }
 TOKENS, RATIO = 100, 0.1
 NAMES = {"none": "no budget", "local": "one for each process", "shared": "RedisRetryBudget"}
 DECISIONS = ("PING", "try_acquire()", "await try_acquire_async()")
 
 
-def loads(server: RedisServer, size: int, before: int, during: int) -> None:
+def loads(server, size, before, during):
     """Print what the service counts with each kind of budget."""
     measured = {}
     for kind in KINDS:
@@ -68,7 +63,7 @@ def loads(server: RedisServer, size: int, before: int, during: int) -> None:
     say(f"promise: retries <= {TOKENS} + {RATIO} * {calls[GOOD]} = {promise:.1f}")
 
 
-def decide(url: str, orders: Connection) -> None:
+def decide(url, orders):
     """Decide as often as told, in one way or another; answer with the microseconds of one."""
     client = Redis.from_url(url, socket_timeout=20)
     budget = RedisRetryBudget(client, "decisions", 1_000_000)
@@ -85,16 +80,16 @@ def decide(url: str, orders: Connection) -> None:
         orders.send((time.perf_counter() - started) / times * 1e6)
 
 
-async def in_loop(budget: RedisRetryBudget, times: int) -> None:
+async def in_loop(budget, times):
     for _ in range(times):
         await budget.try_acquire_async()
 
 
-def decisions(server: RedisServer, size: int, times: int, rounds: int) -> None:
+def decisions(server, size, times, rounds):
     """Print what a decision costs."""
     with fleet(size, decide, server.url) as pipes:
 
-        def measure(how: str) -> dict[str, float]:
+        def measure(how):
             for pipe in pipes:
                 pipe.send((how, times))
             micros = [pipe.recv() for pipe in pipes]
@@ -107,7 +102,7 @@ def decisions(server: RedisServer, size: int, times: int, rounds: int) -> None:
         compare(f"decisions, processes: {size}", runs, rounds, warm_up=True)
 
 
-def work(url: str, orders: Connection) -> None:
+def work(url, orders):
     """Wait for one cancel after another, each as it is ordered; answer when it was heard."""
     with Redis.from_url(url, socket_timeout=5) as client:
         orders.send("ready")
@@ -135,13 +130,13 @@ def work(url: str, orders: Connection) -> None:
                 answer(orders)
 
 
-def answer(orders: Connection) -> None:
+def answer(orders):
     """Say when it was heard; close nothing, which takes processor time, until all have heard it."""
     orders.send(time.monotonic())
     orders.recv()
 
 
-def measure(client: Redis, pipes: list[Connection], kind: str | float) -> dict[str, float]:
+def measure(client, pipes, kind):
     name = f"benchmark-{uuid4()}"
     for pipe in pipes:
         pipe.send((kind, name))
@@ -162,14 +157,14 @@ def measure(client: Redis, pipes: list[Connection], kind: str | float) -> dict[s
     return {"first ms": min(heard) * 1e3, "last ms": max(heard) * 1e3}
 
 
-def cancels(server: RedisServer, size: int, rounds: int) -> None:
+def cancels(server, size, rounds):
     """Print how soon all processes have heard of a cancel."""
     with server.client() as client, fleet(size, work, server.url) as pipes:
         runs = {name: partial(measure, client, pipes, kind) for name, kind in SIGNALS.items()}
         compare(f"a cancel, processes: {size}", runs, rounds, warm_up=True)
 
 
-def main() -> None:
+def main():
     """Print the loads, the costs and the cancels, with few processes and with many."""
     chosen = options(__doc__, rounds=7)
     if PROGRAM is None:

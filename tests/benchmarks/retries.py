@@ -31,7 +31,7 @@ from tests.benchmarks._retriers import CUT_BY_HAND, CUTTING, Case, by_hand, pack
 from tests.benchmarks._table import interleaved, options, show
 
 
-def main() -> None:
+def main():
     """Print a table for functions and one for coroutine functions, for each number of failures."""
     chosen = options(__doc__, rounds=25)
     installed = peers()

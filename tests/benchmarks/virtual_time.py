@@ -10,65 +10,55 @@ import asyncio
 import time
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from backoff_ticker.testing import VirtualClock
 from tests.benchmarks._table import compare, options
 from tests.benchmarks.half_an_hour import WORKERS, half_an_hour
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-
-def rate(sleeps: int, run: Callable[[], object]) -> dict[str, float]:
+def rate(sleeps, run):
     """Return how many of these sleeps there were a second."""
     start = time.perf_counter()
     run()
     return {"sleeps/s": sleeps / (time.perf_counter() - start)}
 
 
-def in_threads(threads: int, sleeps: int) -> dict[str, float]:
-    """Threads that sleep a second of the clock each, again and again."""
-    each = sleeps // threads
+def in_thread(sleeps):
+    """A thread that sleeps a second of the clock, again and again."""
     with VirtualClock(auto=True) as clock:
 
-        def work() -> None:
-            for _ in range(each):
+        def work():
+            for _ in range(sleeps):
                 clock.sleep(1)
 
-        def run() -> None:
-            tasks = [clock.spawn(work) for _ in range(threads)]
-            for task in tasks:
-                task.join()
-
-        return rate(each * threads, run)
+        return rate(sleeps, lambda: clock.spawn(work).join())
 
 
-async def _sleepers(tasks: int, each: int) -> None:
-    async def work() -> None:
+async def _sleepers(tasks, each):
+    async def work():
         for _ in range(each):
             await asyncio.sleep(1)
 
     await asyncio.gather(*(work() for _ in range(tasks)))
 
 
-def in_tasks(tasks: int, sleeps: int) -> dict[str, float]:
+def in_tasks(tasks, sleeps):
     each = sleeps // tasks
     with VirtualClock(auto=True):
         return rate(each * tasks, lambda: asyncio.run(_sleepers(tasks, each)))
 
 
-def on_looptime(tasks: int, sleeps: int) -> dict[str, float]:
+def on_looptime(tasks, sleeps):
     each = sleeps // tasks
 
-    def run() -> None:
+    def run():
         with asyncio.Runner(loop_factory=_looptime_loop) as runner:
             runner.run(_sleepers(tasks, each))
 
     return rate(each * tasks, run)
 
 
-def retries() -> dict[str, float]:
+def retries():
     """Half an hour of retries in threads and coroutines that share a token."""
     start = time.perf_counter()
     events = len(half_an_hour())
@@ -76,7 +66,7 @@ def retries() -> dict[str, float]:
     return {"real s": passed, "events/s": events / passed}
 
 
-def _looptime_loop() -> asyncio.AbstractEventLoop:
+def _looptime_loop():
     import looptime
 
     loop = looptime.new_event_loop()
@@ -84,7 +74,7 @@ def _looptime_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def main() -> None:
+def main():
     """Measure, and print what came of it."""
     chosen = options(__doc__, rounds=5)
     sleeps = 200 if chosen.quick else 20_000
@@ -93,8 +83,8 @@ def main() -> None:
         theirs = {"looptime": partial(on_looptime, tasks, count)} if find_spec("looptime") else {}
         subjects = {**theirs, "VirtualClock": partial(in_tasks, tasks, count)}
         compare(f"{tasks} coroutines", subjects, chosen.rounds)
-    subjects = {f"{number} threads": partial(in_threads, number, sleeps) for number in (1, 10, 100)}
-    compare("threads on the VirtualClock", subjects, chosen.rounds)
+    subjects = {"a coroutine": partial(in_tasks, 1, sleeps), "a thread": partial(in_thread, sleeps)}
+    compare("one on the VirtualClock", subjects, chosen.rounds)
     title = f"30 virtual minutes of retries, {WORKERS} threads and {WORKERS} coroutines"
     compare(title, {"VirtualClock": retries}, chosen.rounds)
 

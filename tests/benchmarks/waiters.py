@@ -18,7 +18,7 @@ from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBack
 from tests.benchmarks._table import compare, options
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     Pair = tuple[Callable, Callable]
     Wait = Callable[[], Awaitable[object]]
@@ -31,7 +31,7 @@ STEP = 0.002
 # A cancel
 
 
-def woken(wake: Callable, crowd: list[threading.Thread], times: list[float]) -> dict[str, float]:
+def woken(wake, crowd, times):
     """Wake those who note the time when they run, and join their threads."""
     start = time.perf_counter()
     wake()
@@ -45,13 +45,13 @@ def woken(wake: Callable, crowd: list[threading.Thread], times: list[float]) -> 
     }
 
 
-def threads(count: int, make: Callable[[], Pair]) -> dict[str, float]:
+def threads(count, make):
     """Let ``count`` threads wait, and wake them."""
-    waiting: list[None] = []
-    times: list[float] = []
+    waiting = []
+    times = []
     wait, wake = make()
 
-    def run() -> None:
+    def run():
         waiting.append(None)
         wait()
         times.append(time.perf_counter())
@@ -65,17 +65,17 @@ def threads(count: int, make: Callable[[], Pair]) -> dict[str, float]:
     return woken(wake, started, times)
 
 
-def coroutines(count: int, make: Callable[[], Pair]) -> dict[str, float]:
+def coroutines(count, make):
     """Let ``count`` tasks of a loop wait, and wake them from another thread."""
     ready = threading.Event()
-    times: list[float] = []
-    wakes: list[Callable[[], object]] = []
+    times = []
+    wakes = []
 
-    async def run() -> None:
+    async def run():
         wait, wake = make()
         wakes.append(wake)
 
-        async def one() -> None:
+        async def one():
             await wait()
             times.append(time.perf_counter())
 
@@ -91,27 +91,27 @@ def coroutines(count: int, make: Callable[[], Pair]) -> dict[str, float]:
     return woken(wakes[0], [thread], times)
 
 
-def event_of_threads() -> Pair:
+def event_of_threads():
     event = threading.Event()
     return event.wait, event.set
 
 
-def event_of_a_loop() -> Pair:
+def event_of_a_loop():
     event, loop = asyncio.Event(), asyncio.get_running_loop()
     return event.wait, lambda: loop.call_soon_threadsafe(event.set)
 
 
-def token_of_threads() -> Pair:
+def token_of_threads():
     token = CancellationToken()
     return token.wait, token.cancel
 
 
-def token_of_a_loop() -> Pair:
+def token_of_a_loop():
     token = CancellationToken()
     return token.wait_async, token.cancel
 
 
-def cost(start: float, count: int) -> dict[str, float]:
+def cost(start, count):
     """Return the CPU time since ``start``, a piece."""
     return {"us CPU a piece": (time.process_time() - start) / count * 1e6}
 
@@ -119,8 +119,8 @@ def cost(start: float, count: int) -> dict[str, float]:
 # Readers
 
 
-async def _time_out(count: int, wait: Wait) -> dict[str, float]:
-    async def run() -> None:
+async def _time_out(count, wait):
+    async def run():
         try:
             await wait()
         except TimeoutError:
@@ -131,26 +131,26 @@ async def _time_out(count: int, wait: Wait) -> dict[str, float]:
     return cost(start, count)
 
 
-async def event_times_out(count: int) -> dict[str, float]:
+async def event_times_out(count):
     event = asyncio.Event()
 
-    async def wait() -> None:
+    async def wait():
         async with asyncio.timeout(SOON):
             await event.wait()
 
     return await _time_out(count, wait)
 
 
-async def ticker_times_out(count: int) -> dict[str, float]:
+async def ticker_times_out(count):
     ticker = AsyncTicker(ConstantBackOff(FAR))
     await ticker.receive()
     return await _time_out(count, lambda: ticker.receive(SOON))
 
 
-async def _ticks(count: int, seconds: float, wait: Wait) -> dict[str, float]:
+async def _ticks(count, seconds, wait):
     seen = 0
 
-    async def run() -> None:
+    async def run():
         nonlocal seen
         while True:
             await wait()
@@ -167,10 +167,10 @@ async def _ticks(count: int, seconds: float, wait: Wait) -> dict[str, float]:
     return found
 
 
-async def queue_in_turn(count: int, seconds: float) -> dict[str, float]:
-    queue: asyncio.Queue[None] = asyncio.Queue()
+async def queue_in_turn(count, seconds):
+    queue = asyncio.Queue()
 
-    async def put() -> None:
+    async def put():
         while True:
             await asyncio.sleep(STEP)
             queue.put_nowait(None)
@@ -181,15 +181,15 @@ async def queue_in_turn(count: int, seconds: float) -> dict[str, float]:
     return found
 
 
-async def ticks_in_turn(count: int, seconds: float) -> dict[str, float]:
+async def ticks_in_turn(count, seconds):
     return await _ticks(count, seconds, AsyncTicker(ConstantBackOff(STEP)).receive)
 
 
 # Senders
 
 
-async def _cancelled(count: int, wait: Wait) -> dict[str, float]:
-    async def run() -> None:
+async def _cancelled(count, wait):
+    async def run():
         await wait()
 
     tasks = [asyncio.create_task(run()) for _ in range(count)]
@@ -201,12 +201,12 @@ async def _cancelled(count: int, wait: Wait) -> dict[str, float]:
     return cost(start, count)
 
 
-async def event_cancelled(count: int) -> dict[str, float]:
+async def event_cancelled(count):
     return await _cancelled(count, lambda: asyncio.Event().wait())
 
 
-async def senders_cancelled(count: int) -> dict[str, float]:
-    channel: Channel[int] = Channel(1)
+async def senders_cancelled(count):
+    channel = Channel(1)
     channel.send_nowait(0)
     return await _cancelled(count, lambda: channel.send_async(1))
 
@@ -214,7 +214,7 @@ async def senders_cancelled(count: int) -> dict[str, float]:
 # Callbacks
 
 
-async def timers_of_the_loop(count: int) -> dict[str, float]:
+async def timers_of_the_loop(count):
     """Callbacks that the loop will call, set and cancelled."""
     loop, start = asyncio.get_running_loop(), time.process_time()
     handles = [loop.call_later(FAR, int) for _ in range(count)]
@@ -223,7 +223,7 @@ async def timers_of_the_loop(count: int) -> dict[str, float]:
     return cost(start, count)
 
 
-async def callbacks_on_a_deadline(count: int) -> dict[str, float]:
+async def callbacks_on_a_deadline(count):
     """Callbacks on the deadline of one token, registered and removed."""
     token, start = CancellationToken().child(timeout=FAR), time.process_time()
     handles = [token.on_cancel(int) for _ in range(count)]
@@ -232,7 +232,7 @@ async def callbacks_on_a_deadline(count: int) -> dict[str, float]:
     return cost(start, count)
 
 
-def main() -> None:
+def main():
     """Print a table for each kind of crowd."""
     chosen = options(__doc__, rounds=7, huge="also 10,000 threads, in one round")
     threading.stack_size(256 * 1024)
@@ -254,7 +254,7 @@ def main() -> None:
     callbacks = 50 if chosen.quick else 10_000
     seconds = 0.05 if chosen.quick else 1.0
 
-    def beside(title: str, *sizes: float, **measures: Callable[..., Coroutine]) -> None:
+    def beside(title, *sizes, **measures):
         subjects = {
             name: lambda measure=measure: asyncio.run(measure(*sizes))
             for name, measure in measures.items()

@@ -26,7 +26,7 @@ from tests.benchmarks._queues import MAKERS, installed
 from tests.benchmarks._table import compare, options, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     Work = Callable[[int], object]
     Pair = tuple[Work, Work]
@@ -35,14 +35,14 @@ SIMPLE = ("queue.SimpleQueue", "Channel")
 """Those that are fast where there is always room."""
 
 
-def seconds(count: int, *makes: Callable[[], Work]) -> float:
+def seconds(count, *makes):
     """Return how long the threads take that do ``count`` operations each, from a common start.
 
     Each makes its work, and so its objects, itself.
     """
     begin = threading.Barrier(len(makes) + 1)
 
-    def run(make: Callable[[], Work]) -> None:
+    def run(make):
         work = make()
         begin.wait()
         work(count)
@@ -57,9 +57,7 @@ def seconds(count: int, *makes: Callable[[], Work]) -> float:
     return time.perf_counter() - start
 
 
-def measure(
-    count: int, make: Callable[[], Work], share: Callable[[], Pair] | None = None
-) -> dict[str, float]:
+def measure(count, make, share=None):
     """Measure the three ways, in thousand operations a second.
 
     Args:
@@ -79,17 +77,15 @@ def measure(
     }
 
 
-def bare_loop(step: str) -> Work:
+def bare_loop(step):
     """Return a loop of its own, compiled anew, so that two threads share nothing of it."""
-    found: dict[str, Work] = {}
+    found = {}
     code = f"def work(count):\n    x, y = 0, [0]\n    for _ in range(count):\n        {step}"
     exec(code, found)
     return found["work"]
 
 
-def fill_and_drain(
-    send: Callable[[object], object], receive: Callable[[], object], room: int, count: int
-) -> None:
+def fill_and_drain(send, receive, room, count):
     """Send as much as there is room for and receive it, again and again."""
     for _ in range(count // room):
         for item in range(room):
@@ -98,65 +94,65 @@ def fill_and_drain(
             receive()
 
 
-def ticks() -> Work:
+def ticks():
     """Return what reads a ticker with zero back-off."""
     ticker = Ticker(ZeroBackOff())
 
-    def read(count: int) -> None:
+    def read(count):
         for _ in zip(repeat(None, count), ticker, strict=False):
             pass
 
     return read
 
 
-def looks() -> Work:
+def looks():
     """Return what looks whether a token is cancelled."""
     token = CancellationToken()
 
-    def look(count: int) -> None:
+    def look(count):
         for _ in range(count):
             token.cancelled  # noqa: B018 - what is measured
 
     return look
 
 
-def calls() -> Work:
+def calls():
     """Return what calls a function that is decorated with ``retry``, and does not fail."""
 
     @retry(ZeroBackOff())
-    def call() -> None:
+    def call():
         pass
 
     return again(call)
 
 
-def again(operation: Callable[[], object]) -> Work:
-    def work(count: int) -> None:
+def again(operation):
+    def work(count):
         for _ in range(count):
             operation()
 
     return work
 
 
-def alone(name: str, capacity: float, room: int) -> Work:
+def alone(name, capacity, room):
     """Return what fills a queue and drains it."""
     made = MAKERS[name](capacity)
     return partial(fill_and_drain, made.send, made.receive, room)
 
 
-def shared(name: str, capacity: float) -> Pair:
+def shared(name, capacity):
     """Return what sends to a queue, and what receives from it."""
     made = MAKERS[name](capacity)
     send = made.send
 
-    def send_all(count: int) -> None:
+    def send_all(count):
         for item in range(count):
             send(item)
 
     return send_all, again(made.receive)
 
 
-def subjects(fast: int, slow: int) -> Iterable[tuple[str, Callable]]:
+def subjects(fast, slow):
     """Yield what is measured by name."""
     for step in ("pass", "x += y[0]"):
         yield f"bare loop: {step}", partial(measure, fast * 10, partial(bare_loop, step))
@@ -174,7 +170,7 @@ def subjects(fast: int, slow: int) -> Iterable[tuple[str, Callable]]:
     yield "retry, nothing fails", partial(measure, fast, calls)
 
 
-def main() -> None:
+def main():
     """Print the table."""
     chosen = options(__doc__, rounds=5)
     fast, slow = (600, 300) if chosen.quick else (60_000, 12_000)

@@ -11,7 +11,6 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,14 +23,12 @@ from backoff_ticker import (
     cancel_on_signals,
 )
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually, in_thread
-from tests.stress.places import InterruptAt, Interrupted, each_place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.stress import places
+from tests.stress.places import Interrupted, each_place
 
 
 @pytest.fixture(autouse=True)
-def handlers() -> Iterator[dict[int, Any]]:
+def handlers():
     """The handlers before the test: each test must leave them as they were."""
     collect_garbage()  # with the files that other tests have left open in it
     mine = signal.valid_signals() - {signal.SIGALRM}  # the limit of each test has that one
@@ -47,7 +44,7 @@ def handlers() -> Iterator[dict[int, Any]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_sigint_and_sigterm_cancel_by_default(number: signal.Signals) -> None:
+def test_sigint_and_sigterm_cancel_by_default(number):
     with cancel_on_signals() as token:
         assert token.cancelled is False
         signal.raise_signal(number)
@@ -57,10 +54,10 @@ def test_sigint_and_sigterm_cancel_by_default(number: signal.Signals) -> None:
             token.raise_if_cancelled()
 
 
-def test_leaving_the_block_restores_the_handlers_and_leaves_the_token() -> None:
-    seen: list[int] = []
+def test_leaving_the_block_restores_the_handlers_and_leaves_the_token():
+    seen = []
 
-    def mine(number: int, _: object) -> None:
+    def mine(number, _):
         seen.append(number)
 
     before = signal.signal(signal.SIGUSR1, mine)
@@ -80,15 +77,15 @@ def test_leaving_the_block_restores_the_handlers_and_leaves_the_token() -> None:
 
 
 @pytest.fixture
-def calls() -> Iterator[list[Any]]:
+def calls():
     """What a handler of SIGUSR1 was called with, which is there before the test."""
-    made: list[Any] = []
+    made = []
     before = signal.signal(signal.SIGUSR1, lambda number, frame: made.append((number, frame)))
     yield made
     signal.signal(signal.SIGUSR1, before)
 
 
-def test_in_a_chain_the_previous_handler_runs_after_the_cancel(calls: list[Any]) -> None:
+def test_in_a_chain_the_previous_handler_runs_after_the_cancel(calls):
     before = signal.getsignal(signal.SIGUSR1)
     token = CancellationToken()
     token.on_cancel(lambda: calls.append("cancelled"))
@@ -104,14 +101,14 @@ def test_in_a_chain_the_previous_handler_runs_after_the_cancel(calls: list[Any])
     assert signal.getsignal(signal.SIGUSR1) == before
 
 
-def test_in_a_chain_ctrl_c_cancels_and_interrupts() -> None:
+def test_in_a_chain_ctrl_c_cancels_and_interrupts():
     with pytest.raises(KeyboardInterrupt), cancel_on_signals(chain=True) as token:
         signal.raise_signal(signal.SIGINT)
     assert token.cause == "SIGINT"
 
 
-def test_the_previous_handler_runs_also_if_a_callback_is_interrupted(calls: list[Any]) -> None:
-    def interrupt() -> None:
+def test_the_previous_handler_runs_also_if_a_callback_is_interrupted(calls):
+    def interrupt():
         raise KeyboardInterrupt
 
     with cancel_on_signals(signal.SIGUSR1, chain=True) as token:
@@ -121,7 +118,7 @@ def test_the_previous_handler_runs_also_if_a_callback_is_interrupted(calls: list
     assert len(calls) == 1
 
 
-def test_the_end_of_a_chain_leaves_a_handler_that_was_set_meanwhile(calls: list[Any]) -> None:
+def test_the_end_of_a_chain_leaves_a_handler_that_was_set_meanwhile(calls):
     with cancel_on_signals(signal.SIGUSR1, chain=True) as token:
         theirs = cancel_on_signals(signal.SIGUSR1, chain=True)
         later = theirs.__enter__()
@@ -130,9 +127,7 @@ def test_the_end_of_a_chain_leaves_a_handler_that_was_set_meanwhile(calls: list[
     theirs.__exit__()
 
 
-def test_without_a_chain_the_previous_handler_comes_back_whoever_came_meanwhile(
-    calls: list[Any],
-) -> None:
+def test_without_a_chain_the_previous_handler_comes_back_whoever_came_meanwhile(calls):
     before = signal.getsignal(signal.SIGUSR1)
     with cancel_on_signals(signal.SIGUSR1):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
@@ -151,21 +146,23 @@ def test_without_a_chain_the_previous_handler_comes_back_whoever_came_meanwhile(
         ),
     ],
 )
-def test_wrong_options_are_refused(options: Any, message: str) -> None:
+def test_wrong_options_are_refused(options, message):
     with pytest.raises(TypeError) as caught:
         cancel_on_signals(**options)
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("chain", [False, True])
-@pytest.mark.parametrize("how", ["a with statement", "two of one block", "a loop"])
-def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain: bool) -> None:
+@pytest.mark.parametrize("how", ["a with statement", "two of one block", "a loop", "a stack"])
+def test_the_handlers_come_back_wherever_a_signal_handler_raises(how, chain, monkeypatch):
+    if how == "a stack":
+        monkeypatch.setattr(places, "PACKAGE", (places.PACKAGE, contextlib.__file__))
     numbers = signal.SIGUSR1, signal.SIGUSR2
     before = [signal.getsignal(number) for number in numbers]
     files = wakeup_fd(), open_files()
-    left: list[object] = []
+    left = []
 
-    def enter() -> None:
+    def enter():
         block = cancel_on_signals(*numbers, chain=chain)
         if how == "a with statement":
             with block:
@@ -173,15 +170,20 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain
         elif how == "two of one block":
             with block, block:
                 pass
+        elif how == "a stack":
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(block)
         else:
             with block, asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
                 runner.get_loop().set_task_factory(None)
                 runner.run(CancellationToken().wait_async(0))
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         with contextlib.suppress(Interrupted), interrupt:
             enter()
         interrupt.forget()
+        if how == "a stack":
+            collect_garbage()  # CPython 3.11: the traceback of a stack refers to itself
         found = [signal.getsignal(number) for number in numbers]
         if (found, (wakeup_fd(), open_files())) != (before, files):
             left.append((interrupt.where, found, wakeup_fd(), open_files()))
@@ -192,7 +194,35 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain
     assert left == []
 
 
-def test_a_block_may_be_entered_by_an_exit_stack() -> None:
+@pytest.mark.parametrize("chain", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_does_what_it_did_before_a_block_even_if_each_try_to_leave_that_was_cut(
+    number, calls, chain, monkeypatch
+):
+    """The first one calls a handler, the other one would end the process."""
+
+    def cut(_):
+        raise Interrupted
+
+    before = signal.getsignal(signal.SIGUSR1)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        with (
+            contextlib.suppress(Interrupted),
+            cancel_on_signals(signal.SIGUSR1, signal.SIGUSR2, chain=chain) as token,
+        ):
+            patch.setattr(signal, "getsignal", cut)
+    ended_by = []
+    if number == signal.SIGUSR2:
+        monkeypatch.setattr(signal, "raise_signal", ended_by.append)
+    os.kill(os.getpid(), number)
+    assert [called for called, _ in calls] + ended_by == [number]
+    assert token.cancelled is False
+    assert signal.getsignal(signal.SIGUSR1) == before
+    assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
+
+
+def test_a_block_may_be_entered_by_an_exit_stack():
     before = signal.getsignal(signal.SIGUSR1)
     with contextlib.ExitStack() as stack:
         token = stack.enter_context(cancel_on_signals(signal.SIGUSR1))
@@ -201,7 +231,7 @@ def test_a_block_may_be_entered_by_an_exit_stack() -> None:
     assert signal.getsignal(signal.SIGUSR1) == before
 
 
-def test_blocks_may_be_nested_and_the_inner_one_takes_the_signal() -> None:
+def test_blocks_may_be_nested_and_the_inner_one_takes_the_signal():
     with cancel_on_signals(signal.SIGUSR1) as outer:
         with cancel_on_signals(signal.SIGUSR1) as inner:
             signal.raise_signal(signal.SIGUSR1)
@@ -210,8 +240,8 @@ def test_blocks_may_be_nested_and_the_inner_one_takes_the_signal() -> None:
         assert outer.cancelled is True
 
 
-def test_outside_of_the_main_thread_it_is_a_runtime_error_and_no_handler_changes() -> None:
-    def enter() -> None:
+def test_outside_of_the_main_thread_it_is_a_runtime_error_and_no_handler_changes():
+    def enter():
         with cancel_on_signals():
             raise AssertionError("entered")
 
@@ -220,13 +250,13 @@ def test_outside_of_the_main_thread_it_is_a_runtime_error_and_no_handler_changes
 
 
 @pytest.mark.parametrize("number", [-1, 0, 9999, signal.SIGKILL, signal.SIGSTOP])
-def test_what_cannot_be_handled_is_refused_and_no_handler_stays(number: int) -> None:
+def test_what_cannot_be_handled_is_refused_and_no_handler_stays(number):
     with pytest.raises((ValueError, OSError)), cancel_on_signals(signal.SIGUSR1, number):
         raise AssertionError("entered")
     assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
 
 
-def test_the_token_has_the_clock_that_was_given() -> None:
+def test_the_token_has_the_clock_that_was_given():
     clock = SetClock()
     with cancel_on_signals(clock=clock) as token:
         assert token.clock is clock
@@ -235,65 +265,54 @@ def test_the_token_has_the_clock_that_was_given() -> None:
         assert token.clock is SystemClock()
 
 
-def send_once_asleep(number: int, function: str, send: Any = None) -> None:
-    """Send this process a signal once its main thread has slept in ``function`` for a while."""
+@contextlib.contextmanager
+def sent_once_asleep(number):
+    """Another thread gets a signal once the main thread has slept in its selector for a while."""
+    sender = in_thread(_send_once_asleep, number)
+    yield
+    sender.result(PATIENCE)
+
+
+def _send_once_asleep(number):
     seen = 0
 
-    def slept() -> bool:
+    def slept():
         nonlocal seen
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        asleep = frame is not None and frame.f_code.co_name == function
+        asleep = frame is not None and frame.f_code.co_name == "select"
         seen = seen + 1 if asleep else 0
         return seen == 20
 
-    eventually(slept, f"the sleep in {function}()")
-    (send or os.kill)(os.getpid() if send is None else threading.get_ident(), number)
-
-
-def test_a_loop_that_sleeps_in_its_selector_wakes_at_once() -> None:
-    """No timer of the loop is due, so nothing but the signal can wake it."""
-
-    async def main(token: CancellationToken) -> tuple[bool, str]:
-        waiting = asyncio.create_task(token.wait_async())
-        with pytest.raises(Cancelled, match="SIGTERM"):
-            async with token.child().scope():
-                await asyncio.get_running_loop().create_future()
-        return await waiting, str(token.cause)
-
-    with cancel_on_signals() as token:
-        thread = in_thread(token.wait)
-        sender = in_thread(send_once_asleep, signal.SIGTERM, "select")
-        assert asyncio.run(main(token)) == (True, "SIGTERM")
-        assert thread.result(PATIENCE) is True
-        sender.result(PATIENCE)
+    eventually(slept, "the sleep in select()")
+    signal.pthread_kill(threading.get_ident(), number)
 
 
 # A signal that does not interrupt what the main thread waits for: it came just before, or the
 # system gave it to another thread.
 
 
-def wakeup_fd() -> int:
+def wakeup_fd():
     current = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(current)
     return current
 
 
-def open_files() -> int:
+def open_files():
     return len(list(Path("/dev/fd").iterdir()))
 
 
-async def wait_in_scope(token: CancellationToken) -> None:
+async def wait_in_scope(token):
     with contextlib.suppress(Cancelled):
         async with token.scope():
             await asyncio.get_running_loop().create_future()
 
 
-async def wait_for_tick(token: CancellationToken) -> None:
+async def wait_for_tick(token):
     async for _ in AsyncTicker(ConstantBackOff(3600), token=token):
         pass
 
 
-async def wait_for_token(token: CancellationToken) -> None:
+async def wait_for_token(token):
     await token.wait_async()
 
 
@@ -301,47 +320,40 @@ WAITS = [wait_in_scope, wait_for_tick, wait_for_token]
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_a_loop_notices_a_signal_that_another_thread_gets(wait: Any) -> None:
+def test_a_loop_notices_a_signal_that_another_thread_gets(wait):
     before = wakeup_fd(), open_files()
     for _ in range(2):  # so a second loop has it too
         with cancel_on_signals(signal.SIGUSR1) as token:
-            sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-            asyncio.run(wait(token.child()))
-            sender.result(PATIENCE)
+            with sent_once_asleep(signal.SIGUSR1):
+                asyncio.run(wait(token.child()))
             assert token.cause == "SIGUSR1"
     assert (wakeup_fd(), open_files()) == before
 
 
-def test_each_loop_of_a_block_notices_signals_and_so_does_the_outer_block() -> None:
+def test_each_loop_of_a_block_notices_signals_and_so_does_the_outer_block():
     before = wakeup_fd(), open_files()
     with cancel_on_signals(signal.SIGUSR1) as outer:
         for _ in range(2):
-            with cancel_on_signals(signal.SIGUSR2) as token:
-                sender = in_thread(send_once_asleep, signal.SIGUSR2, "select", signal.pthread_kill)
+            with cancel_on_signals(signal.SIGUSR2) as token, sent_once_asleep(signal.SIGUSR2):
                 asyncio.run(wait_in_scope(token))
-                sender.result(PATIENCE)
-        sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-        asyncio.run(wait_in_scope(outer))
-        sender.result(PATIENCE)
+        with sent_once_asleep(signal.SIGUSR1):
+            asyncio.run(wait_in_scope(outer))
     assert (wakeup_fd(), open_files()) == before
 
 
-def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it() -> None:
-    async def main() -> None:
+def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it():
+    async def main():
         loop = asyncio.get_running_loop()
         for _ in range(2):
             files = open_files()
-            with cancel_on_signals(signal.SIGUSR1) as token:
-                sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+            with cancel_on_signals(signal.SIGUSR1) as token, sent_once_asleep(signal.SIGUSR1):
                 await wait_in_scope(token)
-                sender.result(PATIENCE)
             assert (wakeup_fd(), open_files()) == (-1, files)
         loop.add_signal_handler(signal.SIGUSR2, print)
         theirs = wakeup_fd()
         with cancel_on_signals(signal.SIGUSR1) as token:
-            sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-            await wait_in_scope(token)
-            sender.result(PATIENCE)
+            with sent_once_asleep(signal.SIGUSR1):
+                await wait_in_scope(token)
             assert wakeup_fd() == theirs
         assert wakeup_fd() == theirs
         loop.remove_signal_handler(signal.SIGUSR2)
@@ -353,8 +365,8 @@ def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_forked_child_does_not_wake_the_loop_of_its_parent() -> None:
-    async def main(token: CancellationToken) -> int:
+def test_a_forked_child_does_not_wake_the_loop_of_its_parent():
+    async def main(token):
         task = asyncio.create_task(wait_in_scope(token))
         await asyncio.sleep(0)
         assert wakeup_fd() != -1
@@ -371,20 +383,20 @@ def test_a_forked_child_does_not_wake_the_loop_of_its_parent() -> None:
         assert asyncio.run(main(token)) == 0
 
 
-def test_a_loop_that_cannot_watch_a_socket_waits_all_the_same() -> None:
+def test_a_loop_that_cannot_watch_a_socket_waits_all_the_same():
     class WithoutReaders(asyncio.SelectorEventLoop):
         """As the default one on Windows."""
 
-        def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
+        def add_reader(self, fd, callback, *args):
             raise NotImplementedError
 
-        def remove_reader(self, fd: Any) -> bool:
+        def remove_reader(self, fd):
             raise NotImplementedError
 
         _add_reader = asyncio.SelectorEventLoop._add_reader
         _remove_reader = asyncio.SelectorEventLoop._remove_reader
 
-    async def main(token: CancellationToken) -> None:
+    async def main(token):
         asyncio.get_running_loop().call_later(0.01, token.cancel)
         await wait_in_scope(token)
 
@@ -398,23 +410,20 @@ def test_a_loop_that_cannot_watch_a_socket_waits_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("missing", ["socketpair", "add_reader"])
-def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(
-    monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
+def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(monkeypatch, missing):
     """The first wait after that, with the same loop, gets the sockets."""
 
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    async def main(token: CancellationToken) -> None:
+    async def main(token):
         loop = asyncio.get_running_loop()
         with monkeypatch.context() as patched:
             patched.setattr(socket if missing == "socketpair" else loop, missing, fail)
             assert await token.child().wait_async(0.001) is False
             assert (wakeup_fd(), open_files()) == before
-        sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
-        await wait_in_scope(token)
-        sender.result(PATIENCE)
+        with sent_once_asleep(signal.SIGUSR1):
+            await wait_in_scope(token)
 
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.get_loop()
@@ -426,7 +435,7 @@ def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
-def test_in_a_chain_a_signal_without_a_handler_only_cancels(handler: Any) -> None:
+def test_in_a_chain_a_signal_without_a_handler_only_cancels(handler):
     before = signal.signal(signal.SIGUSR2, handler)
     try:
         with cancel_on_signals(signal.SIGUSR2, chain=True) as token:
@@ -436,7 +445,7 @@ def test_in_a_chain_a_signal_without_a_handler_only_cancels(handler: Any) -> Non
         signal.signal(signal.SIGUSR2, before)
 
 
-def test_a_real_time_signal_without_a_name_cancels_too() -> None:
+def test_a_real_time_signal_without_a_name_cancels_too():
     number = signal.SIGRTMIN + 1
     with cancel_on_signals(number) as token:
         signal.raise_signal(number)

@@ -6,32 +6,28 @@ import asyncio
 import sys
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken
 from tests.helpers import PATIENCE, in_thread
 
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-
 
 @pytest.fixture
-def reports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def reports(monkeypatch):
     """What was given to ``sys.unraisablehook``."""
-    seen: list[Any] = []
+    seen = []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
     return seen
 
 
-def test_a_callback_runs_once_in_the_cancelling_thread_before_cancel_returns() -> None:
+def test_a_callback_runs_once_in_the_cancelling_thread_before_cancel_returns():
     token = CancellationToken()
-    runs: list[threading.Thread] = []
+    runs = []
     token.on_cancel(lambda: runs.append(threading.current_thread()))
     assert runs == []
 
-    def cancel() -> tuple[bool, list[bool]]:
+    def cancel():
         return token.cancel(), [thread is threading.current_thread() for thread in runs]
 
     assert in_thread(cancel).result(PATIENCE) == (True, [True])
@@ -39,42 +35,42 @@ def test_a_callback_runs_once_in_the_cancelling_thread_before_cancel_returns() -
     assert len(runs) == 1
 
 
-def test_every_descendant_is_cancelled_before_the_first_callback_runs() -> None:
+def test_every_descendant_is_cancelled_before_the_first_callback_runs():
     root = CancellationToken()
     tree = [root.child(), root.child()]
     tree += [token.child() for token in tree]
-    seen: list[list[bool]] = []
+    seen = []
     for token in (root, *tree):
         token.on_cancel(lambda: seen.append([token.cancelled for token in tree]))
     root.cancel()
     assert seen == [[True] * 4] * 5
 
 
-def test_every_waiter_is_woken_before_the_first_callback_runs(clock: VirtualClock) -> None:
+def test_every_waiter_is_woken_before_the_first_callback_runs(clock):
     root = CancellationToken(clock=clock)
     waits = [in_thread(token.wait) for token in (root, root.child(), root.child().child())]
     clock.settle()
-    woken: list[bool] = []
+    woken = []
     root.on_cancel(lambda: woken.extend(wait.result(PATIENCE) for wait in waits))
     assert root.cancel() is True
     assert woken == [True] * 3
 
 
-def test_a_callback_added_late_runs_at_once_in_the_calling_thread() -> None:
+def test_a_callback_added_late_runs_at_once_in_the_calling_thread():
     token = CancellationToken()
     token.cancel()
-    runs: list[threading.Thread] = []
+    runs = []
     handle = token.on_cancel(lambda: runs.append(threading.current_thread()))
     assert runs == [threading.current_thread()]
     assert handle.remove() is False
 
 
-def test_a_callback_may_register_another_which_runs_at_once() -> None:
+def test_a_callback_may_register_another_which_runs_at_once():
     root = CancellationToken()
     child = root.child()
-    runs: list[str] = []
+    runs = []
 
-    def callback() -> None:
+    def callback():
         runs.append("outer begins")
         root.on_cancel(lambda: runs.append("inner"))
         child.on_cancel(lambda: runs.append("inner of child"))
@@ -86,9 +82,9 @@ def test_a_callback_may_register_another_which_runs_at_once() -> None:
     assert runs == ["outer begins", "inner", "inner of child", "outer ends", "child"]
 
 
-def test_a_callback_may_cancel_its_own_and_other_tokens() -> None:
+def test_a_callback_may_cancel_its_own_and_other_tokens():
     token, other = CancellationToken(), CancellationToken()
-    runs: list[Any] = []
+    runs = []
     token.on_cancel(lambda: runs.append(("own", token.cancel("again"))))
     token.on_cancel(lambda: runs.append(("other", other.cancel(token.cause))))
     other.on_cancel(lambda: runs.append(("back", token.cancel("back"))))
@@ -97,13 +93,13 @@ def test_a_callback_may_cancel_its_own_and_other_tokens() -> None:
     assert (token.cause, other.cause) == ("first", "first")
 
 
-def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports: list[Any]) -> None:
+def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports):
     root = CancellationToken()
     child = root.child()
-    runs: list[str] = []
+    runs = []
     error = ValueError("callback")
 
-    def fail() -> None:
+    def fail():
         raise error
 
     for token in (root, child):
@@ -119,14 +115,12 @@ def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports: list[Any
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
-def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(
-    reports: list[Any], interrupt: type[BaseException]
-) -> None:
+def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(reports, interrupt):
     root = CancellationToken()
     child = root.child()
-    runs: list[str] = []
+    runs = []
 
-    def fail() -> None:
+    def fail():
         raise interrupt
 
     root.on_cancel(fail)
@@ -140,17 +134,17 @@ def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(
         root.on_cancel(fail)
 
 
-def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock: VirtualClock) -> None:
-    name: ContextVar[str] = ContextVar("name", default="nobody")
+def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock):
+    name = ContextVar("name", default="nobody")
     root = CancellationToken(clock=clock)
-    seen: list[str] = []
+    seen = []
 
-    def register(token: CancellationToken, who: str) -> None:
+    def register(token, who):
         name.set(who)
         token.on_cancel(lambda: seen.append(name.get()))
         name.set(f"{who} later")
 
-    async def register_in_a_task(token: CancellationToken) -> None:
+    async def register_in_a_task(token):
         register(token, "task")
 
     in_thread(register, root, "thread").result(PATIENCE)
@@ -166,7 +160,7 @@ def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock: Virtua
 
 
 @pytest.mark.parametrize("callback", [None, 3, "print"])
-def test_what_cannot_be_called_is_a_type_error(callback: Any) -> None:
+def test_what_cannot_be_called_is_a_type_error(callback):
     token = CancellationToken()
     with pytest.raises(TypeError, match="callback must be callable"):
         token.on_cancel(callback)

@@ -28,8 +28,8 @@ class Node:
     cancelled: bool = False
     pending: list[int] = field(default_factory=list)
 
-    def ancestors(self) -> set[Node]:
-        found: set[Node] = set()
+    def ancestors(self):
+        found = set()
         todo = [self]
         while todo:
             node = todo.pop()
@@ -42,21 +42,21 @@ class Node:
 class TokenTree(RuleBasedStateMachine):
     """Holds some tokens and handles; the model tells who is cancelled, called back and alive."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.clock = VirtualClock()
-        self.nodes: list[Node] = []
-        self.held: dict[Node, CancellationToken] = {}
-        self.handles: dict[int, tuple[Node, Any]] = {}
-        self.runs: list[int] = []
-        self.expected: list[int] = []
-        self.owners: list[Node] = []
+        self.nodes = []
+        self.held = {}
+        self.handles = {}
+        self.runs = []
+        self.expected = []
+        self.owners = []
         self.note(CancellationToken(clock=self.clock), [])
 
-    def teardown(self) -> None:
+    def teardown(self):
         self.clock.close()
 
-    def note(self, token: CancellationToken, parents: list[Node]) -> None:
+    def note(self, token, parents):
         node = Node(len(self.nodes), parents, token.deadline, weakref.ref(token))
         self.nodes.append(node)
         self.held[node] = token
@@ -66,19 +66,19 @@ class TokenTree(RuleBasedStateMachine):
                 return
         self.expire(node)
 
-    def expire(self, node: Node) -> bool:
+    def expire(self, node):
         due = node.deadline is not None and node.deadline <= self.clock.monotonic()
         if due and not node.cancelled:
             node.cancelled, node.cause = True, DeadlineExceeded
             return True
         return False
 
-    def pick(self, number: int) -> tuple[Node, CancellationToken]:
+    def pick(self, number):
         return list(self.held.items())[number % len(self.held)]
 
-    def alive(self) -> set[Node]:
+    def alive(self):
         """Whatever the test, the clock's timers and the pins of living roots keep alive."""
-        found: set[Node] = set()
+        found = set()
         for node in [*self.held, *(node for node, _ in self.handles.values())]:
             found |= node.ancestors()
         pinned = [node for node in self.nodes if node.pending and not node.cancelled]
@@ -94,18 +94,18 @@ class TokenTree(RuleBasedStateMachine):
                 return found
             found = more
 
-    def fire(self, nodes: list[Node]) -> None:
+    def fire(self, nodes):
         for node in nodes:
             self.expected += node.pending
             node.pending = []
 
     @rule()
-    def root(self) -> None:
+    def root(self):
         self.note(CancellationToken(clock=self.clock), [])
 
     @precondition(lambda self: self.held)
     @rule(number=PICK, timeout=st.none() | st.integers(0, 5))
-    def child(self, number: int, timeout: int | None) -> None:
+    def child(self, number, timeout):
         node, token = self.pick(number)
         made = token.child(timeout=timeout)
         limits = [node.deadline, None if timeout is None else self.clock.monotonic() + timeout]
@@ -114,7 +114,7 @@ class TokenTree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held)
     @rule(numbers=st.lists(PICK, min_size=1, max_size=4))
-    def any_of(self, numbers: list[int]) -> None:
+    def any_of(self, numbers):
         picked = [self.pick(number) for number in numbers]
         made = any_of(*(token for _, token in picked))
         limits = [node.deadline for node, _ in picked if node.deadline is not None]
@@ -123,7 +123,7 @@ class TokenTree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held)
     @rule(number=PICK, cause=st.sampled_from(["one", "two", None]))
-    def cancel(self, number: int, cause: str | None) -> None:
+    def cancel(self, number, cause):
         node, token = self.pick(number)
         living = self.alive()
         assert token.cancel(cause) is not node.cancelled
@@ -137,19 +137,19 @@ class TokenTree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held)
     @rule(number=PICK, keep=st.booleans())
-    def on_cancel(self, number: int, keep: bool) -> None:
+    def on_cancel(self, number, keep):
         self.call_back(*self.pick(number), keep=keep)
 
     @precondition(lambda self: self.held)
     @rule(number=PICK, timeout=st.none() | st.integers(1, 5))
-    def on_cancel_of_a_dropped_child(self, number: int, timeout: int | None) -> None:
+    def on_cancel_of_a_dropped_child(self, number, timeout):
         self.child(number, timeout)
         node = self.nodes[-1]
         self.call_back(node, self.held[node], keep=False)
         del self.held[node]
         self.collect()
 
-    def call_back(self, node: Node, token: CancellationToken, *, keep: bool) -> None:
+    def call_back(self, node, token, *, keep):
         name = len(self.owners)
         self.owners.append(node)
         handle = token.on_cancel(lambda: self.runs.append(name))
@@ -161,7 +161,7 @@ class TokenTree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.handles)
     @rule(number=PICK)
-    def remove(self, number: int) -> None:
+    def remove(self, number):
         name = list(self.handles)[number % len(self.handles)]
         node, handle = self.handles.pop(name)
         assert handle.remove() is (name in node.pending)
@@ -171,28 +171,28 @@ class TokenTree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.handles)
     @rule(number=PICK)
-    def drop_handle(self, number: int) -> None:
+    def drop_handle(self, number):
         del self.handles[list(self.handles)[number % len(self.handles)]]
         self.collect()
 
     @precondition(lambda self: self.held)
     @rule(number=PICK)
-    def drop(self, number: int) -> None:
+    def drop(self, number):
         del self.held[self.pick(number)[0]]
         self.collect()
 
     @rule(seconds=st.integers(1, 3))
-    def advance(self, seconds: int) -> None:
+    def advance(self, seconds):
         living = self.alive()
         self.clock.advance(seconds)
         self.fire([node for node in self.nodes if self.expire(node) and node in living])
 
-    def found(self) -> set[int]:
+    def found(self):
         """Return the names of the tokens that exist."""
         return {node.name for node in self.nodes if node.link() is not None}
 
     @rule()
-    def collect(self) -> None:
+    def collect(self):
         living = {node.name for node in self.alive()}
         if self.found() != living:
             collect_garbage()
@@ -201,7 +201,7 @@ class TokenTree(RuleBasedStateMachine):
         assert len(self.clock.pending()) == sum(bool(node.pending) for node in timed)
 
     @invariant()
-    def agree(self) -> None:
+    def agree(self):
         for node, token in self.held.items():
             assert token.cancelled is node.cancelled
             expires = node.cause is DeadlineExceeded

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from tests.helpers import PATIENCE, SetClock, in_thread, wait_until_collected
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import run_silently
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOUR = 3600.0
 
 
 class Timer:
-    def __init__(self, clock: TimedClock, when: float, callback: Callable[[], object]) -> None:
+    def __init__(self, clock, when, callback):
         self.when = when
         self.callback = callback
         self._pending = clock.pending
         self._pending.append(self)
 
-    def cancel(self) -> bool:
+    def cancel(self):
         try:
             self._pending.remove(self)
         except ValueError:
@@ -37,14 +33,14 @@ class Timer:
 class TimedClock(SetClock):
     """A clock that is set, and knows the timers that are pending."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.pending: list[Timer] = []
+        self.pending = []
 
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Timer:
+    def call_at(self, when, callback, *, loop=None):
         return Timer(self, when, callback)
 
-    def pass_deadlines(self) -> None:
+    def pass_deadlines(self):
         self.advance(HOUR)
         for timer in self.pending.copy():
             timer.cancel()
@@ -54,23 +50,23 @@ class TimedClock(SetClock):
 class Scene:
     """A token with a deadline, below another, and what its callbacks have noted."""
 
-    def __init__(self) -> None:
-        self.clock: Any = TimedClock()
+    def __init__(self):
+        self.clock = TimedClock()
         self.root = CancellationToken(clock=self.clock)
         self.token = self.root.child(timeout=HOUR)
-        self.runs: list[object] = []
-        self.made: list[Any] = []
+        self.runs = []
+        self.made = []
 
-    def register(self) -> Any:
+    def register(self):
         handle = self.token.on_cancel(lambda: self.runs.append("ran"))
         self.made.append(handle)
         return handle
 
-    def grow(self) -> None:
+    def grow(self):
         for parent in (self.root, self.token):
             self.made += [parent.child().child(), any_of(CancellationToken(), parent)]
 
-    def leaves_nothing(self) -> bool:
+    def leaves_nothing(self):
         """Whether nothing is kept and no timer is pending."""
         link = weakref.ref(self.token)
         pending = len(self.clock.pending)
@@ -81,16 +77,11 @@ class Scene:
         return pending == 0
 
 
-def meddle(
-    first: Callable[[Scene], object],
-    second: Callable[[Scene], object],
-    check: Callable[[Scene], object],
-    begin: Callable[[Scene], object] = lambda _: None,
-) -> None:
+def meddle(first, second, check, begin=lambda _: None):
     """At each place in ``first()`` call ``second()`` in another thread, until it returns."""
-    wrong: list[object] = []
+    wrong = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         scene = Scene()
         begin(scene)
         interrupt.handler = lambda: in_thread(second, scene).result(PATIENCE)
@@ -109,24 +100,24 @@ def meddle(
     assert wrong == []
 
 
-def cancel(scene: Scene) -> None:
+def cancel(scene):
     assert scene.root.cancel("why")
 
 
-def ran_once(scene: Scene) -> object:
+def ran_once(scene):
     return (scene.runs, scene.leaves_nothing()) == (["ran"], True) or scene.runs
 
 
-def test_a_callback_that_is_registered_during_a_cancel_runs_once_and_keeps_nothing() -> None:
+def test_a_callback_that_is_registered_during_a_cancel_runs_once_and_keeps_nothing():
     meddle(Scene.register, cancel, ran_once)
 
 
-def test_a_cancel_during_which_a_callback_is_registered_has_it_run_once() -> None:
+def test_a_cancel_during_which_a_callback_is_registered_has_it_run_once():
     meddle(cancel, Scene.register, ran_once)
 
 
-def test_of_two_callbacks_registered_at_once_both_run_by_one_timer() -> None:
-    def check(scene: Scene) -> object:
+def test_of_two_callbacks_registered_at_once_both_run_by_one_timer():
+    def check(scene):
         pending = len(scene.clock.pending)
         scene.clock.pass_deadlines()
         found = pending, len(scene.runs), type(scene.token.cause), scene.leaves_nothing()
@@ -135,13 +126,13 @@ def test_of_two_callbacks_registered_at_once_both_run_by_one_timer() -> None:
     meddle(Scene.register, Scene.register, check)
 
 
-def remove(scene: Scene) -> None:
+def remove(scene):
     scene.runs += ["removed"] * scene.made[0].remove()
 
 
 @pytest.mark.parametrize("first", ["remove", "cancel"])
-def test_a_callback_is_run_or_removed_and_keeps_nothing(first: str) -> None:
-    def check(scene: Scene) -> object:
+def test_a_callback_is_run_or_removed_and_keeps_nothing(first):
+    def check(scene):
         found = scene.runs, scene.leaves_nothing()
         return found in ((["ran"], True), (["removed"], True)) or found
 
@@ -149,27 +140,27 @@ def test_a_callback_is_run_or_removed_and_keeps_nothing(first: str) -> None:
     meddle(*order, check, Scene.register)
 
 
-def test_a_callback_removed_at_once_in_two_threads_is_removed_by_one() -> None:
-    def check(scene: Scene) -> object:
+def test_a_callback_removed_at_once_in_two_threads_is_removed_by_one():
+    def check(scene):
         return (scene.runs, scene.leaves_nothing()) == (["removed"], True) or scene.runs
 
     meddle(remove, remove, check, Scene.register)
 
 
 @pytest.mark.parametrize("first", ["remove", "register"])
-def test_a_callback_that_comes_as_the_last_is_removed_has_a_timer(first: str) -> None:
-    def check(scene: Scene) -> object:
+def test_a_callback_that_comes_as_the_last_is_removed_has_a_timer(first):
+    def check(scene):
         pending = len(scene.clock.pending)
         scene.clock.pass_deadlines()
         found = pending, scene.runs, scene.leaves_nothing()
         return found == (1, ["removed", "ran"], True) or found
 
-    order: Any = (remove, Scene.register)
+    order = (remove, Scene.register)
     meddle(*(order if first == "remove" else reversed(order)), check, Scene.register)
 
 
-def test_a_deadline_that_passes_while_the_last_callback_is_removed_leaves_nothing() -> None:
-    def check(scene: Scene) -> object:
+def test_a_deadline_that_passes_while_the_last_callback_is_removed_leaves_nothing():
+    def check(scene):
         found = scene.runs, scene.leaves_nothing()
         return found in ((["ran"], True), (["removed"], True)) or found
 
@@ -177,22 +168,22 @@ def test_a_deadline_that_passes_while_the_last_callback_is_removed_leaves_nothin
 
 
 @pytest.mark.parametrize("first", ["cancel", "grow"])
-def test_no_child_that_is_made_during_a_cancel_is_left_out(first: str) -> None:
-    def check(scene: Scene) -> object:
+def test_no_child_that_is_made_during_a_cancel_is_left_out(first):
+    def check(scene):
         causes = [child.cause for child in scene.made]
         return causes == ["why"] * 4 or causes
 
-    order: Any = (cancel, Scene.grow)
+    order = (cancel, Scene.grow)
     meddle(*(order if first == "cancel" else reversed(order)), check)
 
 
-def test_of_two_cancels_one_wins_and_both_return_when_all_are_cancelled() -> None:
-    def cancel_by(scene: Scene, cause: str) -> None:
+def test_of_two_cancels_one_wins_and_both_return_when_all_are_cancelled():
+    def cancel_by(scene, cause):
         won = scene.root.cancel(cause)
         causes = {scene.root.cause, *(child.cause for child in scene.made)}
         scene.runs.append((won, causes))
 
-    def check(scene: Scene) -> object:
+    def check(scene):
         outcomes = sorted(scene.runs, key=repr)
         cause = {scene.root.cause}
         return outcomes == [(False, cause), (True, cause)] or outcomes
@@ -206,10 +197,10 @@ def test_of_two_cancels_one_wins_and_both_return_when_all_are_cancelled() -> Non
 
 
 @pytest.mark.parametrize("what", ["register", "remove"])
-def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(what: str) -> None:
-    wrong: list[object] = []
+def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(what):
+    wrong = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         scene = Scene()
         handle = scene.register() if what == "remove" else None
         try:
@@ -230,7 +221,7 @@ def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(wha
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_runs_the_callbacks_that_another_thread_of_its_parent_was_running() -> None:
+def test_a_forked_child_runs_the_callbacks_that_another_thread_of_its_parent_was_running():
     """Its thread may have the identifier of that thread."""
     run_silently("""
 from backoff_ticker.cancellation import _tree

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from itertools import islice
 
 import pytest
 
@@ -23,16 +23,26 @@ from backoff_ticker import (
     any_of,
     with_token,
 )
-from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected, waiters_of
-from tests.stress.tools import gc_threshold, start_threads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from tests.effort import rounds
+from tests.helpers import (
+    PATIENCE,
+    collect_garbage,
+    eventually,
+    in_thread,
+    wait_until_collected,
+    waiters_of,
+)
+from tests.stress.tools import (
+    Finalized,
+    gc_threshold,
+    signal_storm,
+    start_threads,
+)
 
 HOUR = 3600.0
 
 
-def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it() -> None:
+def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it():
     """It takes other children out of the dict; CPython 3.11 collects while it copies one."""
     held = []
     for allocations in range(80):
@@ -40,7 +50,7 @@ def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it() -> None
         with gc_threshold(0):
             root, left = CancellationToken(), []
             for number in range(9):
-                cycle: list[Any] = [root.child()]
+                cycle = [root.child()]
                 cycle.append(cycle)
                 if number % 3:
                     left.append(cycle[0])
@@ -56,17 +66,17 @@ def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it() -> None
 
 
 @pytest.fixture
-def on_usr1() -> Iterator[Callable[[Callable[[], object]], None]]:
+def on_usr1():
     """Sets what SIGUSR1 does in the main thread."""
     before = signal.getsignal(signal.SIGUSR1)
     yield lambda run: signal.signal(signal.SIGUSR1, lambda *_: run()) and None
     signal.signal(signal.SIGUSR1, before)
 
 
-def _signal_when(condition: Callable[[], object]) -> None:
+def _signal_when(condition):
     """Send SIGUSR1 from another thread as soon as ``condition`` holds."""
 
-    def send() -> None:
+    def send():
         eventually(condition)
         os.kill(os.getpid(), signal.SIGUSR1)
 
@@ -76,13 +86,13 @@ def _signal_when(condition: Callable[[], object]) -> None:
 class _LookedAtClock:
     """System time; ``hook`` runs after each look at it."""
 
-    def __init__(self) -> None:
-        self.hook: Callable[[], object] | None = None
+    def __init__(self):
+        self.hook = None
         self.time = time.time
         self.call_at = SystemClock().call_at
         self.parker = SystemClock().parker
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         now = time.monotonic()
         if self.hook is not None:
             self.hook()
@@ -90,18 +100,18 @@ class _LookedAtClock:
 
 
 @pytest.mark.parametrize("make", [lambda token: token, any_of], ids=["child", "any_of"])
-def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make: Any) -> None:
+def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make):
     """The cancel comes while the reader compares the time with the deadline, at each look."""
     late = []
     for look in range(1, 8):
-        clock: Any = _LookedAtClock()
+        clock = _LookedAtClock()
         token = make(CancellationToken(clock=clock).child(timeout=HOUR))
         ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
         ticker.receive()
         looks = []
         cancelled_at = []
 
-        def hook() -> None:
+        def hook():
             looks.append(1)
             if len(looks) == look and not cancelled_at:
                 cancelled_at.append(look)
@@ -118,21 +128,19 @@ def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make: Any) -> 
 
 
 @pytest.mark.parametrize("where", ["in the handler", "in another thread meanwhile"])
-def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter(
-    on_usr1: Any, where: str
-) -> None:
+def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter(on_usr1, where):
     """The main thread waits first, and cannot leave before its handler ends."""
     token = CancellationToken()
-    workers: list[threading.Thread] = []
+    workers = []
     ended = []
 
-    def cancel_and_join() -> None:
+    def cancel_and_join():
         token.cancel() if where == "in the handler" else in_thread(token.cancel)
         for worker in workers:
             worker.join(PATIENCE)
         ended.append([worker.is_alive() for worker in workers])
 
-    def join_the_line() -> None:
+    def join_the_line():
         eventually(lambda: len(waiters_of(token._wait_set())) == 1, "the main thread waits")
         workers.extend(start_threads(3, lambda _: token.wait()))
 
@@ -143,19 +151,19 @@ def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter
     assert ended == [[False, False, False]]
 
 
-def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_usr1: Any) -> None:
+def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_usr1):
     """Which of the others gets the tick that is due is not said, and either may read on."""
     ticker = Ticker(ConstantBackOff(0.5))
     ticker.receive()
-    ticks: queue.SimpleQueue[int] = queue.SimpleQueue()
-    readers: list[Any] = []
-    held_up: list[str] = []
+    ticks = queue.SimpleQueue()
+    readers = []
+    held_up = []
 
-    def read() -> None:
+    def read():
         for tick in ticker:
             ticks.put(tick.number)
 
-    def wait_for_the_readers() -> None:
+    def wait_for_the_readers():
         try:
             ticks.get(timeout=PATIENCE)
         except queue.Empty:
@@ -167,7 +175,7 @@ def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_us
             except TimeoutError:
                 held_up.append("the end of a reader")
 
-    def join_the_line() -> None:
+    def join_the_line():
         for count in (1, 2):
             eventually(lambda: ticker._readers and len(waiters_of(ticker._readers)) == count)
             readers.append(in_thread(read))
@@ -183,8 +191,8 @@ def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_us
     assert held_up == []
 
 
-def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
-    ticks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for():
+    ticks = queue.SimpleQueue()
     token = CancellationToken()
     ticker = Ticker(ConstantBackOff(HOUR), token=token)
     push = ticker.send_to(ticks)
@@ -196,3 +204,70 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
     del ticker, push
     wait_until_collected(link)
     assert len(waiters_of(token._wait_set())) == 0
+
+
+# From signal handlers and finalizers: never a hang
+
+SIGNALS = rounds(200, 5000)
+
+
+def test_signals_cancel_and_stop_while_the_main_thread_does_the_same():
+    tokens = []
+    tickers = []
+    won = []
+    called = []
+
+    def handler():
+        for token in tokens[-2:]:
+            won.append(token.cancel("handler"))
+        for ticker in tickers[-2:]:
+            ticker.stop()
+
+    made = 0
+    with signal_storm(lambda _: handler()) as handled:
+        while len(handled) < SIGNALS:
+            made += 1
+            token = CancellationToken()
+            tokens.append(token)
+            child = token.child(timeout=3600)
+            child.on_cancel(lambda: called.append(1))
+            ticker = Ticker(ZeroBackOff(), token=child)
+            tickers.append(ticker)
+            for _ in islice(ticker, 3):
+                pass
+            won.append(token.cancel("main"))
+            ticker.stop()
+            del tokens[:-2], tickers[:-2]
+    assert sum(won) == made
+    assert len(called) == made
+
+
+@pytest.mark.parametrize("threshold", [1, 2, 3, 5, 7])
+def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold):
+    won = []
+    called = []
+    stopped = []
+    count = rounds(30, 600)
+
+    def finalize(token, ticker):
+        won.append(token.cancel("finalizer"))
+        ticker.stop()
+        stopped.append(1)
+
+    def one_round():
+        token = CancellationToken()
+        ticker = Ticker(ZeroBackOff(), token=token)
+        token.child(timeout=3600).on_cancel(lambda: called.append(1))
+        Finalized(lambda: finalize(token, ticker))
+        weakref.finalize(Finalized(int), token.child().cancel)
+        for _ in islice(ticker, 3):
+            pass
+        won.append(token.cancel("main"))
+        ticker.stop()
+
+    with gc_threshold(threshold):
+        for _ in range(count):
+            one_round()
+    collect_garbage()
+    assert len(stopped) == count
+    assert (sum(won), len(called)) == (count, count)

@@ -6,7 +6,6 @@ import gc
 import threading
 import tracemalloc
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,26 +14,23 @@ from backoff_ticker.testing import VirtualClock
 from tests.effort import rounds
 from tests.helpers import PATIENCE, in_thread, wait_until_collected
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-
-def children(token: CancellationToken) -> int:
+def children(token):
     """How many entries for children ``token`` holds."""
     return len(token._cells.get("children", ()))
 
 
-def chain(length: int) -> list[CancellationToken]:
+def chain(length):
     tokens = [CancellationToken()]
     for _ in range(length):
         tokens.append(tokens[-1].child())
     return tokens
 
 
-def test_a_chain_of_2000_is_cancelled_from_its_root_and_freed() -> None:
+def test_a_chain_of_2000_is_cancelled_from_its_root_and_freed():
     tokens = chain(2_000)
     leaf = tokens[-1]
-    runs: list[str] = []
+    runs = []
     leaf.on_cancel(lambda: runs.append("leaf"))
     assert tokens[0].cancel("root") is True
     assert all(token.cancelled for token in tokens)
@@ -44,7 +40,7 @@ def test_a_chain_of_2000_is_cancelled_from_its_root_and_freed() -> None:
     wait_until_collected(*links)
 
 
-def allocated_by(run: Callable[[], object]) -> int:
+def allocated_by(run):
     """Return the bytes that ``run`` leaves behind."""
     gc.collect()
     tracemalloc.start()
@@ -58,12 +54,12 @@ def allocated_by(run: Callable[[], object]) -> int:
     return after - before
 
 
-def test_dropped_children_and_removed_callbacks_leave_nothing_with_their_parent() -> None:
+def test_dropped_children_and_removed_callbacks_leave_nothing_with_their_parent():
     root = CancellationToken()
     root.child().on_cancel(print).remove()
     count = rounds(3_000, 20_000)
 
-    def churn() -> None:
+    def churn():
         for _ in range(count):
             root.child().on_cancel(print).remove()
 
@@ -77,14 +73,12 @@ def test_dropped_children_and_removed_callbacks_leave_nothing_with_their_parent(
     assert root.cancel() is True
 
 
-def test_the_loser_of_two_cancels_returns_only_when_every_descendant_is_cancelled(
-    clock: VirtualClock,
-) -> None:
+def test_the_loser_of_two_cancels_returns_only_when_every_descendant_is_cancelled(clock):
     """The winner is held up half-way down: at a child whose deadline it reads."""
     root = CancellationToken(clock=clock)
     tree = [root.child(), root.child(timeout=60), root.child(), root.child()]
     tree += [token.child() for token in tree]
-    runs: list[str] = []
+    runs = []
     tree[-1].on_cancel(lambda: runs.append("ran"))
 
     with clock.trap("monotonic") as trap:
@@ -99,11 +93,11 @@ def test_the_loser_of_two_cancels_returns_only_when_every_descendant_is_cancelle
     assert runs == ["ran"]
 
 
-def test_a_cancel_that_was_cut_short_is_completed_by_the_next() -> None:
+def test_a_cancel_that_was_cut_short_is_completed_by_the_next():
     class Interrupting(VirtualClock):
         armed = False
 
-        def monotonic(self) -> float:
+        def monotonic(self):
             if self.armed:
                 self.armed = False
                 raise KeyboardInterrupt
@@ -114,7 +108,7 @@ def test_a_cancel_that_was_cut_short_is_completed_by_the_next() -> None:
         tree = [root.child(timeout=60), root.child(), root.child().child()]
         waits = [in_thread(token.wait) for token in tree]
         clock.settle()
-        runs: list[str] = []
+        runs = []
         tree[-1].on_cancel(lambda: runs.append("ran"))
         clock.armed = True
         with pytest.raises(KeyboardInterrupt):
@@ -125,11 +119,11 @@ def test_a_cancel_that_was_cut_short_is_completed_by_the_next() -> None:
         assert runs == ["ran"]
 
 
-def test_a_source_cancelled_while_any_of_looks_at_another_is_not_missed() -> None:
+def test_a_source_cancelled_while_any_of_looks_at_another_is_not_missed():
     class Cancelling(VirtualClock):
         looks = 0
 
-        def monotonic(self) -> float:
+        def monotonic(self):
             self.looks += 1
             if self.looks == 1:
                 first.cancel("meanwhile")
@@ -143,10 +137,10 @@ def test_a_source_cancelled_while_any_of_looks_at_another_is_not_missed() -> Non
     assert either.cause == "meanwhile"
 
 
-def test_nested_diamonds_cost_no_more_than_their_tokens() -> None:
+def test_nested_diamonds_cost_no_more_than_their_tokens():
     """Depth 25 has 2**25 paths: walking them would take longer than a test may."""
     root = CancellationToken()
-    runs: list[int] = []
+    runs = []
     level = root
     levels = []
     for depth in range(25):
@@ -158,16 +152,16 @@ def test_nested_diamonds_cost_no_more_than_their_tokens() -> None:
     assert runs == list(range(25))
 
 
-def test_any_of_nothing_and_any_of_something_else_are_type_errors() -> None:
+def test_any_of_nothing_and_any_of_something_else_are_type_errors():
     with pytest.raises(TypeError, match="at least one"):
         any_of()
-    wrong: list[Any] = [None, "token", [CancellationToken()], threading.Event()]
+    wrong = [None, "token", [CancellationToken()], threading.Event()]
     for value in wrong:
         with pytest.raises(TypeError, match="CancellationToken"):
             any_of(CancellationToken(), value)
 
 
-def test_any_of_takes_the_earliest_deadline_and_its_clock(clock: VirtualClock) -> None:
+def test_any_of_takes_the_earliest_deadline_and_its_clock(clock):
     other = VirtualClock(5.0)
     root = CancellationToken(clock=clock)
     either = any_of(CancellationToken(clock=other), root.child(timeout=9), root.child(timeout=4))
@@ -176,7 +170,7 @@ def test_any_of_takes_the_earliest_deadline_and_its_clock(clock: VirtualClock) -
     assert isinstance(either.cause, DeadlineExceeded)
 
 
-def test_deadlines_on_different_clocks_are_a_value_error(clock: VirtualClock) -> None:
+def test_deadlines_on_different_clocks_are_a_value_error(clock):
     other = VirtualClock()
     with pytest.raises(ValueError, match="on one clock"):
         any_of(
@@ -185,7 +179,7 @@ def test_deadlines_on_different_clocks_are_a_value_error(clock: VirtualClock) ->
         )
 
 
-def test_tokens_without_deadlines_may_have_different_clocks(clock: VirtualClock) -> None:
+def test_tokens_without_deadlines_may_have_different_clocks(clock):
     one, two = CancellationToken(clock=clock), CancellationToken(clock=VirtualClock())
     either = any_of(one, two)
     two.cancel("two")

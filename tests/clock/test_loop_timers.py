@@ -221,13 +221,7 @@ def test_a_loop_that_takes_no_attributes_runs_its_timers(rig):
 
 
 def test_an_alarm_that_is_set_again_forgets_its_time_though_another_loop_ran_meanwhile(rig):
-    class Bell(Alarm):
-        __slots__ = ("_heap", "_number", "when")
-
-        def fire(self):
-            rig.ran.append(rig.now)
-
-    alarm = Bell()
+    alarm = Bell(rig)
     rig.timers.set_alarm(1001, alarm, rig.loop)
     rig.timers.call_at(1001, lambda: None, FakeLoop())
     alarm.cancel()

@@ -16,7 +16,7 @@ import pytest
 
 from backoff_ticker.clock._scheduler import Scheduler
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
-from tests.stress.tools import Gate, run_script
+from tests.stress.tools import Gate
 
 FAR = 1e9
 soon = time.monotonic
@@ -93,32 +93,6 @@ def test_callbacks_run_in_the_order_of_their_times_then_of_their_adding(schedule
 
 
 # Exactly once
-
-
-def test_a_cancelled_callback_does_not_run(scheduler):
-    ran = []
-    with held(scheduler):
-        call = scheduler.call_at(soon(), lambda: ran.append(1))
-        assert call.cancel() is True
-        assert call.cancel() is False
-    assert ran == []
-
-
-def test_many_threads_that_begin_at_once_share_one_thread(scheduler):
-    barrier = threading.Barrier(20)
-    threads, done = [], threading.Semaphore(0)
-
-    def post():
-        barrier.wait(PATIENCE)
-        scheduler.call_at(
-            soon(), lambda: (threads.append(threading.current_thread()), done.release())
-        )
-
-    posted = [in_thread(post) for _ in range(20)]
-    for one in posted:
-        one.result(PATIENCE)
-        assert done.acquire(timeout=PATIENCE)
-    assert set(threads) == {scheduler.thread}
 
 
 # What stays behind
@@ -313,39 +287,6 @@ def test_no_thread_starts_while_the_interpreter_shuts_down(scheduler, monkeypatc
     assert scheduler.thread is None
     flush(scheduler)
     assert ran == []
-
-
-FORK = """
-import os, threading, time
-from backoff_ticker import _process
-from backoff_ticker.clock._scheduler import Scheduler
-
-scheduler = Scheduler(time.monotonic, idle_seconds=60)
-started = threading.Event()
-inherited = scheduler.call_at(time.monotonic() + 1e9, print)
-scheduler.call_at(0.0, started.set)
-assert started.wait(10)
-for _ in range(3):
-    pid = os.fork()
-    if pid == 0:
-        assert _process.generation == 1
-        assert scheduler.thread is None
-        assert len(scheduler) == 0
-        assert inherited.cancel() is True
-        done = threading.Event()
-        scheduler.call_at(0.0, done.set)
-        os._exit(0 if done.wait(10) else 1)
-    assert os.waitpid(pid, 0)[1] == 0
-assert _process.generation == 0
-assert scheduler.thread.is_alive()
-assert inherited.cancel() is True
-print("done")
-"""
-
-
-def test_a_forked_child_begins_empty_with_a_thread_of_its_own():
-    done = run_script(FORK, "-W", "ignore")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
 from backoff_ticker import (
@@ -12,26 +10,25 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     Pace,
-    WouldBlock,
 )
 from tests.helpers import PATIENCE, in_thread
-from tests.tickers.made_policies import Blocking, first_done, reason_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
-
-    from backoff_ticker.testing import VirtualClock
+from tests.tickers.made_policies import (
+    Blocking,
+    first_done,
+    nothing_is_due,
+    reader_that_waits,
+    reason_of,
+)
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @pytest.fixture
-def asking(face: Any) -> Iterator[Callable[[Any], Future[Any]]]:
+def asking(face):
     """Begin to receive elsewhere: in another thread, another loop."""
     elsewhere = type(face)()
 
-    def ask(ticker: Any) -> Future[Any]:
+    def ask(ticker):
         taking = elsewhere.start_receive(ticker)
         assert ticker.backoff.entered.wait()
         return taking
@@ -40,9 +37,7 @@ def asking(face: Any) -> Iterator[Callable[[Any], Future[Any]]]:
     elsewhere.close()
 
 
-def test_the_policy_is_asked_by_one_reader_at_a_time(
-    face: Any, clock: VirtualClock, asking: Any
-) -> None:
+def test_the_policy_is_asked_by_one_reader_at_a_time(face, clock, asking):
     policy = Blocking()
     ticker = face.ticker(policy, clock=clock)
     taking = asking(ticker)
@@ -59,9 +54,7 @@ def test_the_policy_is_asked_by_one_reader_at_a_time(
 
 
 @EVERY_PACE
-def test_another_reader_can_time_out(
-    face: Any, clock: VirtualClock, asking: Any, pace: Pace
-) -> None:
+def test_another_reader_can_time_out(face, clock, asking, pace):
     policy = Blocking()
     ticker = face.ticker(policy, clock=clock, pace=pace)
     taking = asking(ticker)
@@ -75,9 +68,7 @@ def test_another_reader_can_time_out(
 
 @EVERY_PACE
 @pytest.mark.parametrize("first", [False, True])
-def test_stop_does_not_wait_for_the_policy(
-    face: Any, clock: VirtualClock, asking: Any, pace: Pace, first: bool
-) -> None:
+def test_stop_does_not_wait_for_the_policy(face, clock, asking, pace, first):
     policy = Blocking(then=0.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
     if not first:
@@ -95,14 +86,13 @@ def test_stop_does_not_wait_for_the_policy(
 
 
 def test_a_cancel_while_the_policy_is_asked_for_the_first_time_spares_the_first_tick(
-    face: Any, clock: VirtualClock, asking: Any
-) -> None:
+    face, clock, asking
+):
     token = CancellationToken()
     policy = Blocking(then=0.0)
     ticker = face.ticker(policy, token=token, clock=clock)
     taking = asking(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    waiting = reader_that_waits(face, clock, ticker)
     in_thread(token.cancel).result(PATIENCE)
     policy.release.set()
     assert taking.result(PATIENCE).number == 1
@@ -110,9 +100,7 @@ def test_a_cancel_while_the_policy_is_asked_for_the_first_time_spares_the_first_
 
 
 @pytest.mark.parametrize("answer", [STOP, ValueError("oh"), "1", SystemExit(), 10.0])
-def test_the_others_learn_how_the_question_ended(
-    face: Any, clock: VirtualClock, asking: Any, answer: Any
-) -> None:
+def test_the_others_learn_how_the_question_ended(face, clock, asking, answer):
     policy = Blocking(answer, then=STOP)
     ticker = face.ticker(policy, clock=clock)
     if isinstance(answer, SystemExit):
@@ -120,8 +108,7 @@ def test_the_others_learn_how_the_question_ended(
         assert policy.entered.wait()
     else:
         taking = asking(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    waiting = reader_that_waits(face, clock, ticker)
     policy.release.set()
     if isinstance(answer, SystemExit):
         assert isinstance(taking.exception(PATIENCE), SystemExit)
@@ -138,9 +125,7 @@ def test_the_others_learn_how_the_question_ended(
 
 
 @pytest.mark.parametrize("what", ["success", "failure", "reset", "stop"])
-def test_nothing_that_is_said_meanwhile_waits_for_the_policy(
-    face: Any, clock: VirtualClock, asking: Any, what: str
-) -> None:
+def test_nothing_that_is_said_meanwhile_waits_for_the_policy(face, clock, asking, what):
     policy = Blocking(50.0, then=10.0)
     ticker = face.ticker(policy, clock=clock)
     taking = asking(ticker)
@@ -157,15 +142,12 @@ def test_nothing_that_is_said_meanwhile_waits_for_the_policy(
     assert taking.result(PATIENCE).number == 1
     delay = 50 if what == "failure" else 10
     clock.advance(delay - 1)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(1)
     assert ticker.receive_nowait().delay == delay
 
 
-def test_all_that_is_said_meanwhile_is_applied_once_and_in_its_order(
-    face: Any, clock: VirtualClock, asking: Any
-) -> None:
+def test_all_that_is_said_meanwhile_is_applied_once_and_in_its_order(face, clock, asking):
     policy = Blocking(50.0, then=10.0)
     ticker = face.ticker(policy, clock=clock)
     taking = asking(ticker)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,68 +15,69 @@ from backoff_ticker import (
     WouldBlock,
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
-from tests.tickers.made_policies import Blocking, Scripted, reason_of
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
+from tests.tickers.made_policies import (
+    Blocking,
+    Scripted,
+    nothing_is_due,
+    reader_that_waits,
+    reason_of,
+    ticked,
+)
 
 
 class Feedback:
     """A feedback policy: 10 s, 20 s, ... after failures in a row, 1 s after a success."""
 
-    def __init__(self) -> None:
-        self.calls: list[str] = []
+    def __init__(self):
+        self.calls = []
         self.failures = 0
 
-    def __copy__(self) -> Feedback:
+    def __copy__(self):
         return self
 
-    def failure(self, timestamp: float | None = None) -> Any:
+    def failure(self, timestamp=None):
         self.calls.append("failure")
         self.failures += 1
         return 10.0 * self.failures
 
-    def success(self, timestamp: float | None = None) -> Any:
+    def success(self, timestamp=None):
         self.calls.append("success")
         self.failures = 0
         return 1.0
 
-    def next_backoff(self) -> Any:
+    def next_backoff(self):
         return self.failure()
 
-    def reset(self) -> None:
+    def reset(self):
         self.failures = 0
 
 
-def plain() -> ExponentialBackOff:
+def plain():
     """1 s, 2 s, 4 s, ..."""
     return ExponentialBackOff(1, 0, 2, max_interval=1000, max_elapsed_time=None)
 
 
-def dues(ticker: Any, clock: VirtualClock, *moves: float) -> list[float]:
+def dues(ticker, clock, *moves):
     """Take the tick that is due after each move; its due time counts from 1000."""
     taken = []
     for move in moves:
         clock.advance(move)
         taken.append(ticker.receive_nowait().due - 1000)
-        with pytest.raises(WouldBlock):
-            ticker.receive_nowait()
+        nothing_is_due(ticker)
     return taken
 
 
 # Any other policy: success() begins anew
 
 
-def test_success_begins_the_back_off_anew(face: Any, clock: VirtualClock) -> None:
+def test_success_begins_the_back_off_anew(face, clock):
     ticker = face.ticker(plain(), clock=clock)
     assert dues(ticker, clock, 0, 1, 2) == [0, 1, 3]
     ticker.success()
     assert dues(ticker, clock, 1, 2) == [4, 6]
 
 
-def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(face, clock):
     ticker = face.ticker(plain(), clock=clock)
     dues(ticker, clock, 0, 1, 2)
     clock.advance(3)
@@ -86,13 +86,11 @@ def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
     assert (tick.due, tick.lateness) == (1004, 2)
 
 
-def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualClock) -> None:
+def test_a_waiting_reader_waits_for_the_new_due_time(face, clock):
     """Also where it comes later than the old one: here 10 s in place of 3 s."""
     policy = Scripted(3.0, 10.0)
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, policy, clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     ticker.success()
     assert policy.asked == 2
     clock.advance(9.5)
@@ -105,9 +103,7 @@ def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualCl
 @pytest.mark.parametrize("feedback", [False, True])
 @pytest.mark.parametrize("call", ["success", "failure"])
 @pytest.mark.parametrize("pace", list(Pace))
-def test_before_the_first_tick_it_leaves_the_first_tick_alone(
-    face: Any, clock: VirtualClock, call: str, pace: Pace, feedback: bool
-) -> None:
+def test_before_the_first_tick_it_leaves_the_first_tick_alone(face, clock, call, pace, feedback):
     policy = Feedback() if feedback else Scripted(then=7.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
     getattr(ticker, call)()
@@ -119,11 +115,11 @@ def test_before_the_first_tick_it_leaves_the_first_tick_alone(
 class MeddlingClock(SetClock):
     """Calls the next of ``meddlers`` each time somebody reads it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.meddlers: list[Any] = []
+        self.meddlers = []
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         if self.meddlers:
             self.meddlers.pop(0)()
         return super().monotonic()
@@ -131,9 +127,7 @@ class MeddlingClock(SetClock):
 
 @pytest.mark.parametrize("readings", [0, 1, 2])
 @pytest.mark.parametrize("pace", list(Pace))
-def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(
-    face: Any, pace: Pace, readings: int
-) -> None:
+def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(face, pace, readings):
     """It comes from elsewhere while a reader has asked for the first tick and not got it yet."""
     clock = MeddlingClock()
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
@@ -143,10 +137,9 @@ def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(
 
 
 @pytest.mark.parametrize("feedback", [False, True])
-def test_after_the_end_it_does_nothing(face: Any, clock: VirtualClock, feedback: bool) -> None:
+def test_after_the_end_it_does_nothing(face, clock, feedback):
     policy = Feedback() if feedback else Scripted(then=7.0)
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, policy, clock=clock)
     ticker.stop()
     ticker.success()
     ticker.failure()
@@ -157,44 +150,38 @@ def test_after_the_end_it_does_nothing(face: Any, clock: VirtualClock, feedback:
 # Feedback policies
 
 
-def test_failures_are_counted_once_a_tick(face: Any, clock: VirtualClock) -> None:
+def test_failures_are_counted_once_a_tick(face, clock):
     policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, policy, clock=clock)
     ticker.failure()
     ticker.failure()
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     assert policy.calls == ["failure"]
 
 
-def test_success_of_a_feedback_policy_gives_its_delay(face: Any, clock: VirtualClock) -> None:
+def test_success_of_a_feedback_policy_gives_its_delay(face, clock):
     policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, policy, clock=clock)
     ticker.success()
     assert policy.calls == ["success"]
     assert dues(ticker, clock, 1, 10, 20) == [1, 11, 31]
     assert policy.calls == ["success", "failure", "failure", "failure"]
 
 
-def test_success_after_an_ask_replaces_the_failure(face: Any, clock: VirtualClock) -> None:
+def test_success_after_an_ask_replaces_the_failure(face, clock):
     policy = Feedback()
-    ticker = face.ticker(policy, clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, policy, clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     ticker.success()
     clock.advance(1)
     assert waiting.result(PATIENCE).due == 1001
 
 
 @pytest.mark.parametrize("call", ["success", "failure"])
-def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face: Any, call: str) -> None:
+def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face, call):
     policy = Feedback()
     setattr(policy, call, lambda timestamp=None: None)
-    ticker = face.ticker(policy)
-    face.receive(ticker)
+    ticker = ticked(face, policy)
     getattr(ticker, call)()
     assert ticker.close_reason is CloseReason.FAILED
     error = face.start_receive(ticker).exception(PATIENCE)
@@ -206,7 +193,7 @@ def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face: Any, call: str) ->
 # The delay to come
 
 
-def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: VirtualClock) -> None:
+def test_the_next_delay_is_told_once_it_is_known(face, clock):
     ticker = face.ticker(ConstantBackOff(5), clock=clock)
     assert ticker.next_delay == 0.0
     face.receive(ticker)
@@ -215,11 +202,8 @@ def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: VirtualClock)
     assert ticker.next_delay is None
 
 
-def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
-    face: Any, clock: VirtualClock
-) -> None:
-    ticker = face.ticker(LIMDBackOff(2, 4, 0.5), clock=clock)
-    face.receive(ticker)
+def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(face, clock):
+    ticker = ticked(face, LIMDBackOff(2, 4, 0.5), clock=clock)
     assert ticker.next_delay is None
     ticker.failure()
     assert ticker.next_delay == 2.0
@@ -230,7 +214,7 @@ def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
 # tick.since_success
 
 
-def counts(ticker: Any, clock: VirtualClock, count: int) -> list[int]:
+def counts(ticker, clock, count):
     """Take so many ticks, each as soon as it is due; return the ``since_success`` of each."""
     found = []
     while len(found) < count:
@@ -246,9 +230,7 @@ EACH_POLICY = pytest.mark.parametrize("make", [plain, Feedback, lambda: Scripted
 
 @EACH_POLICY
 @pytest.mark.parametrize("pace", list(Pace))
-def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(
-    face: Any, clock: VirtualClock, pace: Pace, make: Any
-) -> None:
+def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(face, clock, pace, make):
     ticker = face.ticker(make(), clock=clock, pace=pace)
     assert counts(ticker, clock, 3) == [0, 1, 2]
     ticker.failure()  # says no more than the next request for a tick would
@@ -265,9 +247,7 @@ def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(
         assert counts(ticker, clock, 2) == [0, 1]
 
 
-def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(face, clock):
     policy = Blocking(then=10.0)
     ticker = face.ticker(policy, clock=clock)
     policy.release.set()
@@ -282,9 +262,7 @@ def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(
     assert counts(ticker, clock, 2) == [0, 1]
 
 
-def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(
-    face: Any, clock: VirtualClock
-) -> None:
+def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(face, clock):
     ticker = face.ticker(plain(), clock=clock)
     counts(ticker, clock, 2)
     clock.advance(2)
@@ -296,10 +274,8 @@ def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(
     assert counts(ticker, clock, 3) == [0, 1, 2]
 
 
-def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_skip(
-    face: Any, clock: VirtualClock
-) -> None:
-    sink: Any = queue.Queue(1)
+def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_skip(face, clock):
+    sink = queue.Queue(1)
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     ticker.send_to(sink)
     clock.advance(10)
@@ -310,8 +286,7 @@ def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_s
     skipping = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     skipping.receive_nowait()
     clock.advance(35)
-    with pytest.raises(WouldBlock):
-        skipping.receive_nowait()
+    nothing_is_due(skipping)
     clock.advance(5)
     tick = skipping.receive_nowait()
     assert (tick.missed, tick.since_success) == (3, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,20 +13,21 @@ from backoff_ticker import (
     STOP,
     CancellationToken,
     Channel,
+    CloseReason,
     ConstantBackOff,
+    StopBackOff,
     SystemClock,
     Ticker,
     TickerClosed,
     WouldBlock,
+    ZeroBackOff,
     select,
+    with_max_retries,
 )
 from tests.helpers import PATIENCE, Flag, eventually, in_thread
+from tests.interleaving import each_interleaving
 from tests.stress.tools import Gate, Hooked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from backoff_ticker.testing import VirtualClock
+from tests.tickers.made_policies import Blocking, nothing_is_due
 
 HOUR = 3600.0
 
@@ -34,27 +35,25 @@ HOUR = 3600.0
 class ClockGate:
     """A ``Gate`` on the current clock: who stands before it waits on that."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._reached = Flag()
         self._open = Flag()
 
-    def stand(self) -> None:
+    def stand(self):
         self._reached.set()
         self._open.wait()
 
-    def wait_until_reached(self) -> None:
+    def wait_until_reached(self):
         self._reached.wait()
 
-    def open(self) -> None:
+    def open(self):
         self._open.set()
 
 
-def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(
-    clock: VirtualClock,
-) -> None:
+def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(clock):
     gate = ClockGate()
 
-    def interrupt_once(asked: int) -> None:
+    def interrupt_once(asked):
         if asked == 1:
             gate.stand()
             raise KeyboardInterrupt
@@ -70,23 +69,21 @@ def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(
     assert other.result(PATIENCE).number == 1
 
 
-def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(
-    clock: VirtualClock,
-) -> None:
+def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(clock):
     """One thread leaves a note, a second works it off, a third finds the tick claimed and waits."""
     left, working = ClockGate(), ClockGate()
 
     class Paused(Ticker):
-        def _settle(self) -> None:
+        def _settle(self):
             if threading.current_thread() is author:
                 left.stand()
             super()._settle()
 
-    def hold() -> None:
+    def hold():
         if armed:
             working.stand()
 
-    armed: list[bool] = []
+    armed = []
     ticker = Paused(Hooked(1.0, lambda _: None, on_reset=hold), clock=clock)
     author = threading.Thread(target=ticker.success, daemon=True)
     ticker.receive()
@@ -106,53 +103,39 @@ def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(
     ticker.stop()
 
 
-def test_no_tick_that_was_due_before_a_reset_is_received_after_it() -> None:
-    gate = Gate()
-    ticker = Ticker(Hooked(0.0, lambda asked: gate.stand() if asked == 2 else None))
-    ticker.receive()
-    reader = in_thread(ticker.receive)
-    gate.wait_until_reached()
-    began = time.monotonic()
-    ticker.reset(ConstantBackOff(0.05))
-    gate.open()
-    tick = reader.result(PATIENCE)
-    assert (tick.number, tick.delay) == (2, 0.05)
-    assert tick.due >= began + 0.05
-
-
 class EndsOnce:
     """A policy that stands at a gate when a reader asks it for the second tick, and then ends."""
 
     ends_at = 2  # the first reader asks for it, too
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.asked = 0
         self.asking = Gate()
 
-    def __copy__(self) -> EndsOnce:
+    def __copy__(self):
         return self
 
-    def next_backoff(self) -> Any:
+    def next_backoff(self):
         self.asked += 1
         if self.asked != self.ends_at:
             return 0.0
         self.asking.stand()
         return STOP
 
-    def reset(self) -> None: ...
+    def reset(self): ...
 
 
 class EndsOnceWithFeedback(EndsOnce):
     ends_at = 1
 
-    def success(self) -> Any:
+    def success(self):
         return self.next_backoff()
 
     failure = success
 
 
 @pytest.mark.parametrize("kind", [EndsOnce, EndsOnceWithFeedback])
-def test_a_reset_while_the_policy_is_asked_prevails_over_its_end(kind: type[EndsOnce]) -> None:
+def test_a_reset_while_the_policy_is_asked_prevails_over_its_end(kind):
     policy = kind()
     asking = policy.asking
     ticker = Ticker(policy)
@@ -168,17 +151,17 @@ def test_a_reset_while_the_policy_is_asked_prevails_over_its_end(kind: type[Ends
 class Disturbing(Channel[Any]):
     """A channel that calls a function as a ``select`` that has taken a tick leaves it."""
 
-    def __init__(self, disturb: Callable[[], object]) -> None:
+    def __init__(self, disturb):
         super().__init__()
         self.disturb = [disturb]
 
-    def _pass_on_wakeup(self) -> None:
+    def _pass_on_wakeup(self):
         super()._pass_on_wakeup()
         if self.disturb:
             self.disturb.pop()()
 
 
-def select_disturbed(clock: VirtualClock, ticker: Ticker, disturb: Callable[[], object]) -> Any:
+def select_disturbed(clock, ticker, disturb):
     """Start a ``select`` that waits for the second tick, takes it, and is disturbed."""
     ticker.receive()
     selected = in_thread(select, ticker, Disturbing(disturb))
@@ -187,8 +170,8 @@ def select_disturbed(clock: VirtualClock, ticker: Ticker, disturb: Callable[[], 
     return selected
 
 
-def test_a_select_interrupted_after_a_reset_gives_no_tick_back(clock: VirtualClock) -> None:
-    def disturb() -> None:
+def test_a_select_interrupted_after_a_reset_gives_no_tick_back(clock):
+    def disturb():
         ticker.reset()
         raise KeyboardInterrupt
 
@@ -196,14 +179,13 @@ def test_a_select_interrupted_after_a_reset_gives_no_tick_back(clock: VirtualClo
     selected = select_disturbed(clock, ticker, disturb)
     with pytest.raises(KeyboardInterrupt):
         selected.result(PATIENCE)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(HOUR)
     assert ticker.receive_nowait().number == 2
 
 
 @pytest.mark.parametrize("what", ["reset", "stop", "cancel"])
-def test_a_select_that_had_taken_its_tick_returns_it(clock: VirtualClock, what: str) -> None:
+def test_a_select_that_had_taken_its_tick_returns_it(clock, what):
     token = CancellationToken()
     ticker = Ticker(ConstantBackOff(HOUR), clock=clock, token=token)
     selected = select_disturbed(
@@ -219,19 +201,17 @@ def test_a_select_that_had_taken_its_tick_returns_it(clock: VirtualClock, what: 
             ticker.receive()
 
 
-def test_a_sender_that_is_stopped_gives_back_the_tick_that_a_reset_made_due(
-    clock: VirtualClock,
-) -> None:
+def test_a_sender_that_is_stopped_gives_back_the_tick_that_a_reset_made_due(clock):
     """The reset comes as the sender looks for a tick, so it takes the one that the reset brings."""
 
     class Disturbed(Ticker):
-        def _poll(self, *, first_poll: bool = True) -> Any:
+        def _poll(self, *, first_poll=True):
             if armed:
                 armed.pop()()
                 self.reset(immediately=True)
             return super()._poll(first_poll=first_poll)
 
-    armed: list[Callable[[], object]] = []
+    armed = []
     ticker = Disturbed(ConstantBackOff(HOUR), clock=clock)
     ticker.receive()
     push = ticker.send_to(queue.SimpleQueue())
@@ -242,28 +222,28 @@ def test_a_sender_that_is_stopped_gives_back_the_tick_that_a_reset_made_due(
     assert (tick.number, tick.delay) == (2, 0.0)
 
 
-def test_the_first_timer_of_a_sender_that_is_stopped_as_it_is_set_is_cancelled() -> None:
+def test_the_first_timer_of_a_sender_that_is_stopped_as_it_is_set_is_cancelled():
     class Stopping:
         monotonic = staticmethod(time.monotonic)
         time = staticmethod(time.time)
         parker = staticmethod(SystemClock().parker)
 
-        def __init__(self) -> None:
-            self.timers: list[Any] = []
+        def __init__(self):
+            self.timers = []
 
-        def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+        def call_at(self, when, callback, *, loop=None):
             timer = SystemClock().call_at(when, callback, loop=loop)
             self.timers.append(timer)
             if when > time.monotonic() + HOUR / 2:
                 pushes[0].stop()
             return timer
 
-    clock: Any = Stopping()
+    clock = Stopping()
     ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
     go_on = threading.Event()
 
     class Sink:
-        def put_nowait(self, _: object) -> None:
+        def put_nowait(self, _):
             go_on.wait(PATIENCE)
 
     pushes = [ticker.send_to(Sink())]
@@ -275,7 +255,7 @@ def test_the_first_timer_of_a_sender_that_is_stopped_as_it_is_set_is_cancelled()
 # Many threads at the same change
 
 
-def test_a_tick_given_back_after_a_reset_is_dropped_even_if_its_reader_saw_the_new_epoch() -> None:
+def test_a_tick_given_back_after_a_reset_is_dropped_even_if_its_reader_saw_the_new_epoch():
     ticker = Ticker(ConstantBackOff(HOUR))
     ticker.reset(immediately=True)
     old = ticker.receive()
@@ -283,5 +263,189 @@ def test_a_tick_given_back_after_a_reset_is_dropped_even_if_its_reader_saw_the_n
     ticker._put_back(old)
     new = ticker.receive()
     assert (new.number, new.due > old.due) == (1, True)
-    with pytest.raises(WouldBlock):
+    nothing_is_due(ticker)
+
+
+# Ticks that are given back
+
+
+class MeddlingParker:
+    """A parker that calls its clock's ``meddle`` once, after it woke its thread."""
+
+    def __init__(self, clock, parker):
+        self.park = parker.park
+        self._clock = clock
+        self._unpark = parker.unpark
+
+    def unpark(self):
+        self._unpark()
+        meddle, self._clock.meddle = self._clock.meddle, None
+        if meddle is not None:
+            meddle()
+
+
+class MeddlingClock:
+    """A virtual clock as a ticker sees it: wake-ups meddle, and due calls come in a new thread."""
+
+    def __init__(self, clock):
+        self.monotonic = clock.monotonic
+        self.time = clock.time
+        self.meddle = None
+        self._clock = clock
+
+    def call_at(self, when, callback, *, loop=None):
+        return self._clock.call_at(when, lambda: self._clock.spawn(callback), loop=loop)
+
+    def parker(self, what=""):
+        return MeddlingParker(self, self._clock.parker(what))
+
+
+class StoppingSink:
+    """Stops its own sender when it is looked at, which the policy does while it is asked."""
+
+    def __init__(self):
+        self.handle = None
+        self.items = []
+
+    def put_nowait(self, item):
+        self.items.append(item)
+
+
+def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(clock):
+    """The reader looks again as soon as the claim is let go, and finds nothing yet."""
+    meddling = MeddlingClock(clock)
+    policy = Blocking()
+    policy.release.set()
+    sink = StoppingSink()
+    ticker = Ticker(policy, clock=meddling)
+    sink.handle = ticker.send_to(sink)
+    clock.settle()
+    policy.block()
+    clock.advance(10)
+    assert policy.entered.is_set()
+    waiting = in_thread(ticker.receive)
+    clock.settle()
+    sink.handle.stop()
+    looked = Flag()
+    meddling.meddle = looked.wait
+    policy.release.set()
+    clock.settle()
+    assert [timer.when for timer in clock.pending()] == [1020]
+    looked.set()
+    assert waiting.result(PATIENCE).number == 2
+    assert [tick.number for tick in sink.items] == [1]
+
+
+def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers():
+    ticker = Ticker(ZeroBackOff())
+    first, second = ticker.receive(), ticker.receive()
+    ticker._put_back(second)
+    ticker._put_back(first)
+    ticker.failure()  # says nothing to this policy, but has them given back now
+    ticker.reset(immediately=True)
+    assert ticker.receive().number == 1
+
+
+def test_a_tick_that_was_taken_before_a_reset_is_received_and_the_next_comes_after_it(clock):
+    """The reset comes after the taking, while the next reader is being woken."""
+    meddling = MeddlingClock(clock)
+    ticker = Ticker(ConstantBackOff(10), clock=meddling)
+    assert ticker.receive_nowait().number == 1
+    waiting = in_thread(ticker.receive)
+    clock.settle()
+    with clock.trap("monotonic") as trap:
+        ticker.failure()  # changes nothing, but has the reader look again
+        trap.wait()
+        clock.advance(10)
+        meddling.meddle = lambda: [clock.advance(1), ticker.reset()]
+        assert ticker.receive_nowait().number == 2
+    clock.settle()
+    clock.advance(9.5)
+    assert not waiting.done()
+    clock.advance(0.5)
+    tick = waiting.result(PATIENCE)
+    assert (tick.number, tick.due) == (3, 1021)
+
+
+@pytest.mark.parametrize(
+    ("resets", "comes"),
+    [((), True), ((False,), False), ((True,), True), ((False, True), True), ((True, False), False)],
+)
+@pytest.mark.parametrize("given_back", [False, True])
+def test_a_first_tick_that_waits_or_was_given_back_comes_in_spite_of_a_cancel(
+    clock, resets, comes, given_back
+):
+    token = CancellationToken(clock=clock)
+    ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
+    for immediately in resets:
+        ticker.reset(immediately=immediately)
+    if given_back:
+        ticker._put_back(ticker.receive())
+    token.cancel()
+    if comes or given_back:
+        assert ticker.receive().number == 1
+    with pytest.raises(TickerClosed) as caught:
+        ticker.receive()
+    assert caught.value.reason is CloseReason.CANCELLED
+
+
+def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_ticker_something(
+    monkeypatch,
+):
+    def begin():
+        ticker = Ticker(StopBackOff())
+        tick = ticker.receive()
+        ticker._put_back(tick)
+        tickers[:] = [ticker]
+        return ticker.failure, lambda: receive_nowait(ticker)
+
+    def receive_nowait(ticker):
+        try:
+            return ticker.receive_nowait().number
+        except WouldBlock:
+            return None
+
+    tickers = []
+    for told, number in each_interleaving(begin, monkeypatch):
+        assert told is None
+        assert (number or receive_nowait(tickers[0])) == 1
+        with pytest.raises(TickerClosed, match="exhausted"):
+            tickers[0].receive()
+
+
+@pytest.mark.parametrize("end", ["cancel", "stop"])
+def test_the_last_tick_that_was_given_back_does_not_come_after_another_end(end):
+    token = CancellationToken()
+    ticker = Ticker(with_max_retries(ZeroBackOff(), 1), token=token)
+    ticker.receive()
+    last = ticker.receive()
+    assert ticker.close_reason is CloseReason.EXHAUSTED
+    ticker._put_back(last)
+    token.cancel() if end == "cancel" else ticker.stop()
+    with pytest.raises(TickerClosed, match="exhausted"):
+        ticker.receive_nowait()
+    ticker._put_back(last)  # too late
+    with pytest.raises(TickerClosed, match="exhausted"):
+        ticker.receive_nowait()
+
+
+def test_ticks_that_were_given_back_come_in_their_order():
+    token = CancellationToken()
+    ticker = Ticker(ZeroBackOff(), token=token)
+    first, second = ticker.receive(), ticker.receive()
+    ticker._put_back(second)
+    ticker._put_back(first)
+    token.cancel()
+    assert ticker.receive() == first
+    with pytest.raises(TickerClosed, match="cancelled"):
+        ticker.receive()
+
+
+def test_after_stop_not_even_the_first_tick_comes_that_a_cancel_spares():
+    token = CancellationToken()
+    ticker = Ticker(ZeroBackOff(), token=token)
+    token.cancel()
+    assert ticker.close_reason is None
+    ticker.stop()
+    with pytest.raises(TickerClosed):
         ticker.receive_nowait()

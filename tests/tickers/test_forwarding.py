@@ -1,12 +1,13 @@
-"""``send_to(sink)``: what is sent, what is dropped, how it ends, who else reads."""
+"""``send_to(sink)``: what is sent, what is dropped, how it ends, who else reads; loops."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import sys
+import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
 
 import janus
 import pytest
@@ -20,11 +21,9 @@ from backoff_ticker import (
     Ticker,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, in_thread, wait_until_collected
+from tests.helpers import PATIENCE, LoopThread, in_thread, wait_until_collected
+from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Blocking, Counting, Scripted
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
@@ -32,49 +31,49 @@ EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 class Sink:
     """A user's sink, with what it is told to raise."""
 
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self.error: Exception | None = None
+    def __init__(self):
+        self.items = []
+        self.error = None
 
-    def put_nowait(self, item: Any) -> None:
+    def put_nowait(self, item):
         if self.error is not None:
             raise self.error
         self.items.append(item)
 
     @property
-    def numbers(self) -> list[int]:
+    def numbers(self):
         return [item.number for item in self.items]
 
 
 class ShutdownSink(Sink):
     """Counts its endings."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.ended: list[str] = []
+        self.ended = []
 
-    def shutdown(self) -> None:
+    def shutdown(self):
         self.ended.append("shutdown")
 
-    def close(self) -> None:
+    def close(self):
         self.ended.append("close")
 
 
 class CloseSink(Sink):
     """Has ``close()`` only."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.ended: list[str] = []
+        self.ended = []
 
-    def close(self) -> None:
+    def close(self):
         self.ended.append("close")
 
 
 @pytest.fixture
-def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def unraisable(monkeypatch):
     """What goes to ``sys.unraisablehook`` meanwhile."""
-    shown: list[Any] = []
+    shown = []
     monkeypatch.setattr(sys, "unraisablehook", shown.append)
     return shown
 
@@ -82,24 +81,24 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 class LateClock:
     """Another clock whose calls come later than they are due, by ``late`` seconds."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock):
         self.late = 0.0
         self._clock = clock
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self._clock, name)
 
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+    def call_at(self, when, callback, *, loop=None):
         return self._clock.call_at(when + self.late, callback, loop=loop)
 
 
-def items(sink: Any) -> list[Any]:
+def items(sink):
     return [sink.get_nowait() for _ in range(sink.qsize())]
 
 
 @EITHER
 @pytest.mark.parametrize("make", [queue.Queue, queue.SimpleQueue, queue.LifoQueue, Sink])
-def test_ticks_are_sent_as_they_fall_due(clock: VirtualClock, kind: Any, make: Any) -> None:
+def test_ticks_are_sent_as_they_fall_due(clock, kind, make):
     sink = make()
     ticker = kind(Counting(), clock=clock)
     ticker.send_to(sink)
@@ -121,8 +120,8 @@ def test_ticks_are_sent_as_they_fall_due(clock: VirtualClock, kind: Any, make: A
 # No room
 
 
-def test_a_tick_that_finds_the_sink_full_is_dropped_and_counted(clock: VirtualClock) -> None:
-    sink: queue.Queue[Any] = queue.Queue(1)
+def test_a_tick_that_finds_the_sink_full_is_dropped_and_counted(clock):
+    sink = queue.Queue(1)
     policy = Scripted(then=10.0)
     ticker = Ticker(policy, clock=clock)
     handle = ticker.send_to(sink)
@@ -141,10 +140,8 @@ def test_a_tick_that_finds_the_sink_full_is_dropped_and_counted(clock: VirtualCl
 
 
 @pytest.mark.parametrize("delay", [0.0, 1e-9, 1e-4])
-def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(
-    clock: VirtualClock, delay: float
-) -> None:
-    sink: queue.Queue[Any] = queue.Queue(1)
+def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(clock, delay):
+    sink = queue.Queue(1)
     handle = Ticker(ConstantBackOff(delay), clock=clock).send_to(sink)
     clock.advance(delay)
     assert handle.dropped == 1
@@ -157,7 +154,7 @@ def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(
 
 
 @pytest.mark.parametrize("name", ["Full", "QueueFull", "WouldBlock"])
-def test_a_sink_of_any_kind_may_say_that_it_is_full(clock: VirtualClock, name: str) -> None:
+def test_a_sink_of_any_kind_may_say_that_it_is_full(clock, name):
     sink = ShutdownSink()
     sink.error = type(name, (Exception,), {"__module__": "culsans"})()
     handle = Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
@@ -168,9 +165,7 @@ def test_a_sink_of_any_kind_may_say_that_it_is_full(clock: VirtualClock, name: s
     assert [(tick.number, tick.missed) for tick in sink.items] == [(2, 1)]
 
 
-def test_an_error_that_only_has_such_a_name_is_an_error(
-    clock: VirtualClock, unraisable: list[Any]
-) -> None:
+def test_an_error_that_only_has_such_a_name_is_an_error(clock, unraisable):
     sink = ShutdownSink()
     sink.error = type("Full", (Exception,), {})("the disk")
     ticker = Ticker(ConstantBackOff(10), clock=clock)
@@ -180,7 +175,7 @@ def test_an_error_that_only_has_such_a_name_is_an_error(
     assert [shown.exc_value for shown in unraisable] == [sink.error]
 
 
-def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock: VirtualClock) -> None:
+def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock):
     sink = Sink()
     sink.error = queue.Full()
     sending = LateClock(clock)
@@ -204,9 +199,7 @@ def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock: VirtualCloc
 
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust"])
 @pytest.mark.parametrize(("make", "told"), [(ShutdownSink, "shutdown"), (CloseSink, "close")])
-def test_the_sink_is_told_once_that_nothing_more_comes(
-    clock: VirtualClock, ending: str, make: Any, told: str
-) -> None:
+def test_the_sink_is_told_once_that_nothing_more_comes(clock, ending, make, told):
     token = CancellationToken()
     sink = make()
     policy = Scripted(10.0) if ending == "exhaust" else ConstantBackOff(10)
@@ -228,9 +221,7 @@ def test_the_sink_is_told_once_that_nothing_more_comes(
 
 @EITHER
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_token_inside_the_policy_ends_the_sending_at_once(
-    clock: VirtualClock, kind: Any, replaced: bool
-) -> None:
+def test_a_token_inside_the_policy_ends_the_sending_at_once(clock, kind, replaced):
     policy, sink = Scripted(then=10.0), ShutdownSink()
     policy.token = CancellationToken()
     ticker = kind(ConstantBackOff(10) if replaced else policy, clock=clock)
@@ -248,9 +239,7 @@ def test_a_token_inside_the_policy_ends_the_sending_at_once(
 
 
 @pytest.mark.parametrize("answer", [ValueError("oh"), SystemExit(3), KeyboardInterrupt(), "10"])
-def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(
-    clock: VirtualClock, unraisable: list[Any], answer: Any
-) -> None:
+def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(clock, unraisable, answer):
     sink = ShutdownSink()
     ticker = Ticker(Scripted(10.0, answer), clock=clock)
     ticker.send_to(sink)
@@ -267,17 +256,17 @@ def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(
     assert len(unraisable) == 1
 
 
-def test_an_error_of_the_shutdown_is_shown(clock: VirtualClock, unraisable: list[Any]) -> None:
+def test_an_error_of_the_shutdown_is_shown(clock, unraisable):
     sink = ShutdownSink()
-    sink.shutdown = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+    sink.shutdown = lambda: 1 / 0
     Ticker(Scripted(), clock=clock).send_to(sink)
     clock.settle()
     assert [shown.exc_type for shown in unraisable] == [ZeroDivisionError]
 
 
-def test_a_standard_queue_is_shut_down_where_it_can_be(clock: VirtualClock) -> None:
+def test_a_standard_queue_is_shut_down_where_it_can_be(clock):
     """From Python 3.13 on."""
-    sink: queue.Queue[Any] = queue.Queue()
+    sink = queue.Queue()
     Ticker(Scripted(), clock=clock).send_to(sink)
     clock.settle()
     assert sink.get_nowait().number == 1
@@ -286,9 +275,7 @@ def test_a_standard_queue_is_shut_down_where_it_can_be(clock: VirtualClock) -> N
 
 
 @pytest.mark.parametrize("name", ["ShutDown", "QueueShutDown", "SyncQueueShutDown"])
-def test_a_sink_that_was_shut_down_ends_the_sending_quietly(
-    clock: VirtualClock, unraisable: list[Any], name: str
-) -> None:
+def test_a_sink_that_was_shut_down_ends_the_sending_quietly(clock, unraisable, name):
     sink = ShutdownSink()
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     ticker.send_to(sink)
@@ -303,7 +290,7 @@ def test_a_sink_that_was_shut_down_ends_the_sending_quietly(
 # The handle
 
 
-def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock: VirtualClock) -> None:
+def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock):
     sink = ShutdownSink()
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     handle = ticker.send_to(sink)
@@ -320,40 +307,29 @@ def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock: VirtualCl
 # In real time
 
 
-def test_an_error_of_the_policy_ends_not_the_thread_that_sends(
-    unraisable: list[Any],
-) -> None:
-    sink = ShutdownSink()
-    for error in (SystemExit(), ValueError(), KeyboardInterrupt()):
-        Ticker(Scripted(error)).send_to(sink)
-    good: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    Ticker(with_max_retries(ConstantBackOff(0.001), 5)).send_to(good)
-    assert [good.get(timeout=PATIENCE).number for _ in range(6)] == [1, 2, 3, 4, 5, 6]
-    assert len(sink.ended) == 3
-    assert len(unraisable) == 3
+@pytest.mark.parametrize("end", ["the handle", "the ticker", "a cancel"])
+def test_a_sending_that_ended_lets_go_of_its_ticker_and_its_sink(clock, end):
+    token = CancellationToken()
+    ticker, sink = Ticker(ConstantBackOff(10), token=token, clock=clock), Sink()
+    gone = weakref.ref(ticker), weakref.ref(sink)
+    handle = ticker.send_to(sink)
+    clock.advance(10)
+    if end == "a cancel":
+        token.cancel()
+    else:
+        (handle if end == "the handle" else ticker).stop()
+    clock.settle()
+    assert clock.pending() == []
+    del handle, sink, ticker
+    wait_until_collected(*gone)
 
 
 # Several senders and readers
 
 
-def test_a_stopped_handle_lets_go_of_its_sink(clock: VirtualClock) -> None:
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
-    sink = Sink()
-    alive = weakref.ref(sink)
-    handle = ticker.send_to(sink)
-    clock.advance(10)
-    handle.stop()
-    clock.settle()
-    del handle, sink
-    wait_until_collected(alive)
-    assert not ticker.closed
-
-
 @EITHER
 @pytest.mark.parametrize("senders", [2, 3])
-def test_of_several_sinks_each_tick_goes_to_one(
-    clock: VirtualClock, kind: Any, senders: int
-) -> None:
+def test_of_several_sinks_each_tick_goes_to_one(clock, kind, senders):
     ticker = kind(ConstantBackOff(10), clock=clock)
     sinks = [ShutdownSink() for _ in range(senders)]
     for sink in sinks:
@@ -366,7 +342,7 @@ def test_of_several_sinks_each_tick_goes_to_one(
     assert len(clock.pending()) == 0
 
 
-def test_readers_and_senders_share_the_ticks(face: Any, clock: VirtualClock) -> None:
+def test_readers_and_senders_share_the_ticks(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     sinks = [Sink(), Sink()]
     for sink in sinks:
@@ -385,7 +361,7 @@ def test_readers_and_senders_share_the_ticks(face: Any, clock: VirtualClock) -> 
     assert sent
 
 
-def test_a_reset_is_followed_by_a_sender(clock: VirtualClock) -> None:
+def test_a_reset_is_followed_by_a_sender(clock):
     sink = Sink()
     ticker = Ticker(ConstantBackOff(100), clock=clock)
     ticker.send_to(sink)
@@ -395,9 +371,7 @@ def test_a_reset_is_followed_by_a_sender(clock: VirtualClock) -> None:
     assert [tick.due for tick in sink.items] == [1000, 1006, 1011]
 
 
-def test_a_slow_policy_does_not_hold_up_senders_of_the_ticker_at_its_end(
-    clock: VirtualClock,
-) -> None:
+def test_a_slow_policy_does_not_hold_up_senders_of_the_ticker_at_its_end(clock):
     policy = Blocking(then=0.0)
     ticker = Ticker(policy, clock=clock)
     taking = in_thread(ticker.receive)
@@ -421,7 +395,7 @@ def test_a_slow_policy_does_not_hold_up_senders_of_the_ticker_at_its_end(
 @pytest.mark.parametrize(
     "sink", [None, 3, "queue", object(), queue.Queue, Sink, [], {"put_nowait": 1}]
 )
-def test_what_is_no_sink_is_a_type_error(kind: Any, sink: Any) -> None:
+def test_what_is_no_sink_is_a_type_error(kind, sink):
     ticker = kind(ConstantBackOff(10))
     with pytest.raises(TypeError, match="sink"):
         ticker.send_to(sink)
@@ -429,7 +403,7 @@ def test_what_is_no_sink_is_a_type_error(kind: Any, sink: Any) -> None:
 
 
 @EITHER
-def test_a_queue_of_a_loop_needs_that_a_loop_runs(kind: Any) -> None:
+def test_a_queue_of_a_loop_needs_that_a_loop_runs(kind):
     ticker = kind(ConstantBackOff(10))
     with pytest.raises(RuntimeError):
         ticker.send_to(asyncio.Queue())
@@ -438,11 +412,196 @@ def test_a_queue_of_a_loop_needs_that_a_loop_runs(kind: Any) -> None:
     assert ticker.receive_nowait().number == 1
 
 
-@pytest.mark.parametrize(
-    ("maxsize", "kind"), [(-1, ValueError), ("1", TypeError), (1.0, TypeError), (True, TypeError)]
-)
-def test_a_wrong_maxsize_is_refused(maxsize: Any, kind: type[Exception]) -> None:
-    ticker = AsyncTicker(ConstantBackOff(10))
-    with pytest.raises(kind, match="maxsize"):
-        ticker.queue(maxsize)
-    assert ticker.receive_nowait().number == 1
+# Queues that an event loop reads: on janus, and ``asyncio.Queue``
+
+
+@contextmanager
+def a_loop():
+    made = LoopThread()
+    yield made
+    made.close()
+    assert made.errors == []
+
+
+@pytest.fixture
+def loop(clock):
+    with a_loop() as made:
+        yield made
+
+
+# ticker.queue()
+
+
+@EITHER
+def test_threads_read_the_sync_side(clock, kind):
+    ticker = kind(with_max_retries(ConstantBackOff(10), 2), clock=clock)
+    ticks = ticker.queue()
+    assert isinstance(ticks, janus.Queue)
+    assert ticks.maxsize == 1
+    clock.settle()
+    for number in (1, 2, 3):
+        assert ticks.sync_q.get(timeout=PATIENCE).number == number
+        clock.advance(10)
+    with pytest.raises(janus.SyncQueueShutDown):
+        ticks.sync_q.get(timeout=PATIENCE)
+    assert ticker.close_reason is CloseReason.EXHAUSTED
+
+
+# asyncio.Queue, and the async side of a janus queue of one's own
+
+
+@EITHER
+@pytest.mark.parametrize("make", ["asyncio", "janus"])
+def test_a_queue_of_a_loop_is_served_in_that_loop(loop, clock, kind, make):
+    threads = set()
+    ticker = kind(with_max_retries(ConstantBackOff(10), 3), clock=clock)
+
+    async def begin():
+        owner = asyncio.Queue() if make == "asyncio" else janus.Queue()
+        sink = owner if make == "asyncio" else owner.async_q
+        if make == "asyncio":
+            put = sink.put_nowait
+
+            def noting(item):
+                threads.add(threading.get_ident())
+                put(item)
+
+            sink.put_nowait = noting
+        ticker.send_to(sink)
+        return owner, sink
+
+    async def take():
+        return await sink.get()
+
+    owner, sink = loop.run(begin())
+    clock.settle()
+    for number in (1, 2, 3, 4):
+        tick = loop.run(take())
+        assert (tick.number, tick.due, tick.lateness) == (number, 990 + 10 * number, 0)
+        clock.advance(10)
+    assert ticker.close_reason is CloseReason.EXHAUSTED
+    if make == "janus":
+        with pytest.raises(janus.AsyncQueueShutDown):
+            loop.run(take())
+        loop.run(owner.aclose())
+    else:
+        assert threads == {loop.run(ident())}
+
+
+async def ident():
+    return threading.get_ident()
+
+
+def test_an_asyncio_queue_is_shut_down_where_it_can_be(loop, clock):
+    """From Python 3.13 on."""
+    ticker = Ticker(Scripted(), clock=clock)
+
+    async def main():
+        sink = asyncio.Queue()
+        ticker.send_to(sink)
+        assert (await sink.get()).number == 1
+        for _ in range(3):
+            await asyncio.sleep(0)
+        sink.get_nowait()
+
+    error = loop.submit(main()).exception(PATIENCE)
+    assert type(error) is getattr(asyncio, "QueueShutDown", asyncio.QueueEmpty)
+
+
+def test_the_handle_of_a_loops_queue_is_stopped_from_a_thread(loop, clock):
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+
+    async def begin():
+        sink = asyncio.Queue()
+        return sink, ticker.send_to(sink)
+
+    sink, handle = loop.run(begin())
+    clock.settle()
+    handle.stop()
+    clock.settle()
+    assert len(clock.pending()) == 0
+    clock.advance(50)
+    assert sink.qsize() == 1
+    assert ticker.receive_nowait().number == 2
+
+
+def test_a_zero_delay_onto_a_queue_of_a_loop_starves_nobody(loop):
+    async def main():
+        ticker = Ticker(ConstantBackOff(0))
+        sink = asyncio.Queue()
+        ticker.send_to(sink)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        ticker.stop()
+        return sink.qsize()
+
+    assert loop.run(main()) > 64
+
+
+def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_sending():
+    def interrupt_once(asked):
+        if asked == 2:
+            raise KeyboardInterrupt
+
+    async def begin():
+        ticks = asyncio.Queue()
+        ticker.send_to(ticks)
+        return ticks
+
+    async def receive(count):
+        return [(await asyncio.wait_for(ticks.get(), PATIENCE)).number for _ in range(count)]
+
+    ticker = Ticker(Hooked(0.001, interrupt_once))
+    with asyncio.Runner() as runner:
+        ticks = runner.run(begin())
+        loop = runner.get_loop()
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(asyncio.sleep(PATIENCE))
+        assert loop.run_until_complete(receive(3)) == [1, 2, 3]
+        ticker.stop()
+
+
+def test_a_policy_that_raises_a_cancelled_error_ends_what_a_loop_sends(monkeypatch):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: reported.append(args.exc_type))
+
+    def give_up(_):
+        raise asyncio.CancelledError
+
+    async def main():
+        ticker.send_to(asyncio.Queue())
+        while not ticker.closed:
+            await asyncio.sleep(0)
+
+    ticker = Ticker(Hooked(0.001, give_up))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
+    assert reported == [asyncio.CancelledError]
+
+
+def test_the_sender_outlives_the_loop_that_read_the_queue(clock):
+    """Ticks still reach the sync side when the loop of the async side is closed."""
+    ticks = Ticker(ConstantBackOff(10), clock=clock).queue(0)
+    clock.settle()
+    gone = LoopThread()
+    assert gone.run(ticks.async_q.get()).number == 1
+    gone.close()
+    clock.advance(200)
+    numbers = [ticks.sync_q.get_nowait().number for _ in range(ticks.sync_q.qsize())]
+    assert numbers == list(range(2, 22))
+
+
+def test_a_sender_whose_loop_closed_holds_up_nobody(clock):
+    gone = LoopThread()
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+
+    async def begin():
+        sink = asyncio.Queue()
+        ticker.send_to(sink)
+        await sink.get()
+
+    gone.run(begin())
+    waiting = in_thread(ticker.receive)
+    clock.settle()
+    gone.close()
+    clock.advance(10)
+    assert waiting.result(PATIENCE).number == 2

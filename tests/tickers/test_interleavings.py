@@ -1,8 +1,10 @@
-"""Two threads at one ticker: all that the second one does, at each instruction of the first."""
+"""What a second thread, or an interrupt, does at each instruction of a thread at a ticker."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import threading
+from itertools import islice
+from operator import itemgetter
 
 import pytest
 
@@ -14,15 +16,14 @@ from backoff_ticker import (
     TickerClosed,
     WouldBlock,
     ZeroBackOff,
+    with_max_retries,
 )
-from backoff_ticker.waiting import Waiter
+from backoff_ticker.waiting import Waiter, WaitLine
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.interleaving import each_interleaving
+from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import Gate
 from tests.tickers.made_policies import Scripted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOUR = 3600.0
 SLOW = pytest.mark.slow
@@ -31,7 +32,7 @@ SLOW = pytest.mark.slow
 class Scene:
     """A ticker whose first tick was taken and whose second one is due, and what ends it."""
 
-    def __init__(self, policy: Any = None, *, others_wait: bool = False) -> None:
+    def __init__(self, policy=None, *, others_wait=False):
         self.token = CancellationToken()
         self.ticker = Ticker(policy or ZeroBackOff(), token=self.token)
         self.ticker.receive()
@@ -39,7 +40,7 @@ class Scene:
             self.other = Waiter(None, (self.ticker._readers,))
             self.other.register()
 
-    def receive(self) -> Any:
+    def receive(self):
         """Return the number of a tick; None if there is none now; else why there is none."""
         try:
             return self.ticker.receive_nowait().number
@@ -48,16 +49,16 @@ class Scene:
         except TickerClosed as closed:
             return closed.reason
 
-    def stop(self) -> None:
+    def stop(self):
         self.ticker.stop()
 
-    def cancel(self) -> None:
+    def cancel(self):
         self.token.cancel()
 
-    def reset(self) -> None:
+    def reset(self):
         self.ticker.reset(ConstantBackOff(HOUR))
 
-    def taken(self) -> int:
+    def taken(self):
         """Return how many ticks the ticker says were taken."""
         return int(repr(self.ticker).split(" tick")[0].rpartition(" ")[2])
 
@@ -76,15 +77,12 @@ END = {Scene.stop: CloseReason.STOPPED, Scene.cancel: CloseReason.CANCELLED, Sce
     ],
 )
 def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
-    monkeypatch: pytest.MonkeyPatch,
-    reader_first: bool,
-    end: Callable[[Scene], None],
-    others_wait: bool,
-) -> None:
+    monkeypatch, reader_first, end, others_wait
+):
     """And a receive that begins after the call has returned gets nothing."""
-    scenes: list[Scene] = []
+    scenes = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [scene := Scene(others_wait=others_wait)]
         pair = scene.receive, lambda: end(scene)
         return pair if reader_first else pair[::-1]
@@ -101,12 +99,10 @@ def test_a_tick_that_meets_an_end_or_a_reset_is_received_or_not_taken(
 
 
 @pytest.mark.parametrize("act", [pytest.param("success", marks=SLOW), "reset"])
-def test_a_stop_that_meets_another_call_ends_the_ticker(
-    monkeypatch: pytest.MonkeyPatch, act: str
-) -> None:
-    scenes: list[Scene] = []
+def test_a_stop_that_meets_another_call_ends_the_ticker(monkeypatch, act):
+    scenes = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [scene := Scene()]
         return scene.stop, getattr(scene.ticker, act)
 
@@ -116,10 +112,10 @@ def test_a_stop_that_meets_another_call_ends_the_ticker(
         assert scenes[0].receive() is CloseReason.STOPPED
 
 
-def test_threads_that_take_ticks_at_once_get_one_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    scenes: list[Scene] = []
+def test_threads_that_take_ticks_at_once_get_one_each(monkeypatch):
+    scenes = []
 
-    def begin() -> Any:
+    def begin():
         scenes[:] = [scene := Scene()]
         return scene.receive, scene.receive
 
@@ -129,21 +125,19 @@ def test_threads_that_take_ticks_at_once_get_one_each(monkeypatch: pytest.Monkey
         assert len(taken) >= 2
 
 
-def test_of_threads_that_find_a_failed_policy_at_once_one_gets_the_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def receive(scene: Scene) -> str:
+def test_of_threads_that_find_a_failed_policy_at_once_one_gets_the_error(monkeypatch):
+    def receive(scene):
         try:
             return str(scene.receive())
         except ValueError:
             return "error"
 
-    def begin() -> Any:
+    def begin():
         scene = Scene(Scripted(ValueError()))
         return lambda: receive(scene), lambda: receive(scene)
 
     for outcomes in each_interleaving(begin, monkeypatch):
-        assert sorted(outcomes) == ["error", "failed"]  # type: ignore[type-var]
+        assert sorted(outcomes) == ["error", "failed"]
 
 
 class Told(Scripted):
@@ -151,19 +145,19 @@ class Told(Scripted):
 
     told = 0
 
-    def success(self) -> float:
+    def success(self):
         self.told += 1
         return 0.0
 
-    def failure(self) -> float:
+    def failure(self):
         return 0.0
 
 
 @SLOW
-def test_each_success_is_told_to_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    policies: list[Told] = []
+def test_each_success_is_told_to_the_policy(monkeypatch):
+    policies = []
 
-    def begin() -> Any:
+    def begin():
         policies[:] = [policy := Told()]
         ticker = Scene(policy).ticker
         return ticker.success, ticker.success
@@ -173,11 +167,11 @@ def test_each_success_is_told_to_the_policy(monkeypatch: pytest.MonkeyPatch) -> 
         assert policies[0].told == 2
 
 
-def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_tick() -> None:
+def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_tick():
     gate = Gate()
 
     class Slow(Scripted):
-        def reset(self) -> None:
+        def reset(self):
             super().reset()
             if self.resets == 2:  # the first was that of the ticker's own run
                 gate.stand()
@@ -194,3 +188,146 @@ def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_t
     assert reading.result(PATIENCE).number == 1
     with pytest.raises(TickerClosed, match="cancelled"):
         ticker.receive()
+
+
+# Interrupts: no tick is lost
+
+_number = itemgetter(0)
+
+
+def _take(ticker, interrupt, taken):
+    """Take ticks like C code that collects them: what ``next`` returned is in the list."""
+    try:
+        with interrupt:
+            taken.extend(map(_number, islice(ticker, 2)))
+    except Interrupted:
+        pass
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.002])
+def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay):
+    lost = []
+
+    def run(interrupt):
+        ticker = Ticker(ConstantBackOff(delay), token=CancellationToken())
+        taken = []
+        _take(ticker, interrupt, taken)
+        taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
+        if taken != list(range(1, len(taken) + 1)):
+            lost.append((interrupt.where, taken))
+
+    assert each_place(run) > 10
+    assert lost == []
+
+
+def test_an_interrupt_loses_no_tick_while_another_reader_waits():
+    """The other reader wakes for each tick, and the interrupted one gives its tick back."""
+    lost = []
+
+    def run(interrupt):
+        ticker = Ticker(ConstantBackOff(0.004))
+        taken = [ticker.receive().number]
+        others = []
+
+        def collect():
+            others.extend(tick.number for tick in ticker)
+
+        other = threading.Thread(target=collect, daemon=True)
+        other.start()
+        eventually(lambda: waiters_of(ticker._readers), "the other waits")
+        _take(ticker, interrupt, taken)
+        seen = len(others)
+        eventually(lambda: len(others) > seen or not other.is_alive(), "the other goes on")
+        ticker.stop()
+        other.join(PATIENCE)
+        numbers = sorted(taken + others)
+        if other.is_alive() or numbers != list(range(1, len(numbers) + 1)):
+            lost.append((interrupt.where, taken, others))
+
+    assert each_place(run) > 10
+    assert lost == []
+
+
+def test_an_interrupt_loses_no_tick_that_was_given_back():
+    lost = []
+
+    def run(interrupt):
+        ticker = Ticker(ZeroBackOff())
+        taken = []
+        ticker._put_back(ticker.receive())
+        _take(ticker, interrupt, taken)
+        taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
+        if taken != list(range(1, len(taken) + 1)):
+            lost.append((interrupt.where, taken))
+
+    assert each_place(run) > 3
+    assert lost == []
+
+
+def test_a_second_interrupt_while_a_tick_is_given_back_loses_no_tick(monkeypatch):
+    """The first one comes as the others are told that the tick was taken, the second anywhere."""
+    lost = []
+    wake_firsts = WaitLine.wake_firsts
+
+    def run(interrupt):
+        def interrupted_once(line):
+            patch.undo()
+            raise Interrupted
+
+        ticker = Ticker(ZeroBackOff())
+        other = Waiter(None, (ticker._readers,))
+        other.register()
+        with monkeypatch.context() as patch:
+            patch.setattr(WaitLine, "wake_firsts", interrupted_once)
+            with pytest.raises(Interrupted), interrupt:
+                ticker.receive_nowait()
+        assert WaitLine.wake_firsts is wake_firsts
+        numbers = [ticker.receive_nowait().number for _ in range(2)]
+        if numbers != [1, 2]:
+            lost.append((interrupt.where, numbers))
+
+    assert each_place(run, all_of_them=True) > 10
+    assert lost == []
+
+
+@pytest.mark.parametrize("action", ["success", "failure", "reset", "stop"])
+def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action):
+    stuck = []
+
+    def run(interrupt):
+        ticker = Ticker(ConstantBackOff(0.002))
+        ticker.receive()
+        reader = in_thread(ticker.receive, 5)
+        eventually(lambda: reader.done() or waiters_of(ticker._readers), "it waits")
+        try:
+            with interrupt:
+                getattr(ticker, action)()
+        except Interrupted:
+            pass
+        if action == "stop":
+            ticker.stop()
+        outcome = reader.exception(PATIENCE)
+        if outcome is not None and action != "stop":
+            stuck.append((interrupt.where, outcome))
+
+    assert each_place(run) > 3
+    assert stuck == []
+
+
+def test_an_interrupted_wait_leaves_nobody_behind_in_the_line():
+    left = []
+
+    def run(interrupt):
+        token = CancellationToken()
+        ticker = Ticker(with_max_retries(ConstantBackOff(60.0), 3), token=token)
+        ticker.receive()
+        try:
+            with interrupt:
+                ticker.receive(0.002)
+        except (Interrupted, TimeoutError):
+            pass
+        if waiters_of(token._wait_set()) or waiters_of(ticker._readers):
+            left.append(interrupt.where)
+
+    assert each_place(run) > 10
+    assert left == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
 from backoff_ticker import (
@@ -13,90 +11,75 @@ from backoff_ticker import (
     Pace,
     StopBackOff,
     TickerClosed,
-    WouldBlock,
     ZeroBackOff,
     with_token,
 )
-from tests.helpers import PATIENCE, in_thread
-from tests.tickers.made_policies import Blocking, Counting, Scripted, reason_of
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
+from tests.helpers import PATIENCE
+from tests.tickers.made_policies import (
+    Counting,
+    Scripted,
+    nothing_is_due,
+    reader_that_waits,
+    reason_of,
+    ticked,
+)
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @EVERY_PACE
-def test_the_next_tick_comes_after_a_full_first_delay(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_the_next_tick_comes_after_a_full_first_delay(face, clock, pace):
     ticker = face.ticker(Counting(), clock=clock, pace=pace)
     for delay in (0, 1, 2):
         clock.advance(delay)
         face.receive(ticker)
-        with pytest.raises(WouldBlock):
-            ticker.receive_nowait()
+        nothing_is_due(ticker)
     clock.advance(0.5)
     ticker.reset()
     clock.advance(0.75)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(0.25)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.delay, tick.missed) == (4, 1004.5, 1, 0)
 
 
 @EVERY_PACE
-def test_a_tick_that_was_due_is_dropped(face: Any, clock: VirtualClock, pace: Pace) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
-    face.receive(ticker)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+def test_a_tick_that_was_due_is_dropped(face, clock, pace):
+    ticker = ticked(face, ConstantBackOff(10), clock=clock, pace=pace)
+    nothing_is_due(ticker)
     clock.advance(35)
     ticker.reset()
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(10)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.missed) == (2, 1045, 0)
 
 
 @EVERY_PACE
-def test_immediately_lets_the_next_tick_come_at_once(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
-    ticker = face.ticker(Counting(), clock=clock, pace=pace)
-    face.receive(ticker)
+def test_immediately_lets_the_next_tick_come_at_once(face, clock, pace):
+    ticker = ticked(face, Counting(), clock=clock, pace=pace)
     clock.advance(0.5)
     ticker.reset(immediately=True)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.delay) == (2, 1000.5, 0)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(1)
     assert ticker.receive_nowait().delay == 1
 
 
 @EVERY_PACE
-def test_a_first_tick_that_nobody_took_is_dropped_too(
-    face: Any, clock: VirtualClock, pace: Pace
-) -> None:
+def test_a_first_tick_that_nobody_took_is_dropped_too(face, clock, pace):
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     ticker.reset()
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(10)
     tick = ticker.receive_nowait()
     assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
 
 
-def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
-    face: Any, clock: VirtualClock
-) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(face, clock):
+    ticker = ticked(face, ConstantBackOff(10), clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     clock.advance(9)
     ticker.reset()
     clock.advance(9)
@@ -107,11 +90,10 @@ def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
 
 
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust", "fail"])
-def test_a_closed_ticker_refuses(face: Any, ending: str) -> None:
+def test_a_closed_ticker_refuses(face, ending):
     token = CancellationToken()
     policy = {"exhaust": StopBackOff(), "fail": Scripted(ValueError())}.get(ending, ZeroBackOff())
-    ticker = face.ticker(policy, token=token)
-    face.receive(ticker)
+    ticker = ticked(face, policy, token=token)
     if ending == "stop":
         ticker.stop()
     if ending == "cancel":
@@ -124,68 +106,41 @@ def test_a_closed_ticker_refuses(face: Any, ending: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"backoff": 1}, {"immediately": 1}])
-def test_a_wrong_parameter_is_refused_and_changes_nothing(
-    face: Any, clock: VirtualClock, arguments: dict[str, Any]
-) -> None:
-    ticker = face.ticker(ConstantBackOff(10), clock=clock)
-    face.receive(ticker)
+def test_a_wrong_parameter_is_refused_and_changes_nothing(face, clock, arguments):
+    ticker = ticked(face, ConstantBackOff(10), clock=clock)
     with pytest.raises(TypeError, match=next(iter(arguments))):
         ticker.reset(**arguments)
     clock.advance(10)
     assert ticker.receive_nowait().due == 1010
 
 
-def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: VirtualClock) -> None:
+def test_the_token_of_the_old_policy_counts_no_more(face, clock):
     old, own, new = CancellationToken(), CancellationToken(), CancellationToken()
-    ticker = face.ticker(with_token(ConstantBackOff(10), old), token=own, clock=clock)
-    face.receive(ticker)
+    ticker = ticked(face, with_token(ConstantBackOff(10), old), token=own, clock=clock)
     ticker.reset(with_token(ConstantBackOff(10), new))
     old.cancel()
     assert not ticker.closed
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    waiting = reader_that_waits(face, clock, ticker)
     new.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
 @pytest.mark.parametrize("immediately", [False, True])
-def test_a_failing_reset_of_the_policy_fails_the_ticker(
-    face: Any, clock: VirtualClock, immediately: bool
-) -> None:
+def test_a_failing_reset_of_the_policy_fails_the_ticker(face, clock, immediately):
     class OnceResettable(Counting):
-        def reset(self) -> None:
+        def reset(self):
             super().reset()
             if hasattr(self, "was_reset"):
                 raise LookupError("no reset today")
             self.was_reset = True
 
-        def __repr__(self) -> str:
+        def __repr__(self):
             return "OnceResettable()"
 
-    ticker = face.ticker(OnceResettable(), clock=clock)
-    face.receive(ticker)
-    waiting = face.start_receive(ticker)
-    clock.settle()
+    ticker = ticked(face, OnceResettable(), clock=clock)
+    waiting = reader_that_waits(face, clock, ticker)
     ticker.reset(immediately=immediately)
     error = waiting.exception(PATIENCE)
     assert isinstance(error, LookupError)
     assert "OnceResettable()" in "".join(error.__notes__)
     assert ticker.close_reason is CloseReason.FAILED
-
-
-def test_a_reset_while_the_policy_is_asked_drops_the_tick_that_is_being_taken(
-    face: Any, clock: VirtualClock
-) -> None:
-    policy = Blocking(50.0, then=10.0)
-    ticker = face.ticker(policy, clock=clock)
-    taking = face.start_receive(ticker)
-    assert policy.entered.wait()
-    in_thread(ticker.reset).result(PATIENCE)
-    clock.advance(1)
-    policy.release.set()
-    clock.settle()
-    clock.advance(8.999)
-    assert not taking.done()
-    clock.advance(0.001)
-    tick = taking.result(PATIENCE)
-    assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
