@@ -102,7 +102,7 @@ class SignalBlock:
         if len(_entered) == 1:
             on_loop_wait(None)
             _loop_wakeup.detach()
-        with contextlib.suppress(ValueError):  # a signal that came meanwhile did it all
+        if entry in _entered:  # else a signal that came meanwhile did it all
             _entered.remove(entry)
 
     def _leave_statement(self, guard: object) -> None:

@@ -12,8 +12,8 @@ from functools import partial
 from importlib.util import find_spec
 
 from backoff_ticker.testing import VirtualClock
+from tests.benchmarks._half_an_hour import WORKERS, half_an_hour
 from tests.benchmarks._table import compare, options
-from tests.benchmarks.half_an_hour import WORKERS, half_an_hour
 
 
 def rate(sleeps, run):
