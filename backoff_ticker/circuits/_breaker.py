@@ -7,6 +7,7 @@ from functools import wraps
 from math import inf, ulp
 from types import CoroutineType, SimpleNamespace
 
+from .. import _process
 from .._errors import CircuitOpen, CircuitState
 from .._operation import coroutine_returned, is_awaitable, kind_of, name_of, raise_async
 from .._process import ProcessBound
@@ -187,7 +188,10 @@ class CircuitBreaker(ProcessBound):
         while True:
             last = self._circuit
             # Asked once more, a policy that calls this would never end.
-            after = last.opened(until, None if self._asker else since, is_first=last.is_first)
+            asker = self._asker
+            is_asked = asker is not None and asker.process == _process.generation
+            is_first = last.is_first and not is_asked
+            after = last.opened(until, None if is_asked else since, is_first=is_first)
             if self._replace(last, after):
                 return
 
@@ -232,26 +236,37 @@ class CircuitBreaker(ProcessBound):
     def __enter__(self) -> Self:
         block = _Block()
         block.ticket = self._circuit.ticket or self._probe()
-        self._blocks[block] = None
-        block.token = self._innermost.set(block)
+        try:
+            self._blocks[block] = None
+            block.token = self._innermost.set(block)
+        except BaseException:  # of a signal handler
+            complete(self._drop, block)
+            raise
         return self
 
     def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
-        block = self._innermost.get()
+        block: Any = None
         try:
-            ticket = block.ticket
-            self._innermost.reset(block.token)
-        except (AttributeError, RuntimeError, TypeError, ValueError):
-            # There is none; it was left elsewhere; it is of the task that has started this one.
-            ticket = self._left_elsewhere()
-        else:
-            block.token = None
+            block = self._innermost.get()
             try:
-                del self._blocks[block]
-            except KeyError:
-                self._forget_newest()
-        if exc is not None or ticket is not self._circuit.steady:
-            self.record(ticket, exc)
+                ticket = block.ticket
+                self._innermost.reset(block.token)
+            except (AttributeError, RuntimeError, TypeError, ValueError):
+                # There is none; it was left elsewhere; it is of the task that has started this one.
+                block = None
+                ticket = self._left_elsewhere()
+            else:
+                block.token = None
+                try:
+                    del self._blocks[block]
+                except KeyError:
+                    self._forget_newest()
+            if exc is not None or ticket is not self._circuit.steady:
+                self.record(ticket, exc)
+        except BaseException:
+            if block is not None:
+                complete(self._drop, block)
+            raise
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -346,6 +361,7 @@ class CircuitBreaker(ProcessBound):
             try:
                 acquire(claim)
                 try:
+                    opening = self._circuit  # under the claim: open() relies on its being asked
                     # A thread of the process from which this one was forked does not ask here.
                     if self._asker is None or self._asker.process != mine.process:
                         self._asker = mine
@@ -353,7 +369,7 @@ class CircuitBreaker(ProcessBound):
                     claim[FREE] = True
                 if self._asker is not mine:
                     return  # the other thread looks at the state again when it has asked
-                self._ask(self._circuit)
+                self._ask(opening)
             finally:
                 # ATOMIC: no call before this: an exception out of a signal handler would leave the
                 # policy as one that is being asked, and the circuit would never close again.
@@ -391,6 +407,19 @@ class CircuitBreaker(ProcessBound):
             except BaseException:
                 self._announce(before, after, number)
                 raise
+
+    def _drop(self, block: _Block) -> None:
+        """Forget a block that an interrupt has hit; its call does not count if it did not yet.
+
+        A block left behind would keep those from counting that are left elsewhere.
+        """
+        token = getattr(block, "token", None)
+        if token is not None:
+            block.token = None
+            if self._innermost.get() is block:
+                self._innermost.reset(token)
+        self._blocks.pop(block, None)
+        self.release(block.ticket)
 
     def _left_elsewhere(self) -> CircuitTicket:
         """Return the ticket of the block that is left where it was not entered.

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
 
-    # The first attempt of a function: what was shown before, whether it was left meanwhile, what a
-    # run is made of, and, if somebody has asked, the CurrentAttempt. It has ended once it has no
-    # operation.
+    # The first attempt of a function: what was shown before, what a run is made of, and, if
+    # somebody has asked, the CurrentAttempt. It has ended once it has no operation.
     First = list[Any]
 
 
@@ -85,8 +84,10 @@ class CurrentAttempt:
         return f"<CurrentAttempt {self.number} of {self.name}>"
 
 
-_OUTER, _IS_LEFT, _PARTS, _NAME, _OPERATION, _ARGS, _KWARGS = 0, 1, slice(2, 9), 3, 4, 5, 6
-_ATTEMPT = 9
+_DEEPEST = 100
+"""How many runs inside each other are looked at as one is left out of order."""
+
+_OUTER, _PARTS, _NAME, _OPERATION, _ARGS, _KWARGS, _ATTEMPT = 0, slice(1, 8), 2, 3, 4, 5, 8
 """What is where in a ``First``."""
 
 _here: ContextVar[CurrentAttempt | First | None] = ContextVar("current_attempt", default=None)
@@ -97,25 +98,8 @@ show: Callable[[Any], Any] = _here.set
 
 def attempt_here() -> CurrentAttempt | None:
     """Return the innermost attempt around the caller."""
-    shown = _not_left(_here.get())
-    return shown if shown.__class__ is not list else _attempt_of(shown)
-
-
-def _not_left(shown: Any) -> Any:
-    """Return what is shown, without what was left before something that was entered inside it.
-
-    Generators that take turns leave their attempts so.
-    """
-    while shown is not None:
-        if shown.__class__ is list:
-            if not shown[_IS_LEFT]:
-                break
-            shown = shown[_OUTER]
-        else:
-            if not shown._run.is_left:
-                break
-            shown = shown._run.outer
-    return shown
+    shown = _here.get()
+    return shown if shown.__class__ is not list else _attempt_of(shown)  # type: ignore[return-value]
 
 
 def _attempt_of(first: First) -> CurrentAttempt:
@@ -139,11 +123,10 @@ def leave_first(first: First) -> None:
     A context may keep the attempt for a long time: so it drops what was called. May be repeated.
     """
     if _here.get() is first:
-        outer = first[_OUTER]
-        _here.set(outer and _not_left(outer))
-        first[_OUTER] = None
+        _here.set(first[_OUTER])
     else:
-        first[_IS_LEFT] = True
+        _unlink(first, first[_OUTER])
+    first[_OUTER] = None
     if first[_NAME] is None:
         first[_NAME] = name_of(first[_OPERATION])
     first[_OPERATION] = None
@@ -168,17 +151,35 @@ def enter_run(run: Run) -> None:
     here = _here.get()
     if here is not run.current:
         run.outer = here
-    run.is_left = False
     _here.set(run.current or run.outer)
 
 
 def leave_run(run: Run) -> None:
     """Show what was shown before ``enter_run()``."""
-    if run.current is not None:
-        if _here.get() is run.current:
-            _here.set(_not_left(run.outer))
-        else:
-            run.is_left = True
+    if run.current is not None and _here.get() is run.current:
+        _here.set(run.outer)
+    elif run.current is not None:
+        _unlink(run.current, run.outer)
+
+
+def _unlink(left: CurrentAttempt | First, outer: Any) -> None:
+    """Remove what is left before something that was entered inside it.
+
+    Generators that take turns do so. Otherwise the inner one would show the outer one again, and
+    nobody would hide it. No effect where a coroutine is closed in another context.
+    """
+    here: Any = _here.get()
+    for _ in range(_DEEPEST):
+        if here is None:
+            return
+        before = here[_OUTER] if here.__class__ is list else here._run.outer
+        if before is left:
+            if here.__class__ is list:
+                here[_OUTER] = outer
+            else:
+                here._run.outer = outer
+            return
+        here = before
 
 
 def close_run(run: Run) -> None:

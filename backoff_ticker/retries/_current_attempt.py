@@ -78,14 +78,16 @@ def _run_in(frame: FrameType) -> Run | None:
     if code is perform.__code__:
         return values["run"]  # type: ignore[no-any-return]
     if code.co_filename == _tries.__file__ and code.co_name == "call":
-        if not _first_tries or _first_tries[0].kwargs is not values["kwargs"]:
-            names = ("options", "name", "function", "args", "kwargs", "attempts", "began")
-            _first_tries[:] = [Run(*map(values.get, names))]  # type: ignore[arg-type]
-        run = _first_tries[0]
-        run.attempts = values["attempts"]
+        for run in _first_tries[:]:  # a copy: threads may ask at once
+            if run.kwargs is values["kwargs"]:
+                run.attempts = values["attempts"]
+                return run
+        names = ("options", "name", "function", "args", "kwargs", "attempts", "began")
+        run = Run(*map(values.get, names))  # type: ignore[arg-type]
+        _first_tries[:] = [run]
         return run
-    for each in values.values():
-        if each.__class__ is Attempt and each._is_entered and each._attempts._open is each:
+    for each in list(values.values()):  # of a module: other threads may change them
+        if type(each) is Attempt and each._is_entered and each._attempts._open is each:
             loop = each._attempts
             return loop._run or loop._new_run(loop._began)
     return None

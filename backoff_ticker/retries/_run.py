@@ -109,7 +109,6 @@ class Run:
     cut_at: float | None = None  # when `attempt_timeout` cuts the attempt that runs
     current: Any = None  # the CurrentAttempt that is shown
     outer: Any = None  # what was shown before
-    is_left: bool = False  # while something entered inside it was still open: see _not_left()
     _monotonic: Callable[[], float]
     _poll: Poll | None = None
     _chosen: dict[int, tuple[BackOff, Poll]] | None = None
@@ -422,10 +421,8 @@ class Run:
         everything else.
         """
         self.refund()  # if an interrupt has prevented it
-        self.result = self.current = self.operation = None
+        self.result = self.current = self.outer = self.operation = None
         self.args, self.kwargs = (), NO_KWARGS
-        if not self.is_left:
-            self.outer = None
         self.cancel_attempts()
 
     def cancel_attempts(self) -> None:

@@ -40,7 +40,7 @@ def retried(  # noqa: C901 - counts the nested function
             if limits_time:
                 began = options.now()
             if settings.tracks_attempts:
-                first = [shown_here(), False, options, name, function, args, kwargs, 1, began]
+                first = [shown_here(), options, name, function, args, kwargs, 1, began]
         try:
             if first is not None:
                 show(first)
@@ -94,7 +94,7 @@ def retried_async(  # noqa: C901 - as above
             if limits_time:
                 began = options.now()
             if settings.tracks_attempts:
-                first = [shown_here(), False, options, name, function, args, kwargs, 1, began]
+                first = [shown_here(), options, name, function, args, kwargs, 1, began]
         try:
             if first is not None:
                 show(first)

@@ -30,6 +30,7 @@ from tests.circuits.circuits import (
     with_block,
 )
 from tests.helpers import SetClock, collect_garbage
+from tests.interleaving import each_interleaving
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.tickers.made_policies import Scripted
 
@@ -104,6 +105,75 @@ def test_an_interrupt_anywhere_leaves_it_usable(way: Any) -> None:
     # A probe keeps its place until its time is over only if the interrupt came as a block began or
     # ended, or a decorated call ended: not while the circuit changed, or its policy was asked.
     assert lost <= AT_AN_EDGE
+
+
+class Counting:
+    """1, 2, 4, ... after each reset."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def next_backoff(self) -> float:
+        self.asked += 1
+        return 2.0 ** (self.asked - 1)
+
+    def reset(self) -> None:
+        self.asked = 0
+
+
+def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The policy is reset once, whatever comes between: 1 s, then 2 s or 4 s, not 16 s."""
+    begun: list[Any] = []
+
+    def begin() -> Any:
+        now = SetClock()
+        breaker = CircuitBreaker(Counting(), failures=1, clock=now)
+        for _ in range(4):  # an outage before, so that the policy has gone on
+            fail(breaker)
+            now.advance(breaker.remaining())
+        succeed(breaker)
+        begun[:] = breaker, now
+        ticket = breaker.allow()
+        return lambda: breaker.record(ticket, OSError()), lambda: breaker.open(3)
+
+    seen = set()
+    for outcomes in each_interleaving(begin, monkeypatch):
+        assert outcomes == (None, None)
+        breaker, now = begun
+        now.advance(breaker.remaining())
+        fail(breaker)
+        seen.add(breaker.remaining())
+    assert seen <= {2.0, 4.0}
+
+
+def test_a_block_that_could_not_be_entered_hides_no_other() -> None:
+    """Blocks that are left in another context count only while no stale one is open."""
+    closed = []
+
+    def run(interrupt: InterruptAt) -> None:
+        now = SetClock()
+        breaker = CircuitBreaker(Scripted(then=10.0), failures=1, clock=now, probe_timeout=1)
+        fail(breaker)
+        now.advance(10)
+        try:
+            with interrupt:
+                breaker.__enter__()
+        except Interrupted:
+            pass
+        else:
+            return
+        now.advance(2)
+        succeed(breaker)
+        for _ in range(3):
+            with contextlib.suppress(OSError, CircuitOpen):
+                left_in_another_context(breaker, OSError())
+        if breaker.state is CLOSED:
+            closed.append(interrupt.where)
+
+    each_place(run, all_of_them=True)
+    assert closed == []
 
 
 def test_a_signal_handler_may_use_it_anywhere() -> None:

@@ -9,6 +9,7 @@ import types
 import weakref
 
 import pytest
+from hypothesis import given, strategies as st
 
 from backoff_ticker import (
     CancellationToken,
@@ -399,6 +400,37 @@ def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock):
 
     retry_call(operation)
     assert current_attempt() is None
+
+
+def failing_rows(failures):
+    for attempt in attempts(ZeroBackOff(), on=OSError):
+        with attempt:
+            yield attempt.number
+            if attempt.number <= failures:
+                raise OSError
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=4).flatmap(
+        lambda failures: st.tuples(
+            st.just(failures), st.lists(st.integers(0, len(failures) - 1), max_size=14)
+        )
+    )
+)
+def test_generators_whose_attempts_fail_may_take_turns_in_any_order(case):
+    """None hangs, and none leaves an attempt behind."""
+    failures, order = case
+
+    def run():
+        generators = [failing_rows(each) for each in failures]
+        for place in order:
+            next(generators[place], None)
+        for generator in generators:
+            for _ in generator:
+                pass
+        return current_attempt()
+
+    assert contextvars.Context().run(run) is None
 
 
 class Suspended(contextlib.AbstractAsyncContextManager):
