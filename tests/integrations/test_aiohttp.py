@@ -131,14 +131,6 @@ def test_a_tunnel_that_a_proxy_refuses_for_now_is_asked_for_again(method):
 # Bodies
 
 
-@pytest.mark.parametrize("sent", [{"json": {"a": 1}}, {"data": {"a": "b"}}, {"data": "text"}])
-def test_a_body_in_memory_is_sent_again(sent):
-    with MisbehavingServer(answer(503), reset) as server:
-        assert send("PUT", server.url, RetryMiddleware(ZeroBackOff()), **sent) == (200, "fine")
-    assert len(server.bodies) == 3
-    assert len(set(server.bodies)) == 1
-
-
 @pytest.mark.parametrize("failures", [{"early_first": 2}, {"reset_first": 1}])
 def test_a_body_that_waits_for_100_continue_is_sent_again(failures):
     options = {"expect100": True, "timeout": aiohttp.ClientTimeout(total=20)}

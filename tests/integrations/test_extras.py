@@ -12,8 +12,6 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from backoff_ticker import integrations
 
 ROOT = Path(__file__).parents[2]
@@ -48,11 +46,6 @@ print(json.dumps(said))
 
 def test_each_module_has_an_extra_of_its_name():
     assert {each.replace("-", "_") for each in EXTRAS} - OF_THE_COMMAND == {*MODULES}
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_the_description_of_the_folder_names(module):
-    assert f"``{module}``" in integrations.__doc__
 
 
 def test_where_its_package_is_missing_a_module_names_its_extra():

@@ -245,18 +245,6 @@ def test_a_change_by_hand_as_another_one_is_taken_is_told_as_such(by_hand):
     assert other.remaining() > 400
 
 
-def test_two_words_by_hand_become_one(by_hand):
-    one, other = by_hand(), by_hand()
-    one.open()
-    one.reset()
-    exchange(one, other)
-    assert (one.state, other.state) == (CLOSED, CLOSED)
-    one.open(0.01)
-    time.sleep(0.02)
-    exchange(one, other)
-    assert other.state is CLOSED, "its time is over"
-
-
 def test_it_is_opened_and_reset_by_hand_whatever_others_have_done(make, redis_server):
     one, other = make(), make()
     one.open()
@@ -590,13 +578,6 @@ def test_a_late_process_finds_a_circuit_whose_time_is_over_half_open(make):
     refused(one)
     late.record(ticket)
     each_is(CLOSED, one, late)
-
-
-def test_a_probe_that_was_released_leaves_its_place_to_the_same_process(make):
-    one = make()
-    make_half_open(one)
-    one.release(probe(one))
-    assert is_let_through(one)
 
 
 # Redis fails

@@ -30,7 +30,6 @@ from backoff_ticker import (
 from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
-from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
 from tests.integrations.processes import Process
 from tests.integrations.redis_server import RedisServer, forked, needs_redis
 
@@ -175,15 +174,6 @@ def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
     budget = RedisRetryBudget(server.client(), "forever", keep_for=1e300)
     assert budget.try_acquire()
     assert server.client().pttl(KEY.format("forever")) > 10**13
-
-
-def test_its_repr_says_who_decides(redis_server):
-    watched = Watched(redis_server, 10)
-    text = "<RedisRetryBudget 'shared' of 10.0 tokens in {}, token_ratio=0.1, retry_cost=1.0>"
-    assert repr(watched.budget) == text.format("Redis")
-    redis_server.kill()
-    watched.take()
-    assert repr(watched.budget) == text.format("this process")
 
 
 # Retries and hedged calls
@@ -504,14 +494,3 @@ def test_a_forked_child_tells_only_what_it_has_counted(make_budget):
     with forked(check):
         pass
     assert take(budget, 4) == [True] * 3 + [False]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_load_on_a_service_that_is_down(redis_server, kind):
-    numbers = {"max_tokens": 40, "token_ratio": 0.1}
-    calls = outage(redis_server.url, kind, 5, 60, 80, **numbers)
-    assert (calls[FIRST], calls[GOOD]) == (700, 300)
-    least = {"none": 5 * 320, "local": 5 * 40, "shared": 40}[kind]
-    earned = 0.1 * 300 if kind == "shared" else 0
-    assert least <= calls[RETRY] <= least + earned
