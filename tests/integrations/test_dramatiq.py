@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from datetime import timedelta
 
 import dramatiq
@@ -24,8 +25,8 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.dramatiq import BackOffRetries
 from backoff_ticker.testing import no_wait
-from tests.helpers import SetClock, eventually
-from tests.integrations.processes import Process
+from tests.helpers import SetClock
+from tests.integrations.processes import PATIENCE, Process
 
 NO_ROUTE = ConnectionError("no route")
 DOUBLING = ExponentialBackOff(0.001, 0, 2)
@@ -427,6 +428,13 @@ def program(tmp_path):
     return start
 
 
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def send(program, server, code):
     with program(server, "-c", f"import tasks\n{code}") as sender:
         assert sender.wait() == 0, sender.lines
@@ -443,8 +451,8 @@ def test_no_message_is_lost_when_a_worker_is_killed(redis_server, program):
         # Here it was killed, with calls under way and other messages in its memory.
         client.set("killed", 1)
         with program(redis_server, *WORKER):
-            eventually(lambda: client.hlen("done") == MESSAGES)
-            eventually(lambda: client.hlen("dramatiq:default.msgs") == 0)
+            wait_until(lambda: client.hlen("done") == MESSAGES)
+            wait_until(lambda: client.hlen("dramatiq:default.msgs") == 0)
         calls = {key.decode(): int(value) for key, value in client.hgetall("calls").items()}
         assert client.zcard("dramatiq:default.XQ") == 0  # nothing was dead-lettered
     assert set(calls) == {f"{n}:{count}" for n in range(MESSAGES) for count in range(3)}

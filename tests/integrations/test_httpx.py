@@ -127,25 +127,6 @@ def test_without_time_no_attempt_is_endless(handle):
 # Cancellation
 
 
-def test_a_cancelled_task_leaves_no_response_open():
-    inner = Kept(503)
-
-    async def main():
-        waits = asyncio.Event()
-        transport = AsyncRetryTransport(
-            inner, ConstantBackOff(3600), on_retry=lambda outcome: waits.set()
-        )
-        request = httpx.Request("GET", "http://prices.example")
-        task = asyncio.create_task(transport.handle_async_request(request))
-        await waits.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-
-    asyncio.run(main())
-    assert inner.calls == ["closed"]
-
-
 # Responses are closed, or the caller's
 
 

@@ -105,12 +105,9 @@ def units(server, name="shared"):
 # The bucket
 
 
-EIGHTHS = st.integers(0, 40).map(lambda number: number / 8)
-
-
 @given(
-    EIGHTHS.filter(lambda size: size >= 1),
-    EIGHTHS.filter(lambda ratio: ratio <= 1),
+    st.integers(10, 50).map(lambda number: number / 10),
+    st.integers(0, 10).map(lambda number: number / 10),
     st.lists(st.tuples(st.integers(0, 10), st.booleans()), max_size=40),
 )
 def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ratio, actions):
@@ -124,20 +121,6 @@ def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ra
         if here and is_released:
             for budget in budgets:
                 budget.release()
-
-
-@pytest.mark.parametrize("size", [1, 1.1, 500, 123_456.789, 1_000_000])
-def test_units_are_exact(make_budget, server, size):
-    budget = make_budget(size, 0.1)
-    assert budget.try_acquire()
-    assert units(server, budget.name) == round(size * TOKEN) - TOKEN
-    for _ in range(10):
-        budget.success()
-    assert budget.try_acquire()
-    assert units(server, budget.name) == round(size * TOKEN) - TOKEN
-    budget = make_budget(size, 0.1, size)
-    assert take(budget, 2) == [True, False]
-    assert units(server, budget.name) == 0
 
 
 def test_budgets_of_one_name_share_a_bucket_and_others_do_not(server):
