@@ -32,7 +32,6 @@ def fails():
 
 
 @app.get("/thread")
-@app.post("/thread")
 def thread(stop: Stop):
     stop.on_cancel(lambda: print("ended: " + stop.cause, flush=True))
     retry_call(fails, ConstantBackOff(600), token=stop)
@@ -87,18 +86,6 @@ def test_a_thread_ends_with_its_client_or_the_server_and_requests_finish(tmp_pat
         assert status in {0, -signal.SIGTERM}
         assert server.count("ended: SIGTERM") == 1
         assert server.count("Traceback") == 0, server.lines
-
-
-def test_limit_an_upload_that_is_not_read_hides_that_the_client_has_left(tmp_path, port):
-    """The server reads no further than a buffer, and the end comes after what is in it."""
-    with served(tmp_path, uvicorn, port) as server:
-        get(port, "/works")
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            head = "POST /thread HTTP/1.1\r\nHost: test\r\nContent-Length: 100000000\r\n\r\n"
-            client.sendall(head.encode() + b"x" * 1000)
-            server.wait_for("waits")
-        assert server.stop()[1] < AT_ONCE
-        assert server.count("ended: SIGTERM") == 1  # and not by the client
 
 
 def test_a_worker_of_gunicorn_that_has_served_enough_ends_and_the_next_one_works(tmp_path, port):

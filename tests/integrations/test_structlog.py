@@ -17,7 +17,6 @@ from backoff_ticker import (
     Ticker,
     retry,
     retry_call,
-    set_default_hooks,
     with_max_retries,
 )
 from backoff_ticker.integrations.structlog import StructlogObserver
@@ -53,15 +52,6 @@ def test_a_retry_and_the_recovery(events, log, clock):
         {"operation": "fetch", **retried, "delay": 7.0, **error},
         {"operation": "fetch", **recovered, **error},
     ]
-
-
-def test_giving_up(events, log):
-    with set_default_hooks(**log.hooks), no_wait(), pytest.raises(ConnectionError):
-        retry_call(failing(ConnectionError("no route"), 9), max_attempts=2)
-    assert [event["event"] for event in events] == ["retry", "gave_up"]
-    assert events[1]["outcome"] == "max_attempts"
-    assert events[1]["log_level"] == "warning"
-    assert "delay" not in events[1]
 
 
 def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(events, log, clock):

@@ -248,17 +248,10 @@ def test_urllib3_repeats_a_post_after_an_error_that_it_does_not_know():
     assert BackOffRetry().increment("GET", "/", error=error).total == 3
 
 
-@pytest.mark.parametrize(
-    "method, retries, times",
-    [
-        ("PUT", urllib3.Retry(1, status_forcelist=[503]), 2),
-        ("PUT", BackOffRetry(ZeroBackOff()), 1),
-        ("DELETE", BackOffRetry(ZeroBackOff()), 2),
-    ],
-)
-def test_limit_urllib3_sends_a_generator_again_as_an_empty_body(method, retries, times):
-    """So PUT is not among the methods that are repeated unless told."""
-    with MisbehavingServer(answer(503)) as server, urllib3.PoolManager() as http:
-        body = (chunk for chunk in [b"gold ", b"42"])
-        http.request(method, server.url, body=body, retries=retries)
-    assert server.bodies == [b"gold 42", b""][:times]
+def test_limit_a_generator_is_sent_again_as_an_empty_body():
+    """By urllib3 itself; so PUT is not among the methods that are repeated unless told."""
+    for method, bodies in ("PUT", [b"42"]), ("DELETE", [b"42", b""]):
+        with MisbehavingServer(answer(503)) as server, urllib3.PoolManager() as http:
+            body = (chunk for chunk in [b"42"])
+            http.request(method, server.url, body=body, retries=BackOffRetry(ZeroBackOff()))
+        assert server.bodies == bodies
