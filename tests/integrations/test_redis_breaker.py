@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-import threading
 import time
 
 import pytest
@@ -17,7 +16,7 @@ from backoff_ticker import (
     ConstantBackOff,
     ExponentialBackOff,
 )
-from backoff_ticker.integrations._redis import circuit as redis_circuit, link
+from backoff_ticker.integrations._redis import circuit as redis_circuit
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
 from tests.circuits.circuits import fail, refused, succeed
@@ -34,22 +33,16 @@ KEY = "backoff_ticker:circuit:payments"
 
 
 @pytest.fixture
-def make(redis_server, monkeypatch):
+def make(make):
     """Make breakers of one name, each as if it were in a process of its own."""
-    made = []
-    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
 
-    def make(backoff=A_MINUTE, *, socket_timeout=1.0, **options):
-        client = redis_server.client(socket_timeout=socket_timeout)
-        breaker = RedisCircuitBreaker(client, "payments", backoff, **{"failures": 1, **options})
-        made.append(breaker)
+    def make_breaker(backoff=A_MINUTE, **options):
+        options |= {"name": "payments", "backoff": backoff, "failures": 1}
+        breaker = make(RedisCircuitBreaker, **options)
         assert breaker.wait_until_connected(PATIENCE)
         return breaker
 
-    yield make
-    for each in made:
-        each.close(0)
-    eventually(lambda: not any(KEY in thread.name for thread in threading.enumerate()))
+    return make_breaker
 
 
 class ByHand(redis_circuit.SharedCircuit):

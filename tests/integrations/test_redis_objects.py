@@ -22,7 +22,6 @@ from backoff_ticker import (
     DeadlineExceeded,
     with_max_retries,
 )
-from backoff_ticker.integrations._redis import link
 from backoff_ticker.integrations.redis import (
     RedisCancellationToken,
     RedisCircuitBreaker,
@@ -49,22 +48,6 @@ TOKEN, TOKEN_KEY = RedisCancellationToken, "backoff_ticker:token:job"
 def threads():
     """Return the threads of the objects of the name "job"."""
     return [each for each in threading.enumerate() if ":job@" in each.name]
-
-
-@pytest.fixture
-def make(redis_server, monkeypatch):
-    """Make tokens and circuits of one name, which leave no thread behind."""
-    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
-    with contextlib.ExitStack() as stack:
-
-        def make(kind, client=None, name="job", socket_timeout=1, **options):
-            client = client or redis_server.client(socket_timeout=socket_timeout)
-            shared = kind(client, name, **options)
-            stack.callback(shared.close, 0)
-            return shared
-
-        yield make
-    eventually(lambda: not threads())
 
 
 @pytest.fixture
