@@ -123,15 +123,6 @@ def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ra
                 budget.release()
 
 
-def test_budgets_of_one_name_share_a_bucket_and_others_do_not(server):
-    one, two = (RedisRetryBudget(server.client(), "pair", 3) for _ in range(2))
-    other = RedisRetryBudget(server.client(), "other", 3)
-    assert [one.try_acquire(), two.try_acquire(), one.try_acquire()] == [True] * 3
-    assert not two.try_acquire()
-    assert not one.try_acquire()
-    assert other.try_acquire()
-
-
 @pytest.mark.parametrize(
     "ratio, give, times, retries",
     [
