@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
+from tests.benchmarks._fleet import FIRST, GOOD, KINDS, RETRY, fleet, outage
 from tests.benchmarks._table import compare, options, say, show
-from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, fleet, outage
 
 try:
     from redis import Redis

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import socket
+import threading
+from contextlib import ExitStack
 
 import pytest
 
+from backoff_ticker import ConstantBackOff
 from backoff_ticker.testing import VirtualClock
+from tests.helpers import eventually
 
 
 @pytest.fixture
@@ -26,6 +30,24 @@ def redis_server(tmp_path):
         pytest.skip("there is no redis-server")
     with RedisServer(tmp_path / "redis") as server:
         yield server
+
+
+@pytest.fixture
+def make(redis_server, monkeypatch):
+    """Make tokens and circuits that processes share, which leave no thread behind."""
+    from backoff_ticker.integrations._redis import link
+
+    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
+    with ExitStack() as stack:
+
+        def make(kind, client=None, name="job", socket_timeout=1, **options):
+            client = client or redis_server.client(socket_timeout=socket_timeout)
+            shared = kind(client, name, **options)
+            stack.callback(shared.close, 0)
+            return shared
+
+        yield make
+    eventually(lambda: not any("backoff_ticker:" in each.name for each in threading.enumerate()))
 
 
 @pytest.fixture

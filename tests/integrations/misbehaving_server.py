@@ -21,7 +21,6 @@ class Received:
 
     method: str
     path: str
-    headers: dict[str, str]
     body: bytes
 
 
@@ -72,7 +71,7 @@ class Connection:
             body = self._exactly(int(headers.get("content-length", "0")))
         method, path, _ = first.split(" ")
         self.is_head = method == "HEAD"
-        return Received(method, path, headers, body)
+        return Received(method, path, body)
 
     def answer_early(self) -> None:
         """Answer 503 once the headers are there, and close the connection."""

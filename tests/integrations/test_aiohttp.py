@@ -72,25 +72,6 @@ def test_a_cancelled_task_gives_the_connection_back():
 # Answers
 
 
-@pytest.mark.parametrize("hook", ["notify", "on_retry", "on_success", "on_give_up"])
-def test_a_hook_that_fails_leaves_the_connection_free(hook):
-    def fail(*_):
-        raise LookupError
-
-    async def main():
-        attempts = 1 if hook == "on_give_up" else 2
-        retries = RetryMiddleware(ZeroBackOff(), max_attempts=attempts, **{hook: fail})
-        async with session_with(retries) as session:
-            with pytest.raises(LookupError):
-                await session.get(server.url)
-            async with aiohttp.request("GET", server.url, connector=session.connector) as response:
-                return response.status
-
-    status = 200 if hook == "on_success" else 503
-    with MisbehavingServer(answer(status, b"x" * 100_000)) as server:
-        assert asyncio.run(main()) == 200
-
-
 def test_a_short_answer_keeps_its_connection():
     with MisbehavingServer(answer(503, b"x" * 1000), answer(503)) as server, no_wait():
         assert send("GET", server.url, RetryMiddleware(ConstantBackOff(1))) == (200, "fine")
@@ -129,14 +110,6 @@ def test_a_tunnel_that_a_proxy_refuses_for_now_is_asked_for_again(method):
 
 
 # Bodies
-
-
-@pytest.mark.parametrize("sent", [{"json": {"a": 1}}, {"data": {"a": "b"}}, {"data": "text"}])
-def test_a_body_in_memory_is_sent_again(sent):
-    with MisbehavingServer(answer(503), reset) as server:
-        assert send("PUT", server.url, RetryMiddleware(ZeroBackOff()), **sent) == (200, "fine")
-    assert len(server.bodies) == 3
-    assert len(set(server.bodies)) == 1
 
 
 @pytest.mark.parametrize("failures", [{"early_first": 2}, {"reset_first": 1}])

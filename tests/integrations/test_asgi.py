@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -436,54 +435,18 @@ async def test_a_signal_cancels_first_and_the_servers_handler_runs_next(former_h
     assert signal.getsignal(number) is of_server
 
 
-async def test_handlers_that_were_set_later_are_kept_and_default_ones_never_touched(
-    former_handlers,
-):
+async def test_a_signal_without_a_handler_of_the_server_stays_so(former_handlers):
     app = Starlette()
-
-    def later(number, frame):
-        pass
-
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     shut_down = await lifespan(app, TokenMiddleware(app))
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    signal.signal(signal.SIGINT, later)
     await shut_down()
-    assert signal.getsignal(signal.SIGINT) is later
-
-
-async def test_in_another_thread_there_are_no_signals(former_handlers):
-    found = []
-
-    async def main():
-        app = Starlette()
-        shut_down = await lifespan(app, TokenMiddleware(app))
-        found.append(signal.getsignal(signal.SIGTERM))
-        await shut_down()
-
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    former = signal.getsignal(signal.SIGTERM)
-    thread = threading.Thread(target=asyncio.run, args=(main(),))
-    thread.start()
-    thread.join(PATIENCE)
-    assert found == [former]
 
 
 async def test_requests_are_served_where_the_application_refuses_the_lifespan():
     outer = TokenMiddleware(Starlette(fails=True))
     with pytest.raises(ValueError, match="lifespan is unknown"):
         await Server(outer, "lifespan").serve()
-    assert await serves_requests(outer)
-
-
-async def test_requests_are_served_where_the_application_ignores_the_lifespan():
-    async def app(scope, receive, send):
-        if scope["type"] == "http":
-            token_of(scope).raise_if_cancelled()
-            await answer(send)
-
-    outer = TokenMiddleware(app)
-    await Server(outer, "lifespan").serve()
     assert await serves_requests(outer)
 
 

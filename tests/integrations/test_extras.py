@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 import pkgutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from backoff_ticker import integrations
+from tests.integrations.processes import run
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
@@ -50,16 +47,9 @@ def test_each_module_has_an_extra_of_its_name():
     assert {each.replace("-", "_") for each in EXTRAS} - OF_THE_COMMAND == {*MODULES}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_description_of_the_folder_names(module):
-    assert f"``{module}``" in integrations.__doc__
-
-
 def test_where_its_package_is_missing_a_module_names_its_extra():
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT_EACH], capture_output=True, text=True, timeout=50, check=True
-    )
-    said = json.loads(done.stdout)
+    (line,) = run(IMPORT_EACH)
+    said = json.loads(line)
     assert {"httpx", "prometheus"} <= said.keys()
     advice = {module: text.partition(": ")[2] for module, text in said.items()}
     assert advice == {

@@ -109,18 +109,6 @@ def test_another_request_is_sent_once_if_it_may_have_arrived(face, method, failu
         assert send_in_vain(face, failure, method=method, body=b"data") == method
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_connection_reset_before_the_request_was_read(face, method):
-    """A client that has sent it cannot know; one that met the reset before can."""
-    with MisbehavingServer(reset_first=1) as server:
-        try:
-            got = face.request(method, server.url, ZeroBackOff(), body=b"data")
-        except face.transport_errors:
-            assert (method, server.connections, server.methods) == ("POST", 1, "")
-        else:
-            assert (got.text, server.connections, server.methods) == ("fine", 2, method)
-
-
 @pytest.mark.parametrize("body", ["bytes", "stream"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_any_request_is_sent_again_if_there_was_no_connection(face, method, body):
@@ -174,17 +162,6 @@ def test_a_body_in_memory_is_sent_again(face, failure):
     assert server.bodies == [b"data", b"data"]
 
 
-def test_an_answer_that_comes_before_the_body_was_sent(face):
-    """The client may get the answer, or an error as it sends: it begins from the start."""
-    body = bytes(range(256)) * 4_000
-    options = face.rules(methods={"PUT"})
-    with MisbehavingServer(early_first=2) as server:
-        got = face.request("PUT", server.url, ZeroBackOff(), body=body, **options)
-        assert got.text == "fine"
-    assert server.bodies == [body]
-    assert server.connections == 3
-
-
 def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(face):
     if not face.guards_streams:
         pytest.skip("see the tests of this client")
@@ -205,18 +182,15 @@ def http_date(seconds):
     "fields, expected",
     [
         ({"Retry_After": "20"}, 20.0),
-        ({"retry_after": "20"}, 20.0),
         ({"Retry_After": http_date(30)}, 30.0),
         ({"Retry_After_Ms": "1500"}, 1.5),
         ({"retry_after_ms": "2.5", "Retry_After": "20"}, 0.0025),
         ({"x_ms_retry_after_ms": "750"}, 0.75),
-        ({"Retry_After": "60"}, 60.0),
         # Nothing that could be followed: the policy decides.
         ({}, 7.0),
         ({"Retry_After": "0"}, 7.0),
         ({"Retry_After": http_date(-30)}, 7.0),
         ({"Retry_After": "soon"}, 7.0),
-        ({"Retry_After": "-5"}, 7.0),
         ({"Retry_After_Ms": "1e3"}, 7.0),
         ({"Retry_After_Ms": "9" * 400, "Retry_After": "20"}, 20.0),
     ],
@@ -346,14 +320,11 @@ def test_a_circuit_hears_of_each_attempt(face):
     [
         ({"methods": "GET"}, TypeError, "methods must be a list, tuple or set, not 'GET'"),
         ({"methods": [1]}, TypeError, "methods must be names such as 'GET', not 1"),
-        ({"methods": 5}, TypeError, "methods must be a list, tuple or set, not 5"),
         ({"statuses": 503}, TypeError, "must be a list, tuple or set, not 503"),
         ({"statuses": ["503"]}, TypeError, "must be ints, not '503'"),
         ({"statuses": [600]}, ValueError, "100 to 599, not 600"),
         ({"max_retry_after": -1}, ValueError, "max_retry_after must be .*not -1"),
         ({"budget": 5}, TypeError, "budget must be a RetryBudget, .* not 5"),
-        ({"token": 5}, TypeError, "token must be"),
-        ({"on_retry": 5}, TypeError, "on_retry must be"),
         ({"on": OSError}, TypeError, "'on'"),
         ({"timer": None}, TypeError, "'timer'"),
     ],

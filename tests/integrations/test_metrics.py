@@ -121,6 +121,20 @@ def failing(error, times, name="fetch"):
     return fetch
 
 
+def tell_everything(observer, clock):
+    """Have an observer see a run that gives up, one that recovers, a circuit, a tick, a cancel."""
+    with no_wait():
+        with pytest.raises(ConnectionError):
+            retry_call(failing(ConnectionError(), 9), max_attempts=2, **observer.hooks)
+        assert retry_call(failing(ConnectionError(), 1), **observer.hooks) == "page"
+    CircuitBreaker(on_change=observer.on_change("prices")).open()
+    observer.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
+    token = CancellationToken()
+    observer.watch_token(token, "shutdown")
+    token.cancel(OSError())
+    clock.advance(0)
+
+
 def test_retries_and_runs(face, metrics):
     with set_default_hooks(**metrics.hooks), no_wait():
         retry_call(failing(ConnectionError(), 2), ConstantBackOff(7))

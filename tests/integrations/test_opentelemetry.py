@@ -13,18 +13,16 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import backoff_ticker
 from backoff_ticker import (
-    CancellationToken,
     CircuitBreaker,
     ConstantBackOff,
     DeadlineExceeded,
-    Ticker,
     retry,
     retry_call,
 )
 from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
 from backoff_ticker.testing import no_wait
 from tests.integrations.processes import run
-from tests.integrations.test_metrics import failing
+from tests.integrations.test_metrics import failing, tell_everything
 
 
 @pytest.fixture
@@ -50,14 +48,7 @@ def tracer(spans):
 
 
 def test_names_units_and_attributes(reader, telemetry, clock):
-    with no_wait(), pytest.raises(ConnectionError):
-        retry_call(failing(ConnectionError(), 9), max_attempts=2, **telemetry.hooks)
-    CircuitBreaker(on_change=telemetry.on_change("prices")).open()
-    telemetry.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
-    token = CancellationToken()
-    telemetry.watch_token(token, "shutdown")
-    token.cancel()
-    clock.advance(0)
+    tell_everything(telemetry, clock)
     (resource,) = reader.get_metrics_data().resource_metrics
     (found,) = resource.scope_metrics
     assert (found.scope.name, found.scope.version) == ("backoff_ticker", backoff_ticker.__version__)

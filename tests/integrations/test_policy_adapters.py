@@ -16,6 +16,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
+from tests.tickers.made_policies import Scripted
 
 # Of each package: what takes a policy, and ways to call an operation with it until it succeeds.
 
@@ -170,23 +171,10 @@ def test_a_token_in_the_policy_ends_the_call_at_the_next_failure(time, face):
     assert service.calls == [100, 102]
 
 
-class Bad:
-    """A policy whose delays are none."""
-
-    def next_backoff(self):
-        return -1
-
-    def reset(self):
-        pass
-
-    def __repr__(self):
-        return "Bad()"
-
-
 @ANY
 def test_a_bad_delay_is_an_error_that_names_the_policy(time, face):
-    with pytest.raises(ValueError, match=r"what Bad\(\) returns must be .* not -1"):
-        face(Bad())(time, Service(time))
+    with pytest.raises(ValueError, match=r"what <the scripted policy> returns must be .* not -1"):
+        face(Scripted(-1))(time, Service(time))
 
 
 @pytest.mark.parametrize("face", THREADS)

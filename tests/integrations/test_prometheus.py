@@ -39,14 +39,6 @@ def test_the_buckets_of_the_histograms(registry):
     assert list(buckets("batch_tick_lateness_seconds")) == ["3.0", "+Inf"]
 
 
-def test_two_observers_of_one_registry_need_different_namespaces(registry):
-    PrometheusObserver(registry)
-    with pytest.raises(ValueError, match="Duplicated timeseries"):
-        PrometheusObserver(registry)
-    PrometheusObserver(registry, namespace="batch")
-    PrometheusObserver(None)
-
-
 def test_the_global_registry_is_the_default():
     script = """
 from prometheus_client import REGISTRY

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-import threading
 import time
 
 import pytest
@@ -17,7 +16,7 @@ from backoff_ticker import (
     ConstantBackOff,
     ExponentialBackOff,
 )
-from backoff_ticker.integrations._redis import circuit as redis_circuit, link
+from backoff_ticker.integrations._redis import circuit as redis_circuit
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
 from tests.circuits.circuits import fail, refused, succeed
@@ -34,22 +33,16 @@ KEY = "backoff_ticker:circuit:payments"
 
 
 @pytest.fixture
-def make(redis_server, monkeypatch):
+def make(make):
     """Make breakers of one name, each as if it were in a process of its own."""
-    made = []
-    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
 
-    def make(backoff=A_MINUTE, *, socket_timeout=1.0, **options):
-        client = redis_server.client(socket_timeout=socket_timeout)
-        breaker = RedisCircuitBreaker(client, "payments", backoff, **{"failures": 1, **options})
-        made.append(breaker)
+    def make_breaker(backoff=A_MINUTE, **options):
+        options |= {"name": "payments", "backoff": backoff, "failures": 1}
+        breaker = make(RedisCircuitBreaker, **options)
         assert breaker.wait_until_connected(PATIENCE)
         return breaker
 
-    yield make
-    for each in made:
-        each.close(0)
-    eventually(lambda: not any(KEY in thread.name for thread in threading.enumerate()))
+    return make_breaker
 
 
 class ByHand(redis_circuit.SharedCircuit):
@@ -243,18 +236,6 @@ def test_a_change_by_hand_as_another_one_is_taken_is_told_as_such(by_hand):
     exchange(one)
     exchange(one, other)
     assert other.remaining() > 400
-
-
-def test_two_words_by_hand_become_one(by_hand):
-    one, other = by_hand(), by_hand()
-    one.open()
-    one.reset()
-    exchange(one, other)
-    assert (one.state, other.state) == (CLOSED, CLOSED)
-    one.open(0.01)
-    time.sleep(0.02)
-    exchange(one, other)
-    assert other.state is CLOSED, "its time is over"
 
 
 def test_it_is_opened_and_reset_by_hand_whatever_others_have_done(make, redis_server):
@@ -590,13 +571,6 @@ def test_a_late_process_finds_a_circuit_whose_time_is_over_half_open(make):
     refused(one)
     late.record(ticket)
     each_is(CLOSED, one, late)
-
-
-def test_a_probe_that_was_released_leaves_its_place_to_the_same_process(make):
-    one = make()
-    make_half_open(one)
-    one.release(probe(one))
-    assert is_let_through(one)
 
 
 # Redis fails

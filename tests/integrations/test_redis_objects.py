@@ -22,7 +22,6 @@ from backoff_ticker import (
     DeadlineExceeded,
     with_max_retries,
 )
-from backoff_ticker.integrations._redis import link
 from backoff_ticker.integrations.redis import (
     RedisCancellationToken,
     RedisCircuitBreaker,
@@ -49,22 +48,6 @@ TOKEN, TOKEN_KEY = RedisCancellationToken, "backoff_ticker:token:job"
 def threads():
     """Return the threads of the objects of the name "job"."""
     return [each for each in threading.enumerate() if ":job@" in each.name]
-
-
-@pytest.fixture
-def make(redis_server, monkeypatch):
-    """Make tokens and circuits of one name, which leave no thread behind."""
-    monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
-    with contextlib.ExitStack() as stack:
-
-        def make(kind, client=None, name="job", socket_timeout=1, **options):
-            client = client or redis_server.client(socket_timeout=socket_timeout)
-            shared = kind(client, name, **options)
-            stack.callback(shared.close, 0)
-            return shared
-
-        yield make
-    eventually(lambda: not threads())
 
 
 @pytest.fixture
@@ -124,19 +107,12 @@ def test_a_client_and_a_name_are_checked_at_once(kind, client, name, error, mess
     [
         (RedisCancellationToken, {"parent": "stop"}, TypeError, "parent must be .*, not 'stop'"),
         (RedisCancellationToken, {"keep_for": 0}, ValueError, "keep_for must be .* seconds > 0"),
-        (RedisCancellationToken, {"keep_for": None}, TypeError, "keep_for must be"),
-        (RedisCancellationToken, {"keep_for": 10**400}, ValueError, "keep_for must be"),
         (RedisCancellationToken, {"keep_for": float("inf")}, ValueError, "must be .* not inf"),
         (RedisCancellationToken, {"cancel_if_gone_for": -1}, ValueError, "must be .* not -1"),
         (RedisCancellationToken, {"backoff": 3}, TypeError, "backoff"),
-        (RedisCircuitBreaker, {"failures": 0}, ValueError, "failures must be an int >= 1"),
         (RedisCircuitBreaker, {"probe_timeout": 0}, ValueError, "probe_timeout must be a finite"),
-        (RedisCircuitBreaker, {"on_change": [print, 3]}, TypeError, "on_change must be a callable"),
-        (RedisRetryBudget, {"max_tokens": 0}, ValueError, "max_tokens must be"),
         (RedisRetryBudget, {"max_tokens": 2e6}, ValueError, "must be <= 1,000,000, not 2000000.0"),
-        (RedisRetryBudget, {"retry_cost": 501}, ValueError, "retry_cost must be"),
         (RedisRetryBudget, {"keep_for": 0}, ValueError, "keep_for must be .*not 0"),
-        (RedisRetryBudget, {"fallback": "none"}, TypeError, "fallback must be .*not 'none'"),
         (RedisRetryBudget, {"fallback": 5}, TypeError, "fallback must be .*not 5"),
         (RedisRetryBudget, {"breaker": 5}, TypeError, "must be a CircuitBreaker or None, not 5"),
     ],
@@ -323,22 +299,6 @@ def test_a_policy_that_stops_or_fails_ends_the_connection(
     shared = make(RedisCancellationToken, backoff=backoff)
     assert not shared.wait_until_connected(PATIENCE)
     eventually(lambda: message in caplog.text)
-
-
-@pytest.mark.parametrize(
-    "page, arguments",
-    [
-        ("cancel_everywhere.md", ["stop.py", "17"]),
-        ("share_a_circuit.md", ["maintenance.py", "1800"]),
-    ],
-)
-@pytest.mark.slow
-def test_the_programs_of_operators_fail_without_redis(redis_server, tmp_path, page, arguments):
-    write_files(page, tmp_path)
-    redis_server.kill()
-    with Process(tmp_path, *arguments, env={"REDIS_URL": redis_server.url}) as program:
-        assert program.wait() == 1
-        assert program.count("Redis cannot be reached") == 1
 
 
 # Threads

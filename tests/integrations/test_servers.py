@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +14,12 @@ from tests.integrations.test_shut_down import AT_ONCE, get
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
 
 FASTAPI = f"""{REPORT_WAITS}
-import asyncio
-import threading
 import time
 from typing import Annotated
 
-from fastapi import Body, Depends, FastAPI
+from fastapi import Depends, FastAPI
 
-from backoff_ticker import CancellationToken, ConstantBackOff, retry_call, retry_call_async
+from backoff_ticker import CancellationToken, ConstantBackOff, retry_call
 from backoff_ticker.integrations.starlette import TokenMiddleware, request_token
 
 app = FastAPI()
@@ -34,25 +31,10 @@ def fails():
     raise ConnectionError("no route")
 
 
-def told(stop):
-    print("ended: " + stop.cause, flush=True)
-
-
 @app.get("/thread")
-@app.post("/thread")
 def thread(stop: Stop):
-    stop.on_cancel(lambda: told(stop))
+    stop.on_cancel(lambda: print("ended: " + stop.cause, flush=True))
     retry_call(fails, ConstantBackOff(600), token=stop)
-
-
-@app.get("/coroutine")
-async def coroutine(stop: Stop):
-    stop.on_cancel(lambda: told(stop))
-
-    async def fails():
-        raise ConnectionError("no route")
-
-    await retry_call_async(fails, ConstantBackOff(600), token=stop)
 
 
 @app.get("/works")
@@ -60,11 +42,6 @@ def works():
     print("works", flush=True)
     time.sleep(1)
     return "done"
-
-
-@app.post("/echo")
-def echo(content: Annotated[bytes, Body(media_type="application/octet-stream")]):
-    return len(content)
 """
 
 
@@ -109,55 +86,6 @@ def test_a_thread_ends_with_its_client_or_the_server_and_requests_finish(tmp_pat
         assert status in {0, -signal.SIGTERM}
         assert server.count("ended: SIGTERM") == 1
         assert server.count("Traceback") == 0, server.lines
-
-
-@SERVERS
-def test_of_many_requests_each_ends_for_its_own_reason(tmp_path, port, server_of):
-    many = 50
-    with served(tmp_path, server_of, port) as server:
-        assert get(port, "/none") == 404
-        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * many)]
-        for client in clients:
-            client.sendall(b"GET /coroutine HTTP/1.1\r\nHost: test\r\n\r\n")
-        server.wait_for("waits", 2 * many)
-        for client in clients[::2]:
-            client.close()
-        server.wait_for("ended: the client has disconnected", many)
-        assert server.count("ended") == many
-        assert server.stop()[1] < AT_ONCE
-        for client in clients[1::2]:
-            with client, client.makefile("rb") as answer:
-                assert answer.readline().startswith(b"HTTP/1.1 503 ")
-        assert server.count("ended: SIGTERM") == many
-        assert server.count("ended") == 2 * many
-        assert server.count("Traceback") == 0
-
-
-@SERVERS
-def test_bodies_of_any_size_arrive(tmp_path, port, server_of):
-    with served(tmp_path, server_of, port):
-        get(port, "/works")
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        for size in 0, 1, 10_000_000, 3:  # on one connection
-            headers = {"Content-Type": "application/octet-stream"}
-            connection.request("POST", "/echo", b"x" * size, headers)
-            answer = connection.getresponse()
-            text = answer.read()
-            assert (answer.status, text) == (200 if size else 422, text)
-            assert not size or text == str(size).encode()
-        connection.close()
-
-
-def test_limit_an_upload_that_is_not_read_hides_that_the_client_has_left(tmp_path, port):
-    """The server reads no further than a buffer, and the end comes after what is in it."""
-    with served(tmp_path, uvicorn, port) as server:
-        get(port, "/works")
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            head = "POST /thread HTTP/1.1\r\nHost: test\r\nContent-Length: 100000000\r\n\r\n"
-            client.sendall(head.encode() + b"x" * 1000)
-            server.wait_for("waits")
-        assert server.stop()[1] < AT_ONCE
-        assert server.count("ended: SIGTERM") == 1  # and not by the client
 
 
 def test_a_worker_of_gunicorn_that_has_served_enough_ends_and_the_next_one_works(tmp_path, port):

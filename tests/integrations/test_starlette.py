@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
-from contextlib import asynccontextmanager
 from typing import Annotated
 
 import pytest
@@ -13,9 +11,8 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, retry_call
+from backoff_ticker import CancellationToken
 from backoff_ticker.integrations.starlette import TokenMiddleware, request_token, shutdown_token
-from backoff_ticker.testing import VirtualClock
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it would prefer httpx2
@@ -27,46 +24,6 @@ PATIENCE = 20
 def starlette(*routes, token=None, **options):
     middleware = [Middleware(TokenMiddleware, token)]
     return Starlette(routes=routes, middleware=middleware, **options)
-
-
-def test_a_thread_of_the_lifespan_ends_before_the_lifespan_does():
-    ended = []
-
-    def poll(stop):
-        for _ in Ticker(ConstantBackOff(3600), token=stop):
-            pass
-        ended.append(stop.cause)
-
-    @asynccontextmanager
-    async def lifespan(app):
-        thread = threading.Thread(target=poll, args=(app.state.shutdown_token,))
-        thread.start()
-        yield {"of_the_application": 7}
-        thread.join(PATIENCE)
-
-    def endpoint(request):
-        assert request.state.of_the_application == 7
-        assert request.state.shutdown_token is request.app.state.shutdown_token
-        return PlainTextResponse("done")
-
-    app = starlette(Route("/", endpoint), lifespan=lifespan)
-    for _ in range(2):
-        with TestClient(app) as client:
-            assert client.get("/").text == "done"
-    assert ended == ["the server shuts down"] * 2
-
-
-def test_a_retry_that_a_cancel_cut_is_answered_with_503():
-    def fails():
-        shutdown.cancel()
-        raise ConnectionError("no route")
-
-    def endpoint(request):
-        retry_call(fails, ConstantBackOff(60), token=request.state.request_token)
-
-    shutdown = CancellationToken()
-    answer = TestClient(starlette(Route("/", endpoint), token=shutdown)).get("/")
-    assert (answer.status_code, answer.text) == (503, "Service Unavailable")
 
 
 def test_the_body_and_mounted_applications_are_served_as_before():
@@ -103,14 +60,6 @@ def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
     )
     TestClient(app).get("/")
     assert seen == ["ada"]
-
-
-def test_waits_of_endpoints_are_on_a_virtual_clock():
-    def endpoint(request):
-        return PlainTextResponse(str(request.state.request_token.wait(3600)))
-
-    with VirtualClock(auto=True), TestClient(starlette(Route("/", endpoint))) as client:
-        assert client.get("/").text == "False"
 
 
 # FastAPI

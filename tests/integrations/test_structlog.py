@@ -17,12 +17,11 @@ from backoff_ticker import (
     Ticker,
     retry,
     retry_call,
-    set_default_hooks,
     with_max_retries,
 )
 from backoff_ticker.integrations.structlog import StructlogObserver
 from backoff_ticker.testing import no_wait
-from tests.integrations.test_metrics import failing
+from tests.integrations.test_metrics import failing, tell_everything
 
 
 @pytest.fixture
@@ -53,15 +52,6 @@ def test_a_retry_and_the_recovery(events, log, clock):
         {"operation": "fetch", **retried, "delay": 7.0, **error},
         {"operation": "fetch", **recovered, **error},
     ]
-
-
-def test_giving_up(events, log):
-    with set_default_hooks(**log.hooks), no_wait(), pytest.raises(ConnectionError):
-        retry_call(failing(ConnectionError("no route"), 9), max_attempts=2)
-    assert [event["event"] for event in events] == ["retry", "gave_up"]
-    assert events[1]["outcome"] == "max_attempts"
-    assert events[1]["log_level"] == "warning"
-    assert "delay" not in events[1]
 
 
 def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(events, log, clock):
@@ -99,16 +89,7 @@ def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
     caplog.set_level(logging.DEBUG)
     processors = [structlog.stdlib.render_to_log_kwargs]
     log = StructlogObserver(structlog.wrap_logger(logging.getLogger(), processors))
-    with no_wait(), pytest.raises(ConnectionError):
-        retry_call(failing(ConnectionError(), 9), max_attempts=2, **log.hooks)
-    with no_wait():
-        retry_call(failing(ConnectionError(), 1), **log.hooks)
-    CircuitBreaker(on_change=log.on_change("prices")).open()
-    log.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
-    token = CancellationToken()
-    log.watch_token(token, "shutdown")
-    token.cancel(OSError())
-    clock.advance(0)
+    tell_everything(log, clock)
     assert [record.getMessage() for record in caplog.records] == [
         *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "cancelled"),
     ]
@@ -163,16 +144,6 @@ def test_ticks_and_missed_ticks(events, log, clock):
 
 
 # Loggers
-
-
-def test_a_logger_of_ones_own():
-    logger = structlog.testing.CapturingLogger()
-    log = StructlogObserver(structlog.wrap_logger(logger, processors=[]))
-    CircuitBreaker(on_change=log.on_change("prices")).open()
-    assert [call.method_name for call in logger.calls] == ["warning"]
-    plain = structlog.testing.CapturingLogger()
-    CircuitBreaker(on_change=StructlogObserver(plain).on_change("prices")).open()
-    assert plain.calls[0].args == ("circuit_changed",)
 
 
 def test_what_is_no_logger_for_threads_is_refused():

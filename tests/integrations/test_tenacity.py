@@ -149,12 +149,6 @@ def test_a_call_inside_of_another_has_a_policy_of_its_own(time):
     assert outer == [100, 100 + 3 + 1, 104 + 3 + 2]
 
 
-def test_it_combines_with_waits_of_tenacity(time):
-    service = Service(time)
-    function(time, service, wait=BackOffWait(ConstantBackOff(1)) + tenacity.wait_fixed(2))
-    assert service.calls == [100, 103, 106, 109]
-
-
 def test_the_elapsed_time_of_a_policy_counts_from_the_first_failure(time):
     service = Service(time, 100)
 
@@ -174,14 +168,6 @@ def test_the_elapsed_time_of_a_policy_counts_from_the_first_failure(time):
 def test_what_is_no_token_is_refused_at_once(make):
     with pytest.raises(TypeError, match="token must be a CancellationToken, not 5"):
         make(5)
-
-
-def test_they_are_shown():
-    wait = BackOffWait(ZeroBackOff())
-    assert repr(wait) == "BackOffWait(ZeroBackOff())"
-    assert repr(wait.stop) == "BackOffWait(ZeroBackOff()).stop"
-    stop = stop_when_cancelled(CancellationToken())
-    assert repr(stop) == "stop_when_cancelled(<CancellationToken open>)"
 
 
 # The token
