@@ -1,7 +1,5 @@
 """``breaker=``: retries that go through a circuit breaker."""
 
-import asyncio
-
 import pytest
 
 from backoff_ticker import (
@@ -19,7 +17,7 @@ from backoff_ticker import (
     hedge_call,
 )
 from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, in_loop
+from tests.retries.faces import ALL_ASYNC, BOTH
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
 from tests.retries.made_policies import at, spent_budget
@@ -137,30 +135,13 @@ def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
     check(face, (([Takes(100, 1), 7], 1, options), ([0, 35], 7)))
 
 
-def test_notify_is_told_of_an_open_circuit(face):
-    breaker, script, notified = opened(30), Script(7), Recorded()
-    assert face.run(script, ConstantBackOff(1), breaker=breaker, notify=notified) == 7
-    ((_, error, delay),) = notified.calls
-    assert isinstance(error, CircuitOpen)
-    assert delay == error.seconds == 30
-    assert error.breaker is breaker
-
-
 @BOTH
 def test_an_open_circuit_has_the_last_error_as_its_cause(face):
-    last = OSError("last")
-    for attempts_made in (2, 3):
-        breaker = breaking(30, 1)
-        options = {"notify": lambda *_, breaker=breaker: breaker.open(), "on": lambda _: 0}
-        with pytest.raises(CircuitOpen) as caught:
-            face.run(
-                Script(last),
-                ConstantBackOff(1),
-                breaker=breaker,
-                max_attempts=attempts_made,
-                **options,
-            )
-        assert caught.value.__cause__ is last
+    last, breaker = OSError("last"), breaking(30, 1)
+    options = {"breaker": breaker, "notify": lambda *_: breaker.open(), "on": lambda _: 0}
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(last), ConstantBackOff(1), max_attempts=3, **options)
+    assert caught.value.__cause__ is last
 
 
 @pytest.mark.parametrize("on", [OSError, {OSError: True}, lambda error: isinstance(error, OSError)])
@@ -217,21 +198,6 @@ def test_an_interrupt_frees_the_place_of_a_probe(face):
     breaker = opened(0)
     with pytest.raises(KeyboardInterrupt):
         face.run(Script(KeyboardInterrupt), breaker=breaker)
-    assert face.run(Script(7), breaker=breaker) == 7
-
-
-@ASYNC
-def test_a_task_that_is_cancelled_frees_the_place_of_its_probe(face):
-    breaker = opened(0)
-
-    async def main():
-        task = asyncio.ensure_future(face.main(Script(Takes(100, 1)), breaker=breaker))
-        await asyncio.sleep(1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    in_loop(main())
     assert face.run(Script(7), breaker=breaker) == 7
 
 

@@ -22,7 +22,6 @@ from backoff_ticker import (
     current_clock,
     hedge_call_async,
 )
-from backoff_ticker.testing import no_wait
 from tests.helpers import eventually
 from tests.retries.faces import ALL_ASYNC, BOTH, LOOPS, in_loop, left_after_a_failure, on_faces
 from tests.retries.made_policies import at
@@ -80,20 +79,6 @@ def test_it_is_a_bucket(max_tokens, ratio, cost, actions):
         assert budget.tokens == tokens
         assert 0 <= budget.tokens <= max_tokens
         assert spent <= max_tokens + ratio * successes
-
-
-@given(st.floats(0.001, 5), st.floats(0.01, 20), st.lists(st.booleans(), max_size=300))
-def test_its_promise_holds_for_any_numbers(ratio, cost, actions):
-    budget = RetryBudget(20, ratio, cost)
-    retries = successes = 0
-    for action in actions:
-        if action:
-            budget.success()
-            successes += 1
-        else:
-            retries += budget.try_acquire()
-    assert retries * cost <= (20 + ratio * successes) * (1 + 1e-9)
-    assert 0 <= budget.tokens <= 20
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "token_ratio", "retry_cost", "cost"])
@@ -218,27 +203,6 @@ def test_a_retry_that_comes_too_late_costs_nothing(face, clock, make_budget):
     with pytest.raises(DeadlineExceeded):
         face.run(script, ConstantBackOff(10), budget=budget, timeout=15, on_retry=hook)
     assert (script.count, budget.tokens) == (1, 5)
-
-
-class Interrupting:
-    """A clock on which the first wait of a thread is interrupted."""
-
-    def __init__(self, clock):
-        self._clock = clock
-
-    def __getattr__(self, name):
-        return getattr(self._clock, name)
-
-    def parker(self, what=""):
-        raise KeyboardInterrupt
-
-
-@on_faces("call", "decorator", "loop")
-def test_an_interrupted_wait_costs_nothing(face, clock, make_budget):
-    budget = make_budget(5)
-    with pytest.raises(KeyboardInterrupt):
-        face.run(Script(OSError), ConstantBackOff(10), budget=budget, clock=Interrupting(clock))
-    assert budget.tokens == 5
 
 
 @ALL_ASYNC
@@ -394,22 +358,7 @@ def test_a_loop_that_is_left_before_the_question_asks_nothing(face):
     assert budget.log == []
 
 
-@ALL_ASYNC
-def test_waits_that_are_skipped(face):
-    budget, script = Slow(True, False), Script(OSError)
-    with no_wait(), pytest.raises(OSError):
-        face.run(script, TEN, budget=budget, timeout=1000, token=CancellationToken(timeout=1000))
-    assert (script.count, budget.log) == (2, ["awaited", "awaited"])
-
-
 # Hedged calls, in which each attempt asks for itself
-
-
-def test_the_attempts_of_a_hedged_call_ask_for_themselves(hedge):
-    budget = Slow()
-    assert hedge(Script(Takes(25, 7), OSError, Takes(1, 8)), TEN, budget=budget) == 8
-    assert sorted(budget.log[:2]) == ["awaited" if hedge.waits else "asked"] * 2
-    assert budget.log[2:] == ["success"]
 
 
 def test_neither_a_slow_answer_nor_a_refusal_concerns_another_attempt(hedge):

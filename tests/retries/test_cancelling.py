@@ -9,9 +9,7 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     RetryAfter,
-    Timer,
     ZeroBackOff,
     chain,
     retry_call,
@@ -203,16 +201,6 @@ def test_a_token_in_the_policy_ends_the_wait_at_once(face, clock):
         assert (script.times, now()) == ([began, began + 10], began + 13)
 
 
-@FOUR
-def test_a_deadline_in_the_policy_counts_skipped_waits(face, clock):
-    for place, policy in PLACES.items():
-        token, last = CancellationToken().child(timeout=25), OSError("last")
-        script = Script(OSError, OSError, last)
-        with no_wait(), pytest.raises(DeadlineExceeded) as caught:
-            face.run(script, policy(token))
-        assert (caught.value.__cause__, script.count, place) == (last, 3, place)
-
-
 # Waits that a timer measures
 
 
@@ -265,15 +253,6 @@ def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
     assert script.times == [0, 4]
 
 
-@BOTH
-def test_a_run_without_a_failure_starts_no_timer(face):
-    timer = Fake()
-    assert face.run(Script(7), timer=timer) == 7
-    with pytest.raises(OSError):
-        face.run(Script(OSError), with_max_retries(ConstantBackOff(1), 0), timer=timer)
-    assert timer.delays == []
-
-
 @FOUR
 @pytest.mark.parametrize("kind", [LookupError, KeyboardInterrupt])
 def test_what_a_timer_raises_ends_the_run(face, kind):
@@ -290,13 +269,6 @@ def test_what_a_timer_raises_ends_the_run(face, kind):
     assert caught.value is own
     assert ends_of(log, "on_retry") == [("in",), ("out", own)]
     assert (script.count, len(gave_up.calls)) == (1, isinstance(own, Exception))
-
-
-@BOTH
-def test_the_timer_of_a_clock_will_do(face, clock):
-    script = Script(OSError, OSError, 7)
-    assert face.run(script, ConstantBackOff(10), timer=Timer(clock=clock)) == 7
-    assert script.times == [0, 10, 20]
 
 
 def test_a_timer_that_measures_a_wait_refuses_another(clock):

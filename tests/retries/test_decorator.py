@@ -3,23 +3,17 @@
 import asyncio
 import functools
 import inspect
-import random
-import threading
 from unittest.mock import Mock, call, create_autospec
 
 import pytest
 
 from backoff_ticker import (
-    CancellationToken,
-    Cancelled,
     ConstantBackOff,
     ZeroBackOff,
     retry,
     retry_call,
     with_max_retries,
 )
-from backoff_ticker.testing import VirtualClock
-from tests.effort import rounds
 from tests.retries.faces import in_loop
 from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
 from tests.retries.scripts import Script, now
@@ -157,72 +151,3 @@ def test_what_is_retried_is_not_taken_for_a_policy(wrong):
 def test_a_property_is_told_to_go_above():
     with pytest.raises(TypeError, match="put @property and the like above @retry"):
         retry(property(lambda _: 1))
-
-
-# One decorated function in threads and tasks at once
-
-
-RACES = rounds(100, 2_000)
-
-
-def race(seed):
-    """Cancel at some moment what three threads and three tasks retry; return what came of it."""
-    rng = random.Random(seed)
-    with VirtualClock(auto=True) as clock:
-        token, late, causes = CancellationToken(), [], []
-        cancelled = False
-        decorate = retry(ConstantBackOff(rng.choice((0.0, 1.0, 2.0))), token=token)
-
-        def note_if_late():
-            if cancelled:
-                late.append(clock.monotonic())
-
-        @decorate
-        def fetch(takes):
-            note_if_late()
-            clock.sleep(takes)
-            raise ConnectionError
-
-        @decorate
-        async def fetch_async(takes):
-            note_if_late()
-            await asyncio.sleep(takes)
-            raise ConnectionError
-
-        def thread(takes):
-            with pytest.raises(Cancelled) as caught:
-                fetch(takes)
-            causes.append(caught.value.__cause__)
-
-        async def task(takes):
-            with pytest.raises(Cancelled) as caught:
-                await fetch_async(takes)
-            causes.append(caught.value.__cause__)
-
-        def cancel(when):
-            nonlocal cancelled
-            clock.sleep(when)
-            token.cancel()
-            cancelled = True
-
-        async def main():
-            await asyncio.gather(*(task(rng.choice((1, 2))) for _ in range(3)))
-
-        takes = [rng.choice((1, 2)) for _ in range(3)]
-        threads = [threading.Thread(target=thread, args=(each,)) for each in takes]
-        threads.append(threading.Thread(target=cancel, args=(rng.randrange(1, 8),)))
-        rng.shuffle(threads)
-        for each in threads:
-            each.start()
-        asyncio.run(main())
-        for each in threads:
-            each.join()
-        return late, len(causes), clock.monotonic()
-
-
-def test_a_cancel_ends_all_and_no_further_call_is_made():
-    """2,000 races: the cancel falls on ends of waits and of attempts, as often as between them."""
-    for seed in range(RACES):
-        late, ended, at = race(seed)
-        assert (late, ended) == ([], 6), seed
-        assert at < 10, seed  # whoever waited did not wait on

@@ -14,8 +14,6 @@ from backoff_ticker import (
     CircuitBreaker,
     ConstantBackOff,
     DeadlineExceeded,
-    Permanent,
-    RetryAfter,
     RetryBudget,
     ZeroBackOff,
     attempts,
@@ -25,7 +23,6 @@ from backoff_ticker import (
     retry_call_async,
 )
 from tests.retries.hedges import InTurn, takes
-from tests.retries.scripts import Script
 
 
 class Failure(Exception):
@@ -204,26 +201,6 @@ def test_an_error_goes_when_the_next_attempt_succeeds():
     assert max(living) <= 2
 
 
-@pytest.mark.parametrize("marker", [Permanent, lambda error: RetryAfter(1, error)])
-def test_errors_inside_markers_go_as_well(marker):
-    def operation():
-        raise marker(Failure())
-
-    try:
-        retry_call(operation, ConstantBackOff(1), max_attempts=2)
-    except Failure:
-        pass
-    assert {made() for made in Failure.made} == {None}
-
-
-def test_a_deadline_keeps_its_cause_no_longer_than_itself():
-    try:
-        call(timeout=1)
-    except DeadlineExceeded as error:
-        assert error.__cause__ is Failure.made[0]()
-    assert [made() for made in Failure.made] == [None]
-
-
 @pytest.mark.parametrize("function", [retry_call, retry_call_async])
 def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock, function):
     token, budget = CancellationToken(), RetryBudget()
@@ -289,12 +266,6 @@ def test_an_interrupted_run_leaves_no_cycle(options):
         return [made() for made in Failure.made]
 
     assert asyncio.run(main()) == [None]
-
-
-def test_an_interrupt_of_a_retry_that_comes_at_once_leaves_no_cycle():
-    with pytest.raises(KeyboardInterrupt):
-        retry_call(Script(Failure, Failure, KeyboardInterrupt), ZeroBackOff())
-    assert [made() for made in Failure.made] == [None, None]
 
 
 # Hedged calls in a loop

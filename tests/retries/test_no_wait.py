@@ -16,7 +16,6 @@ from backoff_ticker import (
     ExponentialBackOff,
     RetryAfter,
     ZeroBackOff,
-    attempts,
     retry_call,
     retry_call_async,
     with_max_elapsed_time,
@@ -109,17 +108,6 @@ def test_what_is_no_retry_waits(clock):
         assert not CancellationToken().wait(5)
         in_loop(asyncio.sleep(5))
     assert now() == 10
-
-
-def test_a_loop_begun_in_the_block_goes_on_so_after_it(clock):
-    seen = []
-    with no_wait():
-        run = iter(attempts(HOUR))
-        with next(run):
-            raise OSError
-    with next(run) as attempt:
-        seen.append((attempt.number, now()))
-    assert seen == [(2, 0)]
 
 
 @no_wait()

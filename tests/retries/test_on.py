@@ -22,7 +22,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC, in_loop
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.scripts import Recorded, Script, Takes, now
 
@@ -301,19 +301,6 @@ def test_hedges_await_their_predicates_and_ask_chosen_policies(clock):
     assert operation.times == [0, 6, 32]
 
 
-@ASYNC
-def test_a_task_cancelled_while_a_predicate_awaits_ends_the_run(face):
-    gave_up = Recorded()
-
-    async def main():
-        async with asyncio.timeout(1):
-            await face.main(Script(OSError), on=lambda _: asyncio.sleep(100), on_give_up=gave_up)
-
-    with pytest.raises(TimeoutError):
-        in_loop(main())
-    assert (now(), gave_up.calls) == (1, [])
-
-
 # Results that are not accepted
 
 
@@ -375,13 +362,6 @@ def test_a_rejected_result_is_no_success(face):
     face.run(script, ZeroBackOff(), until=bool, budget=budget, on_success=success)
     assert budget.tokens == 7.5
     assert [outcome.attempts for _, outcome in success.calls] == [4]
-
-
-@BOTH
-def test_a_predicate_is_not_asked_about_errors(face):
-    asked = Recorded(True)
-    face.run(Script(OSError, OSError, None), ConstantBackOff(1), until=asked)
-    assert asked.calls == [(2, None)]
 
 
 @LOOPS

@@ -320,13 +320,6 @@ def test_retries_and_the_end_are_logged(face, caplog):
     ]
 
 
-def test_waits_are_shown_in_seconds(clock, caplog):
-    for delay, shown in [(0, "0"), (0.12345, "0.123"), (999.9, "999.9"), (3600, "3600")]:
-        script = Script(OSError, 7)
-        retry_call(script, ConstantBackOff(delay), on_retry=log_retries())
-        assert f" again in {shown} s: " in caplog.records[-1].getMessage()
-
-
 def test_a_cut_before_any_error_is_logged_without_one(clock, caplog):
     @retry(timeout=5, on_give_up=log_retries(), fallback=7)
     async def fetch():
