@@ -266,12 +266,6 @@ def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(h
     assert now() == 0
 
 
-def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge):
-    budget, operation = RetryBudget(1), InTurn(takes(0, OSError()), takes(0, 7))
-    assert hedge(operation, ConstantBackOff(10), breaker=breaking(30, 1), budget=budget) == 7
-    assert operation.times == [0, 30]
-
-
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock):
     for options in ({}, {"timeout": 23}):
         breaker = breaking(failures=1)

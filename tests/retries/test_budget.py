@@ -17,15 +17,14 @@ from backoff_ticker import (
     Permanent,
     RetryAfter,
     RetryBudget,
-    StopReason,
     ZeroBackOff,
     current_clock,
     hedge_call_async,
 )
 from tests.helpers import eventually
-from tests.retries.faces import ALL_ASYNC, BOTH, LOOPS, in_loop, left_after_a_failure, on_faces
+from tests.retries.faces import ALL_ASYNC, LOOPS, in_loop, left_after_a_failure, on_faces
 from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
@@ -124,19 +123,6 @@ def test_each_retry_costs_and_each_success_pays(face, make_budget):
     with pytest.raises(OSError):
         face.run(Script(OSError), ZeroBackOff(), max_attempts=2, budget=budget)
     assert budget.tokens == 3
-
-
-@BOTH
-def test_where_it_refuses_the_error_itself_is_raised(face, make_budget):
-    budget, gave_up = make_budget(2), Recorded()
-    errors = [OSError(n) for n in range(5)]
-    script = Script(*errors)
-    with pytest.raises(OSError) as caught:
-        face.run(script, ConstantBackOff(1), budget=budget, on_give_up=gave_up)
-    assert caught.value is errors[2]
-    assert script.times == [0, 1, 2]
-    assert gave_up.last.reason is StopReason.BUDGET
-    assert "nothing left in <" in caught.value.__notes__[0]
 
 
 def test_the_smallest_cost_counts():
@@ -369,18 +355,12 @@ def test_neither_a_slow_answer_nor_a_refusal_concerns_another_attempt(hedge):
         assert budget.log[-1] == "success"
 
 
-def test_a_refusal_while_nothing_runs_and_an_error_of_the_budget_end_the_call(hedge):
-    error, failure = OSError(), LookupError()
-    for raised, answer, why in [
-        (error, False, "nothing left in <"),
-        (failure, failure, "the budget failed"),
-    ]:
-        with pytest.raises(type(raised)) as caught:
-            hedge(Script(error), TEN, budget=Slow(answer))
-        assert caught.value is raised
-        (note,) = caught.value.__notes__
-        assert "gave up after 1 attempt in" in note
-        assert why in note
+def test_an_error_of_the_budget_ends_a_hedged_call(hedge):
+    failure = LookupError()
+    with pytest.raises(LookupError) as caught:
+        hedge(Script(OSError), TEN, budget=Slow(failure))
+    assert caught.value is failure
+    assert "the budget failed" in caught.value.__notes__[0]
 
 
 def test_hedges_that_come_too_late_are_paid_back(clock):

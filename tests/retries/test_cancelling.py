@@ -271,21 +271,6 @@ def test_what_a_timer_raises_ends_the_run(face, kind):
     assert (script.count, len(gave_up.calls)) == (1, isinstance(own, Exception))
 
 
-def test_a_timer_that_measures_a_wait_refuses_another(clock):
-    timer, token = Fake(), CancellationToken()
-
-    def run(**options):
-        return retry_call(Script(OSError), ConstantBackOff(1), timer=timer, **options)
-
-    running = clock.spawn(lambda: run(token=token))
-    clock.sleep(1)
-    with pytest.raises(RuntimeError, match="another run"):
-        run()
-    token.cancel()
-    with pytest.raises(Cancelled):
-        running.join()
-
-
 def test_a_timer_is_stopped_before_another_run_may_start_it(clock):
     refused = []
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import sys
 
 import pytest
 
@@ -170,18 +169,3 @@ def test_one_that_gives_up_raises_its_last_error(kind):
     assert len(log) == 3
     with pytest.raises(kind.ends_with):
         kind.call(running, "__next__")
-
-
-def test_an_error_that_was_thrown_and_handled_is_over():
-    @retry(POLICY)
-    def items():
-        with contextlib.suppress(KeyError):
-            yield 1
-        assert sys.exception() is None
-        raise ValueError
-
-    generator = items()
-    next(generator)
-    with pytest.raises(ValueError) as caught:
-        generator.throw(KeyError("thrown"))
-    assert caught.value.__context__ is None

@@ -229,8 +229,7 @@ def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock, function):
     assert clock.pending() == []
 
 
-@pytest.mark.parametrize("way", ["attempt", "scope"])
-def test_what_is_cut_leaves_no_cycle(clock, way):
+def test_what_is_cut_leaves_no_cycle():
     marks = []
 
     async def hang():
@@ -240,11 +239,7 @@ def test_what_is_cut_leaves_no_cycle(clock, way):
 
     async def main():
         try:
-            if way == "attempt":
-                await retry_call_async(hang, ZeroBackOff(), attempt_timeout=1, max_attempts=2)
-            else:
-                async with CancellationToken(clock=clock).child(timeout=1).scope():
-                    await hang()
+            await retry_call_async(hang, ZeroBackOff(), attempt_timeout=1, max_attempts=2)
         except TimeoutError:
             pass
 
@@ -332,23 +327,3 @@ def test_no_interrupt_outlives_its_hedged_call():
     found = alive_after_hedge(lambda: InTurn(takes(50, 1), takes(1, Weak)), Weak)
     assert found == [False]
     assert [ref() for ref in made] == [None]
-
-
-def test_no_cancel_in_a_clean_up_outlives_its_hedged_call():
-    async def main():
-        cause = Result()
-        ref = weakref.ref(cause)
-        operation = InTurn(takes(50, 1, cleanup=5), takes(1, 7))
-        task = asyncio.ensure_future(hedge_call_async(operation.in_loop, ConstantBackOff(10)))
-        await asyncio.sleep(13)
-        task.cancel(cause)
-        del cause
-        try:
-            await task
-        except asyncio.CancelledError as error:
-            assert error.args[0] is ref()
-        del task
-        await asyncio.sleep(0)  # the loop has the task in its hands until then
-        assert ref() is None
-
-    asyncio.run(main())

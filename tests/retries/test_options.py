@@ -223,10 +223,9 @@ TAKEN = {
     hedge_call_async: (["operation", "backoff"], HEDGED, ASYNC),
 }
 DEFAULTS = {**dict.fromkeys(OPTIONS), "max_retry_after": 21_600.0}
-every_function = pytest.mark.parametrize("function", TAKEN, ids=lambda one: one.__name__)
 
 
-@every_function
+@pytest.mark.parametrize("function", TAKEN, ids=lambda one: one.__name__)
 def test_each_option_is_shown_in_one_order_with_its_default_and_type(function):
     before, taken, types = TAKEN[function]
     shown = dict(inspect.signature(function).parameters)

@@ -26,9 +26,9 @@ from backoff_ticker import (
     retry_with,
     set_default_hooks,
 )
-from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.helpers import SetClock
 from tests.interleaving import each_interleaving
-from tests.retries.faces import BOTH, FOUR, LOOPS, in_loop
+from tests.retries.faces import BOTH, LOOPS, in_loop
 from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
@@ -88,28 +88,6 @@ def test_a_wait_that_is_cut_counts_as_far_as_it_went(face, clock):
     with pytest.raises(Cancelled):
         face.run(Script(error), ConstantBackOff(10), token=token, on_give_up=gave_up)
     assert gave_up.last[1:] == (2, 14, 14, None, StopReason.CANCELLED, error)
-
-
-def test_another_thread_that_asks_as_a_run_ends_is_told_how_long_it_took():
-    class Asking(SetClock):
-        """A clock; each time it is asked, another thread asks for the outcome."""
-
-        is_asking = False
-
-        def monotonic(self):
-            if not self.is_asking:
-                self.is_asking = True
-                elapsed.append(in_thread(lambda: run.outcome.elapsed).result(PATIENCE))
-                self.is_asking = False
-            return super().monotonic()
-
-    elapsed = []
-    run = attempts(ZeroBackOff(), clock=Asking())
-    for attempt in run:
-        with attempt:
-            pass
-    assert elapsed
-    assert set(elapsed) == {0.0}
 
 
 @BOTH
@@ -179,13 +157,6 @@ def test_arguments_are_shown_by_nothing(clock):
     assert "secret" not in f"{told.last} {told.last._asdict()}"
     assert b"secret" not in (dumped := pickle.dumps(told.last))
     assert pickle.loads(dumped) == plain
-
-
-@FOUR
-def test_a_call_and_a_loop_know_no_arguments(face):
-    told = Recorded()
-    face.run(Script(7), on_success=told)
-    assert (told.last.args, told.last.kwargs) == ((), {})
 
 
 # Loops
@@ -271,11 +242,6 @@ def test_hooks_and_the_attempt_have_the_name_that_is_given(face):
 
 @pytest.mark.parametrize("hedge", HEDGES.values(), ids=HEDGES)
 def test_a_hedged_call_has_the_name_that_is_given(hedge, clock):
-    async def in_a_loop():
-        return name_here()
-
-    operation = in_a_loop if hedge.waits else name_here
-    assert hedge(operation, ConstantBackOff(9), name="prices") == "prices"
     told = Recorded()
     hedge(Script(OSError), ZeroBackOff(), name="prices", max_attempts=1, fallback=told)
     assert told.last.name == "prices"
@@ -293,12 +259,6 @@ def test_the_name_can_be_changed_and_taken_away(clock):
     assert told.last.name == "rates"
     retry_with(fetch, name=None)()
     assert "Script" in told.last.name
-
-
-@pytest.mark.parametrize("options", [{}, {"on_retry": print}])
-def test_the_error_about_a_coroutine_uses_the_name(clock, options):
-    with pytest.raises(TypeError, match="^prices returned a coroutine"):
-        retry_call(lambda: asyncio.sleep(0), name="prices", **options)
 
 
 # log_retries()
