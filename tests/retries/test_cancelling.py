@@ -235,16 +235,6 @@ def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(face, clo
 
 
 @BOTH
-def test_limits_go_by_the_clock_and_not_by_the_timer(face):
-    timer, script = Instant(), Script(Takes(4, OSError))
-    with pytest.raises(TimeoutError):
-        face.run(script, ConstantBackOff(1), timer=timer, timeout=11)
-    assert script.times == [0, 4, 8]
-    assert now() == (11 if face.asynchronous else 12)
-    assert timer.delays == [1, 1]
-
-
-@BOTH
 def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
     timer, script = Fake(), Script(OSError, 7)
     timer.fire()

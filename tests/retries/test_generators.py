@@ -134,13 +134,6 @@ def test_an_error_after_the_first_item_passes(kind):
         kind.call(running, "__next__")
     assert log == [0]
     assert not hasattr(caught.value, "__notes__")
-    running = kind.decorated(echoing(log))("first")
-    kind.call(running, "__next__")
-    own = LookupError()
-    with pytest.raises(LookupError) as thrown:
-        kind.call(running, "throw", own)
-    assert thrown.value is own
-    assert log[1:] == [("began", 0), "closed"]
 
 
 def test_one_that_ends_without_an_item_is_a_success(kind):

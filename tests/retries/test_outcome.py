@@ -28,8 +28,9 @@ from backoff_ticker import (
 )
 from tests.helpers import SetClock
 from tests.interleaving import each_interleaving
-from tests.retries.faces import BOTH, LOOPS, in_loop
+from tests.retries.faces import BOTH, LOOPS
 from tests.retries.hedges import HEDGES
+from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, answered
@@ -102,51 +103,22 @@ def test_time_is_that_of_the_clock_given(face):
 # The arguments
 
 
-def decorated(kind, told):
-    """Return a client whose method of some kind, with arguments, has been called."""
-    decorate = retry(on_success=told, on_attempt=told, name="fetch")
-
-    class Client:
-        @decorate
-        def method(self, url, *, token):
-            return 7
-
-        @decorate
-        async def coroutine(self, url, *, token):
-            return 7
-
-        @decorate
-        def generator(self, url, *, token):
-            yield 7
-
-        @decorate
-        async def agenerator(self, url, *, token):
-            yield 7
-
-    client = Client()
-    called = getattr(client, kind)("/", token="secret")
-    if kind == "generator":
-        list(called)
-    elif kind != "method":
-        in_loop(called if kind == "coroutine" else anext(called))
-    return client
-
-
-@pytest.mark.parametrize("kind", ["method", "coroutine", "generator", "agenerator"])
-def test_an_outcome_has_the_name_and_the_arguments_of_a_decorated_function(clock, kind):
-    told = Recorded()
-    client = decorated(kind, told)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_outcome_has_the_arguments_of_a_decorated_function(clock, kind):
+    told, client = Recorded(), Client(Script(7))
+    fetch = retry_with(getattr(Client, kind), on_attempt=told, on_success=told)
+    result_of(fetch(client))
+    result_of(fetch(self=client))
     outcomes = [outcome for _, outcome in told.calls]
-    assert [(each.name, each.args, each.kwargs) for each in outcomes] == [
-        ("fetch", (client, "/"), {"token": "secret"})
-    ] * 2
-    outcomes[0].kwargs["token"] = "another"
-    assert outcomes[1].kwargs == {"token": "secret"}
+    given, named = ((client,), {}), ((), {"self": client})
+    assert [(each.args, each.kwargs) for each in outcomes] == [given, given, named, named]
+    outcomes[2].kwargs["self"] = "another"
+    assert outcomes[3].kwargs == {"self": client}
 
 
-def test_arguments_are_shown_by_nothing(clock):
+def test_arguments_are_shown_by_nothing():
     told = Recorded()
-    decorated("method", told)
+    retry(on_success=told)(lambda *, token: 7)(token="secret")
     plain = Outcome(*told.last)
     assert type(told.last) is Outcome
     assert Outcome._fields == FIELDS
@@ -298,12 +270,9 @@ def test_the_other_hooks_are_logged_too(face, caplog):
     assert said == [": attempt 1", ": attempt 2", " succeeded after 2 attempts"]
 
 
-@pytest.mark.parametrize("adapted", [False, True])
-def test_a_logger_and_a_level_of_ones_own(clock, caplog, adapted):
-    logger = logging.getLogger("mine")
-    hook = log_retries(
-        logging.LoggerAdapter(logger, {"job": 7}) if adapted else logger, logging.INFO
-    )
+@pytest.mark.parametrize("adapt", [lambda logger: logger, logging.LoggerAdapter])
+def test_a_logger_and_a_level_of_ones_own(clock, caplog, adapt):
+    hook = log_retries(adapt(logging.getLogger("mine")), logging.INFO)
     with caplog.at_level(logging.INFO, "mine"):
         retry_call(Script(OSError, 7), ConstantBackOff(5), on_retry=hook, on_give_up=hook)
     (record,) = caplog.records
