@@ -109,21 +109,18 @@ def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face):
 
 @ASYNC
 def test_a_cancel_of_the_task_wins(face, clock):
-    for steps, when in [((Takes(50, 7),), 3), ((OSError,), 3)]:
+    for step in (Takes(50, 7), OSError):
         token = CancellationToken()
 
         async def main():
-            began = now()
-            task = asyncio.ensure_future(
-                face.main(Script(*steps), ConstantBackOff(10), token=token)
-            )
-            await asyncio.sleep(when)
+            running = face.main(Script(step), ConstantBackOff(10), token=token)
+            task = asyncio.ensure_future(running)
+            await asyncio.sleep(3)
             token.cancel()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert task.cancelled()
-            assert now() - began == when
 
         in_loop(main())
 

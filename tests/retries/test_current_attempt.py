@@ -20,7 +20,6 @@ from backoff_ticker import (
     retry_call_async,
     set_active,
 )
-from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, collect_garbage, in_thread
 from tests.interleaving import each_interleaving
 from tests.retries.faces import (
@@ -28,7 +27,6 @@ from tests.retries.faces import (
     FACES,
     FOUR,
     LOOPS,
-    SYNC,
     in_loop,
     left_after_a_failure,
     on_faces,
@@ -225,15 +223,6 @@ def test_the_limit_of_the_attempt_counts_too(face):
     with pytest.raises(OSError):
         face.run(Script(Takes(3, look)), ConstantBackOff(5), on_retry=look, **limits)
     assert seen == [7, 12, 4]
-
-
-@SYNC
-def test_time_that_was_skipped_is_gone_and_none_is_left_after_the_limit(face):
-    seen = []
-    with no_wait():
-        face.run(seen_by(2, seen, lambda: here().time_left), ConstantBackOff(5), timeout=20)
-    face.run(Script(Takes(30, lambda: seen.append(here().time_left))), timeout=20)
-    assert seen == [20, 15, 0]
 
 
 # The token

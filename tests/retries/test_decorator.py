@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import itertools
 from unittest.mock import Mock, call, create_autospec
 
 import pytest
@@ -46,30 +47,22 @@ def test_it_is_written_bare_or_called(clock, decorate):
     assert flaky.calls == [((1, 2), {"key": 3})] * 3
 
 
-def test_a_coroutine_function_stays_one(clock):
-    flaky = Flaky()
-
-    async def function(*args, **kwargs):
-        return flaky(*args, **kwargs)
-
-    for decorated in (retry(function), retry(THRICE)(function)):
-        assert inspect.iscoroutinefunction(decorated)
-        assert in_loop(decorated(1, key=2)) == ((1,), {"key": 2})
-    assert len(flaky.calls) == 6
-
-
 def test_the_face_of_the_function_is_kept():
     def function(first: int, *, second: str = "x") -> list[int]:
         """Tell what it does."""
 
-    function.marked = True
-    for decorated in (retry(function), retry(THRICE)(function)):
+    async def coroutine(first: int) -> str:
+        """Tell what it does later."""
+
+    function.marked = coroutine.marked = True
+    for of, decorate in itertools.product((function, coroutine), (retry, retry(THRICE))):
+        decorated = decorate(of)
         for name in ("__name__", "__qualname__", "__doc__", "__module__", "marked"):
-            assert getattr(decorated, name) == getattr(function, name)
-        assert decorated.__wrapped__ is function
-        assert not inspect.iscoroutinefunction(decorated)
-        assert inspect.signature(decorated) == inspect.signature(function)
-        assert inspect.get_annotations(decorated) == inspect.get_annotations(function)
+            assert getattr(decorated, name) == getattr(of, name)
+        assert decorated.__wrapped__ is of
+        assert inspect.iscoroutinefunction(decorated) == (of is coroutine)
+        assert inspect.signature(decorated) == inspect.signature(of)
+        assert inspect.get_annotations(decorated) == inspect.get_annotations(of)
 
 
 class Child(Client):

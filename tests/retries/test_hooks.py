@@ -51,17 +51,13 @@ def test_a_manager_swallows_nothing_and_is_left_once_on_failure(face):
     assert log[-2][:3] == (5, "in", "on_give_up 2")
 
 
-def brief(log):
-    return [entry[:3] for entry in log]
-
-
 @FOUR
 def test_managers_are_left_once_when_a_cancel_ends_the_wait(face, clock):
     log, token = [], CancellationToken()
     at(clock, 3, token.cancel)
     with pytest.raises(Cancelled):
         face.run(Script(OSError), ConstantBackOff(5), token=token, **spanning(log))
-    assert brief(log) == [
+    assert [entry[:3] for entry in log] == [
         *[(0, "in", "on_attempt 1"), (0, "out", "on_attempt 1")],
         *[(0, "in", "on_retry 1"), (3, "out", "on_retry 1")],
         *[(3, "in", "on_give_up 1"), (3, "out", "on_give_up 1")],

@@ -269,25 +269,6 @@ def test_an_interrupted_run_leaves_no_cycle(options):
 TOKEN = CancellationToken()
 
 
-def alive_after_hedge(make, caught=(), **options):
-    """Return which errors, and last the operation, live after a call whose end was caught."""
-
-    async def main():
-        operation = make()
-        ref = weakref.ref(operation)
-        try:
-            async with asyncio.timeout(100):
-                await hedge_call_async(
-                    operation.in_loop, ConstantBackOff(10), token=TOKEN, **options
-                )
-        except caught:
-            pass
-        del operation
-        return [made() is not None for made in [*Failure.made, ref]]
-
-    return asyncio.run(main())
-
-
 HEDGED = {
     "all fail": ([(1, Failure)], Failure, {}),
     "all fail at once": ([(0, Failure)], Failure, {"max_attempts": 3}),
@@ -304,26 +285,25 @@ HEDGED = {
 def test_nothing_of_a_hedged_call_outlives_it(case, clock):
     steps, caught, options = HEDGED[case]
 
-    def make():
-        functions = [
-            takes(seconds, answer, cleanup=1, then=answer if answer is Failure else None)
-            for seconds, answer in steps
-        ]
-        return InTurn(*functions)
+    async def main():
+        operation = InTurn(
+            *(
+                takes(seconds, answer, cleanup=1, then=answer if answer is Failure else None)
+                for seconds, answer in steps
+            )
+        )
+        called = hedge_call_async(operation.in_loop, ConstantBackOff(10), token=TOKEN, **options)
+        known = weakref.ref(operation)
+        del operation
+        try:
+            async with asyncio.timeout(100):
+                await called
+        except caught:
+            pass
+        del called
+        return [made() is not None for made in [*Failure.made, known]]
 
-    found = alive_after_hedge(make, caught, **options)
-    assert found == [False] * len(found)
-    assert len(found) > 1
+    living = asyncio.run(main())
+    assert len(living) > 1
+    assert not any(living)
     assert clock.pending() == []
-
-
-def test_no_interrupt_outlives_its_hedged_call():
-    made = []
-
-    class Weak(BaseException):
-        def __init__(self):
-            made.append(weakref.ref(self))
-
-    found = alive_after_hedge(lambda: InTurn(takes(50, 1), takes(1, Weak)), Weak)
-    assert found == [False]
-    assert [ref() for ref in made] == [None]

@@ -56,19 +56,6 @@ def test_permanent_is_looked_for_along_causes_only(face):
 
 
 @BOTH
-def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face):
-    class Gone(Permanent):
-        pass
-
-    outer, deeper = Gone(OSError("outer")), Permanent(OSError("deeper"))
-    outer.__cause__ = deeper
-    error = ValueError()
-    error.__cause__ = outer
-    with pytest.raises(OSError, match="outer"):
-        face.run(Script(error), ZeroBackOff())
-
-
-@BOTH
 def test_chains_of_causes_that_are_rings_end(face):
     first, second, third = OSError(1), OSError(2), OSError(3)
     first.__cause__, second.__cause__, third.__cause__ = second, third, second

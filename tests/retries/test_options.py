@@ -21,7 +21,6 @@ from backoff_ticker import (
     retry,
     retry_call,
     retry_call_async,
-    retry_with,
 )
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.types import AsyncRetryOptions, HedgeOptions, RetryOptions
@@ -228,11 +227,3 @@ def test_every_default_can_be_given():
     shown = inspect.signature(retry_call).parameters
     options = {name: shown[name].default for name in TAKEN[retry_call][1]}
     assert retry_call(lambda: "done", **options) == "done"
-
-
-def test_retry_with_shows_that_it_takes_those_of_retry():
-    text = str(inspect.signature(retry_with))
-    assert text == (
-        "(function: 'F', /, backoff: 'BackOff | None' = None, "
-        "**changes: 'Unpack[RetryOptions]') -> 'F'"
-    )
