@@ -275,7 +275,7 @@ def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     assert (script.count, hook.calls) == (1 + 2 + 1, [])
 
 
-# Blocks that are made before they are entered, replaced values
+# Blocks that are made before they are entered
 
 
 def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set():
