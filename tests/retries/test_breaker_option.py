@@ -1,7 +1,5 @@
 """``breaker=``: retries that go through a circuit breaker."""
 
-import asyncio
-
 import pytest
 
 from backoff_ticker import (
@@ -19,7 +17,7 @@ from backoff_ticker import (
     hedge_call,
 )
 from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, in_loop
+from tests.retries.faces import ALL_ASYNC, BOTH
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
 from tests.retries.made_policies import at, spent_budget
@@ -137,30 +135,13 @@ def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
     check(face, (([Takes(100, 1), 7], 1, options), ([0, 35], 7)))
 
 
-def test_notify_is_told_of_an_open_circuit(face):
-    breaker, script, notified = opened(30), Script(7), Recorded()
-    assert face.run(script, ConstantBackOff(1), breaker=breaker, notify=notified) == 7
-    ((_, error, delay),) = notified.calls
-    assert isinstance(error, CircuitOpen)
-    assert delay == error.seconds == 30
-    assert error.breaker is breaker
-
-
 @BOTH
 def test_an_open_circuit_has_the_last_error_as_its_cause(face):
-    last = OSError("last")
-    for attempts_made in (2, 3):
-        breaker = breaking(30, 1)
-        options = {"notify": lambda *_, breaker=breaker: breaker.open(), "on": lambda _: 0}
-        with pytest.raises(CircuitOpen) as caught:
-            face.run(
-                Script(last),
-                ConstantBackOff(1),
-                breaker=breaker,
-                max_attempts=attempts_made,
-                **options,
-            )
-        assert caught.value.__cause__ is last
+    last, breaker = OSError("last"), breaking(30, 1)
+    options = {"breaker": breaker, "notify": lambda *_: breaker.open(), "on": lambda _: 0}
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(last), ConstantBackOff(1), max_attempts=3, **options)
+    assert caught.value.__cause__ is last
 
 
 @pytest.mark.parametrize("on", [OSError, {OSError: True}, lambda error: isinstance(error, OSError)])
@@ -220,21 +201,6 @@ def test_an_interrupt_frees_the_place_of_a_probe(face):
     assert face.run(Script(7), breaker=breaker) == 7
 
 
-@ASYNC
-def test_a_task_that_is_cancelled_frees_the_place_of_its_probe(face):
-    breaker = opened(0)
-
-    async def main():
-        task = asyncio.ensure_future(face.main(Script(Takes(100, 1)), breaker=breaker))
-        await asyncio.sleep(1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    in_loop(main())
-    assert face.run(Script(7), breaker=breaker) == 7
-
-
 @BOTH
 def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     budget = RetryBudget(10, token_ratio=0)
@@ -274,10 +240,6 @@ def test_hedges_go_through_it(hedge):
     start = now()
     assert hedge(operation, ConstantBackOff(20), breaker=opened(30)) == 7
     assert [at - start for at in operation.times] == [30]
-    breaker = breaking()
-    breaker.open()
-    with pytest.raises(CircuitOpen):
-        hedge(operation, ConstantBackOff(20), breaker=breaker)
 
 
 def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(hedge, clock):
@@ -298,12 +260,6 @@ def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(h
         hedge(Script(7), ConstantBackOff(10), breaker=opened(60), timeout=30)
     assert caught.value.__notes__[0].endswith("longer than timeout=30.0 allows")
     assert now() == 0
-
-
-def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge):
-    budget, operation = RetryBudget(1), InTurn(takes(0, OSError()), takes(0, 7))
-    assert hedge(operation, ConstantBackOff(10), breaker=breaking(30, 1), budget=budget) == 7
-    assert operation.times == [0, 30]
 
 
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock):

@@ -9,9 +9,7 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     RetryAfter,
-    Timer,
     ZeroBackOff,
     chain,
     retry_call,
@@ -111,21 +109,18 @@ def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face):
 
 @ASYNC
 def test_a_cancel_of_the_task_wins(face, clock):
-    for steps, when in [((Takes(50, 7),), 3), ((OSError,), 3)]:
+    for step in (Takes(50, 7), OSError):
         token = CancellationToken()
 
         async def main():
-            began = now()
-            task = asyncio.ensure_future(
-                face.main(Script(*steps), ConstantBackOff(10), token=token)
-            )
-            await asyncio.sleep(when)
+            running = face.main(Script(step), ConstantBackOff(10), token=token)
+            task = asyncio.ensure_future(running)
+            await asyncio.sleep(3)
             token.cancel()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert task.cancelled()
-            assert now() - began == when
 
         in_loop(main())
 
@@ -203,16 +198,6 @@ def test_a_token_in_the_policy_ends_the_wait_at_once(face, clock):
         assert (script.times, now()) == ([began, began + 10], began + 13)
 
 
-@FOUR
-def test_a_deadline_in_the_policy_counts_skipped_waits(face, clock):
-    for place, policy in PLACES.items():
-        token, last = CancellationToken().child(timeout=25), OSError("last")
-        script = Script(OSError, OSError, last)
-        with no_wait(), pytest.raises(DeadlineExceeded) as caught:
-            face.run(script, policy(token))
-        assert (caught.value.__cause__, script.count, place) == (last, 3, place)
-
-
 # Waits that a timer measures
 
 
@@ -247,31 +232,12 @@ def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(face, clo
 
 
 @BOTH
-def test_limits_go_by_the_clock_and_not_by_the_timer(face):
-    timer, script = Instant(), Script(Takes(4, OSError))
-    with pytest.raises(TimeoutError):
-        face.run(script, ConstantBackOff(1), timer=timer, timeout=11)
-    assert script.times == [0, 4, 8]
-    assert now() == (11 if face.asynchronous else 12)
-    assert timer.delays == [1, 1]
-
-
-@BOTH
 def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
     timer, script = Fake(), Script(OSError, 7)
     timer.fire()
     at(clock, 4, timer.fire)
     assert face.run(script, ConstantBackOff(10), timer=timer) == 7
     assert script.times == [0, 4]
-
-
-@BOTH
-def test_a_run_without_a_failure_starts_no_timer(face):
-    timer = Fake()
-    assert face.run(Script(7), timer=timer) == 7
-    with pytest.raises(OSError):
-        face.run(Script(OSError), with_max_retries(ConstantBackOff(1), 0), timer=timer)
-    assert timer.delays == []
 
 
 @FOUR
@@ -290,28 +256,6 @@ def test_what_a_timer_raises_ends_the_run(face, kind):
     assert caught.value is own
     assert ends_of(log, "on_retry") == [("in",), ("out", own)]
     assert (script.count, len(gave_up.calls)) == (1, isinstance(own, Exception))
-
-
-@BOTH
-def test_the_timer_of_a_clock_will_do(face, clock):
-    script = Script(OSError, OSError, 7)
-    assert face.run(script, ConstantBackOff(10), timer=Timer(clock=clock)) == 7
-    assert script.times == [0, 10, 20]
-
-
-def test_a_timer_that_measures_a_wait_refuses_another(clock):
-    timer, token = Fake(), CancellationToken()
-
-    def run(**options):
-        return retry_call(Script(OSError), ConstantBackOff(1), timer=timer, **options)
-
-    running = clock.spawn(lambda: run(token=token))
-    clock.sleep(1)
-    with pytest.raises(RuntimeError, match="another run"):
-        run()
-    token.cancel()
-    with pytest.raises(Cancelled):
-        running.join()
 
 
 def test_a_timer_is_stopped_before_another_run_may_start_it(clock):

@@ -3,23 +3,18 @@
 import asyncio
 import functools
 import inspect
-import random
-import threading
+import itertools
 from unittest.mock import Mock, call, create_autospec
 
 import pytest
 
 from backoff_ticker import (
-    CancellationToken,
-    Cancelled,
     ConstantBackOff,
     ZeroBackOff,
     retry,
     retry_call,
     with_max_retries,
 )
-from backoff_ticker.testing import VirtualClock
-from tests.effort import rounds
 from tests.retries.faces import in_loop
 from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
 from tests.retries.scripts import Script, now
@@ -40,50 +35,34 @@ class Flaky:
         return args, kwargs
 
 
-@pytest.mark.parametrize("form", ["bare", "empty", "policy", "options"])
-def test_it_is_written_bare_or_called(clock, form):
-    decorate = {
-        "bare": retry,
-        "empty": retry(),
-        "policy": retry(THRICE),
-        "options": retry(on=OSError),
-    }[form]
+@pytest.mark.parametrize("decorate", [retry, retry(), retry(THRICE), retry(on=OSError)])
+def test_it_is_written_bare_or_called(clock, decorate):
     flaky = Flaky()
 
     @decorate
     def function(*args, **kwargs):
-        """Do it."""
         return flaky(*args, **kwargs)
 
     assert function(1, 2, key=3) == ((1, 2), {"key": 3})
     assert flaky.calls == [((1, 2), {"key": 3})] * 3
-    assert (now() == 10) is (form == "policy")
-
-
-def test_a_coroutine_function_stays_one(clock):
-    flaky = Flaky()
-
-    async def function(*args, **kwargs):
-        return flaky(*args, **kwargs)
-
-    for decorated in (retry(function), retry(THRICE)(function)):
-        assert inspect.iscoroutinefunction(decorated)
-        assert in_loop(decorated(1, key=2)) == ((1,), {"key": 2})
-    assert len(flaky.calls) == 6
 
 
 def test_the_face_of_the_function_is_kept():
     def function(first: int, *, second: str = "x") -> list[int]:
         """Tell what it does."""
 
-    function.marked = True
-    for decorated in (retry(function), retry(THRICE)(function)):
+    async def coroutine(first: int) -> str:
+        """Tell what it does later."""
+
+    function.marked = coroutine.marked = True
+    for of, decorate in itertools.product((function, coroutine), (retry, retry(THRICE))):
+        decorated = decorate(of)
         for name in ("__name__", "__qualname__", "__doc__", "__module__", "marked"):
-            assert getattr(decorated, name) == getattr(function, name)
-        assert decorated.__wrapped__ is function
-        assert not inspect.iscoroutinefunction(decorated)
-        assert inspect.signature(decorated) == inspect.signature(function)
-        assert inspect.get_annotations(decorated) == inspect.get_annotations(function)
+            assert getattr(decorated, name) == getattr(of, name)
+        assert decorated.__wrapped__ is of
+        assert inspect.iscoroutinefunction(decorated) == (of is coroutine)
+        assert inspect.signature(decorated) == inspect.signature(of)
+        assert inspect.get_annotations(decorated) == inspect.get_annotations(of)
 
 
 class Child(Client):
@@ -157,72 +136,3 @@ def test_what_is_retried_is_not_taken_for_a_policy(wrong):
 def test_a_property_is_told_to_go_above():
     with pytest.raises(TypeError, match="put @property and the like above @retry"):
         retry(property(lambda _: 1))
-
-
-# One decorated function in threads and tasks at once
-
-
-RACES = rounds(100, 2_000)
-
-
-def race(seed):
-    """Cancel at some moment what three threads and three tasks retry; return what came of it."""
-    rng = random.Random(seed)
-    with VirtualClock(auto=True) as clock:
-        token, late, causes = CancellationToken(), [], []
-        cancelled = False
-        decorate = retry(ConstantBackOff(rng.choice((0.0, 1.0, 2.0))), token=token)
-
-        def note_if_late():
-            if cancelled:
-                late.append(clock.monotonic())
-
-        @decorate
-        def fetch(takes):
-            note_if_late()
-            clock.sleep(takes)
-            raise ConnectionError
-
-        @decorate
-        async def fetch_async(takes):
-            note_if_late()
-            await asyncio.sleep(takes)
-            raise ConnectionError
-
-        def thread(takes):
-            with pytest.raises(Cancelled) as caught:
-                fetch(takes)
-            causes.append(caught.value.__cause__)
-
-        async def task(takes):
-            with pytest.raises(Cancelled) as caught:
-                await fetch_async(takes)
-            causes.append(caught.value.__cause__)
-
-        def cancel(when):
-            nonlocal cancelled
-            clock.sleep(when)
-            token.cancel()
-            cancelled = True
-
-        async def main():
-            await asyncio.gather(*(task(rng.choice((1, 2))) for _ in range(3)))
-
-        takes = [rng.choice((1, 2)) for _ in range(3)]
-        threads = [threading.Thread(target=thread, args=(each,)) for each in takes]
-        threads.append(threading.Thread(target=cancel, args=(rng.randrange(1, 8),)))
-        rng.shuffle(threads)
-        for each in threads:
-            each.start()
-        asyncio.run(main())
-        for each in threads:
-            each.join()
-        return late, len(causes), clock.monotonic()
-
-
-def test_a_cancel_ends_all_and_no_further_call_is_made():
-    """2,000 races: the cancel falls on ends of waits and of attempts, as often as between them."""
-    for seed in range(RACES):
-        late, ended, at = race(seed)
-        assert (late, ended) == ([], 6), seed
-        assert at < 10, seed  # whoever waited did not wait on

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import sys
 
 import pytest
 
@@ -135,13 +134,6 @@ def test_an_error_after_the_first_item_passes(kind):
         kind.call(running, "__next__")
     assert log == [0]
     assert not hasattr(caught.value, "__notes__")
-    running = kind.decorated(echoing(log))("first")
-    kind.call(running, "__next__")
-    own = LookupError()
-    with pytest.raises(LookupError) as thrown:
-        kind.call(running, "throw", own)
-    assert thrown.value is own
-    assert log[1:] == [("began", 0), "closed"]
 
 
 def test_one_that_ends_without_an_item_is_a_success(kind):
@@ -170,18 +162,3 @@ def test_one_that_gives_up_raises_its_last_error(kind):
     assert len(log) == 3
     with pytest.raises(kind.ends_with):
         kind.call(running, "__next__")
-
-
-def test_an_error_that_was_thrown_and_handled_is_over():
-    @retry(POLICY)
-    def items():
-        with contextlib.suppress(KeyError):
-            yield 1
-        assert sys.exception() is None
-        raise ValueError
-
-    generator = items()
-    next(generator)
-    with pytest.raises(ValueError) as caught:
-        generator.throw(KeyError("thrown"))
-    assert caught.value.__context__ is None

@@ -2,8 +2,6 @@
 
 import asyncio
 import signal
-import types
-from functools import partial
 
 import pytest
 
@@ -12,13 +10,10 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     StopReason,
-    ZeroBackOff,
-    hedge_call_async,
-    retry,
     retry_call,
     retry_call_async,
 )
-from tests.retries.faces import ALL_ASYNC, BOTH, FACES, FOUR, SYNC, in_loop, on_faces
+from tests.retries.faces import BOTH, FACES, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS, AsyncManager, ends_of, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
@@ -56,17 +51,13 @@ def test_a_manager_swallows_nothing_and_is_left_once_on_failure(face):
     assert log[-2][:3] == (5, "in", "on_give_up 2")
 
 
-def brief(log):
-    return [entry[:3] for entry in log]
-
-
 @FOUR
 def test_managers_are_left_once_when_a_cancel_ends_the_wait(face, clock):
     log, token = [], CancellationToken()
     at(clock, 3, token.cancel)
     with pytest.raises(Cancelled):
         face.run(Script(OSError), ConstantBackOff(5), token=token, **spanning(log))
-    assert brief(log) == [
+    assert [entry[:3] for entry in log] == [
         *[(0, "in", "on_attempt 1"), (0, "out", "on_attempt 1")],
         *[(0, "in", "on_retry 1"), (3, "out", "on_retry 1")],
         *[(3, "in", "on_give_up 1"), (3, "out", "on_give_up 1")],
@@ -109,14 +100,6 @@ def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face, name):
     for other in HOOKS:
         ends = [which for which, *_ in ends_of(log, other)]
         assert ends == ["in", "out"] * (len(ends) // 2)
-
-
-def test_calls_of_a_decorated_function_share_no_managers(clock):
-    log = []
-    script = Script(OSError, 7, OSError, 8)
-    decorated = retry(ConstantBackOff(5), **spanning(log, "on_retry"))(script)
-    assert (decorated(), decorated()) == (7, 8)
-    assert [entry[:2] for entry in log] == [(0, "in"), (5, "out"), (5, "in"), (10, "out")]
 
 
 # Errors in hooks
@@ -236,25 +219,6 @@ def test_notify_may_be_any_number_of_functions(face, number):
 AWAITING = on_faces("async call", "async loop, async with")
 
 
-@ALL_ASYNC
-def test_a_hook_may_be_a_coroutine_function(face):
-    log = []
-
-    def hook(name):
-        async def run(outcome):
-            for _ in range(3):
-                await asyncio.sleep(0)
-            log.append((name, outcome.attempts))
-
-        return run
-
-    script = Script(OSError, lambda: log.append("called") or 7)
-    assert face.run(script, ConstantBackOff(5), **{name: hook(name) for name in HOOKS}) == 7
-    expected = [("on_attempt", 1), ("on_retry", 1), ("on_attempt", 2), "called", ("on_success", 2)]
-    assert log == expected
-    assert script.times == [0, 5]
-
-
 @AWAITING
 @pytest.mark.parametrize("slow", [False, True])
 def test_asynchronous_managers_span_attempts_and_waits(face, slow):
@@ -306,15 +270,6 @@ def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(clock):
     assert (script.count, log) == (0, [])
 
 
-@ALL_ASYNC
-def test_coroutine_functions_and_functions_may_be_mixed(face):
-    log = []
-    slow = spanning(log, slow=True)["on_attempt"]
-    hooks = [spanning(log)["on_attempt"], slow, Recorded()]
-    assert face.run(Script(7), on_attempt=hooks) == 7
-    assert brief(log) == [(1, end, "on_attempt 1") for end in ("in", "in", "out", "out")]
-
-
 def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(clock):
     log = []
     hooks = spanning(log, "on_retry", "on_success", manager=AsyncManager)
@@ -323,52 +278,10 @@ def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(clock):
     assert [entry[1:3] for entry in log] == [(end, name) for name in names for end in ("in", "out")]
 
 
-@types.coroutine
-def made_of_a_generator(_):
-    yield
-
-
 @SYNC
-@pytest.mark.parametrize("hook", [lambda _: asyncio.sleep(0), made_of_a_generator])
-def test_a_thread_awaits_no_hook(face, hook):
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_thread_awaits_no_hook(face, name):
     """Nor is its coroutine left behind unawaited, which would be a warning."""
-    for name in HOOKS:
-        steps = (OSError,) if name == "on_give_up" else (OSError, 7)
-        with pytest.raises(TypeError, match=f"{name} must be a plain function"):
-            face.run(Script(*steps), ConstantBackOff(5), max_attempts=len(steps), **{name: hook})
-
-
-@ALL_ASYNC
-def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(face):
-    log = []
-
-    @types.coroutine
-    def hook(_):
-        yield
-        log.append("awaited")
-
-    face.run(Script(7), on_success=hook)
-    assert log == ["awaited"]
-
-
-CALLS = {
-    "call": retry_call_async,
-    "run": partial(retry_call_async, on_retry=lambda _: None),
-    "cut": partial(retry_call_async, timeout=60),
-    "hedge": hedge_call_async,
-}
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_an_operation_made_of_a_generator_is_awaited_if_it_is_a_coroutine(call):
-    failures = [OSError()]
-
-    def generator():
-        yield
-        if failures:
-            raise failures.pop()
-        return 7
-
-    assert asyncio.run(CALLS[call](types.coroutine(generator), ZeroBackOff())) == 7
-    with pytest.raises(TypeError, match="must return an awaitable, not one of type generator"):
-        asyncio.run(CALLS[call](lambda: (yield), ZeroBackOff()))
+    options = {"max_attempts": 1 if name == "on_give_up" else 2, name: lambda _: asyncio.sleep(0)}
+    with pytest.raises(TypeError, match=f"{name} must be a plain function"):
+        face.run(Script(OSError, 7), ConstantBackOff(5), **options)

@@ -7,19 +7,14 @@ import warnings
 import pytest
 
 from backoff_ticker import (
-    CancellationToken,
-    Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     Timer,
     ZeroBackOff,
     attempts,
-    current_clock,
     retry,
     retry_call,
 )
 from backoff_ticker.testing import no_wait
-from tests.helpers import in_thread
 from tests.retries.scripts import Script
 
 
@@ -93,25 +88,6 @@ def test_where_nothing_waits_it_says_nothing(clock, way):
             way(Script(OSError), ConstantBackOff(10), max_attempts=1)
 
     assert in_loop(body)[1] == []
-
-
-@pytest.mark.parametrize("timed", [False, True], ids=["clock", "timer"])
-def test_limits_end_the_wait(clock, timed):
-    def body(error, **options):
-        began = clock.monotonic()
-        if timed:
-            options["timer"] = Timer()
-        with pytest.raises(error):
-            retry_call(Script(OSError), ConstantBackOff(10), **options)
-        return clock.monotonic() - began
-
-    assert in_loop(lambda: body(DeadlineExceeded, timeout=25))[0] == 20
-    deadline = CancellationToken(timeout=15)
-    assert in_loop(lambda: body(DeadlineExceeded, token=deadline))[0] == 15
-    token = CancellationToken()
-    canceller = in_thread(lambda: current_clock().sleep(17) or token.cancel())
-    assert in_loop(lambda: body(Cancelled, token=token))[0] == 17
-    canceller.result()
 
 
 def test_where_warnings_are_errors_that_error_ends_the_run(clock):

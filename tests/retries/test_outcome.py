@@ -26,10 +26,11 @@ from backoff_ticker import (
     retry_with,
     set_default_hooks,
 )
-from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.helpers import SetClock
 from tests.interleaving import each_interleaving
-from tests.retries.faces import BOTH, FOUR, LOOPS, in_loop
+from tests.retries.faces import BOTH, LOOPS
 from tests.retries.hedges import HEDGES
+from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, answered
@@ -90,28 +91,6 @@ def test_a_wait_that_is_cut_counts_as_far_as_it_went(face, clock):
     assert gave_up.last[1:] == (2, 14, 14, None, StopReason.CANCELLED, error)
 
 
-def test_another_thread_that_asks_as_a_run_ends_is_told_how_long_it_took():
-    class Asking(SetClock):
-        """A clock; each time it is asked, another thread asks for the outcome."""
-
-        is_asking = False
-
-        def monotonic(self):
-            if not self.is_asking:
-                self.is_asking = True
-                elapsed.append(in_thread(lambda: run.outcome.elapsed).result(PATIENCE))
-                self.is_asking = False
-            return super().monotonic()
-
-    elapsed = []
-    run = attempts(ZeroBackOff(), clock=Asking())
-    for attempt in run:
-        with attempt:
-            pass
-    assert elapsed
-    assert set(elapsed) == {0.0}
-
-
 @BOTH
 def test_time_is_that_of_the_clock_given(face):
     """A timer measures the waits: nobody waits on that clock."""
@@ -124,51 +103,22 @@ def test_time_is_that_of_the_clock_given(face):
 # The arguments
 
 
-def decorated(kind, told):
-    """Return a client whose method of some kind, with arguments, has been called."""
-    decorate = retry(on_success=told, on_attempt=told, name="fetch")
-
-    class Client:
-        @decorate
-        def method(self, url, *, token):
-            return 7
-
-        @decorate
-        async def coroutine(self, url, *, token):
-            return 7
-
-        @decorate
-        def generator(self, url, *, token):
-            yield 7
-
-        @decorate
-        async def agenerator(self, url, *, token):
-            yield 7
-
-    client = Client()
-    called = getattr(client, kind)("/", token="secret")
-    if kind == "generator":
-        list(called)
-    elif kind != "method":
-        in_loop(called if kind == "coroutine" else anext(called))
-    return client
-
-
-@pytest.mark.parametrize("kind", ["method", "coroutine", "generator", "agenerator"])
-def test_an_outcome_has_the_name_and_the_arguments_of_a_decorated_function(clock, kind):
-    told = Recorded()
-    client = decorated(kind, told)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_outcome_has_the_arguments_of_a_decorated_function(clock, kind):
+    told, client = Recorded(), Client(Script(7))
+    fetch = retry_with(getattr(Client, kind), on_attempt=told, on_success=told)
+    result_of(fetch(client))
+    result_of(fetch(self=client))
     outcomes = [outcome for _, outcome in told.calls]
-    assert [(each.name, each.args, each.kwargs) for each in outcomes] == [
-        ("fetch", (client, "/"), {"token": "secret"})
-    ] * 2
-    outcomes[0].kwargs["token"] = "another"
-    assert outcomes[1].kwargs == {"token": "secret"}
+    given, named = ((client,), {}), ((), {"self": client})
+    assert [(each.args, each.kwargs) for each in outcomes] == [given, given, named, named]
+    outcomes[2].kwargs["self"] = "another"
+    assert outcomes[3].kwargs == {"self": client}
 
 
-def test_arguments_are_shown_by_nothing(clock):
+def test_arguments_are_shown_by_nothing():
     told = Recorded()
-    decorated("method", told)
+    retry(on_success=told)(lambda *, token: 7)(token="secret")
     plain = Outcome(*told.last)
     assert type(told.last) is Outcome
     assert Outcome._fields == FIELDS
@@ -179,13 +129,6 @@ def test_arguments_are_shown_by_nothing(clock):
     assert "secret" not in f"{told.last} {told.last._asdict()}"
     assert b"secret" not in (dumped := pickle.dumps(told.last))
     assert pickle.loads(dumped) == plain
-
-
-@FOUR
-def test_a_call_and_a_loop_know_no_arguments(face):
-    told = Recorded()
-    face.run(Script(7), on_success=told)
-    assert (told.last.args, told.last.kwargs) == ((), {})
 
 
 # Loops
@@ -271,11 +214,6 @@ def test_hooks_and_the_attempt_have_the_name_that_is_given(face):
 
 @pytest.mark.parametrize("hedge", HEDGES.values(), ids=HEDGES)
 def test_a_hedged_call_has_the_name_that_is_given(hedge, clock):
-    async def in_a_loop():
-        return name_here()
-
-    operation = in_a_loop if hedge.waits else name_here
-    assert hedge(operation, ConstantBackOff(9), name="prices") == "prices"
     told = Recorded()
     hedge(Script(OSError), ZeroBackOff(), name="prices", max_attempts=1, fallback=told)
     assert told.last.name == "prices"
@@ -293,12 +231,6 @@ def test_the_name_can_be_changed_and_taken_away(clock):
     assert told.last.name == "rates"
     retry_with(fetch, name=None)()
     assert "Script" in told.last.name
-
-
-@pytest.mark.parametrize("options", [{}, {"on_retry": print}])
-def test_the_error_about_a_coroutine_uses_the_name(clock, options):
-    with pytest.raises(TypeError, match="^prices returned a coroutine"):
-        retry_call(lambda: asyncio.sleep(0), name="prices", **options)
 
 
 # log_retries()
@@ -320,13 +252,6 @@ def test_retries_and_the_end_are_logged(face, caplog):
     ]
 
 
-def test_waits_are_shown_in_seconds(clock, caplog):
-    for delay, shown in [(0, "0"), (0.12345, "0.123"), (999.9, "999.9"), (3600, "3600")]:
-        script = Script(OSError, 7)
-        retry_call(script, ConstantBackOff(delay), on_retry=log_retries())
-        assert f" again in {shown} s: " in caplog.records[-1].getMessage()
-
-
 def test_a_cut_before_any_error_is_logged_without_one(clock, caplog):
     @retry(timeout=5, on_give_up=log_retries(), fallback=7)
     async def fetch():
@@ -345,12 +270,9 @@ def test_the_other_hooks_are_logged_too(face, caplog):
     assert said == [": attempt 1", ": attempt 2", " succeeded after 2 attempts"]
 
 
-@pytest.mark.parametrize("adapted", [False, True])
-def test_a_logger_and_a_level_of_ones_own(clock, caplog, adapted):
-    logger = logging.getLogger("mine")
-    hook = log_retries(
-        logging.LoggerAdapter(logger, {"job": 7}) if adapted else logger, logging.INFO
-    )
+@pytest.mark.parametrize("adapt", [lambda logger: logger, logging.LoggerAdapter])
+def test_a_logger_and_a_level_of_ones_own(clock, caplog, adapt):
+    hook = log_retries(adapt(logging.getLogger("mine")), logging.INFO)
     with caplog.at_level(logging.INFO, "mine"):
         retry_call(Script(OSError, 7), ConstantBackOff(5), on_retry=hook, on_give_up=hook)
     (record,) = caplog.records

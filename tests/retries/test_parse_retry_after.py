@@ -1,6 +1,5 @@
 """The value of Retry-After: seconds, and the three forms of a date in RFC 9110."""
 
-import locale
 import math
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -19,12 +18,6 @@ MOMENTS = st.datetimes(timezones=st.just(UTC)).map(lambda moment: moment.replace
 
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-
-def rfc850(moment):
-    """Return the date in the form with the two-digit year."""
-    day, month = DAYS[moment.weekday()], MONTHS[moment.month - 1]
-    return f"{day}, {moment.day:02}-{month}-{moment.year % 100:02} {moment:%H:%M:%S} GMT"
 
 
 def asctime(moment):
@@ -55,23 +48,18 @@ def test_digits_are_seconds_from_now(value, seconds):
 # The present
 
 
+NO_SECONDS = ["0", None, True]
+NO_MOMENTS = [math.nan, math.inf, 10**400, -62135596800.001, 253402300800]
+
+
 @pytest.mark.parametrize("value", ["5", "Sunday, 06-Nov-94 08:49:37 GMT", "soon"])
-@pytest.mark.parametrize(
-    ("now", "error"),
-    [
-        *[
-            (math.nan, ValueError),
-            (math.inf, ValueError),
-            (1e18, ValueError),
-            (10**400, ValueError),
-        ],
-        *[(-62135596800.001, ValueError), (253402300800, ValueError)],
-        *[("0", TypeError), (None, TypeError), (True, TypeError)],
-    ],
-)
-def test_a_present_that_is_none_is_refused_by_name(value, now, error):
-    with pytest.raises(error, match="^now must be Unix seconds within the years 1 to 9999, not "):
-        parse_retry_after(value, now)
+def test_a_present_that_is_none_is_refused_by_name(value):
+    for now in (*NO_SECONDS, *NO_MOMENTS):
+        kind = TypeError if now in NO_SECONDS else ValueError
+        with pytest.raises(
+            kind, match="^now must be Unix seconds within the years 1 to 9999, not "
+        ):
+            parse_retry_after(value, now)
 
 
 def test_the_present_may_be_any_moment_of_the_years_1_to_9999():
@@ -130,12 +118,6 @@ def test_a_year_of_two_digits_is_within_fifty_years(value, now, moment):
     assert parse_retry_after(value, now) == ahead
 
 
-@given(MOMENTS.filter(lambda moment: moment.year > 60), st.integers(0, 49 * 365 * 86400))
-def test_a_year_of_two_digits_is_told_right_up_to_49_years_ahead(moment, ahead):
-    now = moment.timestamp() - ahead
-    assert parse_retry_after(rfc850(moment), now) == ahead
-
-
 def test_a_leap_second_is_the_second_before_midnight_ends():
     at = datetime(2016, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
     for value in (
@@ -144,28 +126,6 @@ def test_a_leap_second_is_the_second_before_midnight_ends():
         "Sat Dec 31 23:59:60 2016",
     ):
         assert parse_retry_after(value, at) == 1.0
-
-
-def test_a_leap_day_is_a_day_in_leap_years_alone():
-    at = datetime(2000, 2, 28, tzinfo=UTC).timestamp()
-    assert parse_retry_after("Tue, 29 Feb 2000 00:00:00 GMT", at) == 86400.0
-    assert parse_retry_after("Mon, 29 Feb 1900 00:00:00 GMT", at) is None
-    assert parse_retry_after("Tuesday, 29-Feb-00 00:00:00 GMT", at) == 86400.0
-    assert parse_retry_after("Tuesday, 29-Feb-01 00:00:00 GMT", at) is None
-
-
-def test_the_locale_plays_no_part():
-    before = locale.setlocale(locale.LC_ALL)
-    for name in ("de_DE.UTF-8", "tr_TR.UTF-8", "C"):
-        try:
-            locale.setlocale(locale.LC_ALL, name)
-        except locale.Error:
-            continue  # not on this machine
-        try:
-            value = "Wed, 05 Mar 2025 00:00:01 GMT"
-            assert parse_retry_after(value, 1741132800.0) == 1.0
-        finally:
-            locale.setlocale(locale.LC_ALL, before)
 
 
 # What is neither

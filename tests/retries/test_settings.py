@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import weakref
 
 import pytest
 
@@ -26,8 +25,9 @@ from backoff_ticker import (
     set_default_token,
 )
 from backoff_ticker.testing import no_wait
-from tests.helpers import in_thread
+from tests.helpers import PATIENCE, in_thread
 from tests.retries.faces import BOTH, in_loop
+from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
@@ -79,34 +79,19 @@ def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
         assert attempt.token.cancelled
 
 
-@pytest.mark.parametrize("options", [{}, {"timeout": 60}])
-def test_all_kinds_of_decorated_functions_are_as_if_undecorated(clock, options):
-    script, decorate = Script(OSError), retry(ConstantBackOff(5), **options)
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_of_decorated_functions_are_as_if_undecorated(clock, kind):
+    client = Client(Script(OSError))
+    with set_active(False), pytest.raises(OSError) as caught:
+        result_of(getattr(client, kind)())
+    assert client.script.count == 1
+    assert not hasattr(caught.value, "__notes__")
 
-    @decorate
-    def function():
-        return script.in_loop()
 
-    @decorate
-    def generator():
-        yield script()
-
-    @decorate
-    async def agenerator():
-        yield await script.in_loop()
-
-    calls = (
-        lambda: in_loop(function()),  # not even the coroutine that it returns is an error
-        lambda: in_loop(decorate(script.in_loop)()),
-        lambda: next(generator()),
-        lambda: in_loop(anext(agenerator())),
-    )
-    with set_active(False):
-        for number, call in enumerate(calls, 1):
-            with pytest.raises(OSError) as caught:
-                call()
-            assert script.count == number
-            assert not hasattr(caught.value, "__notes__")
+def test_while_retries_are_off_a_function_may_return_a_coroutine(clock):
+    for options in ({}, {"timeout": 60}):
+        with set_active(False):
+            assert in_loop(retry(**options)(lambda: Script(7).in_loop())()) == 7
 
 
 def test_options_are_checked_all_the_same(face):
@@ -132,26 +117,23 @@ def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face
 
 def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(clock):
     script = Script(OSError)
+    function = retry(ConstantBackOff(5), max_attempts=3)(script)
 
-    def calls_made(function):
+    def calls_made():
         before = script.count
         with pytest.raises(OSError):
-            in_thread(function).result(30)
+            in_thread(function).result(PATIENCE)
         return script.count - before
 
     try:
         set_active(False)
-        function = retry(ConstantBackOff(5), max_attempts=3)(lambda: script())
-        assert calls_made(function) == 1
+        assert calls_made() == 1
         with set_active(True):
-            assert is_active()
-            with set_active(True):
-                assert calls_made(function) == 3
-            assert is_active()
+            assert calls_made() == 3
         assert not is_active()
     finally:
         set_active(True)
-    assert calls_made(function) == 3
+    assert calls_made() == 3
 
 
 @pytest.mark.parametrize("value", [None, 1, "off"])
@@ -177,20 +159,6 @@ def test_default_hooks_are_called_after_a_retrys_own(face):
     log.clear()
     face.run(Script(OSError, 7), ConstantBackOff(5), **hooks("own"))
     assert log == [f"own {name}" for name in called]
-
-
-@BOTH
-def test_default_hooks_replace_those_set_before(face):
-    first, second = Recorded(), Recorded()
-    with set_default_hooks(on_attempt=first, on_success=first):
-        with set_default_hooks(on_success=(second,)):
-            face.run(Script(7))
-        with set_default_hooks():
-            face.run(Script(7))
-        assert (len(first.calls), len(second.calls)) == (0, 1)
-        face.run(Script(7))
-    face.run(Script(7))
-    assert (len(first.calls), len(second.calls)) == (2, 1)
 
 
 def test_a_decorated_function_sees_each_change():
@@ -293,22 +261,6 @@ def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends():
     assert obeyed() == NOTHING
 
 
-def test_what_was_replaced_is_freed():
-    for set_again, make in [(set_default_token, CancellationToken), (set_hook, Recorded)]:
-        links = []
-        for _ in range(5):
-            value = make()
-            links.append(weakref.ref(value))
-            set_again(value)
-        del value
-        set_again(None)
-        assert [link() for link in links] == [None] * 5
-
-
-def set_hook(hook):
-    set_default_hooks(on_retry=hook)
-
-
 def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     script, hook, token = Script(OSError), Recorded(), cancelled_token("shutdown")
     with set_active(False), pytest.raises(OSError) as caught:
@@ -323,7 +275,7 @@ def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     assert (script.count, hook.calls) == (1 + 2 + 1, [])
 
 
-# Blocks that are made before they are entered, replaced values
+# Blocks that are made before they are entered
 
 
 def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set():

