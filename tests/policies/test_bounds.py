@@ -36,7 +36,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import SetClock, readable_id
-from tests.policies.policy_doubles import Passing, ask, steps
+from tests.policies.policy_doubles import InDict, ask, steps
 from tests.policies.policy_strategies import (
     CLASSES,
     EVERY,
@@ -205,41 +205,7 @@ def test_delays_without_a_cap_saturate_at_the_largest_float(policy):
     assert math.isfinite(policy.bounds(MANY)[1])
 
 
-def test_counts_of_calls_are_exact_however_great():
-    endless, one = ZeroBackOff(), ConstantBackOff(1)
-    for most in (2**60, 10**400):
-        policy = chain(with_max_retries(endless, most), one, with_token(one, CancellationToken()))
-        assert [policy.bounds(n) for n in (most, most + 1)] == [(0.0, 0.0), (1.0, 1.0)]
-        assert with_max_retries(policy, most).bounds(most + 1) is None
-        assert chain(policy, StopBackOff()).bounds(most + 1) == (1.0, 1.0)
-    limited = LIMDBackOff(1, 0, 1, max_attempts=10**400)
-    assert chain(limited, endless).bounds(1) == (1.0, 1.0)
-    assert chain(limited, endless).bounds(10**400) == (0.0, 0.0)
-    assert limited.bounds(10**400) is None
-
-
 # Chains
-
-
-def test_bounds_of_a_chain_know_that_a_fibonacci_may_fall_at_first():
-    token = CancellationToken()
-    policy = chain(with_token(ConstantBackOff(9), token), FibonacciBackOff(5, 1))
-    assert policy.next_backoff() == 9.0
-    assert policy.bounds(3) == (1.0, 9.0)
-    token.cancel()
-    assert ask(policy, 2) == [5.0, 1.0]
-    assert policy.bounds(3) == (1.0, 6.0)  # the first part has stopped for good
-
-
-class Holding(Passing):
-    """A user's wrapper that holds its policy in a list."""
-
-    def __init__(self, policy):
-        self.held = [policy]
-
-    @property
-    def inner(self):
-        return self.held[0]
 
 
 @pytest.mark.parametrize(
@@ -247,8 +213,8 @@ class Holding(Passing):
     [
         lambda e: chain(with_max_retries(e, 2), e),
         lambda e: chain(with_max_interval(with_max_retries(e, 2), 9), chain(ZeroBackOff(), e)),
-        lambda e: chain(with_max_retries(Holding(e), 2), ConstantBackOff(1), e),
-        lambda e: chain(with_max_retries(e, 2), with_max_retries(Holding(e), 1), StopBackOff()),
+        lambda e: chain(with_max_retries(InDict(e), 2), ConstantBackOff(1), e),
+        lambda e: chain(with_max_retries(e, 2), with_max_retries(InDict(e), 1), StopBackOff()),
         lambda e: chain(with_max_elapsed_time(e, 1), e),
     ],
 )

@@ -12,7 +12,6 @@ from backoff_ticker import (
     STOP,
     CancellationToken,
     ConstantBackOff,
-    ConstantFeedbackBackOff,
     DecorrelatedJitterBackOff,
     EqualJitterBackOff,
     ExponentialBackOff,
@@ -99,25 +98,6 @@ def test_it_changes_nothing(kind, data, before, n):
 
 
 # Limits
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        (with_max_elapsed_time(ConstantBackOff(2), 6), [2, 2, 2, STOP, STOP]),
-        (ConstantFeedbackBackOff(2, max_actual_duration=5), [2, 2, 2, STOP, STOP]),
-        (ExponentialBackOff(1, 0, 2, 60, 6, look_ahead=False), [1, 2, 4, STOP, STOP]),
-        # The time of one part counts for the next one.
-        (
-            chain(with_max_retries(ConstantBackOff(3), 2), with_max_elapsed_time(ZeroBackOff(), 5)),
-            [3, 3, STOP, STOP, STOP],
-        ),
-    ],
-    ids=readable_id,
-)
-def test_a_run_that_has_ended_does_not_go_on(policy, expected):
-    assert [delay_after(policy, n) for n in range(1, 6)] == expected
-    assert list(delays(policy)) == expected[: expected.index(STOP)]
 
 
 def test_a_cancelled_token_ends_the_run_of_its_policy():

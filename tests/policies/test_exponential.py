@@ -16,7 +16,6 @@ import pytest
 from backoff_ticker import ExponentialBackOff, Ticker, with_max_retries
 from tests.helpers import SetClock, readable_id
 from tests.policies.policy_doubles import InDict, ask
-from tests.policies.policy_strategies import LARGEST
 from tests.policies.random_doubles import StubRandom
 
 
@@ -27,12 +26,6 @@ def test_parameters_go_in_the_published_order():
     assert policy.max_elapsed_time == 100.0
     assert policy.look_ahead is False
     assert rng.draws == 5
-
-
-def test_an_interval_without_a_cap_ends_at_the_largest_float():
-    policy = ExponentialBackOff(max_interval=None, max_elapsed_time=None)
-    ask(policy, 10_000)
-    assert policy.current_interval == LARGEST
 
 
 @pytest.mark.parametrize(
