@@ -99,10 +99,8 @@ TITLES = ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
     ("columns", "left_out"),
     [
         (51, []),
-        (50, ["interval"]),
         (41, ["interval"]),
         (40, ["interval", "total"]),
-        (25, ["interval", "total", "[least,", "greatest]"]),
         (1, ["interval", "total", "[least,", "greatest]"]),
     ],
 )

@@ -17,7 +17,6 @@ from backoff_ticker import (
     ConstantFeedbackBackOff,
     DecorrelatedJitterBackOff,
     ExponentialBackOff,
-    ExponentialFeedbackBackOff,
     FibonacciBackOff,
     FullJitterBackOff,
     LILDBackOff,
@@ -29,7 +28,6 @@ from backoff_ticker import (
     ZeroBackOff,
     chain,
     delays,
-    with_added_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
@@ -185,24 +183,6 @@ def test_call_a_billion_costs_what_an_early_one_costs(policy, count):
         assert least <= delay <= greatest
     assert 0.0 <= delay <= LARGEST
     assert steps(policy.next_backoff) <= early + 50
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        ExponentialBackOff(1, 0, 1e200, LARGEST, None),
-        ExponentialFeedbackBackOff(1, 1e200),
-        FibonacciBackOff(LARGEST / 2, LARGEST),
-        LILDBackOff(LARGEST, LARGEST, -1),
-        MIMDBackOff(1e200, LARGEST, 0.5, jitter_factor=0.5),
-        with_added_jitter(ConstantBackOff(LARGEST), 1e308, StubRandom(LAST_DRAW)),
-    ],
-    ids=readable_id,
-)
-def test_delays_without_a_cap_saturate_at_the_largest_float(policy):
-    assert max(ask(policy, 50)) == LARGEST
-    assert policy.bounds(50)[1] == LARGEST
-    assert math.isfinite(policy.bounds(MANY)[1])
 
 
 # Chains

@@ -19,9 +19,7 @@ from backoff_ticker import (
     Ticker,
     ZeroBackOff,
     chain,
-    delays,
     with_jitter,
-    with_max_interval,
     with_max_retries,
 )
 from backoff_ticker.policies import copy_policy, start_policy
@@ -237,14 +235,6 @@ def test_every_copy_of_a_wrapper_around_feedback_takes_feedback(wrap, make_copy)
 
 
 # What is no policy, and what a run costs
-
-
-def test_too_many_wrappers_are_refused():
-    policy = ConstantBackOff(1)
-    for _ in range(5000):
-        policy = with_max_interval(policy, 1)
-    with pytest.raises(TypeError, match=r"backoff must be a BackOff that can be copied"):
-        delays(policy)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from backoff_ticker import (
     CancellationToken,
     ConstantBackOff,
     DecorrelatedJitterBackOff,
-    EqualJitterBackOff,
     ExponentialBackOff,
     FeedbackBackOff,
     FullJitterBackOff,
@@ -23,8 +22,6 @@ from backoff_ticker import (
     chain,
     delay_after,
     delays,
-    with_added_jitter,
-    with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
     with_token,
@@ -65,24 +62,6 @@ def test_it_is_the_nth_delay_of_a_run(kind, data, n, draws, has_clock):
         policy = data.draw(EVERY[kind])(generator, None)
     assert delay_after(policy, n) == replayed(policy, n)
     assert clock.monotonic() == 1000.0
-
-
-def test_draws_before_the_last_delay_are_made_only_where_they_matter():
-    rng = StubRandom(0.5)
-    jitter = with_added_jitter(FullJitterBackOff(1, 60, rng), 5, rng)
-    part = with_max_retries(EqualJitterBackOff(1, 9, rng), 20)
-    for policy, draws in [
-        (ExponentialBackOff(1, 0.5, 1.2, 60, None, rng=rng), 1),
-        (TruncatedExponentialBackOff(60, 2, rng), 1),
-        (jitter, 2),
-        (with_max_elapsed_time(jitter, None), 2),
-        (chain(part, FullJitterBackOff(1, 9, rng)), 1),
-        (chain(part, DecorrelatedJitterBackOff(1, 9, rng)), 10),
-        (with_max_elapsed_time(jitter, 1e9), 60),
-    ]:
-        rng.draws = 0
-        delay_after(policy, 30)
-        assert rng.draws == draws, policy
 
 
 @for_each_kind(EVERY, before=st.integers(0, 5), n=st.integers(1, 9))
