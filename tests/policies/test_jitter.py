@@ -63,8 +63,6 @@ def test_feedback_reaches_the_policy_inside_and_both_answers_are_drawn():
             """jitter must be "full" or "equal", or a fraction, not 'half'""",
         ),
         (lambda: FullJitterBackOff(2, 1.5), ValueError, "cap must be >= base (2), not 1.5"),
-        (lambda: with_jitter(ConstantBackOff(1), 1), ValueError, "jitter must be >= 0 and < 1"),
-        (lambda: with_jitter(ConstantBackOff(1), None), TypeError, "jitter must be"),
         (lambda: with_jitter(ConstantBackOff(1), rng=5), TypeError, "rng must be"),
     ],
 )
