@@ -158,17 +158,6 @@ def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded
             assert isinstance(operation.tokens[1].cause, DeadlineExceeded)
 
 
-def test_an_attempt_that_returns_as_its_token_says_counts_if_that_does_not_end_the_call() -> None:
-    def cancels() -> int:
-        own_token().cancel("mine")
-        return 7
-
-    assert hedge_call(cancels, TEN) == 7
-    token = CancellationToken()
-    token.cancel()
-    assert hedge_call(lambda: own_token().cancelled, TEN, token=token) is True
-
-
 def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:
     def cancels() -> None:
         own_token().cancel("mine")
