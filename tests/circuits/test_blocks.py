@@ -400,9 +400,6 @@ def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock
         sys.settrace(None)
 
 
-# Threads, coroutines, generators
-
-
 def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
     breaker = half_open(now)
 

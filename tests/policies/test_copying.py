@@ -234,7 +234,7 @@ def test_every_copy_of_a_wrapper_around_feedback_takes_feedback(wrap, make_copy)
     assert (twin.failure(), policy.failure(), policy.failure()) == (6.0, 6.0, 10.0)
 
 
-# What is no policy, and what a run costs
+# What a run costs
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,6 @@ def test_it_changes_nothing(kind, data, before, n):
     assert run(policy, clock, [0.0] * 9) == expected
 
 
-# Limits
-
-
 def test_a_cancelled_token_ends_the_run_of_its_policy():
     token = CancellationToken()
     policy = chain(with_token(ConstantBackOff(1), token), with_max_retries(ConstantBackOff(9), 2))

@@ -113,9 +113,6 @@ def test_they_print_as_they_are_made(policy, text):
     assert repr(policy) == text
 
 
-# Cloud Storage
-
-
 def test_the_back_off_of_cloud_storage_is_added_jitter_under_a_cap():
     one = TruncatedExponentialBackOff(
         10, 0.5, rng=random.Random(7), initial_backoff=0.25, multiplier=3

@@ -72,9 +72,6 @@ def test_an_answer_becomes_seconds(answer, delay):
     assert repr(next(delays(Answering(answer)))) == repr(delay)
 
 
-# Time
-
-
 def test_delays_of_a_policy_with_a_clock_of_its_own_read_that(clock):
     policy = with_max_elapsed_time(ConstantBackOff(2), 5, clock)
     iterator = delays(policy)
