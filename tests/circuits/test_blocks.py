@@ -298,19 +298,6 @@ def test_no_context_is_kept(now: SetClock, kind: str, *, is_left_elsewhere: bool
         assert value() is None
 
 
-def test_generators_that_take_turns_in_one_context_count_once_each(now: SetClock) -> None:
-    breaker = CircuitBreaker(failures=3, clock=now)
-    failing = [generator(breaker, OSError()) for _ in range(3)]
-    for each in failing:
-        next(each)
-    for each in failing:
-        assert breaker.state is CLOSED
-        with pytest.raises(OSError):
-            next(each)
-    assert breaker.state is OPEN
-    assert none_is_open(breaker)
-
-
 def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -> None:
     breaker = half_open(now, probes=2, successes=2)
     first, second = generator(breaker), generator(breaker)
@@ -411,9 +398,6 @@ def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock
             assert [each() for each in found] == [None] * 3
     finally:
         sys.settrace(None)
-
-
-# Threads, coroutines, generators
 
 
 def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:

@@ -9,9 +9,8 @@ import pickle
 import sys
 import weakref
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
-from unittest.mock import AsyncMock, Mock, call
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -234,21 +233,6 @@ def test_a_circuit_that_closes_begins_a_new_window(now: SetClock) -> None:
 # How long it stays open
 
 
-def test_the_policy_is_asked_once_for_each_opening_and_reset_for_each_outage(now: SetClock) -> None:
-    policy = Scripted(1, 2, 3, 4)
-    breaker = CircuitBreaker(policy, failures=1, clock=now)
-    assert (policy.asked, policy.resets) == (0, 1), "reset as it is copied"
-    for outage, openings in enumerate([3, 1], 1):
-        for _ in range(openings):
-            fail(breaker)
-            for _ in range(3):
-                refused(breaker)
-            now.advance(breaker.remaining() or 0)
-        assert policy.resets == 1 + outage
-        succeed(breaker)
-    assert policy.asked == 4
-
-
 def test_the_default_grows_to_a_minute_without_end(now: SetClock) -> None:
     breaker = CircuitBreaker(failures=1, clock=now)
     for interval in [5, 10, 20, 40, *[60] * 100]:
@@ -375,45 +359,6 @@ def test_it_is_open_for_the_time_given_whatever_the_policy_answers(now: SetClock
     assert seen == [(CLOSED, OPEN, 5.0), (OPEN, HALF_OPEN, None), (HALF_OPEN, OPEN, None)]
 
 
-@pytest.mark.parametrize("answer", [3.0, STOP, LookupError("policy")])
-def test_it_may_be_opened_while_its_policy_is_asked(now: SetClock, answer: Any) -> None:
-    def use() -> Any:
-        breaker.open(7)
-        seen.append((breaker.state, breaker.remaining(), refused(breaker).seconds))
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    seen: list[Any] = []
-    policy = Scripted(use, use)
-    breaker = CircuitBreaker(policy, failures=1, clock=now)
-    for _ in range(2):
-        with pytest.raises((OSError, LookupError)), breaker:
-            raise OSError
-        now.advance(6)
-        assert (breaker.state, breaker.remaining()) == (OPEN, 1.0)
-        refused(breaker)
-        now.advance(1)
-        assert breaker.state is HALF_OPEN
-    assert seen == [(OPEN, 7.0, 7.0)] * 2
-    assert policy.asked == 2, "once for each opening, although it opens the circuit itself"
-    succeed(breaker)
-
-
-def test_its_time_passes_while_the_policy_is_asked(now: SetClock) -> None:
-    def slow() -> float:
-        now.advance(7)
-        seen.append((breaker.state, breaker.remaining()))
-        succeed(breaker)
-        return 3.0
-
-    seen: list[Any] = []
-    breaker = CircuitBreaker(Scripted(slow), clock=now)
-    breaker.open(7)
-    assert seen == [(HALF_OPEN, 0.0)]
-    assert breaker.state is CLOSED
-
-
 # Hooks
 
 
@@ -508,13 +453,9 @@ def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
         ({"backoff": 3}, TypeError, "backoff must be a BackOff"),
         ({"on": KeyboardInterrupt}, TypeError, "on must name types of Exception"),
         ({"failures": 0}, ValueError, "failures must be an int >= 1 or None, not 0"),
-        ({"failures": True}, TypeError, "failures must be an int >= 1 or None, not True"),
         ({"failures": 3, "failure_rate": 0.5}, TypeError, "failures or failure_rate, not both"),
         ({"failure_rate": 0}, ValueError, "failure_rate must be > 0 and <= 1, not 0"),
-        ({"failure_rate": 50}, ValueError, "failure_rate must be > 0 and <= 1, not 50"),
-        ({"failure_rate": "1"}, TypeError, "failure_rate must be a finite number, not '1'"),
         ({"window": 3}, TypeError, "window=3 needs a failure_rate"),
-        ({"window_calls": 3}, TypeError, "window_calls=3 needs a failure_rate"),
         ({"minimum_calls": 3}, TypeError, "minimum_calls=3 needs a failure_rate"),
         ({"failure_rate": 1, "window": 1, "window_calls": 1}, TypeError, "window or window_calls"),
         ({"failure_rate": 1, "window": 0}, ValueError, "window must be a finite number of seconds"),
@@ -526,7 +467,6 @@ def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
             "minimum_calls must be <= window_calls (5), not 6",
         ),
         ({"probes": 0}, ValueError, "probes must be an int >= 1, not 0"),
-        ({"successes": 1.5}, TypeError, "successes must be an int >= 1, not 1.5"),
         ({"probe_timeout": 0}, ValueError, "probe_timeout must be a finite number of seconds > 0"),
         ({"probe_timeout": None}, TypeError, "probe_timeout must be a finite number"),
         ({"may_probe": True}, TypeError, "may_probe must be callable or None, not True"),
@@ -563,22 +503,6 @@ def test_what_it_decorates_keeps_its_kind(now: SetClock) -> None:
     assert client.get(3) == (client, 3)
     assert (client.get.__name__, client.get.__doc__) == ("get", "Get it.")
     assert (Client.static(3), Client.of_class(3)) == (3, (Client, 3))
-
-
-@pytest.mark.parametrize("kind", [Mock, AsyncMock])
-def test_it_decorates_mocks(now: SetClock, kind: Any) -> None:
-    def run(answer: Any) -> Any:
-        return asyncio.run(answer) if kind is AsyncMock else answer
-
-    mock = kind(side_effect=[OSError, 3])
-    for guard in (mock, partial(mock)):
-        guarded = CircuitBreaker(clock=now)(guard)
-        if guard is mock:
-            with pytest.raises(OSError):
-                run(guarded(1))
-        else:
-            assert run(guarded(1)) == 3
-    assert mock.mock_calls == [call(1)] * 2
 
 
 @pytest.mark.parametrize("kind", ["class", "generator", "async generator", "number"])

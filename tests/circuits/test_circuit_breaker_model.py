@@ -45,7 +45,7 @@ def test_a_window_of_calls_is_the_end_of_the_list(
 def test_a_window_of_seconds_covers_nine_to_ten_tenths(
     seconds: float, calls: list[tuple[float, bool]]
 ) -> None:
-    now = SetClock()
+    now = SetClock(0.0)
     breaker = CircuitBreaker(failure_rate=1, window=seconds, minimum_calls=1000, clock=now)
     ended: list[tuple[float, bool]] = []
     for step, failed in calls:
@@ -78,17 +78,6 @@ def test_a_slower_thread_with_an_earlier_time_counts_where_the_others_are() -> N
     now.now = 15.0
     record(breaker, failed=False)
     assert repr(breaker) == "<CircuitBreaker closed, 0 of 2 calls failed in 10.0 s>"
-
-
-@pytest.mark.parametrize("time", [0.0, 1e-9, 1e15])
-def test_any_time_will_do(time: float) -> None:
-    now = SetClock()
-    now.now = time
-    breaker = CircuitBreaker(failure_rate=1.0, window=0.001, minimum_calls=2, clock=now)
-    record(breaker, failed=True)
-    assert breaker.state is CircuitState.CLOSED
-    record(breaker, failed=True)
-    assert breaker.state is CircuitState.OPEN
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9, exclude_min=True))

@@ -25,15 +25,11 @@ APP = app()
 APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
 RUNNER = CliRunner(**APART)  # click before 8.2 has to be told to keep stderr apart
 
-GIVEN = {
-    "lild": "--initial-delay 3 --delay-increment-on-failure 4 --delay-increment-on-success -5",
-    "limd": "--initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0.2",
-    "mild": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-increment-on-success -2",
-    "mimd": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-multiple-on-success 0.5",
-}
-"""The options of some policies."""
-
-LIMD = f"limd {GIVEN['limd']} --min-delay 1"
+LIMD = (
+    "limd --initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0.2"
+    " --min-delay 1"
+)
+"""A policy with its options."""
 
 
 class Said(NamedTuple):

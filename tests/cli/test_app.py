@@ -116,18 +116,13 @@ def test_the_page_shows_what_run_prints_and_the_command_below_it(tmp_path):
         "echo healthy\n"
     )
     program.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-m", "backoff_ticker", *shlex.split(line.replace("\\\n", " "))],
-        stdout=subprocess.PIPE,
+    process = start(
+        *shlex.split(line.replace("\\\n", " ")),
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=50,
-        check=True,
-        cwd=ROOT,
         env=environment(PATH=f"{tmp_path}:{environment()['PATH']}"),
     )
-    assert done.stdout == printed
+    assert finish(process) == (0, printed, "")
 
 
 WORDS = st.sampled_from(VOCABULARY.split()) | st.text(max_size=5)

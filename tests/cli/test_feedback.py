@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .calling import GIVEN, LIMD, call
+from .calling import LIMD, call
 
 CONSTANT = "constant --delay 2"
 ELAPSED = f"{CONSTANT} --max-elapsed-time 5"
@@ -15,9 +15,6 @@ ELAPSED = f"{CONSTANT} --max-elapsed-time 5"
     [
         (f"{LIMD} 0 0 0 1 1 1 0 0 0", "2 6 10 2 1 1 5 9 13"),
         (f"limd 0 0 0 1 1 1 0 0 0 {LIMD.removeprefix('limd')}", "2 6 10 2 1 1 5 9 13"),
-        (f"lild {GIVEN['lild']} --min-delay 1 0 0 0 1 1 1 1 0 0", "3 7 11 6 1 1 1 5 9"),
-        (f"mild {GIVEN['mild']} --min-delay 1 0 0 0 1 1 1 1 1 1 0", "3 6 12 10 8 6 4 2 1 2"),
-        (f"mimd {GIVEN['mimd']} --min-delay 2 0 0 0 1 1 1 1 0 0", "3 6 12 6 3 2 2 4 8"),
         ("fibonacci --initial-delay1 0 --initial-delay2 1 0 0 0 0 0 1", "0 1 1 2 3 0"),
         (f"{CONSTANT} --delay-on-success 1.5 0 1 0", "2 1.5 2"),
         # numbers are as short as they are exact

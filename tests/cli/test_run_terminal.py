@@ -139,15 +139,6 @@ def test_a_time_limit_ends_all_that_the_command_has_started(ignored):
         assert running.nobody_left()
 
 
-def test_a_signal_ends_all_that_the_command_has_started():
-    with on_terminal(*talks("rests_in_the_background(); rests()")) as (running, screen):
-        running.until(r"(?s)ready.*ready \d+\n")
-        running.signal(signal.SIGTERM)
-        screen.until("ended by SIGTERM")
-        assert running.wait() == 143
-        assert running.nobody_left()
-
-
 @slow
 def test_without_ps_the_command_itself_is_ended():
     how = {"prelude": f"{CONTROLLING}import os; os.environ['PATH'] = ''\n"}

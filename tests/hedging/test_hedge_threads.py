@@ -158,17 +158,6 @@ def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded
             assert isinstance(operation.tokens[1].cause, DeadlineExceeded)
 
 
-def test_an_attempt_that_returns_as_its_token_says_counts_if_that_does_not_end_the_call() -> None:
-    def cancels() -> int:
-        own_token().cancel("mine")
-        return 7
-
-    assert hedge_call(cancels, TEN) == 7
-    token = CancellationToken()
-    token.cancel()
-    assert hedge_call(lambda: own_token().cancelled, TEN, token=token) is True
-
-
 def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:
     def cancels() -> None:
         own_token().cancel("mine")
@@ -320,13 +309,6 @@ def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualCl
 # Pools
 
 
-def test_attempts_are_jobs_of_the_pool() -> None:
-    operation = Seen(takes(100, 1), takes(3, 7))
-    with ThreadPoolExecutor(2, thread_name_prefix="mine") as pool:
-        assert hedge_call(operation, TEN, pool=pool) == 7
-    assert [thread.name for thread in operation.threads] == ["mine_0", "mine_1"]
-
-
 def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free() -> None:
     operation = InTurn(takes(25, OSError), takes(3, 7))
     with ThreadPoolExecutor(1) as pool:
@@ -349,46 +331,6 @@ def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(
             assert error.__notes__[0].startswith("gave up after 1 attempt in ")
             assert ends != "result"
     assert (operation.times, budget.tokens) == ([0], 10)
-
-
-class Late(Executor):
-    """A pool that makes its jobs when the test says so, cancelled or not."""
-
-    def __init__(self) -> None:
-        self.jobs: list[Callable[[], Any]] = []
-        self.futures: list[Future[Any]] = []
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        self.jobs.append(lambda: function(*args, **kwargs))
-        self.futures.append(Future())
-        return self.futures[-1]
-
-
-def test_an_attempt_that_a_worker_takes_just_after_the_cancel_makes_no_call(
-    clock: VirtualClock,
-) -> None:
-    token, pool, script, budget = CancellationToken(), Late(), Script(7), RetryBudget(10)
-
-    def cancel_and_begin() -> None:
-        token.cancel()
-        pool.jobs[1]()  # the caller has not run since
-
-    at(clock, 15, cancel_and_begin)
-    with pytest.raises(Cancelled):
-        hedge_call(script, TEN, pool=pool, token=token, budget=budget)
-    assert (script.count, budget.tokens) == (0, 10)
-
-
-def test_a_pool_that_is_shut_down_later_is_an_error(clock: VirtualClock) -> None:
-    pool, budget = ThreadPoolExecutor(2), RetryBudget(10)
-    at(clock, 5, lambda: pool.shutdown(wait=False))
-    operation = InTurn(takes(3, OSError("last")), takes(100, 7))
-    with pytest.raises(RuntimeError, match="after shutdown") as caught:
-        hedge_call(operation, TEN, pool=pool, budget=budget)
-    assert str(caught.value.__cause__) == "last"
-    assert caught.value.__notes__ == ["gave up after 2 attempts in 13.0 s: the pool failed"]
-    assert budget.tokens == 9
-    pool.shutdown()
 
 
 def test_a_pool_that_drops_its_queue_is_an_error(clock: VirtualClock) -> None:

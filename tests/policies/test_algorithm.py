@@ -8,10 +8,8 @@ import pytest
 
 from backoff_ticker import (
     STOP,
-    LILDBackOff,
     Ticker,
 )
-from tests.policies.policy_strategies import LARGEST
 
 
 def state(policy):
@@ -60,9 +58,3 @@ def test_the_start_is_construction_and_reset(make, clock):
     policy.reset()
     assert state(policy) == (0, None, None)
     assert policy.failure() == 1.0
-
-
-def test_times_at_the_ends_of_the_floats_give_a_delay():
-    policy = LILDBackOff(LARGEST, LARGEST, 1, consider_actual_delay=True)
-    assert policy.failure(-LARGEST) == LARGEST
-    assert policy.failure(LARGEST) == 0.0

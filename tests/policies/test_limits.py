@@ -110,7 +110,7 @@ def test_equality_passes_although_floats_are_rounded(clock, policy):
     assert answers == [0.1, 0.1, 0.1]
 
 
-# A greatest delay
+# Clocks
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,6 @@ def test_what_is_no_token_is_refused(token):
     with pytest.raises(TypeError) as caught:
         with_token(ZeroBackOff(), token)
     assert str(caught.value) == f"token must be a CancellationToken, not {token!r}"
-
-
-# How a run finds it
 
 
 def test_an_attribute_of_that_name_that_is_no_token_does_not_count():
