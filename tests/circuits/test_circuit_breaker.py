@@ -359,6 +359,31 @@ def test_it_is_open_for_the_time_given_whatever_the_policy_answers(now: SetClock
     assert seen == [(CLOSED, OPEN, 5.0), (OPEN, HALF_OPEN, None), (HALF_OPEN, OPEN, None)]
 
 
+@pytest.mark.parametrize("answer", [3.0, STOP, LookupError("policy")])
+def test_it_may_be_opened_while_its_policy_is_asked(now: SetClock, answer: Any) -> None:
+    def use() -> Any:
+        breaker.open(7)
+        seen.append((breaker.state, breaker.remaining(), refused(breaker).seconds))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    seen: list[Any] = []
+    policy = Scripted(use, use)
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    for _ in range(2):
+        with pytest.raises((OSError, LookupError)), breaker:
+            raise OSError
+        now.advance(6)
+        assert (breaker.state, breaker.remaining()) == (OPEN, 1.0)
+        refused(breaker)
+        now.advance(1)
+        assert breaker.state is HALF_OPEN
+    assert seen == [(OPEN, 7.0, 7.0)] * 2
+    assert policy.asked == 2, "once for each opening, although it opens the circuit itself"
+    succeed(breaker)
+
+
 # Hooks
 
 
