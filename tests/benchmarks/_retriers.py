@@ -132,6 +132,7 @@ class Case:
 
 Subjects = dict[str, Subject]
 
+LOOP = "loop by hand"
 CUT_BY_HAND = "loop by hand, asyncio.timeout(3600)"
 CUTTING = ("@retry(ZeroBackOff(), token=)", "@retry(ZeroBackOff(), timeout=3600)")
 """What cuts attempts of coroutine functions."""
@@ -186,7 +187,7 @@ def cut_loop_by_hand_async(operation):
 def by_hand(case):
     """Return the baselines."""
     loop = loop_by_hand_async if case.awaits else loop_by_hand
-    subjects = {"loop by hand": case.subject("AWAIT call()", wrap=loop)}
+    subjects = {LOOP: case.subject("AWAIT call()", wrap=loop)}
     if case.awaits:
         subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand_async)
     return subjects
@@ -209,6 +210,10 @@ def unslept():
         yield
     finally:
         time.sleep, asyncio.sleep = kept
+
+
+def plain(case):
+    return case.subject("AWAIT call()", wrap=retry(ZeroBackOff()))
 
 
 def package(case):

@@ -27,8 +27,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.benchmarks._retriers import CUT_BY_HAND, CUTTING, Case, by_hand, package, peers
+from tests.benchmarks._retriers import (
+    CUT_BY_HAND,
+    CUTTING,
+    LOOP,
+    Case,
+    by_hand,
+    package,
+    peers,
+    plain,
+)
 from tests.benchmarks._table import interleaved, options, show
+
+CASES = [Case(fails, awaits) for fails in (0, 3) for awaits in (False, True)]
 
 
 def main():
@@ -36,19 +47,30 @@ def main():
     chosen = options(__doc__, rounds=25)
     installed = peers()
     calls, enough = (2, 0.0) if chosen.quick else (100, 0.005)
-    for case in (Case(fails, awaits) for fails in (0, 3) for awaits in (False, True)):
+    for case in CASES:
         subjects = {}
         for build in (by_hand, package, *installed):
             subjects.update(build(case))
-        for subject in subjects.values():
-            subject.check(case.fails)
-        runs = {name: partial(each.measure, calls, enough) for name, each in subjects.items()}
-        measured = interleaved(runs, chosen.rounds, warm_up=True)
+        measured = measure(subjects, case, calls, enough, chosen.rounds)
         title = f"{'async' if case.awaits else 'sync'}, {case.fails or 'no'} failures"
         cut = (CUT_BY_HAND, *CUTTING) if case.awaits else ()
-        show(title, measured, [name for name in runs if name not in cut])
+        show(title, measured, [name for name in subjects if name not in cut])
         if cut:
             show(f"{title}, attempts can be cut", measured, cut)
+    from backoff_ticker import current_attempt  # from here on, each attempt is shown
+
+    for case in CASES:
+        subjects = {**by_hand(case), current_attempt.__name__: plain(case)}
+        measured = measure(subjects, case, calls, enough, chosen.rounds)
+        title = f"{'async' if case.awaits else 'sync'}, {case.fails or 'no'} failures"
+        show(f"{title}, current_attempt imported", measured, [LOOP, current_attempt.__name__])
+
+
+def measure(subjects, case, calls, enough, rounds):
+    for subject in subjects.values():
+        subject.check(case.fails)
+    runs = {name: partial(each.measure, calls, enough) for name, each in subjects.items()}
+    return interleaved(runs, rounds, warm_up=True)
 
 
 if __name__ == "__main__":
