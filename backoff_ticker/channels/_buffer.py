@@ -159,8 +159,8 @@ class Bounded(Unbounded):
 
     Invariants, whenever the claim is free:
         * room + items = capacity + receivers.
-        * A send waits only if there was no room when it came, or others waited. Whoever decides it
-          takes it out of the line, and then wakes its sender.
+        * A send waits only if there was no room when it came, or others waited. The thread
+          that decides it takes it out of the line, and then wakes its sender.
         * Once ``closed`` is set, nothing is accepted, and ``close()`` refuses what waits. So a
           change that accepts an item looks at ``closed`` itself.
 

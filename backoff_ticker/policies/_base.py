@@ -79,9 +79,9 @@ class Policy:
         return inf, inf
 
     def _skip(self, calls: int) -> int | None:  # noqa: ARG002 - of subclasses
-        """Go on as after so many calls, at a cost that does not grow with them.
+        """Go on as after that number of calls, at a cost that does not grow with them.
 
-        No calls only tell whether it can.
+        For 0 calls it only tells whether it can.
 
         Returns:
             How many of them return a delay before the first ``STOP``. None if that, or what

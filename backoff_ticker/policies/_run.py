@@ -145,7 +145,7 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
     """Return what a fresh run of a policy would wait after its ``n``-th failure in a row.
 
     It is for jobs whose number of failures is kept elsewhere, such as in a database or a message.
-    A copy of ``backoff`` is asked, as by ``delays()``, and random delays are drawn anew in each
+    A copy of ``backoff`` is asked, as by ``delays()``, and random delays are drawn again in each
     call. Limits of elapsed time count each delay as waited and no time for the attempts.
 
     Any ``n`` costs the same. Only a policy with a limit of elapsed time, a feedback policy, and a
