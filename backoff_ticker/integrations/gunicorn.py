@@ -29,6 +29,11 @@ def shutdown_token() -> CancellationToken:
     It is cancelled as soon as SIGTERM, SIGINT or SIGQUIT comes, or when the worker ends for another
     reason, such as ``max_requests``. The causes are texts, such as ``"SIGTERM"``.
 
+    Example:
+        >>> from backoff_ticker.integrations.gunicorn import shutdown_token
+        >>> shutdown_token().cancelled
+        False
+
     Thread safety: any thread.
     """
     return _token

@@ -118,7 +118,7 @@ class BackOffRetry(Retry):
             **options,
         )
         if allowed_methods is not None:
-            self.allowed_methods = as_methods("allowed_methods", allowed_methods)
+            self.allowed_methods: Any = as_methods("allowed_methods", allowed_methods)
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")

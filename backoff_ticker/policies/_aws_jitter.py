@@ -168,11 +168,11 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        self.retries += 1
+        calls = self.retries = self.retries + 1
         spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
         # As in bounds(), the limit comes from the formula, without the rounding of each step.
-        self.last_delay = min(drawn, self._limit(self.retries))
+        self.last_delay = min(drawn, self._limit(calls))
         return self.last_delay
 
     def reset(self) -> None:

@@ -148,7 +148,7 @@ class Kernel:
         self.auto: dict[object, None] = {}
         self.holds: dict[object, str] = {}
         self.expected: dict[object, str] = {}
-        self.firing = False
+        self.firing: bool = False
         self._calls_in: int | None = None
         # Ends waits that would last forever; called every 10 ms with the real time in seconds.
         self.look: Callable[[float], None]

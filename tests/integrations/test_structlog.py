@@ -72,16 +72,21 @@ def test_a_success_at_once_is_not_logged(events, log):
 
 
 def test_what_is_bound_to_the_context_is_logged(log, clock):
+    events = structlog.testing.LogCapture()
     token = CancellationToken()
-    with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as events:
+    before = structlog.get_config()
+    structlog.configure([structlog.contextvars.merge_contextvars, events])
+    try:
         with structlog.contextvars.bound_contextvars(request="a1"):
             with no_wait():
                 retry_call(failing(ConnectionError(), 1), **log.hooks)
             log.watch_token(token, "request")
         token.cancel()
         clock.advance(0)
-    assert [event["event"] for event in events] == ["retry", "recovered", "cancelled"]
-    assert {event["request"] for event in events} == {"a1"}
+    finally:
+        structlog.configure(**before)
+    assert [each["event"] for each in events.entries] == ["retry", "recovered", "cancelled"]
+    assert {each["request"] for each in events.entries} == {"a1"}
 
 
 def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
