@@ -34,10 +34,19 @@ _REPEATED_BY_AIOHTTP: Final = (aiohttp.ClientOSError, aiohttp.ServerDisconnected
 class RetryMiddleware:
     """A middleware for ``aiohttp.ClientSession`` that sends a request again after a failure.
 
-    It does what ``backoff_ticker.integrations.httpx.RetryTransport`` does: it sends again requests
-    that may be repeated, whose body is in memory (bytes, text, JSON, a form without files), and
-    any that met no connection; a body that is read as it is sent (an iterator, a file) is sent once
-    the connection is there, and then never again.
+    Sent again are requests
+
+    - whose method is in ``methods``, after a connection error or an answer in ``statuses``;
+    - of any method, if no connection was made, so that the server cannot have seen them;
+    - with a body in memory (bytes, text, JSON, a form without files). A body that is read as it is
+      sent (an iterator, a file) is never sent twice: unless no connection was made, the first
+      failure is the last.
+
+    When no attempt follows, the last response is returned, or the last error raised. Before a wait
+    the response is released. A wait that the server asks for (``Retry-After`` in seconds or as a
+    date, ``Retry-After-Ms``, ``X-Ms-Retry-After-Ms``) takes the place of the policy's delay. What
+    the caller reads of a response is not retried: if the body breaks off there, that error is the
+    caller's.
 
     A cancel of the token and ``timeout`` also cut the attempt that is under way, up to the headers
     of its response. aiohttp's own ``ClientTimeout(total=...)`` is for all attempts and waits of a
@@ -48,7 +57,9 @@ class RetryMiddleware:
 
     A lost connection (``ServerDisconnectedError``, ``ClientOSError``) is in the end raised as an
     ``aiohttp.ClientConnectionError`` from that error, since aiohttp itself would send the request
-    once more. ``TimeoutError`` is raised if ``attempt_timeout`` cut the last attempt.
+    once more. Besides the errors of aiohttp, a request raises ``Cancelled``, ``DeadlineExceeded``
+    (``timeout`` or the token's deadline), ``CircuitOpen``, and ``TimeoutError`` if
+    ``attempt_timeout`` cut the last attempt.
 
     Example:
         >>> import aiohttp
@@ -59,16 +70,29 @@ class RetryMiddleware:
         ...     async with aiohttp.ClientSession(middlewares=(retries,)) as session:
         ...         return await (await session.get(url)).text()
 
-    One object serves any number of sessions, in any number of event loops. Each request, and each
-    redirect that it follows, is a run of its own, on a copy of the policy.
+    Thread safety: one object serves any number of sessions, in any number of event loops. Each
+    request, and each redirect that it follows, is a run of its own, on a copy of the policy.
+    Wakes when: a wait or an attempt ends when its time is over or when the token is cancelled.
     If cancelled: the response is released, and ``asyncio.CancelledError`` is raised.
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
-        **options: Those of ``backoff_ticker.integrations.httpx.RetryTransport``, ``methods`` and
-            the like included; also ``attempt_timeout``, the seconds that an attempt may take up to
-            the headers of the response. Hooks may be coroutine functions. Their error for an answer
-            in ``statuses`` is an ``aiohttp.ClientResponseError``.
+        methods: The methods that may be repeated: by default DELETE, GET, HEAD, OPTIONS, PUT and
+            TRACE. Add ``"POST"`` only for a server that recognises a repeated request, for example
+            by an idempotency key.
+        statuses: The statuses that are retried: by default 408, 429, 500, 502, 503 and 504.
+        max_attempts: The greatest number of attempts, the first included: by default 5. None: no
+            limit.
+        max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
+            after an answer that asks for a longer one the request is not sent again. By default
+            60 s; None: no bound.
+        **options: The options ``timeout``, ``attempt_timeout``, ``max_elapsed_time``, ``token``,
+            ``budget``, ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``,
+            ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an answer in
+            ``statuses`` is an ``aiohttp.ClientResponseError``.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(
