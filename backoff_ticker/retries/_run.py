@@ -78,30 +78,42 @@ class Run:
         began: When the first attempt began, if attempts were made and that was measured.
     """
 
-    # Kept in the class until they change, so that a run begins quickly.
-    token: CancellationToken | None = None  # cancels it: the given one with that of the policy
-    deadline: float | None = None  # when `timeout` is reached, in the clock's monotonic seconds
-    latest_start: float | None = None  # when the last attempt may begin, by `max_elapsed_time`
-    always_waits: bool = False  # waits are skipped, or timed: a delay of 0 is one as well
-    awaits: bool = False  # a coroutine drives it, which can await what predicates return
-    is_loop: bool = False  # it has a block instead of an operation
-    is_tracked: bool = False  # its attempts are shown to current_attempt()
-    error: Any = None  # of the last attempt that failed
-    result: Any = None  # of the last attempt that returned
-    ticket: Any = None  # what the circuit breaker gave the attempt that is under way
-    is_paid: bool = False  # the budget was charged for an attempt that was not made yet
-    delay: float = 0.0  # the wait that follows the last failure, in seconds
-    waited: float = 0.0  # seconds spent between attempts
-    is_waiting: bool = False  # the wait of `delay` is under way, or would be the next step
-    now: float = 0.0  # when limit_reached() has last read the clock
-    failing_component: str = ""  # the name of the component in use, in case it raises
+    # Slots are what most runs look at. The rest is kept in the class until it changes, so that a
+    # run begins quickly; it is looked up slowly.
+    __slots__ = (
+        "__dict__",
+        *("_clock", "_monotonic", "_poll", "always_waits", "args", "attempts", "awaits", "began"),
+        *("deadline", "delay", "ended", "error", "failing_component", "is_loop", "is_paid"),
+        *("is_tracked", "is_waiting", "kwargs", "latest_start", "max_attempts", "name", "now"),
+        *("operation", "options", "reason", "result", "skipping", "ticket", "token", "waited"),
+    )
+
+    token: CancellationToken | None  # cancels it: the given one with that of the policy
+    deadline: float | None  # when `timeout` is reached, in the clock's monotonic seconds
+    latest_start: float | None  # when the last attempt may begin, by `max_elapsed_time`
+    always_waits: bool  # waits are skipped, or timed: a delay of 0 is one as well
+    awaits: bool  # a coroutine drives it, which can await what predicates return
+    is_loop: bool  # it has a block instead of an operation
+    is_tracked: bool  # its attempts are shown to current_attempt()
+    error: Any  # of the last attempt that failed
+    result: Any  # of the last attempt that returned
+    ticket: Any  # what the circuit breaker gave the attempt that is under way
+    is_paid: bool  # the budget was charged for an attempt that was not made yet
+    delay: float  # the wait that follows the last failure, in seconds
+    waited: float  # seconds spent between attempts
+    is_waiting: bool  # the wait of `delay` is under way, or would be the next step
+    now: float  # when limit_reached() has last read the clock
+    failing_component: str  # the name of the component in use, in case it raises
+    reason: StopReason | None  # why it ended
+    ended: float  # when, if it is known when it began
+    skipping: SkippingClock | None  # skips the waits, inside no_wait()
+    _monotonic: Callable[[], float]
+    _poll: Poll | None
+
     failed_component: str = ""  # the one that raised `failure`
     failure: Exception | None = None  # of a component other than the operation
-    reason: StopReason | None = None  # why it ended
-    ended: float  # when, if it is known when it began
     final: BaseException | None = None  # the error to raise at the end
     policy: BackOff | None = None  # that of `on` that has ended the run; None: that of the retry
-    skipping: SkippingClock | None = None  # skips the waits, inside no_wait()
     needs_await: bool = False  # the next attempt of a loop has an asynchronous manager around it
     refusal: Exception | None = None  # why a loop must not make its next attempt
     cut: BaseException | None = None  # the CancelledError that cut the last attempt: shows where
@@ -109,8 +121,6 @@ class Run:
     cut_at: float | None = None  # when `attempt_timeout` cuts the attempt that runs
     current: Any = None  # the CurrentAttempt that is shown
     outer: Any = None  # what was shown before
-    _monotonic: Callable[[], float]
-    _poll: Poll | None = None
     _chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
@@ -131,10 +141,13 @@ class Run:
         self.attempts: int = attempts
         self.began: float | None = began
         self.max_attempts: int | None = options.max_attempts
-        if options.timer is not None:
-            self.always_waits = True
-        if settings.tracks_attempts and not options.is_off:
-            self.is_tracked = True
+        self.delay = self.waited = self.now = 0.0
+        self.failing_component = ""
+        self.error = self.result = self.ticket = self.reason = self._poll = self.skipping = None
+        self.token = self.deadline = self.latest_start = None
+        self.awaits = self.is_loop = self.is_paid = self.is_waiting = False
+        self.always_waits = options.timer is not None
+        self.is_tracked = settings.tracks_attempts and not options.is_off
         self._clock: Clock | None = options.clock
         if options.token is not None or active_no_wait:
             self._use_token_or_no_wait()
