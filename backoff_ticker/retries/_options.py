@@ -47,14 +47,14 @@ _WRONG_PROGRAM = (
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
-ASK_ON: Final = object()
-"""The function that was given as ``on`` decides."""
+ASK_ON: Final[Any] = object()
+"""What ``classify()`` returns where the function that was given as ``on`` decides."""
 
 
 if TYPE_CHECKING:
     # What follows a failure if no limit is reached: the end, for a reason; a wait of some seconds,
-    # or one that a policy says; what ``on`` answers, for ``ASK_ON``; None: what the policy says.
-    Demand = StopReason | float | BackOff | object | None
+    # or one that a policy says; None: what the policy of the retry says.
+    Demand = StopReason | float | BackOff | None
 
 
 def require_operation(operation: object) -> None:
@@ -270,7 +270,7 @@ class Options:
                 return None
             return None if was_cut else StopReason.NOT_RETRIED
         if self._rules is None:
-            return ASK_ON
+            return ASK_ON  # type: ignore[no-any-return]
         named = (self._rules[kind] for kind in type(error).__mro__ if kind in self._rules)
         return self.parse_answer(next(named, was_cut))
 
