@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 import warnings
+import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PROGRAM = shutil.which("redis-server")
 PATIENCE = 20.0
+CLIENTS: weakref.WeakSet[redis.Redis] = weakref.WeakSet()  # whose sockets may be open
 needs_redis = pytest.mark.skipif(PROGRAM is None, reason="there is no redis-server")
 
 
@@ -59,7 +61,9 @@ class RedisServer:
 
     def client(self, **options: Any) -> redis.Redis:
         """Return a client, by default one that waits long, on a machine with much to do."""
-        return redis.Redis.from_url(self.url, **{"socket_timeout": PATIENCE, **options})
+        client = redis.Redis.from_url(self.url, **{"socket_timeout": PATIENCE, **options})
+        CLIENTS.add(client)
+        return client
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
