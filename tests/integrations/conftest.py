@@ -24,15 +24,15 @@ def port():
 
 @pytest.fixture(autouse=True)
 def close_clients():
-    """Close the sockets of clients that a test leaves in a cycle.
+    """Close the clients that a test made, and keep them until then.
 
-    The collector takes the parts of a cycle in any order where there is no lock: a socket that it
-    takes before its client warns that nobody closed it, in whichever test runs then.
+    Each is part of a cycle. Where there is no lock, the collector takes the parts of a cycle in any
+    order: a socket that it takes before its client warns that nobody closed it.
     """
     yield
     if module := sys.modules.get("tests.integrations.redis_server"):  # which needs the package
-        for client in tuple(module.CLIENTS):
-            client.close()
+        while module.CLIENTS:
+            module.CLIENTS.pop().close()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import time
 import warnings
-import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 PROGRAM = shutil.which("redis-server")
 PATIENCE = 20.0
-CLIENTS: weakref.WeakSet[redis.Redis] = weakref.WeakSet()  # whose sockets may be open
+CLIENTS: list[redis.Redis] = []  # that the test made
 needs_redis = pytest.mark.skipif(PROGRAM is None, reason="there is no redis-server")
 
 
@@ -62,7 +61,7 @@ class RedisServer:
     def client(self, **options: Any) -> redis.Redis:
         """Return a client, by default one that waits long, on a machine with much to do."""
         client = redis.Redis.from_url(self.url, **{"socket_timeout": PATIENCE, **options})
-        CLIENTS.add(client)
+        CLIENTS.append(client)
         return client
 
     def start(self) -> None:
