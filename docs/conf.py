@@ -18,6 +18,7 @@ from sphinx.domains.python import PyObject
 from sphinx.environment import BuildEnvironment
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
+from sphinx.writers.html5 import HTML5Translator
 
 import backoff_ticker
 from backoff_ticker import retry, testing, types
@@ -46,6 +47,7 @@ html_title = f"backoff_ticker {release}"
 html_copy_source = False
 html_show_sphinx = False
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["custom.css"]
 html_favicon = "_static/favicon.svg"
 html_search_scorer = str(ROOT / "docs" / "search_scorer.js")
@@ -54,6 +56,7 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
     "navigation_with_keys": True,
+    "top_of_page_buttons": ["view", "edit"],
     "light_css_variables": {"color-code-background": "#f6f8fa"},
 }
 pygments_style = "github-light"
@@ -144,6 +147,86 @@ class BothVariants(SphinxTransform):
                 light["classes"].append("only-light")
                 dark["classes"].append("only-dark")
                 light.parent.insert(light.parent.index(light) + 1, dark)
+
+
+# Search
+
+# What people search for, and the page that answers first. Search finds these words as entries of
+# the index, whose score is above those of words in a text.
+ANSWERS = {
+    "cancellation": "cancel, cancellation token, deadline, token, stop",
+    "channels": "channel, queue, select",
+    "circuit_breaker": "circuit, circuit breaker",
+    "command": "command line, shell",
+    "hedging": "hedge",
+    "how_to/choose_a_time_limit": "time limit, timeout",
+    "how_to/log_and_count": "log, logging",
+    "how_to/metrics": "metrics, prometheus, opentelemetry",
+    "how_to/poll_many_things": "poll, interval",
+    "how_to/reconnect_a_client": "reconnect",
+    "how_to/retry_celery_tasks": "celery",
+    "how_to/retry_dramatiq_messages": "dramatiq",
+    "how_to/retry_http": "http, httpx, requests, retry-after, 429, 503",
+    "how_to/retry_temporal_activities": "temporal",
+    "how_to/share_a_budget": "redis, budget",
+    "how_to/shut_down": "ctrl-c, shut down, shutdown, signal, sigint, sigterm",
+    "how_to/shut_down_django": "django",
+    "how_to/shut_down_fastapi": "fastapi, starlette, uvicorn",
+    "how_to/shut_down_gunicorn": "gunicorn",
+    "policies": "backoff, back-off, jitter, policy",
+    "retries": "retry, retries, attempts",
+    "testing": "test, testing, virtual clock, fake clock",
+    "thread_safety": "thread safety, gil, free-threaded",
+    "tickers": "ticker, tick, periodic",
+}
+
+
+class IndexAnswers(SphinxTransform):
+    """Put what a page answers into the index."""
+
+    default_priority = 300
+
+    def apply(self) -> None:
+        """Add the entries before the page's text."""
+        if words := ANSWERS.get(self.env.docname):
+            entries = [("single", word, "", "main", None) for word in words.split(", ")]
+            self.document.insert(0, addnodes.index(entries=entries))
+
+
+# Tables, whose rows become stacks of cells on a phone
+
+
+class LabelCells(SphinxTransform):
+    """Let each cell know the heading of its column, which stands before it in a stack."""
+
+    default_priority = 300
+
+    def apply(self) -> None:
+        """Note the headings, but for the first column, which names the row."""
+        for table in self.document.findall(nodes.table):
+            head, *rows = table.findall(nodes.row)
+            if isinstance(head.parent, nodes.thead):
+                labels = [cell.astext() for cell in head]
+                for row in rows:
+                    for cell, label in list(zip(row, labels, strict=True))[1:]:
+                        cell["label"] = label
+
+
+class Translator(HTML5Translator):
+    """Write the headings into the cells."""
+
+    def starttag(
+        self,
+        node: nodes.Element,
+        tagname: str,
+        suffix: str = "\n",
+        empty: bool = False,
+        **attributes: object,
+    ) -> str:
+        """Return a tag, with the heading that style sheets show."""
+        if isinstance(node, nodes.entry) and "label" in node:
+            attributes["data-label"] = node["label"]
+        return super().starttag(node, tagname, suffix, empty, **attributes)
 
 
 # Reference pages begin with what they describe
@@ -242,7 +325,7 @@ LITERAL = re.compile(r"``(\w+)(\.\w+)?(\(\))?``")
 # In guides, the first mention of a public name in each section leads to the reference. Other pages
 # name what other libraries call by the same names.
 GUIDES = re.compile(
-    r"cancellation|channels|circuit_breaker|hedging|how_to/.*|policies|retries\w*|testing|tickers"
+    r"(cancellation|channels|circuit_breaker|hedging|policies|retries|testing|tickers)\w*|how_to/.*"
     r"|tutorial"
 )
 # What variables are called in the text, and their classes.
@@ -427,6 +510,9 @@ for field in PyObject.doc_field_types:
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
     app.add_transform(BothVariants)
+    app.add_transform(IndexAnswers)
+    app.add_transform(LabelCells)
+    app.set_translator("html", Translator)
     app.add_transform(LinkNames)
     app.connect("source-read", show_page_of_root)
     app.connect("source-read", summarise_reference)

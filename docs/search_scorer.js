@@ -1,20 +1,22 @@
-/* The order of search results: pages for users come before pages about the project. */
+/* The order of search results: guides and how-to pages, reference, other libraries, the project. */
 var Scorer = {
   score: ([page, , , , score]) => {
-    if (/^(architecture|changelog|code_of_conduct|contributing|how_it_is_tested|security)/.test(page)) {
-      return score - 4;
+    if (/^(architecture|changelog|code_of_conduct|contributing|fault_matrix|how_it_is_tested|project|security|sources|speed)/.test(page)) {
+      return score - 30;
     }
-    if (/^(from_|speed|sources|why)/.test(page)) {
-      return score - 2;
+    if (/^(coming_from|from_|why)/.test(page)) {
+      return score - 20;
     }
-    return /^(how_to\/|reference\/|tutorial)/.test(page) ? score + 1 : score;
+    return /^(reference|thread_safety)/.test(page) ? score : score + 10;
   },
 
-  // The rest as Sphinx has it.
-  objNameMatch: 11,
-  objPartialMatch: 6,
-  objPrio: { 0: 15, 1: 5, 2: -5 },
+  // The full name of an object comes before texts that mention it, and after what a page answers.
+  objNameMatch: 20,
+  objPartialMatch: 3,
+  objPrio: { 0: 5, 1: 2, 2: -5 },
   objPrioDefault: 0,
+
+  // The rest as Sphinx has it.
   title: 15,
   partialTitle: 7,
   term: 5,

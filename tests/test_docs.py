@@ -6,8 +6,10 @@ import doctest
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -142,6 +144,34 @@ def test_a_command_of_the_docs_works(command):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+WIDTH = 76
+"""Columns of code that a page shows on a laptop, beside the menu and the table of contents."""
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=name_of)
+def test_no_code_on_a_page_has_to_be_scrolled(page):
+    blocks = FENCE.findall(page.read_text("utf-8"))
+    lines = [line for _, code in blocks for line in code.splitlines()]
+    assert [line for line in lines if len(line) > WIDTH] == []
+
+
+@pytest.mark.posix
+def test_ctrl_c_ends_the_first_example_of_the_readme_at_once(tmp_path):
+    program = tmp_path / "service.py"
+    program.write_text(dict(FILE.findall(PAGES[0].read_text("utf-8")))["service.py"], "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        printed = ""
+        while not ("alive" in printed and "polled" in printed):  # in any order, or in one line
+            printed += process.stdout.read(1)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        status = process.wait(PATIENCE / 10)
+        assert time.monotonic() - began < 30 - 1  # what its thread waits for
+        assert status == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

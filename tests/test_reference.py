@@ -12,7 +12,7 @@ from backoff_ticker import retry, testing, types
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 INTEGRATIONS = Path(backoff_ticker.__file__).parent / "integrations"
-PAGES = sorted(set(FOLDER.glob("*.rst")) - {FOLDER / "index.rst"})
+PAGES = sorted(set(FOLDER.rglob("*.rst")) - {FOLDER / "index.rst"})
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: (\S+)$", re.MULTILINE)
 
 
@@ -45,12 +45,15 @@ def names_of_integrations():
         yield from (f"backoff_ticker.integrations.{path.stem}.{name}" for name in names)
 
 
-def test_each_reference_page_begins_with_a_summary_and_is_linked_from_the_first_page():
-    linked = re.findall(r":doc:`(\w+)`", (FOLDER / "index.rst").read_text("utf-8"))
-    assert {page.stem for page in PAGES} == set(linked)
-    assert [
-        page for page in PAGES if ".. contents-of-page::\n" not in page.read_text("utf-8")
-    ] == []
+def test_each_reference_page_is_linked_from_the_first_page_or_from_that_of_the_integrations():
+    starts = [(FOLDER / name).read_text("utf-8") for name in ("index.rst", "integrations.rst")]
+    linked = {path for text in starts for path in re.findall(r":doc:`([\w/]+)`", text)}
+    assert {str(page.relative_to(FOLDER).with_suffix("")) for page in PAGES} == linked
+
+
+def test_a_page_with_many_names_begins_with_a_table_of_them():
+    many = set(FOLDER.glob("*.rst")) - {FOLDER / "index.rst", FOLDER / "integrations.rst"}
+    assert [page for page in many if ".. contents-of-page::\n" not in page.read_text("utf-8")] == []
 
 
 def test_the_table_of_options_gets_each_option_from_the_docstring_of_retry():
