@@ -215,18 +215,11 @@ class LabelCells(SphinxTransform):
 class Translator(HTML5Translator):
     """Write the headings into the cells."""
 
-    def starttag(
-        self,
-        node: nodes.Element,
-        tagname: str,
-        suffix: str = "\n",
-        empty: bool = False,
-        **attributes: object,
-    ) -> str:
+    def starttag(self, node: nodes.Element, *arguments: object, **attributes: object) -> str:
         """Return a tag, with the heading that style sheets show."""
         if isinstance(node, nodes.entry) and "label" in node:
             attributes["data-label"] = node["label"]
-        return super().starttag(node, tagname, suffix, empty, **attributes)
+        return super().starttag(node, *arguments, **attributes)
 
 
 # Reference pages begin with what they describe
