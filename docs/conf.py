@@ -195,14 +195,14 @@ def list_options(_app: Sphinx, _page: str, source: list[str]) -> None:
     """Replace ``.. options-of-retries::`` by a table: what each option is, and who lacks it."""
     if ".. options-of-retries::\n" not in source[0]:
         return
-    rows = [("option", "type, default", "what it is")]
+    rows = [("option", "type", "what it is")]
     for name in dict.fromkeys([*MOST_USED, *OPTIONS]):
         option = OPTIONS[name]
         lacking = ["plain functions"] * (name not in RetryOptions.__optional_keys__)
         lacking = [] if name == "fallback" else lacking
         lacking += ["loops"] * (name not in LOOP_OPTIONS) + ["hedged calls"] * (not option.hedges)
         exception = f" (not in {' and '.join(lacking)})" if lacking else ""
-        kind = LITERAL.sub(link, kind_of(name))
+        kind = LITERAL.sub(link, kind_of(name).removesuffix(", default ``None``"))
         rows.append((f"``{name}``", kind, f"{help_of(name)}{exception}."))
     lines = [".. list-table::\n   :header-rows: 1\n"]
     lines += ["\n     - ".join(("   * - " + row[0], *row[1:])) for row in rows]
