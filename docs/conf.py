@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import getdoc
+from inspect import getdoc, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -251,21 +251,35 @@ def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
     source[0] = source[0].replace(".. contents-of-page::\n", "\n".join(tables))
 
 
-# The table of options
+# The options of retries: a table, and types and defaults among the parameters of ``retry``
+
+# What types are called that have a name for type checkers only.
+KINDS = {
+    "AsyncHooks": "function or list of functions",
+    "AsyncNotify": "function or list of functions",
+    "AsyncResultCheck": "function",
+    "AsyncRetryOn": "type of errors, tuple, mapping or function",
+    "Seconds": "seconds or ``timedelta``",
+    "object": "value, or function of the ``Outcome``",
+}
+
+# These come first in the table.
+MOST_USED = "on", "max_attempts", "max_elapsed_time", "timeout", "attempt_timeout", "token"
 
 
 def list_options(_app: Sphinx, _page: str, source: list[str]) -> None:
-    """Replace ``.. options-of-retries::`` by a table: what each option is, and who takes it."""
+    """Replace ``.. options-of-retries::`` by a table: what each option is, and who lacks it."""
     if ".. options-of-retries::\n" not in source[0]:
         return
-    rows = [("option", "default", "what it is", "not in")]
-    for name, option in OPTIONS.items():
-        default = getattr(option.default, "__name__", repr(option.default))
-        default = "" if name == "fallback" else f"``{default}``"
+    rows = [("option", "type", "what it is")]
+    for name in dict.fromkeys([*MOST_USED, *OPTIONS]):
+        option = OPTIONS[name]
         lacking = ["plain functions"] * (name not in RetryOptions.__optional_keys__)
         lacking = [] if name == "fallback" else lacking
         lacking += ["loops"] * (name not in LOOP_OPTIONS) + ["hedged calls"] * (not option.hedges)
-        rows.append((f"``{name}``", default, help_of(name), ", ".join(lacking)))
+        exception = f" (not in {' and '.join(lacking)})" if lacking else ""
+        kind = LITERAL.sub(link, kind_of(name).removesuffix(", default ``None``"))
+        rows.append((f"``{name}``", kind, f"{help_of(name)}{exception}."))
     lines = [".. list-table::\n   :header-rows: 1\n"]
     lines += ["\n     - ".join(("   * - " + row[0], *row[1:])) for row in rows]
     source[0] = source[0].replace(".. options-of-retries::\n", "\n".join(lines) + "\n")
@@ -277,6 +291,32 @@ def help_of(option: str) -> str:
         rf"^    {option}: (.+?)[.:](\s|$)", getdoc(retry) or "", re.MULTILINE | re.DOTALL
     )
     return LITERAL.sub(link, " ".join(found[1].split())) if found else ""
+
+
+def kind_of(option: str) -> str:
+    """Return the type and the default of an option of ``retry``, in words."""
+    parameter = signature(retry).parameters[option]
+    kind = parameter.annotation.removesuffix(" | None")
+    kind = KINDS.get(kind, f"``{kind}``")
+    if isinstance(parameter.default, float):
+        return f"{kind}, default {parameter.default / 3600:g} h"
+    return f"{kind}, default ``None``" if parameter.default is None else kind
+
+
+def type_options(
+    _app: Sphinx, _what: str, name: str, _value: object, _options: object, lines: list[str]
+) -> None:
+    """Give each parameter of ``retry`` its type and default."""
+    if name != "backoff_ticker.retry":
+        return
+    lines[:] = [line for line in lines if not line.startswith("    **options: ")]
+    start = lines.index("Args:")
+    end = lines.index("Raises:")
+    for number in range(start, end):
+        found = re.match(r"    (\w+): ", lines[number])
+        if found:
+            rest = lines[number].removeprefix(found[0])
+            lines[number] = f"    {found[1]} ({kind_of(found[1])}): {rest}"
 
 
 def summary_of(module: ModuleType, name: str) -> str:
@@ -438,9 +478,9 @@ def shorten_signature(
     signature = signature.replace("<class 'Exception'>", "Exception")
     if what == "function" and "breaker: " in signature:  # the options of retries
         if value.__name__ == "retry":
-            return re.sub(r": [^=]*?(?= = |, |\)$)", "", signature).replace(" = ", "=").replace(
-                "NO_FALLBACK", "..."
-            ), None
+            signature = re.sub(r": [^=]*?(?= = |, |\)$)", "", signature).replace(" = ", "=")
+            signature = signature.replace("NO_FALLBACK", "...")
+            return signature.replace("21600.0", "timedelta(hours=6)"), None
         signature = re.sub(r"\*, (pool: .*?, )?on: .*", r"\1**options)", signature)
         signature = signature.replace("pool: ", "*, pool: ")
         returned = returned and re.sub(r"\[\S*AsyncOptions\]$", "", returned)
@@ -511,6 +551,7 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", summarise_reference)
     app.connect("source-read", list_options)
     app.connect("html-page-context", describe_page)
+    app.connect("autodoc-process-docstring", type_options, priority=300)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-skip-member", skip_field)

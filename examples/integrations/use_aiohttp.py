@@ -15,11 +15,17 @@ from backoff_ticker import ExponentialBackOff
 from backoff_ticker.integrations.aiohttp import RetryMiddleware
 from backoff_ticker.testing import no_wait
 
-answers = [web.Response(status=503, headers={"Retry-After": "20"}), web.Response(text="42")]
+busy = web.Response(status=503, headers={"Retry-After": "20"})
+answers = [busy, web.Response(text="42")]
 
 
-async def gold(_request: web.Request) -> web.Response:  # the server of this example
+async def gold(_request: web.Request) -> web.Response:
+    """Answer as the server of this example."""
     return answers.pop(0)
+
+
+def show(error: Exception, delay: float) -> None:
+    print(type(error).__name__, f"again in {delay:.0f} s")
 
 
 async def main() -> None:
@@ -28,7 +34,7 @@ async def main() -> None:
         max_attempts=5,
         timeout=120,
         attempt_timeout=10,
-        notify=lambda error, delay: print(type(error).__name__, f"again in {delay:.0f} s"),
+        notify=show,
     )
     app = web.Application()
     app.router.add_get("/gold", gold)
@@ -36,9 +42,10 @@ async def main() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0]
+    url = f"http://{host}:{port}/gold"
     try:
         async with aiohttp.ClientSession(middlewares=(retries,)) as session:
-            async with session.get(f"http://{host}:{port}/gold") as response:
+            async with session.get(url) as response:
                 print(await response.text())
     finally:
         await runner.cleanup()

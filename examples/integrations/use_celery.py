@@ -15,9 +15,14 @@ from celery.signals import task_retry
 from backoff_ticker import ExponentialBackOff, Permanent, RetryAfter
 from backoff_ticker.integrations.celery import retry_task
 
-logging.getLogger("celery").setLevel(logging.CRITICAL)  # it logs each failure
+# Celery logs each failure.
+logging.getLogger("celery").setLevel(logging.CRITICAL)
 app = Celery("tasks")
-failures = [ConnectionError("no route"), ConnectionError("no route"), RetryAfter(30)]
+failures = [
+    ConnectionError("no route"),
+    ConnectionError("no route"),
+    RetryAfter(30),
+]
 
 
 @app.task(max_retries=5)
@@ -37,4 +42,5 @@ def show(reason: object, **_: object) -> None:
 
 print(send.apply(["ann@example.org"]).get())
 result = send.apply(["ann"])
-print(result.state, repr(result.result), *result.result.__notes__)
+print(result.state, repr(result.result))
+print(*result.result.__notes__)
