@@ -416,8 +416,8 @@ def parents_of(node: nodes.Node) -> Iterator[nodes.Node]:
 
 # A line such as "Thread safety: ..." of a docstring begins a paragraph of its own.
 LABEL = re.compile(
-    r"(If cancelled|If cancelled or interrupted|If interrupted|Source|Thread safety|Wakes when"
-    r"|What counts): "
+    r"(If cancelled|If cancelled or interrupted|If interrupted|In a running event loop|Source"
+    r"|Thread safety|Wakes when|What counts): "
 )
 
 # What describes a name ends where one of these lines comes.
