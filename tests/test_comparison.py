@@ -1,4 +1,4 @@
-"""What docs/why.md says of other packages is true: one test or more for each row of its tables."""
+"""What docs/why_compared.md says of other packages is true: a test or more for each row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ aiologic = pytest.importorskip("aiologic")
 trio = pytest.importorskip("trio")
 trio_testing = pytest.importorskip("trio.testing")
 
-PAGE = (Path(__file__).parents[1] / "docs" / "why.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "why_compared.md").read_text("utf-8")
 ROWS = {row for row in re.findall(r"^\| ([^|]+) \|", PAGE, re.MULTILINE) if not row.startswith("-")}
 TESTED = set()
 
@@ -40,7 +40,7 @@ URL = "/page"
 
 def about(row):
     """Say which row of the page a test is about."""
-    assert row in ROWS, f"docs/why.md has no row {row!r}"
+    assert row in ROWS, f"docs/why_compared.md has no row {row!r}"
     TESTED.add(row)
     return lambda test: test
 
@@ -493,6 +493,23 @@ def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_and_a_token_does(idle
     assert not hasattr(threading.Event(), "__await__")
     token = b.CancellationToken()
     assert is_woken(idle_loop, token.wait_async(), token.cancel, PATIENCE)
+
+
+@about("one signal stops threads and several loops")
+def test_by_hand_an_event_and_a_callback_into_each_loop_do(loops):
+    async def created():
+        return asyncio.Event()
+
+    def stop():
+        stopped.set()
+        for loop, event in woken:
+            loop.loop.call_soon_threadsafe(event.set)
+
+    stopped, woken = threading.Event(), [(loop, loop.run(created())) for loop in loops]
+    waiting = [in_thread(stopped.wait)]
+    waiting += [loop.submit(event.wait()) for loop, event in woken]
+    stop()
+    assert [each.result(PATIENCE) for each in waiting] == [True] * 3
 
 
 @about("one signal stops threads and several loops")
