@@ -32,16 +32,16 @@ _SHORTEST, _LONGEST = 0.001, 864_000.0
 _SPAN = seconds_within(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
 
 AWS = (
-    "none=zero",
-    (
-        "exponential=exponential --initial-interval 10ms --randomization-factor 0 --multiplier 2 "
-        "--max-interval 2s --max-elapsed-time none"
-    ),
-    "equal=equal-jitter 10ms 2s",
-    "full=full-jitter 10ms 2s",
-    "decorrelated=decorrelated-jitter 5ms 2s",
+    "zero",
+    "exponential-feedback=exponential-feedback 10ms --max-delay 2s",
+    "equal-jitter=equal-jitter 10ms 2s",
+    "full-jitter=full-jitter 10ms 2s",
+    "decorrelated-jitter=decorrelated-jitter 5ms 2s",
 )
-"""Those of the article, whose simulator counts retries from 1: its base of 5 ms is 10 here."""
+"""Those of the article, under names that ``--policy`` takes.
+
+Its simulator counts retries from 1: its base of 5 ms is 10 here.
+"""
 
 PATIENT = ("constant 1s", "exponential", "full-jitter 1s 20s")
 
@@ -137,7 +137,7 @@ def _outage_command() -> click.Command:
 
 
 def _listed(policies: Sequence[str]) -> str:
-    return ", ".join(map(repr, policies))
+    return ", ".join(repr(text.rpartition("=")[2]) for text in policies)
 
 
 def _policies(default: Sequence[str]) -> click.Argument:
