@@ -105,11 +105,7 @@ def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
         return [_bar(delay, room / longest, signs) for delay in delays], legend
 
     return table_of(
-        columns,
-        console,
-        dispensable=_DISPENSABLE,
-        chart=chart if longest else None,
-        notes=notes,
+        columns, console, dispensable=_DISPENSABLE, chart=chart if longest else None, notes=notes
     )
 
 
@@ -176,11 +172,7 @@ def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
     """Return the command that shows the delays of a policy."""
 
     def show(
-        n: int,
-        form: str | None,
-        plot: str | None,
-        values: tuple[str, ...] = (),
-        **options: object,
+        n: int, form: str | None, plot: str | None, values: tuple[str, ...] = (), **options: object
     ) -> None:
         clock = FrozenClock()
         options = with_arguments(policy, options, values)

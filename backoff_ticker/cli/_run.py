@@ -100,10 +100,7 @@ def run(
 
 
 async def _retry(
-    start: Callable[[int], Process],
-    backoff: BackOff,
-    limits: Limits,
-    progress: Progress,
+    start: Callable[[int], Process], backoff: BackOff, limits: Limits, progress: Progress
 ) -> int:
     numbers, stdin, token = count(1), _Stdin(), progress.token
 

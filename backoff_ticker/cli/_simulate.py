@@ -69,8 +69,7 @@ def _contention_command() -> click.Command:
         "contention",
         callback=_show_contention,
         epilog=examples(
-            "simulate contention",
-            "simulate contention --clients 20,40 aws 'full-jitter 10ms 2s'",
+            "simulate contention", "simulate contention --clients 20,40 aws 'full-jitter 10ms 2s'"
         ),
         params=[
             _policies(AWS),
@@ -105,8 +104,7 @@ def _outage_command() -> click.Command:
         "outage",
         callback=_show_outage,
         epilog=examples(
-            "simulate outage --clients 20",
-            "simulate outage --outage 30s 'full-jitter 1s 1m'",
+            "simulate outage --clients 20", "simulate outage --outage 30s 'full-jitter 1s 1m'"
         ),
         params=[
             _policies(PATIENT),
