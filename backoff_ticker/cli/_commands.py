@@ -66,11 +66,7 @@ def examples(*lines: str) -> str:
 
 
 def form_options(**forms: str) -> list[click.Option]:
-    """Return an option for each form of output, all of which set ``form``.
-
-    Args:
-        **forms: What is printed, by the name of the option.
-    """
+    """Return options that set ``form``, of what is printed by the name of the option."""
     return [
         click.Option([f"--{form}", "form"], flag_value=form, help=f"Print {what} instead.")
         for form, what in forms.items()

@@ -32,14 +32,9 @@ _DEVIATION = 0.2
 
 
 class Contention(NamedTuple):
-    """What clients with one policy need until all have written: means over the trials.
+    """What clients with one policy need until all have written, in means over the trials.
 
-    Attributes:
-        clients: How many there were.
-        policy: Their policy.
-        calls: The writes that were tried.
-        time: Seconds until the last client has ended.
-        gave_up: The clients that gave up.
+    ``calls`` are the writes that were tried, ``time`` the seconds until the last client has ended.
     """
 
     clients: int

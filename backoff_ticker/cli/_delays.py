@@ -35,23 +35,14 @@ if TYPE_CHECKING:
     from ..policies import BackOff
     from ..types import NamedPolicy
 
-_DISPENSABLE = ("interval", "total", "[least, greatest]")
-"""Columns that are left out on a narrow terminal, the first one first."""
-
 _GREATEST = 1e100
 """Seconds: with more, the arithmetic of a diagram would overflow."""
 
 
 class Delay(NamedTuple):
-    """One line of the table; all but ``retry`` in seconds.
+    """One line of the table; all but ``retry``, a number from 1, in seconds.
 
-    Attributes:
-        retry: Its number, from 1.
-        interval: The middle of ``least`` and ``greatest``.
-        least: The least delay there can be.
-        greatest: The greatest delay there can be.
-        drawn: The delay that was drawn.
-        total: The sum of all up to this one.
+    ``interval`` is the middle of ``least`` and ``greatest``, ``total`` the sum up to this delay.
     """
 
     retry: int
@@ -82,10 +73,7 @@ def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
 
 
 def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
-    """Return a table with a bar chart, as wide as ``console`` is.
-
-    It says so if the policy gave fewer delays than were ``requested``.
-    """
+    """Return a table, which says so if the policy gave fewer delays than were ``requested``."""
     columns = {
         "retry": [str(delay.retry) for delay in delays],
         "interval": [rounded(delay.interval) for delay in delays],
@@ -95,9 +83,7 @@ def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
         "drawn": [rounded(delay.drawn) for delay in delays],
         "total": [rounded(delay.total) for delay in delays],
     }
-    notes = []
-    if len(delays) < requested:
-        notes.append(f"STOP: the policy gives up, there is no retry {len(delays) + 1}.")
+    stop = f"STOP: the policy gives up, there is no retry {len(delays) + 1}."
     longest = max((delay.greatest for delay in delays), default=0.0)
 
     def chart(room: int, signs: tuple[str, str, str]) -> tuple[list[Text], str]:
@@ -107,9 +93,9 @@ def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     return table_of(
         columns,
         console,
-        dispensable=_DISPENSABLE,
+        dispensable=("interval", "total", "[least, greatest]"),
         chart=chart if longest else None,
-        notes=notes,
+        notes=[stop] if len(delays) < requested else [],
     )
 
 
@@ -149,7 +135,6 @@ def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
 
 
 _MOST_DELAYS = 1_000_000
-_REQUIRED = "What is required may be given as options, or as arguments in this order.\n\n"
 
 
 def delays_group() -> click.Group:
@@ -166,21 +151,14 @@ def delays_group() -> click.Group:
         short_help="Show the delays of a policy: their range, and one draw.",
         help="Show the delays of a policy as a table: the middle of the range of each, the least "
         "and the greatest it can be, one draw of all, and how long the waiting has taken by then."
-        "\n\n"
-        "Nothing is waited for, but limits of elapsed time count as if each delay had been. A "
+        "\n\nNothing is waited for, but limits of elapsed time count as if each delay had been. A "
         "policy of your own is named by its import path, package.module:Class.",
     )
 
 
 def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
-    """Return the command that shows the delays of a policy."""
-
     def show(
-        n: int,
-        form: str | None,
-        plot: str | None,
-        values: tuple[str, ...] = (),
-        **options: object,
+        n: int, form: str | None, plot: str | None, values: tuple[str, ...] = (), **options: object
     ) -> None:
         clock = FrozenClock()
         options = with_arguments(policy, options, values)
@@ -194,6 +172,7 @@ def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
             table = partial(as_table, delays, n)
             print_rows(form, "delays", Delay._fields, delays, {"policy": policy.name}, table)
 
+    required = "What is required may be given as options, or as arguments in this order.\n\n"
     return PolicyCommand(
         name,
         callback=show,
@@ -207,6 +186,6 @@ def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
         ],
         short_help=summary(policy),
         help=f"Show the delays of {name}.\n\n{about(policy)}\n\n"
-        f"{_REQUIRED if required_of(policy) else ''}"
+        f"{required if required_of(policy) else ''}"
         "Limits of elapsed time count as if each delay had been waited for.",
     )

@@ -39,17 +39,10 @@ class Item(NamedTuple):
 
 
 def parse_log(texts: Sequence[str]) -> tuple[list[Item], float]:
-    """Return the items of a log, and when it starts.
-
-    An item is ``0`` (failure) or ``1`` (success), followed by nothing (at the time of the previous
-    item), by ``:TIMESTAMP``, or by ``:+DURATION`` (that long after the previous item). The log
-    starts at the timestamp of its first item if that has one, else at 0.
+    """Return the items of a log, and when it starts, as the help of the command says.
 
     Source: ``show-backoff-delays`` of Perl's App::AlgorithmBackoffUtils; its logs start now, and
     have whole seconds.
-
-    Raises:
-        click.UsageError: An item is something else.
     """
     items: list[Item] = []
     start = now = 0.0
@@ -75,9 +68,6 @@ def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
 
     The clock of the policy is set to the time of each item. It never goes back, although a log may
     after the policy has given up.
-
-    Raises:
-        click.UsageError: A timestamp is less than the previous one.
     """
     lines = []
     for position, item in enumerate(log, 1):

@@ -55,18 +55,10 @@ class Scene(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """The calls that the service got from clients with one policy.
+    """The calls that the service got from clients with one policy: before, in, after the outage.
 
-    Attributes:
-        policy: How they wait before they retry.
-        limit: What limits their retries: nothing, a budget, or a circuit breaker.
-        healthy: The calls before the outage.
-        outage: The calls in it.
-        recovery: The calls after it.
-        load: The calls in the outage, as a multiple of what there would have been without one.
-        peak: The most calls in a hundredth of the time, as such a multiple, too.
-        recovered: Seconds from the end of the outage until each client has had an answer; None:
-            some have none.
+    ``load`` is the calls in it, as a multiple of the usual, and ``peak`` the most in a hundredth of
+    the time; ``recovered`` is seconds from its end until each client has had an answer, or None.
     """
 
     policy: str

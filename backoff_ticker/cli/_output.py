@@ -29,11 +29,7 @@ _NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 class LineSearch:
     """Looks for a match in output that comes in parts, one line at a time, as grep does.
 
-    Args:
-        pattern: What to look for. Lines are decoded as the arguments of a program are.
-
-    Attributes:
-        matched: Whether a line has matched.
+    Lines are decoded as the arguments of a program are. ``matched``: a line has matched.
     """
 
     def __init__(self, pattern: re.Pattern[str]) -> None:

@@ -30,12 +30,7 @@ _SMALL = 0.01
 
 
 class Value(ParamType):
-    """What a function reads from a word.
-
-    Args:
-        name: What the help calls it.
-        read: Returns the value, or raises a ValueError that says what is wrong with the word.
-    """
+    """What ``read`` returns for a word; its ValueError says what is wrong with the word."""
 
     def __init__(self, name: str, read: Callable[[str], object]) -> None:
         self.name = name
@@ -65,11 +60,7 @@ class OrNone(ParamType):
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds that ``2.5``, ``500ms``, ``5s``, ``2m``, ``1h30m`` or ``1d`` stands for.
-
-    Raises:
-        ValueError: It is neither a number nor numbers with units.
-    """
+    """Return the seconds of ``2.5``, ``500ms``, ``5s``, ``2m``, ``1h30m`` or ``1d``."""
     found = _WITH_UNITS.fullmatch(text)
     if found is None:
         try:

@@ -14,26 +14,13 @@ from ._param_types import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LONGEST_LINE = 100
-"""Letters in a line of the title."""
-
 
 def write_figure(make: Callable[[], Figure], path: str | None) -> None:
-    """Write a diagram to a file; its suffix selects the format.
-
-    Args:
-        make: Makes the diagram.
-        path: The file; None: there is none.
-
-    Raises:
-        click.UsageError: matplotlib is missing, does not know the format or cannot draw, or the
-            file cannot be written.
-    """
+    """Write a diagram to a file, if there is one; its suffix selects the format."""
     if path is None:
         return
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs about its caches
@@ -78,21 +65,18 @@ def title_of(name: str, values: Mapping[str, object]) -> str:
     return f"{name}\n{', '.join(words)}"
 
 
-def panels(title: str, count: int, **options: Any) -> tuple[Figure, list[Axes]]:  # noqa: ANN401 - matplotlib's
+def panels(title: str, count: int, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     """Return a new diagram, and its panels, one below the other.
 
-    Args:
-        title: The first line is a name, the others are in smaller letters.
-        count: How many panels there are.
-        **options: Those of ``Figure.subplots()``.
+    The first line of the title is a name, the others are in smaller letters.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 8.0), layout="constrained")
-    all_axes = [*figure.subplots(count, 1, squeeze=False, **options)[:, 0]]
+    all_axes = [*figure.subplots(count, 1, squeeze=False, sharey=sharey)[:, 0]]
     name, _, parameters = title.partition("\n")
     figure.suptitle(name, fontsize="x-large")
-    wrapped = wrap(parameters, _LONGEST_LINE, break_on_hyphens=False)
+    wrapped = wrap(parameters, 100, break_on_hyphens=False)
     all_axes[0].set_title("\n".join(wrapped), fontsize="small")
     for axes in all_axes:
         axes.grid(alpha=0.3)
@@ -114,7 +98,7 @@ def figure_of_lines(
     """Return a diagram of lines, in panels one below the other.
 
     Args:
-        title: The first line is a name, the others are in smaller letters.
+        title: As in ``panels``.
         x: What the abscissa shows.
         points: By what the ordinate of a panel shows, the points of each line by its label.
         grey: What part of the abscissa is grey. The panels then share the ordinate.

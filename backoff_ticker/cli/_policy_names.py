@@ -87,11 +87,7 @@ class PolicyName(ParamType):
 
 
 class PolicyArgument:
-    """A policy with its options, as it was given on the command line.
-
-    Attributes:
-        label: What it is called.
-    """
+    """A policy with its options, and what it is called, as it was given on the command line."""
 
     def __init__(self, label: str, policy: NamedPolicy, words: list[str]) -> None:
         command = click.Command(
@@ -134,14 +130,7 @@ class PolicyText(PolicyName):
 
 
 class PolicyGroup(Group):
-    """A group with a command for each policy.
-
-    Args:
-        name: The name of the group.
-        make: Makes the command of a policy, by its name in this group.
-        policies: The policies that are listed, by that name.
-        **options: The options of ``Group``.
-    """
+    """A group with a command for each policy, which ``make`` makes; ``policies`` are listed."""
 
     def __init__(
         self,

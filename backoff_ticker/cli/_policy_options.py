@@ -60,11 +60,7 @@ _ARG = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
-    """Return an option for each parameter of a policy, and for each wrapper it can have.
-
-    Raises:
-        click.UsageError: The policy requires what cannot be typed.
-    """
+    """Return an option for each parameter of a policy, and for each wrapper it can have."""
     own = _parameters_of(policy)
     texts = _help_of(policy.make)
     around = []
@@ -121,7 +117,6 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _flag(name: str) -> str:
-    """Return the flag for a parameter."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -169,11 +164,7 @@ def seed_option() -> click.Option:
 def with_arguments(
     policy: NamedPolicy, values: Mapping[str, object], arguments: Sequence[str]
 ) -> dict[str, object]:
-    """Return the values of options, with arguments for those that are required and were not given.
-
-    Raises:
-        click.UsageError: An argument is of another type, or there are too many.
-    """
+    """Return the values of options, with arguments for required ones that were not given."""
     context = click.get_current_context()
     options = {option.name: option for option in context.command.params}
     missing = [name for name in required_of(policy) if values[name] is None]
@@ -194,15 +185,8 @@ def build_policy(
 ) -> BackOff:
     """Return the policy that the options of the current command describe.
 
-    Args:
-        policy: The entry of the policy.
-        values: The values of options, by parameter, among them ``seed``; those that were not
-            given on the command line do not count.
-        clock: For policies that measure time.
-        rng: What they draw from, unless there is a ``seed``.
-
-    Raises:
-        click.UsageError: An option is missing or refused, or this is not a policy.
+    Of the values those count that were given on the command line. A ``seed`` among them takes the
+    place of ``rng``.
     """
     source = click.get_current_context().get_parameter_source
     given = {

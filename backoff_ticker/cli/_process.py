@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Sequence
 
-_NUMBER = "BACKOFF_TICKER_ATTEMPT"
-"""The variable in which a command finds the number of its attempt."""
-
 GRACE = 5.0
 """Seconds that processes get to end after a signal."""
 
@@ -35,20 +32,19 @@ _POLLS = ExponentialBackOff(
 
 
 class Process:
-    """A running command; it inherits all our descriptors, not just the standard ones.
+    """A running command, of the event loop that runs in the main thread.
 
-    It belongs to the event loop that runs in the main thread.
+    It inherits all our descriptors; but if its stdout is searched, that goes through a pipe. With
+    ``on_terminal`` it stays in our process group.
 
-    Args:
-        command: The program and its arguments; no shell reads them.
-        on_terminal: Whether it stays in our process group.
-        until_output: What to search its stdout for, which then goes through a pipe; None: it
-            inherits our stdout.
-        attempt: Its number, from 1, for the environment of the command.
+    Attributes:
+        code: Its exit code once it has ended; -N: signal N killed it.
 
     Raises:
         OSError: The command cannot be executed.
     """
+
+    code: int
 
     def __init__(
         self,
@@ -77,7 +73,7 @@ class Process:
                 bufsize=0,
                 stdout=None if until_output is None else subprocess.PIPE,
                 close_fds=False,
-                env={**os.environ, _NUMBER: str(attempt)},
+                env={**os.environ, "BACKOFF_TICKER_ATTEMPT": str(attempt)},
                 process_group=0 if self._has_group else None,
             )
         except OSError:
@@ -93,21 +89,12 @@ class Process:
             )
 
     @property
-    def code(self) -> int:
-        """Its exit code once it has ended; -N: signal N killed it."""
-        code: int = self._process.returncode
-        return code
-
-    @property
     def matched(self) -> bool | None:
         """Whether its output matched; None: it is not searched."""
         return None if self._search is None else self._search.matched
 
     async def wait(self, timeout: float | None) -> bool:
-        """Wait until it has ended and its output is passed on.
-
-        Returns:
-            False if it has not ended after ``timeout`` seconds.
+        """Wait until it has ended and its output is passed on; False: it has not in time.
 
         Raises:
             OSError: Its output cannot be passed on.
@@ -171,7 +158,7 @@ class Process:
         if not self._exited.cancelled:
             pid, status = os.waitpid(self._process.pid, os.WNOHANG)
             if pid:
-                self._process.returncode = os.waitstatus_to_exitcode(status)
+                self._process.returncode = self.code = os.waitstatus_to_exitcode(status)
                 self._known.discard(pid)  # the number may be that of another process soon
                 self._note_exit()
 

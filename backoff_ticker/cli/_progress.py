@@ -24,9 +24,8 @@ _WIDTH = 40
 class CommandFailed(Exception):
     """An attempt failed; the message says how and follows "attempt 1".
 
-    Attributes:
-        status: The exit status of the run if no attempt follows.
-        final: Why no attempt follows; None: the policy and the limits decide.
+    ``status`` is the exit status of the run if no attempt follows; ``final`` says why none does, or
+    None: the policy and the limits decide.
     """
 
     def __init__(self, status: int, how: str, final: str | None = None) -> None:
@@ -36,11 +35,7 @@ class CommandFailed(Exception):
 
 
 class Progress:
-    """The hooks of a retry that report its progress.
-
-    Attributes:
-        token: Cancelled by a signal.
-    """
+    """The hooks of a retry that report its progress; a signal cancels the token."""
 
     def __init__(self, token: CancellationToken, max_attempts: int | None, *, quiet: bool) -> None:
         self.token = token
@@ -91,10 +86,7 @@ class Progress:
 
 
 class ShareDone:
-    """A bar on stderr, if that is a terminal, for work that takes a while.
-
-    It is called with the share that is done, 0 to 1.
-    """
+    """A bar on stderr, if that is a terminal: called with the share that is done, 0 to 1."""
 
     def __init__(self) -> None:
         self._percent = -1 if has_progress() else _ALL

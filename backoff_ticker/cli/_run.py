@@ -54,11 +54,7 @@ class _NotFound(click.ClickException):
 
 
 class Limits(NamedTuple):
-    """The options of the command that say when an attempt succeeds, and when no other follows.
-
-    None was not given. Times are in seconds. ``until_output`` makes no success of an attempt that
-    was interrupted.
-    """
+    """The options that say when an attempt succeeds, and when no other follows; None: not given."""
 
     max_attempts: int | None
     timeout: float | None
@@ -100,10 +96,7 @@ def run(
 
 
 async def _retry(
-    start: Callable[[int], Process],
-    backoff: BackOff,
-    limits: Limits,
-    progress: Progress,
+    start: Callable[[int], Process], backoff: BackOff, limits: Limits, progress: Progress
 ) -> int:
     numbers, stdin, token = count(1), _Stdin(), progress.token
 
@@ -187,12 +180,7 @@ def _cannot_run(error: OSError) -> click.ClickException:
 
 
 def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> None:  # noqa: FBT001
-    """Return if an attempt has succeeded. A ``code`` of -N means that signal N killed the command.
-
-    Raises:
-        CommandFailed: The attempt has failed.
-        Permanent: It has, and no other is to follow.
-    """
+    """Return if an attempt has succeeded, else raise. A ``code`` of -N: signal N killed it."""
     status = SIGNAL_BASE - code if code < 0 else code
     listed = on_exit_code is not None and status in on_exit_code
     interrupted = status in _INTERRUPTED and not listed
@@ -232,21 +220,14 @@ def _stdout_has_no_reader() -> bool:
 
 
 class _Stdin:
-    """Our stdin: each attempt reads a file from the start, anything else only once.
-
-    Made before the first attempt.
-    """
+    """Our stdin before the first attempt: each reads a file from there, anything else only once."""
 
     def __init__(self) -> None:
         self._start = _position()
         self._had_ended = _has_ended()
 
     def renew(self) -> bool:
-        """Prepare for another attempt.
-
-        Returns:
-            Whether nothing is left that attempts before have read; True only once.
-        """
+        """Prepare for another attempt; True, only once: those before have left nothing."""
         if self._start is not None:
             os.lseek(_STDIN, self._start, os.SEEK_SET)
             return False
@@ -256,11 +237,7 @@ class _Stdin:
 
 
 def _spool_stdin() -> None:
-    """Read stdin to its end into a file that takes its place, unless it is a terminal.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Read stdin to its end into a file that takes its place, unless it is a terminal."""
     if sys.__stdin__ is None or os.isatty(_STDIN):
         return
     with tempfile.TemporaryFile() as file:

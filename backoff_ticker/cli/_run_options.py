@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..types import NamedPolicy
+    from ._param_types import ParamType
 
 _DEFAULT = "exponential"
 
@@ -95,14 +96,16 @@ def _run(
     )
 
 
-def _limit(flag: str, text: str, **options: Any) -> click.Option:  # noqa: ANN401 - click's
+def _limit(
+    flag: str, text: str, kind: ParamType = LIMIT, metavar: str | None = None
+) -> click.Option:
     """Return an option for which ``none`` means what it means not to give it."""
 
     def given(_context: click.Context, _option: click.Parameter, value: object) -> object:
         return None if value == NONE else value
 
-    help_ = f"{text}; none: never.  [default: none]"
-    return click.Option([flag], callback=given, help=help_, **options)
+    text += "; none: never.  [default: none]"
+    return click.Option([flag], type=OrNone(kind), callback=given, metavar=metavar, help=text)
 
 
 def _codes(
@@ -138,21 +141,10 @@ def run_command() -> click.Command:
             ),
             seed_option(),
             _limit(
-                "--max-attempts",
-                "Give up after this many attempts",
-                type=OrNone(click.IntRange(min=1)),
-                metavar="N",
+                "--max-attempts", "Give up after this many attempts", click.IntRange(min=1), "N"
             ),
-            _limit(
-                "--timeout",
-                "End everything after this long, with exit code 124",
-                type=OrNone(LIMIT),
-            ),
-            _limit(
-                "--attempt-timeout",
-                "End an attempt after this long, as a failure",
-                type=OrNone(LIMIT),
-            ),
+            _limit("--timeout", "End everything after this long, with exit code 124"),
+            _limit("--attempt-timeout", "End an attempt after this long, as a failure"),
             click.Option(
                 ["--on-exit-code"],
                 type=numbers("codes", 255, "exit codes, 1 to 255, as in 1,75"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,16 +33,13 @@ _SHORTEST, _LONGEST = 0.001, 864_000.0
 _SPAN = seconds_within(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
 
 AWS = (
-    "none=zero",
-    (
-        "exponential=exponential --initial-interval 10ms --randomization-factor 0 --multiplier 2 "
-        "--max-interval 2s --max-elapsed-time none"
-    ),
-    "equal=equal-jitter 10ms 2s",
-    "full=full-jitter 10ms 2s",
-    "decorrelated=decorrelated-jitter 5ms 2s",
+    "zero",
+    "exponential-feedback=exponential-feedback 10ms --max-delay 2s",
+    "equal-jitter=equal-jitter 10ms 2s",
+    "full-jitter=full-jitter 10ms 2s",
+    "decorrelated-jitter=decorrelated-jitter 5ms 2s",
 )
-"""Those of the article, whose simulator counts retries from 1: its base of 5 ms is 10 here."""
+"""Those of the article, by names of policies; its base of 5 ms, counted from 1, is 10 here."""
 
 PATIENT = ("constant 1s", "exponential", "full-jitter 1s 20s")
 
@@ -65,12 +63,12 @@ def simulate_group() -> click.Group:
 
 
 def _contention_command() -> click.Command:
+    defaults = ", ".join(repr(text.rpartition("=")[2]) for text in AWS)
     return PolicyCommand(
         "contention",
         callback=_show_contention,
         epilog=examples(
-            "simulate contention",
-            "simulate contention --clients 20,40 aws 'full-jitter 10ms 2s'",
+            "simulate contention", "simulate contention --clients 20,40 aws 'full-jitter 10ms 2s'"
         ),
         params=[
             _policies(AWS),
@@ -95,7 +93,7 @@ def _contention_command() -> click.Command:
         "each reads the version of the row and writes it; if another one has written in between, "
         "the write fails, and the client backs off before it reads again. Show how many writes "
         "were tried, and how many seconds it took, until all have written.\n\n"
-        f"{_POLICIES}The default is what the source compares, of 10 ms up to 2 s: {_listed(AWS)}."
+        f"{_POLICIES}The default is what the source compares, of 10 ms up to 2 s: {defaults}."
         '\n\nSource: "Exponential Backoff And Jitter", AWS Architecture Blog, and its simulator.',
     )
 
@@ -105,8 +103,7 @@ def _outage_command() -> click.Command:
         "outage",
         callback=_show_outage,
         epilog=examples(
-            "simulate outage --clients 20",
-            "simulate outage --outage 30s 'full-jitter 1s 1m'",
+            "simulate outage --clients 20", "simulate outage --outage 30s 'full-jitter 1s 1m'"
         ),
         params=[
             _policies(PATIENT),
@@ -132,12 +129,8 @@ def _outage_command() -> click.Command:
         "they share: how many calls the service got before, in and after the outage; the load, "
         "which is the calls in the outage as a multiple of the usual, and its peak; and how many "
         "seconds after the outage the last client had an answer.\n\n"
-        f"{_POLICIES}The default is {_listed(PATIENT)}.",
+        f"{_POLICIES}The default is {', '.join(map(repr, PATIENT))}.",
     )
-
-
-def _listed(policies: Sequence[str]) -> str:
-    return ", ".join(map(repr, policies))
 
 
 def _policies(default: Sequence[str]) -> click.Argument:
@@ -184,9 +177,7 @@ def _show_contention(
     }
     if any(row.gave_up for row in rows):
         columns["gave up"] = [rounded(row.gave_up) for row in rows]
-    most = {row.clients: 0.0 for row in rows}
-    for row in rows:
-        most[row.clients] = max(most[row.clients], row.calls)
+    most = {row.clients: row.calls for row in sorted(rows, key=attrgetter("calls"))}
     chart = _bars([row.calls / most[row.clients] for row in rows], "calls, by number of clients")
     table = partial(as_table, columns, dispensable=["time"], chart=chart, words=["policy"])
     about = {"simulation": "contention", **parameters}

@@ -67,8 +67,8 @@ def as_table(  # noqa: PLR0913 - what a table has
 ) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
-    No number is ever cut: on a narrow terminal the chart shrinks, then is left out, then words
-    are shortened, then columns are left out. What is no terminal gets all of it.
+    No number is ever cut: with less room the chart shrinks, then is left out. On a terminal words
+    are then shortened, and at last columns are left out.
 
     Args:
         columns: The cells by title.
@@ -93,7 +93,7 @@ def as_table(  # noqa: PLR0913 - what a table has
                 del columns[title], widths[title]
     bars: Iterable[Text] = repeat(Text())
     legend = ""
-    room = min(_WIDEST, left() - _GAP) if console.is_terminal else _WIDEST
+    room = min(_WIDEST, left() - _GAP)
     if chart is not None and len(columns) == count and room >= _NARROWEST:
         bars, legend = chart(room, _ASCII if console.options.ascii_only else _BLOCKS)
 

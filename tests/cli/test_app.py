@@ -89,7 +89,11 @@ def test_version():
 SESSION = re.compile(
     r"^```(?:text|console)\n\$ backoff-ticker (.*?[^\\])\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
-SESSIONS = SESSION.findall((ROOT / "docs" / "command.md").read_text())
+SESSIONS = [
+    session
+    for page in ("command.md", "command_in_detail.md")
+    for session in SESSION.findall((ROOT / "docs" / page).read_text())
+]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +104,9 @@ SESSIONS = SESSION.findall((ROOT / "docs" / "command.md").read_text())
         pytest.param("simulate outage", marks=pytest.mark.slow),
     ],
 )
-def test_the_page_about_the_command_shows_what_it_prints(command):
+def test_the_pages_about_the_command_show_what_it_prints(command):
     ((line, printed),) = (each for each in SESSIONS if each[0].startswith(command))
-    assert call("", *shlex.split(line.replace("\\\n", " "))) == (0, printed, "")
+    assert call("", *shlex.split(line.replace("\\\n", " ")), COLUMNS="76") == (0, printed, "")
 
 
 @pytest.mark.slow

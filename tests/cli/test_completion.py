@@ -72,7 +72,7 @@ def test_the_line_of_the_page_sets_it_up(tmp_path, shell, ask, answer):
     program.chmod(0o755)
     (line,) = (
         text
-        for text in (ROOT / "docs" / "command.md").read_text().splitlines()
+        for text in (ROOT / "docs" / "command_in_detail.md").read_text().splitlines()
         if f"_COMPLETE={shell}_source" in text
     )
     done = subprocess.run(

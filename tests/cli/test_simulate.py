@@ -21,21 +21,21 @@ from .running import Reader
 # in 200 trials of https://github.com/aws-samples/aws-arch-backoff-simulator, commit 66cb169, with
 # range() in place of xrange().
 ORIGINAL = {
-    (10, "exponential"): (51.22, 4.21, 3609.7, 1357.0),
-    (10, "decorrelated"): (37.84, 2.43, 448.3, 90.7),
-    (10, "equal"): (42.38, 2.45, 727.5, 189.8),
-    (10, "full"): (39.15, 2.27, 473.3, 119.0),
-    (10, "none"): (50.95, 3.76, 380.6, 33.6),
-    (50, "exponential"): (619.85, 27.11, 35952.2, 2995.8),
-    (50, "decorrelated"): (373.79, 12.96, 2250.1, 495.2),
-    (50, "equal"): (347.31, 5.54, 4307.5, 599.8),
-    (50, "full"): (332.6, 4.99, 2927.8, 571.7),
-    (50, "none"): (689.76, 17.88, 1143.1, 41.2),
-    (190, "exponential"): (5154.78, 104.1, 101151.6, 3891.1),
-    (190, "decorrelated"): (2426.03, 58.59, 7919.8, 811.6),
-    (190, "equal"): (1760.02, 12.52, 9401.0, 623.3),
-    (190, "full"): (1772.24, 13.47, 7414.9, 494.5),
-    (190, "none"): (8004.98, 63.69, 3538.9, 48.5),
+    (10, "exponential-feedback"): (51.22, 4.21, 3609.7, 1357.0),
+    (10, "decorrelated-jitter"): (37.84, 2.43, 448.3, 90.7),
+    (10, "equal-jitter"): (42.38, 2.45, 727.5, 189.8),
+    (10, "full-jitter"): (39.15, 2.27, 473.3, 119.0),
+    (10, "zero"): (50.95, 3.76, 380.6, 33.6),
+    (50, "exponential-feedback"): (619.85, 27.11, 35952.2, 2995.8),
+    (50, "decorrelated-jitter"): (373.79, 12.96, 2250.1, 495.2),
+    (50, "equal-jitter"): (347.31, 5.54, 4307.5, 599.8),
+    (50, "full-jitter"): (332.6, 4.99, 2927.8, 571.7),
+    (50, "zero"): (689.76, 17.88, 1143.1, 41.2),
+    (190, "exponential-feedback"): (5154.78, 104.1, 101151.6, 3891.1),
+    (190, "decorrelated-jitter"): (2426.03, 58.59, 7919.8, 811.6),
+    (190, "equal-jitter"): (1760.02, 12.52, 9401.0, 623.3),
+    (190, "full-jitter"): (1772.24, 13.47, 7414.9, 494.5),
+    (190, "zero"): (8004.98, 63.69, 3538.9, 48.5),
 }
 TRIALS = 200
 NOISE = 3.5
@@ -187,7 +187,8 @@ def test_a_narrow_terminal_gets_words_shortened_then_fewer_columns(width, cells)
 
 
 def test_the_bars_compare_policies_with_the_same_number_of_clients():
-    lines = call("simulate contention --clients 3,30 --trials 5 stop zero").out.splitlines()
+    line = "simulate contention --clients 3,30 --trials 5 stop zero"
+    lines = call(line, COLUMNS="90").out.splitlines()
     bars = [line.count("\u2588") for line in lines[1:5]]
     assert bars[1] == bars[3] == 32  # without a wait there are more calls than with one attempt
     assert 0 < bars[2] < bars[0] < 32
