@@ -1,9 +1,12 @@
-"""Tests without waiting: a virtual clock for threads and event loops, and retries without waits.
+"""Tests without waiting: a virtual clock, retries without waits, and all schedules of threads.
 
 ``no_wait()`` skips the waits of retries; that is enough for most tests of a function that is
 retried. On a ``VirtualClock`` time moves only as the test says, or as soon as everything waits, so
 tickers, deadlines and timeouts of hours are tested in milliseconds. pytest has both as the
 fixtures ``no_wait``, ``virtual_clock``, ``auto_clock`` and ``patched_clock``.
+
+``explore()`` runs a function that starts threads under every schedule with few switches between
+them, and tells the one that goes wrong.
 
 Example:
     >>> import asyncio
@@ -25,10 +28,13 @@ Inside, for contributors:
 - ``_reports``: the texts of failures.
 - ``_other_clocks``: objects on the system clock that participants use.
 - ``standard_library/``: threads, futures, pools and event loops as participants.
+- ``exploring/``: ``explore()``, which has a clock and a view of the standard library of its own.
 - ``_tasks``, ``_traps``, ``_no_wait``, ``_errors``: ``Task``, ``Trap``, ``no_wait()``, the errors.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from ._errors import (
     ClockLeakError as ClockLeakError,
@@ -44,10 +50,19 @@ from ._tasks import Task as Task
 from ._traps import Call as Call, Trap as Trap
 from ._virtual_clock import TimerInfo as TimerInfo, VirtualClock as VirtualClock
 
+if TYPE_CHECKING:
+    from .exploring import (
+        Exploration as Exploration,
+        ScheduleFailure as ScheduleFailure,
+        explore as explore,
+    )
+
 __all__ = [
     "Call",
     "ClockLeakError",
     "ClockUsageError",
+    "Exploration",
+    "ScheduleFailure",
     "SettleTimeout",
     "Task",
     "TimerInfo",
@@ -57,8 +72,18 @@ __all__ = [
     "VirtualClock",
     "VirtualDeadlockError",
     "VirtualTimeError",
+    "explore",
     "no_wait",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import exploring
+
+        return getattr(exploring, name)
 
 
 def __dir__() -> list[str]:

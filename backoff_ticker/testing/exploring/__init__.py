@@ -1,0 +1,20 @@
+"""Threads under every schedule with few switches: ``explore()``.
+
+- ``_explore``: ``explore()`` itself; which schedules are run, and how a failure is told.
+- ``_search``: the order of schedules, the drawn ones, and how a failing one is shrunk.
+- ``_schedule``: one schedule: turns, waits, the time. ``_points``: where turns can change.
+- ``_standard_library``: threads, locks, selectors and clocks as parts of a schedule.
+- ``_story``: schedules as texts.
+
+It shares no clock with ``VirtualClock``, whose kernel has a thread of its own: each wait there
+costs two hand-overs more, and a lock is seen only from outside. Here a lock is a condition that the
+schedule looks at, so that what ``threading`` builds on locks needs nothing more.
+"""
+
+from __future__ import annotations
+
+from ._explore import (
+    Exploration as Exploration,
+    ScheduleFailure as ScheduleFailure,
+    explore as explore,
+)

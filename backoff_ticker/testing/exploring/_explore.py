@@ -1,0 +1,372 @@
+"""``explore()``: which schedules are run, and how a failure is told."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import os
+import random
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from math import log10
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from ..._errors import BackoffTickerError
+from ..._validation import counted
+from ._points import Points
+from ._schedule import Schedule
+from ._search import Tree, drawing, following, shrunk
+from ._standard_library import patched, schedule_here, start_body
+from ._story import as_text, from_text, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import CodeType, ModuleType
+
+    from ._schedule import Choose
+    from ._search import Deviations
+
+_STUCK_AFTER = 10.0
+"""Real seconds without a step after which a member waits for what a schedule does not see."""
+
+_GRACE = 2.0
+"""Real seconds for which the threads of a schedule that is over may go on."""
+
+_TRIES = 1000
+"""How many schedules may be run to find one that fails with fewer preemptions."""
+
+_BIG = 1e6
+"""From which number on only its magnitude is told."""
+
+_COLLECTED = 500
+"""After how many schedules garbage is collected; never inside of one."""
+
+
+class ScheduleFailure(BackoffTickerError, AssertionError):
+    """A schedule went wrong; the message tells how, and how to have it again.
+
+    Attributes:
+        replay: The schedule, for ``explore(body, replay=...)``.
+        schedules: How many were run until one failed.
+
+    Example:
+        >>> from backoff_ticker.testing import ScheduleFailure, explore
+        >>> def body():
+        ...     raise ValueError("in any schedule")
+        >>> try:
+        ...     explore(body)
+        ... except ScheduleFailure as failure:
+        ...     print(failure.schedules, str(failure).splitlines()[0])
+        1 body ended with ValueError: in any schedule
+    """
+
+    def __init__(self, message: str, replay: str, schedules: int) -> None:
+        super().__init__(message)
+        self.replay: str = replay
+        self.schedules: int = schedules
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.replay, self.schedules)
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What ``explore()`` has run; as a text, one sentence.
+
+    Attributes:
+        schedules: How many, none of which failed.
+        complete: Whether those were all with at most ``preemptions`` preemptions.
+        preemptions: As asked for.
+        drawn: How many of them were drawn by the seed.
+        estimate: About how many there are.
+        chance: The least probability with which each drawn one shows a fault of depth
+            ``preemptions + 1``.
+
+    Example:
+        >>> from backoff_ticker.testing import explore
+        >>> print(explore(lambda: None))
+        all 1 schedules with at most 2 preemptions
+    """
+
+    schedules: int
+    complete: bool
+    preemptions: int
+    drawn: int
+    estimate: float
+    chance: float
+
+    def __str__(self) -> str:
+        which = f"schedules with at most {self.preemptions} preemptions"
+        if self.complete:
+            return f"all {self.schedules:,} {which}"
+        rounded = float(f"{self.estimate:.1g}")
+        about = f"{rounded:,.0f}" if rounded < _BIG else f"10^{round(log10(rounded))}"
+        text = f"{self.schedules:,} of about {about} {which}"
+        if self.drawn:
+            text += (
+                f", {self.drawn:,} of them drawn: each shows a fault of depth "
+                f"{self.preemptions + 1} with a probability of at least {self.chance:.1g}"
+            )
+        return text
+
+
+def explore(  # noqa: PLR0913 - all are options, by name
+    body: Callable[[], object],
+    *,
+    watch: str | os.PathLike[str] | ModuleType | Iterable[Any] | None = None,
+    preemptions: int = 2,
+    schedules: int = 2000,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    replay: str | None = None,
+) -> Exploration:
+    """Run a function that starts threads under many schedules of them.
+
+    ``body`` is called once for each schedule, in a thread of its own. It makes all that its threads
+    share, starts them, and asserts what has to hold. Of these threads one runs at a time. Another
+    may be chosen where one waits or ends, and, as a *preemption*, in watched files: before a line
+    that may touch what others know, in it before the store of ``count += 1``, and before each call
+    but the first. First come all schedules without preemptions,
+    then all with one, and so on up to ``preemptions``. Where those left of one kind are more than
+    may be run, the rest is drawn by ``seed``; see ``Exploration.chance``.
+
+    ``Thread``, all locks of ``threading``, ``queue``, ``concurrent.futures`` with threads,
+    ``time.sleep()``, event loops of asyncio and the waits of this package take part as they are,
+    under whatever name a module has imported them. Their time begins anew with each schedule, and
+    passes only while nobody can run. ``random`` begins with ``seed``.
+
+    A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
+    20,000 steps, or if nothing moves for 10 s of real time: somebody waits for what is not seen,
+    such as a lock that was made before ``body``, or a process. ``body`` has to do the same each
+    time: it may not depend on the order of a set, on memory addresses or on what an earlier call
+    has left.
+
+    Args:
+        body: Called without arguments.
+        watch: Files, folders, modules or packages, one or several, whose lines count. By default
+            the file of ``body``.
+        preemptions: How many at most, from 0.
+        schedules: How many at most, from 1. What a failure needs to be shrunk comes on top.
+        seed: Any integer.
+        time_limit: Real seconds after which no other schedule begins; more than 0.
+        replay: The schedule of a failure, to run that one only. It fits as long as the watched
+            code and the version of Python stay as they are.
+
+    Raises:
+        ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
+        ValueError: A number is out of range, or ``replay`` does not fit.
+        RuntimeError: Another exploration runs.
+
+    Example:
+        >>> import threading
+        >>> from backoff_ticker.testing import ScheduleFailure, explore
+        >>> def body():
+        ...     count = [0]
+        ...     def add():
+        ...         count[0] += 1
+        ...     threads = [threading.Thread(target=add) for _ in "ab"]
+        ...     for thread in threads:
+        ...         thread.start()
+        ...     for thread in threads:
+        ...         thread.join()
+        ...     assert count[0] == 2, count[0]
+        >>> try:
+        ...     explore(body)
+        ... except ScheduleFailure as failure:
+        ...     print(str(failure).splitlines()[0])
+        body ended with AssertionError: 1
+    """
+    for name, value, least in (("preemptions", preemptions, 0), ("schedules", schedules, 1)):
+        if value.__class__ is not int or value < least:
+            raise ValueError(f"{name} must be an integer from {least}, not {value!r}")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
+    given = None if replay is None else from_text(replay)
+    explorer = _Explorer(body, _watched(body if watch is None else watch), seed)
+    with explorer.ready():
+        if given is not None:
+            explorer.run(following(given), given)
+            return Exploration(1, False, preemptions, 0, 1.0, 0.0)  # noqa: FBT003
+        return explorer.search(preemptions, schedules, monotonic() + time_limit)
+
+
+def _watched(watch: Any) -> Callable[[str], bool]:  # noqa: ANN401
+    files: set[str] = set()
+    folders: list[str] = []
+    one = isinstance(watch, (str, os.PathLike)) or not hasattr(watch, "__iter__")
+    for each in (watch,) if one else watch:
+        if isinstance(each, (str, os.PathLike)):
+            path = Path(os.fspath(each)).resolve()
+        elif inspect.ismodule(each) and hasattr(each, "__path__"):
+            path = Path(next(iter(each.__path__)))
+        else:
+            inner = each
+            while isinstance(inner, partial):
+                inner = inner.func
+            file = inspect.unwrap(inner).__code__.co_filename if callable(inner) else each.__file__
+            path = Path(file)
+            files.add(file)
+        if path.is_dir():
+            folders.append(f"{path}{os.sep}")
+        files.add(str(path))
+    return lambda file: file in files or file.startswith(tuple(folders))
+
+
+_busy: list[None] = [None]
+"""Emptied by the exploration that runs."""
+
+
+class _Explorer:
+    """Runs one schedule after another.
+
+    Attributes:
+        schedules: How many it has run.
+    """
+
+    def __init__(
+        self, body: Callable[[], object], watched: Callable[[str], bool], seed: int
+    ) -> None:
+        self.schedules: int = 0
+        self._body = body
+        self._seed = seed
+        self._points = Points(watched, self._visit)
+        self._decisions = 1  # the most that a schedule has had
+        self._members = 1
+        self._passed = -1  # with how many preemptions, at most, all schedules have passed
+        self._runs = 0
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Prepare the interpreter inside the block."""
+        try:
+            _busy.pop()
+        except IndexError:
+            raise RuntimeError("another exploration runs: one at a time") from None
+        state, collects = random.getstate(), gc.isenabled()
+        try:
+            with self._points.reported() as patches, patched(patches):
+                gc.collect()
+                gc.disable()
+                yield
+        finally:
+            if collects:
+                gc.enable()
+            random.setstate(state)
+            _busy.append(None)
+
+    def search(self, preemptions: int, schedules: int, until: float) -> Exploration:
+        """Run schedules until one fails, all have run, or it is enough."""
+        tree = Tree(preemptions)
+        self.run(following(()), ())  # what happens only once, such as imports, has happened then
+        self.schedules = 0
+        while 0 < tree.left() <= schedules - self.schedules and monotonic() < until:
+            self._passed = tree.bound - 1
+            deviations = tree.next()
+            tree.add(deviations, self.run(following(deviations), deviations))
+        drawn, chance = 0, 1.0
+        if tree.left():
+            random_ = random.Random(self._seed)  # noqa: S311 - no secret
+            chance /= self._members * self._decisions**preemptions
+            while self.schedules < schedules and monotonic() < until:
+                self.run(drawing(random_, preemptions, self._decisions))
+                drawn += 1
+        complete = not tree.left()
+        return Exploration(self.schedules, complete, preemptions, drawn, tree.estimate(), chance)
+
+    def run(self, choose: Choose, deviations: Deviations | None = None) -> Schedule:
+        """Run one schedule, which has those deviations if they are known.
+
+        Raises:
+            ScheduleFailure: It failed.
+            ValueError: It does not fit.
+        """
+        self.schedules += 1
+        schedule = self._run(choose)
+        if schedule.failure and schedule.fits:
+            raise self._failure(schedule) from schedule.error
+        if deviations not in {None, tuple(schedule.deviations)}:
+            raise ValueError(
+                "a schedule does not fit: the code or Python has changed, or body does not do the "
+                "same each time"
+            )
+        return schedule
+
+    def _failure(self, failed: Schedule) -> ScheduleFailure:
+        shown, note = failed, ""
+        if not failed.stuck:
+            deviations = self._fewer(failed.preemptions - 1) or tuple(failed.deviations)
+            deviations = shrunk(deviations, self._fails)
+            shown = self._run(following(deviations), told=True)
+            if not shown.failure:
+                shown, note = failed, "It did not fail again: body does not do the same each time."
+        name = getattr(self._body, "__name__", "body")
+        replay = as_text(shown.deviations)
+        lines = [
+            shown.failure,
+            f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",
+            f"  explore({name}, replay={replay!r})",
+            *filter(None, [note]),
+            told(shown.story or ()),
+        ]
+        return ScheduleFailure("\n".join(lines), replay, self.schedules)
+
+    def _fewer(self, preemptions: int) -> Deviations | None:
+        """Return a schedule that fails with at most so many preemptions, if one is near."""
+        if preemptions <= self._passed:
+            return None
+        tree = Tree(preemptions)
+        for _ in range(_TRIES):
+            if not tree.left():
+                break
+            deviations = tree.next()
+            schedule = self._run(following(deviations))
+            if schedule.failure and schedule.fits:
+                return tuple(schedule.deviations)
+            tree.add(deviations, schedule)
+        return None
+
+    def _fails(self, deviations: Deviations) -> Deviations | None:
+        schedule = self._run(following(deviations))
+        return tuple(schedule.deviations) if schedule.failure and schedule.fits else None
+
+    def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
+        random.seed(self._seed)
+        schedule = Schedule(choose, told=told)
+        start_body(schedule, partial(copy_context().run, self._body))
+        try:
+            self._wait_for(schedule)
+        except BaseException:
+            schedule.fail("interrupted")
+            raise
+        self._decisions = max(self._decisions, len(schedule.decisions))
+        self._members = max(self._members, len(schedule.members))
+        self._runs += 1
+        if self._runs % _COLLECTED == 0:
+            gc.collect()
+        return schedule
+
+    def _wait_for(self, schedule: Schedule) -> None:
+        index, steps, since = 0, -1, 0.0
+        while index < len(schedule.members):
+            if schedule.members[index].over.acquire(timeout=0.1):
+                index += 1
+            elif steps != schedule.steps:
+                steps, since = schedule.steps, monotonic()
+            elif schedule.ended and monotonic() - since > _GRACE:
+                return
+            elif monotonic() - since > _STUCK_AFTER:
+                name, since = schedule.running.name, monotonic()
+                schedule.stuck = True
+                schedule.fail(
+                    f"{name} waits for what explore() does not see, such as a lock that was made "
+                    f"before body was called{schedule.stacks()}"
+                )
+
+    def _visit(self, code: CodeType, offset: int) -> None:
+        schedule = schedule_here()
+        if schedule is not None:
+            schedule.visit(code, self._points.of(code)[offset])

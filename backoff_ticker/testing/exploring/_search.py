@@ -1,0 +1,142 @@
+"""The order in which schedules are run.
+
+All with no preemption come first, then all with one, and so on: faults need few (M. Musuvathi and
+S. Qadeer, "Iterative context bounding for systematic testing of multithreaded programs", PLDI
+2007). Where that would be too many, they are drawn: each thread has a priority of chance, the first
+that can run does, and at d - 1 moments of chance whoever runs becomes the last (S. Burckhardt,
+P. Kothari, M. Musuvathi, S. Nagarakatte, "A randomized scheduler with probabilistic guarantees of
+finding bugs", ASPLOS 2010).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import factorial, prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from random import Random
+
+    from ._schedule import Choose, Member, Schedule
+
+    Deviations = tuple[tuple[int, int], ...]
+
+
+def following(deviations: Deviations) -> Choose:
+    """Return what chooses a known schedule."""
+    chosen = dict(deviations)
+
+    def choose(number: int, able: Sequence[Member], default: Member) -> Member | None:
+        wanted = chosen.get(number)
+        if wanted is None:
+            return default
+        return next((each for each in able if each.number == wanted), None)
+
+    return choose
+
+
+def drawing(random: Random, moments: int, decisions: int) -> Choose:
+    """Return what draws a schedule with so many moments at which priorities change."""
+    changes = {random.randrange(max(decisions, 1)): -each for each in range(1, moments + 1)}
+    priorities: dict[int, float] = {}
+    last: list[int] = [0]
+
+    def choose(number: int, able: Sequence[Member], default: Member) -> Member:  # noqa: ARG001
+        for each in able:
+            if each.number not in priorities:
+                priorities[each.number] = random.random()
+        if number in changes:
+            priorities[last[0]] = changes[number]
+        chosen = max(able, key=lambda each: priorities[each.number])
+        last[0] = chosen.number
+        return chosen
+
+    return choose
+
+
+class Tree:
+    """All schedules with at most so many preemptions, in order.
+
+    Each schedule but the first is another one and one more deviation, later than all of its own;
+    so none comes twice.
+
+    Attributes:
+        bound: With how many preemptions those are that come now.
+    """
+
+    def __init__(self, preemptions: int) -> None:
+        self.bound: int = 0
+        self._levels: list[deque[Iterator[Deviations]]] = [deque() for _ in range(preemptions + 1)]
+        self._sizes = [1] + [0] * preemptions
+        self._levels[0].append(iter([()]))
+        self._switches: list[int] = []
+        self._orders: list[int] = []
+
+    def left(self) -> int:
+        """Return how many with this bound, or else the next, are known and have not come."""
+        while not self._sizes[self.bound] and self.bound < len(self._sizes) - 1:
+            self.bound += 1
+        return self._sizes[self.bound]
+
+    def next(self) -> Deviations:
+        """Return one of those that are left."""
+        groups = self._levels[self.bound]
+        while True:
+            found = next(groups[0], None)
+            if found is not None:
+                self._sizes[self.bound] -= 1
+                return found
+            groups.popleft()
+
+    def add(self, deviations: Deviations, run: Schedule) -> None:
+        """Note the schedules that one which has run leads to."""
+        first = deviations[-1][0] + 1 if deviations else 0
+        counts = [0, 0]
+        for others, preemptive in run.decisions[first:]:
+            counts[preemptive] += len(others)
+        for kind, count in enumerate(counts):
+            level = self.bound + kind
+            if count and level < len(self._levels):
+                self._sizes[level] += count
+                self._levels[level].append(_children(deviations, run.decisions, first, kind))
+        kinds = [(len(others), preemptive) for others, preemptive in run.decisions]
+        self._switches.append(sum(count for count, preemptive in kinds if preemptive))
+        self._orders.append(prod(count + 1 for count, preemptive in kinds if not preemptive))
+
+    def estimate(self) -> float:
+        """Return about how many schedules there are, if those that have run are like the others."""
+        switches = sum(self._switches) / len(self._switches)
+        orders = sum(self._orders) / len(self._orders)
+        known = len(self._orders) + sum(self._sizes)
+        bounds = range(len(self._levels))
+        return max(known, orders * sum(switches**count / factorial(count) for count in bounds))
+
+
+def _children(
+    deviations: Deviations, decisions: list[tuple[tuple[int, ...], bool]], first: int, kind: int
+) -> Iterator[Deviations]:
+    for number in range(first, len(decisions)):
+        others, preemptive = decisions[number]
+        if preemptive == kind:
+            for other in others:
+                yield (*deviations, (number, other))
+
+
+def shrunk(deviations: Deviations, fails: Callable[[Deviations], Deviations | None]) -> Deviations:
+    """Return a failing schedule with as few deviations as leaving some out can find.
+
+    ``fails`` returns the deviations of a schedule that fails, else None.
+    """
+    size = max(len(deviations) // 2, 1)
+    while True:
+        start = 0
+        while start < len(deviations):
+            fewer = fails(deviations[:start] + deviations[start + size :])
+            if fewer is not None and len(fewer) < len(deviations):
+                deviations = fewer
+            else:
+                start += size
+        if size == 1:
+            return deviations
+        size //= 2

@@ -1,0 +1,77 @@
+"""Schedules as texts."""
+
+from __future__ import annotations
+
+import linecache
+from itertools import groupby
+from pathlib import Path
+from traceback import StackSummary
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import FrameType
+
+    Step = tuple[str, str, int]
+    """Who; a file and a line (less than 0: from its middle on), or what happened and 0."""
+
+_HERE = str(Path(__file__).parent)
+_ENDS = 2
+"""How many steps are told after a switch, and before the next one."""
+
+_TURNS = 10
+"""How many turns are told at the beginning, and at the end."""
+
+
+def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
+    """Return the lines of a stack, but for what belongs to the exploration and to ``threading``."""
+    return "".join(
+        f"\n    {Path(each.filename).name}:{each.lineno} {each.name}: {each.line}"
+        for each in StackSummary.extract(frames)
+        if not each.filename.startswith(_HERE) and Path(each.filename).name != "threading.py"
+    )
+
+
+def told(story: Iterable[Step]) -> str:
+    """Return what happened, with each turn of a member as one paragraph."""
+    rows = []
+    turns = [(name, [*turn]) for name, turn in groupby(story, key=lambda step: step[0])]
+    between = len(turns) - 2 * _TURNS
+    for number, (name, turn) in enumerate(turns):
+        if between > 1 and _TURNS <= number < len(turns) - _TURNS:
+            rows += [f"  ... {between} more turns"] * (number == _TURNS)
+            continue
+        steps = [(file, line) for _, file, line in turn]
+        # The middle of a line is told only where a switch came before.
+        whole = [*steps[:1], *(step for step in steps[1:] if step[1] >= 0)]
+        lines = [_row(*step) for step, _ in groupby(whole)]
+        skipped = len(lines) - 2 * _ENDS
+        if skipped > 1:
+            lines[_ENDS:-_ENDS] = [f"... {skipped} more lines"]
+        rows += [f"  {name}", *(f"    {line}" for line in lines)]
+    return "\n".join(rows)
+
+
+def _row(file: str, line: int) -> str:
+    if not line:
+        return f"({file})"
+    place, text = f"{Path(file).name}:{abs(line)}", linecache.getline(file, abs(line)).strip()
+    return f"{place:24} {text}{' (continued)' * (line < 0)}".rstrip()
+
+
+def as_text(deviations: Iterable[tuple[int, int]]) -> str:
+    """Return a schedule as a short text: ``"12:1 40:0"`` for member 1 at decision 12, then 0."""
+    return " ".join(f"{number}:{member}" for number, member in deviations)
+
+
+def from_text(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the schedule of such a text.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        pairs = [each.split(":") for each in text.split()]
+        return tuple((int(number), int(member)) for number, member in pairs)
+    except ValueError:
+        raise ValueError(f"replay must be the text of a failure, not {text!r}") from None

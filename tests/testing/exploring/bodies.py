@@ -1,0 +1,324 @@
+"""Programs of a few threads, wrong and right."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from backoff_ticker import CancellationToken, Channel, ConstantBackOff, Ticker, with_max_retries
+
+
+def run(*functions):
+    """Run each function in a thread, until all have ended."""
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# Wrong ones
+
+
+class Account:
+    def __init__(self):
+        self.balance = 0
+
+    def deposit(self):
+        self.balance += 1
+
+
+def lost_update():
+    account = Account()
+    run(account.deposit, account.deposit)
+    assert account.balance == 2
+
+
+def check_then_act():
+    made = {}
+    calls = []
+
+    def get():
+        if "it" not in made:
+            calls.append("made")
+            made["it"] = object()
+        return made["it"]
+
+    run(get, get)
+    assert len(calls) == 1
+
+
+def two_locks():
+    first, second = threading.Lock(), threading.RLock()
+
+    def one_way():
+        with first, second:
+            pass
+
+    def other_way():
+        with second, first:
+            pass
+
+    run(one_way, other_way)
+
+
+def lost_wakeup():
+    ready, condition = [], threading.Condition()
+
+    def wait():
+        if not ready:
+            with condition:
+                condition.wait()
+
+    def announce():
+        ready.append(True)
+        with condition:
+            condition.notify()
+
+    run(wait, announce)
+
+
+def cleared_event():
+    """The event is cleared after the flag was looked at."""
+    event, items = threading.Event(), []
+
+    def take():
+        while not items:
+            event.clear()
+            event.wait()
+
+    def give():
+        items.append("item")
+        event.set()
+
+    run(take, give)
+
+
+def result_from_a_thread():
+    """A future of a loop is set in another thread, which does not wake the loop."""
+
+    async def main():
+        future = asyncio.get_running_loop().create_future()
+        threading.Thread(target=future.set_result, args=(1,)).start()
+        await future
+
+    asyncio.run(main())
+
+
+def size_then_get():
+    items = queue.Queue()
+    items.put("one")
+
+    def take():
+        if items.qsize():
+            items.get_nowait()
+
+    run(take, take)
+
+
+def endless():
+    stop = []
+
+    def spin():
+        while not stop:
+            time.sleep(0)
+
+    run(spin, spin)
+
+
+def forgotten_thread():
+    threading.Thread(target=threading.Event().wait).start()
+
+
+def thread_that_raises():
+    run(lambda: [].pop())
+
+
+def depth_three():
+    """Three things have to happen in a row."""
+    state = [0]
+
+    def odd():
+        if state[0] == 0:
+            state[0] = 1
+        if state[0] == 2:
+            state[0] = 3
+
+    def even():
+        if state[0] == 1:
+            state[0] = 2
+        assert state[0] != 3
+
+    run(odd, even)
+
+
+WRONG = {
+    lost_update: "body ended with AssertionError",
+    check_then_act: "body ended with AssertionError",
+    two_locks: "nobody can go on",
+    lost_wakeup: "nobody can go on",
+    cleared_event: "nobody can go on",
+    result_from_a_thread: "nobody can go on",
+    size_then_get: r"Thread-\d \(take\) ended with Empty",
+    endless: "no end after 20,000 steps",
+    forgotten_thread: "nobody can go on although the body has ended",
+    thread_that_raises: r"Thread-1 \(<lambda>\) ended with IndexError: pop from empty list",
+    depth_three: r"Thread-2 \(even\) ended with AssertionError",
+}
+
+
+# Right ones
+
+
+def update_with_a_lock():
+    account, lock = Account(), threading.Lock()
+
+    def deposit():
+        with lock:
+            account.deposit()
+
+    run(deposit, deposit)
+    assert account.balance == 2
+
+
+def three_with_a_lock_that_counts():
+    account, lock = Account(), threading.RLock()
+
+    def deposit():
+        with lock, lock:
+            account.deposit()
+
+    run(deposit, deposit, deposit)
+    assert account.balance == 3
+
+
+def bounded_queue():
+    items, got = queue.Queue(1), []
+    run(lambda: [items.put(n) for n in range(3)], lambda: [got.append(items.get()) for _ in "abc"])
+    assert got == [0, 1, 2]
+
+
+def simple_queue():
+    items = queue.SimpleQueue()
+    got = []
+    run(lambda: items.put("a"), lambda: got.append(items.get(timeout=60)))
+    assert got == ["a"]
+    assert isinstance(items, queue.SimpleQueue)
+
+
+def event_within_a_time():
+    event, barrier, began = threading.Event(), threading.Barrier(2), time.monotonic()
+
+    def wait():
+        barrier.wait()
+        assert event.wait(10)
+
+    def announce():
+        barrier.wait()
+        time.sleep(9.5)
+        event.set()
+
+    run(wait, announce)
+    assert time.monotonic() - began == 9.5
+
+
+def lock_with_a_timeout():
+    lock = threading.Lock()
+    lock.acquire()
+    run(lambda: time.sleep(3))
+    assert not lock.acquire(timeout=2)
+    assert not lock.acquire(blocking=False)
+    assert lock.locked()
+
+
+def semaphore():
+    slots, inside = threading.BoundedSemaphore(2), []
+
+    def enter():
+        with slots:
+            inside.append(1)
+            assert len(inside) <= 2
+            inside.pop()
+
+    run(enter, enter, enter)
+
+
+def pool():
+    with ThreadPoolExecutor(2) as executor:
+        assert list(executor.map(abs, [-1, -2])) == [1, 2]
+
+
+def loop_and_threads():
+    async def main():
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        threading.Thread(target=lambda: loop.call_soon_threadsafe(future.set_result, 1)).start()
+        assert await asyncio.wait_for(future, 5) == 1
+        await asyncio.sleep(3600)
+        assert await asyncio.to_thread(abs, -5) == 5
+
+    began = time.monotonic()
+    asyncio.run(main())
+    assert round(time.monotonic() - began, 6) == 3600
+
+
+def spinning():
+    """Two wait in a loop for a third, which has its turn."""
+    flags = []
+
+    def wait():
+        while not flags:
+            pass
+
+    run(wait, lambda: flags.append(1))
+
+
+def polling():
+    flags = []
+
+    def wait():
+        until = time.monotonic() + 0.5
+        while not flags and time.monotonic() < until:
+            time.sleep(0)
+
+    run(wait, wait)
+
+
+def daemon_that_waits():
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+
+def of_this_package():
+    channel, token, got = Channel(1), CancellationToken(timeout=5), []
+
+    def send():
+        channel.send("a")
+        channel.close()
+
+    def receive():
+        got.extend(channel)
+
+    run(send, receive)
+    assert got == ["a"]
+    assert token.wait(10)
+    assert len(list(Ticker(with_max_retries(ConstantBackOff(100), 3)))) == 4
+
+
+RIGHT = [
+    update_with_a_lock,
+    three_with_a_lock_that_counts,
+    bounded_queue,
+    simple_queue,
+    event_within_a_time,
+    lock_with_a_timeout,
+    semaphore,
+    pool,
+    loop_and_threads,
+    spinning,
+    polling,
+    daemon_that_waits,
+    of_this_package,
+]

@@ -1,0 +1,241 @@
+"""``explore()`` finds what is wrong, and nothing else; a failure can be had again."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import queue
+import random
+import re
+import selectors
+import sys
+import threading
+import time
+
+import pytest
+
+from backoff_ticker import current_clock
+from backoff_ticker.testing import ScheduleFailure, explore, exploring
+from backoff_ticker.testing.exploring import _explore
+from tests import effort
+from tests.testing.exploring import bodies
+
+
+def failure_of(body, **options):
+    with pytest.raises(ScheduleFailure) as raised:
+        explore(body, **options)
+    return raised.value
+
+
+def story_of(failure):
+    """Return a failure without the number of its schedule."""
+    return re.sub(r"^schedule .*, shrunk", "shrunk", str(failure), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("body", bodies.WRONG, ids=lambda body: body.__name__)
+def test_a_wrong_program_is_reported_and_replayed(body):
+    failure = failure_of(body)
+    assert re.match(bodies.WRONG[body], str(failure))
+    for _ in range(effort.rounds(3, 100)):
+        assert story_of(failure_of(body, replay=failure.replay)) == story_of(failure)
+
+
+@pytest.mark.parametrize("body", bodies.RIGHT, ids=lambda body: body.__name__)
+def test_a_right_program_is_not_reported(body):
+    assert explore(body, schedules=effort.rounds(150, 5000)).schedules
+
+
+# What is told
+
+
+def test_a_failure_tells_who_did_what_at_each_switch():
+    failure = failure_of(bodies.lost_update)
+    assert failure.schedules == 10
+    rows = str(failure).splitlines()
+    at = bodies.Account.deposit.__code__.co_firstlineno + 1
+    begin = rows.index("  Thread-1 (deposit)")
+    assert rows[begin : begin + 9] == [
+        "  Thread-1 (deposit)",
+        f"    bodies.py:{at}             self.balance += 1",
+        "  Thread-2 (deposit)",
+        f"    bodies.py:{at}             self.balance += 1",
+        "    (ends)",
+        "  Thread-1 (deposit)",
+        f"    bodies.py:{at}             self.balance += 1 (continued)",
+        "    (ends)",
+        "  body",
+    ]
+    assert rows[-1].endswith("assert account.balance == 2")
+
+
+def test_a_deadlock_tells_where_each_thread_is():
+    text = str(failure_of(bodies.two_locks))
+    assert "\n  Thread-1 (one_way) waits for a lock\n    bodies.py:" in text
+    assert "\n  body waits for the end of Thread-1 (one_way)\n    bodies.py:" in text
+
+
+def test_a_failure_is_raised_from_the_error():
+    failure = failure_of(bodies.thread_that_raises)
+    assert isinstance(failure.__cause__, IndexError)
+    assert pickle.loads(pickle.dumps(failure)).replay == failure.replay
+
+
+def test_the_line_that_replays_stands_in_the_message():
+    failure = failure_of(bodies.check_then_act)
+    call = ast.parse(re.search(r"explore\(.*\)", str(failure))[0], mode="eval").body
+    assert call.args[0].id == "check_then_act"
+    assert call.keywords[0].value.value == failure.replay
+
+
+@pytest.mark.parametrize("body", [bodies.check_then_act, bodies.cleared_event])
+def test_the_same_seed_tells_the_same_story(body):
+    stories = {str(failure_of(body, schedules=40, seed=5)) for _ in range(effort.rounds(5, 1000))}
+    assert len(stories) == 1
+
+
+def test_a_long_story_is_cut():
+    text = str(failure_of(bodies.endless))
+    assert re.search(r"\n  \.\.\. \d+ more turns\n", text)
+    assert len(text.splitlines()) < 120
+
+
+# How many there are
+
+
+def test_all_schedules_are_run_in_order_of_their_preemptions():
+    counts = [explore(bodies.update_with_a_lock, preemptions=n).schedules for n in range(3)]
+    assert counts == sorted(set(counts))
+    text = str(explore(bodies.update_with_a_lock))
+    assert text == f"all {counts[2]} schedules with at most 2 preemptions"
+
+
+def test_what_would_be_too_many_are_drawn():
+    outcome = explore(bodies.bounded_queue, preemptions=4, schedules=30)
+    assert (outcome.schedules, outcome.complete) == (30, False)
+    assert 0 < outcome.drawn < 30
+    assert 0 < outcome.chance < 1 < outcome.estimate
+    assert re.fullmatch(
+        r"30 of about \S+ schedules with at most 4 preemptions, \d+ of them drawn: each shows a "
+        r"fault of depth 5 with a probability of at least \S+",
+        str(outcome),
+    )
+
+
+def test_a_drawn_schedule_finds_a_fault_and_is_shrunk():
+    failure = failure_of(bodies.lost_update, schedules=9, seed=3)
+    assert 1 < failure.schedules < 10
+    assert len(failure.replay.split()) == 1
+
+
+def test_time_ends_the_search():
+    outcome = explore(bodies.semaphore, preemptions=9, schedules=10**9, time_limit=0.2)
+    assert not outcome.complete
+
+
+# What is watched
+
+
+def test_only_watched_files_are_switched_in():
+    assert explore(bodies.lost_update, watch=queue).schedules < 5
+    for watch in (bodies, [bodies], bodies.__file__, bodies.run):
+        assert failure_of(bodies.lost_update, watch=watch).replay
+    assert failure_of(bodies.lost_update, watch=sys.modules["tests.testing"])
+
+
+# Before and after
+
+
+def test_everything_is_put_back():
+    def state():
+        return (
+            *(threading.Lock, threading.RLock, threading.Thread.join, threading.excepthook),
+            *(queue.SimpleQueue, time.sleep, time.monotonic, random.getstate()),
+            *(selectors.DefaultSelector.select, threading.Thread.__hash__),
+        )
+
+    before = state()
+    failure_of(bodies.two_locks)
+    assert state() == before
+    assert repr(current_clock()) == "SystemClock()"
+
+
+def test_a_lock_of_a_schedule_is_a_lock_afterwards():
+    kept = []
+    explore(lambda: kept[:] or kept.extend([threading.Lock(), threading.RLock()]))
+    for lock in kept:
+        with lock:
+            pass
+        assert lock.acquire(timeout=1)
+        lock.release()
+
+
+def test_time_begins_anew_with_each_schedule():
+    seen = set()
+
+    def body():
+        seen.add((time.monotonic(), time.perf_counter_ns(), time.time(), random.random()))
+        bodies.run(lambda: time.sleep(1), lambda: time.sleep(1))
+
+    explore(body)
+    assert len(seen) == 1
+
+
+def test_a_wait_that_is_not_seen_is_reported(monkeypatch):
+    monkeypatch.setattr(_explore, "_STUCK_AFTER", 0.3)
+    early, shared = threading.Lock(), []
+
+    def hold():
+        with early:
+            shared.append(1)
+            shared.append(2)
+
+    failure = failure_of(lambda: bodies.run(hold, hold))
+    assert "waits for what explore() does not see" in str(failure)
+    assert re.search(r"\(hold\) can run\n    test_explore\.py:\d+ hold: with early:", str(failure))
+    assert not early.locked()
+
+
+# Mistakes
+
+
+def test_a_body_that_is_not_the_same_each_time_is_told():
+    calls = []
+
+    def body():
+        calls.append(1)
+        bodies.run(*[calls.copy] * (3 if len(calls) < 4 else 1))
+
+    with pytest.raises(ValueError, match="body does not do the same each time"):
+        explore(body)
+
+    def fails_once():
+        calls.append(1)
+        assert len(calls) != 20
+
+    calls.clear()
+    calls.extend([1] * 18)
+    assert "It did not fail again: body does not" in str(failure_of(fails_once))
+
+
+def test_a_replay_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="a schedule does not fit"):
+        explore(bodies.lost_update, replay="3:9")
+    with pytest.raises(ValueError, match="replay must be the text of a failure, not 'x'"):
+        explore(bodies.lost_update, replay="x")
+
+
+@pytest.mark.parametrize(
+    "options", [{"preemptions": -1}, {"schedules": 0}, {"schedules": 1.5}, {"time_limit": 0}]
+)
+def test_numbers_out_of_range_are_refused(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+        explore(bodies.pool, **options)
+
+
+def test_one_exploration_at_a_time():
+    failure = failure_of(lambda: explore(bodies.pool))
+    assert "another exploration runs" in str(failure)
+
+
+def test_the_names_are_loaded_when_they_are_used():
+    assert exploring.explore is explore
