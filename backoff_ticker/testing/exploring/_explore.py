@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import BackoffTickerError
 from ..._validation import counted
+from ..standard_library._patches import Patches
 from ._points import Points
 from ._schedule import Schedule
 from ._search import Tree, drawing, following, shrunk
-from ._standard_library import patched, schedule_here, start_body
+from ._standard_library import replacements, schedule_here, start_body
 from ._story import as_text, from_text, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import CodeType, ModuleType
+    from types import ModuleType
 
     from ._schedule import Choose
     from ._search import Deviations
@@ -188,34 +189,29 @@ def explore(  # noqa: PLR0913 - all are options, by name
     given = None if replay is None else from_text(replay)
     explorer = _Explorer(body, _watched(body if watch is None else watch), seed)
     with explorer.ready():
-        if given is not None:
-            explorer.run(following(given), given)
-            return Exploration(1, False, preemptions, 0, 1.0, 0.0)  # noqa: FBT003
-        return explorer.search(preemptions, schedules, monotonic() + time_limit)
+        if given is None:
+            return explorer.search(preemptions, schedules, monotonic() + time_limit)
+        explorer.run(following(given), given)
+        return Exploration(1, False, preemptions, 0, 1.0, 0.0)  # noqa: FBT003
 
 
 def _watched(watch: Any) -> Callable[[str], bool]:  # noqa: ANN401
-    files: set[str] = set()
-    folders: list[str] = []
+    files: list[str] = []
     one = isinstance(watch, (str, os.PathLike)) or not hasattr(watch, "__iter__")
     for each in (watch,) if one else watch:
         if isinstance(each, (str, os.PathLike)):
-            path = Path(os.fspath(each)).resolve()
-        elif inspect.ismodule(each) and hasattr(each, "__path__"):
-            path = Path(next(iter(each.__path__)))
+            file = str(Path(each).resolve())
+        elif inspect.ismodule(each):
+            file = next(iter(getattr(each, "__path__", [each.__file__])))
         else:
-            inner = each
-            while isinstance(inner, partial):
-                inner = inner.func
-            file = inspect.unwrap(inner).__code__.co_filename if callable(inner) else each.__file__
-            path = Path(file)
-            files.add(file)
-        if path.is_dir():
-            folders.append(f"{path}{os.sep}")
-        files.add(str(path))
-    return lambda file: file in files or file.startswith(tuple(folders))
+            function = each.func if isinstance(each, partial) else each
+            file = inspect.unwrap(function).__code__.co_filename
+        files.append(f"{file}{os.sep}" if Path(file).is_dir() else file)
+    folders = tuple(each for each in files if each.endswith(os.sep))
+    return lambda file: file in files or file.startswith(folders)
 
 
+_patches = Patches()
 _busy: list[None] = [None]
 """Emptied by the exploration that runs."""
 
@@ -233,7 +229,7 @@ class _Explorer:
         self.schedules: int = 0
         self._body = body
         self._seed = seed
-        self._points = Points(watched, self._visit)
+        self._points = Points(watched, _visit)
         self._decisions = 1  # the most that a schedule has had
         self._members = 1
         self._passed = -1  # with how many preemptions, at most, all schedules have passed
@@ -248,7 +244,7 @@ class _Explorer:
             raise RuntimeError("another exploration runs: one at a time") from None
         state, collects = random.getstate(), gc.isenabled()
         try:
-            with self._points.reported() as patches, patched(patches):
+            with self._points.reported(), _patches.installed(self._replacements):
                 gc.collect()
                 gc.disable()
                 yield
@@ -257,6 +253,10 @@ class _Explorer:
                 gc.enable()
             random.setstate(state)
             _busy.append(None)
+
+    def _replacements(self) -> list[Any]:
+        given = (*replacements(), *self._points.patches)
+        return [(owner, name, lambda _, new=new: new) for owner, name, new in given]
 
     def search(self, preemptions: int, schedules: int, until: float) -> Exploration:
         """Run schedules until one fails, all have run, or it is enough."""
@@ -366,7 +366,8 @@ class _Explorer:
                     f"before body was called{schedule.stacks()}"
                 )
 
-    def _visit(self, code: CodeType, offset: int) -> None:
-        schedule = schedule_here()
-        if schedule is not None:
-            schedule.visit(code, self._points.of(code)[offset])
+
+def _visit(file: str, line: int) -> None:
+    schedule = schedule_here()
+    if schedule is not None:
+        schedule.point(file, line)

@@ -17,23 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
 
-    Visit = Callable[[CodeType, int], None]
-    Patch = tuple[Any, str, Any]
-
 _TOUCHING = (
     *("BEFORE_WITH", "BINARY_OP", "BINARY_SL", "BINARY_SUBSCR", "CALL", "COMPARE", "CONTAINS"),
-    *(
-        "DELETE_A",
-        "DELETE_D",
-        "DELETE_G",
-        "DELETE_S",
-        "FOR_ITER",
-        "LIST_EXTEND",
-        "LOAD_ATTR",
-        "LOAD_METHOD",
-    ),
-    *("LOAD_DEREF", "POP_JUMP", "SEND", "STORE_ATTR", "STORE_DEREF", "STORE_G", "STORE_S"),
-    *("TO_BOOL", "UNARY_NOT", "UNPACK", "YIELD"),
+    *("DELETE_A", "DELETE_D", "DELETE_G", "DELETE_S", "FOR_ITER", "LIST_EXTEND", "LOAD_ATTR"),
+    *("LOAD_DEREF", "LOAD_METHOD", "POP_JUMP", "SEND", "STORE_ATTR", "STORE_DEREF", "STORE_G"),
+    *("STORE_S", "TO_BOOL", "UNARY_NOT", "UNPACK", "YIELD"),
 )
 """How the names of instructions begin that may touch an object that other threads know."""
 
@@ -58,10 +46,8 @@ def points_of(code: CodeType) -> dict[int, int]:
         if not each.opname.startswith(_TOUCHING):
             continue
         if not touched:
-            points[first] = line
-            touched = True
-        if each.opname.startswith(_CALLING):
-            calls += 1
+            points[first], touched = line, True
+        calls += each.opname.startswith(_CALLING)
         stores = each.opname.startswith(_STORING) and ("" in read or each.argval in read)
         if stores or (calls > 1 and each.opname.startswith(_CALLING)):
             points.setdefault(each.offset, -line)
@@ -74,51 +60,40 @@ class Points:
     """The places of all watched code.
 
     Attributes:
-        visit: Called in whatever thread comes to a place, with the code and the offset.
+        patches: What has to be replaced: an owner, the name of its attribute, and by what.
     """
 
-    def __init__(self, watched: Callable[[str], bool], visit: Visit) -> None:
-        self.visit: Visit = visit
+    def __init__(self, watched: Callable[[str], bool], visit: Callable[[str, int], object]) -> None:
         self._watched = watched
+        self._visit = visit
         self._points: dict[CodeType, dict[int, int]] = {}
+        own = sys.version_info < (3, 12)
+        self.patches: list[Any] = [(threading, "_trace_hook", self._enter)] if own else []
 
-    def of(self, code: CodeType) -> dict[int, int]:
-        """Return the places in some code, as ``points_of()`` does."""
-        found = self._points.get(code)
-        if found is None:
-            found = points_of(code) if self._watched(code.co_filename) else {}
-            self._points[code] = found
-        return found
-
-    @contextmanager
-    def reported(self) -> Iterator[list[Patch]]:
-        """Have ``visit`` called inside the block; yields what has to be patched for it."""
-        if sys.version_info < (3, 12):
-            yield [(threading, "_trace_hook", self._enter)]
-        else:
-            with self._monitored():
-                yield []
+    def _of(self, code: CodeType) -> dict[int, int]:
+        if code not in self._points:
+            self._points[code] = points_of(code) if self._watched(code.co_filename) else {}
+        return self._points[code]
 
     if sys.version_info >= (3, 12):
 
         @contextmanager
-        def _monitored(self) -> Iterator[None]:
+        def reported(self) -> Iterator[None]:
+            """Have ``visit`` called inside the block, in whatever thread comes to a place."""
             monitoring = sys.monitoring
             events = monitoring.events
             tool = next(each for each in (4, 3, 0, 2, 5, 1) if not monitoring.get_tool(each))
             watched: list[CodeType] = []
 
             def begin(code: CodeType, _: int) -> object:
-                if self.of(code):
+                if self._of(code):
                     watched.append(code)
                     monitoring.set_local_events(tool, code, events.INSTRUCTION)
                 return monitoring.DISABLE
 
             def step(code: CodeType, offset: int) -> object:
-                if offset not in self._points[code]:
-                    return monitoring.DISABLE
-                self.visit(code, offset)
-                return None
+                line = self._points[code].get(offset)
+                return monitoring.DISABLE if line is None else self._visit(code.co_filename, line)
 
             monitoring.use_tool_id(tool, "backoff_ticker.testing.explore")
             try:
@@ -135,16 +110,22 @@ class Points:
                     monitoring.register_callback(tool, event, None)
                 monitoring.free_tool_id(tool)
 
-    # CPython 3.11
+    else:
 
-    def _enter(self, frame: FrameType, event: str, argument: object) -> Any:  # noqa: ANN401, ARG002
-        if not self.of(frame.f_code):
+        @contextmanager
+        def reported(self) -> Iterator[None]:
+            """Have ``visit`` called inside the block, in threads that begin with the patches."""
+            yield
+
+    def _enter(self, frame: FrameType, *_: object) -> Any:  # noqa: ANN401
+        if not self._of(frame.f_code):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         return self._step
 
-    def _step(self, frame: FrameType, event: str, argument: object) -> Any:  # noqa: ANN401, ARG002
-        if event == "opcode" and frame.f_lasti in self._points[frame.f_code]:
-            self.visit(frame.f_code, frame.f_lasti)
+    def _step(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401
+        line = self._points[frame.f_code].get(frame.f_lasti)
+        if event == "opcode" and line is not None:
+            self._visit(frame.f_code.co_filename, line)
         return self._step

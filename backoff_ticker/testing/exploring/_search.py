@@ -28,29 +28,23 @@ def following(deviations: Deviations) -> Choose:
     chosen = dict(deviations)
 
     def choose(number: int, able: Sequence[Member], default: Member) -> Member | None:
-        wanted = chosen.get(number)
-        if wanted is None:
-            return default
+        wanted = chosen.get(number, default.number)
         return next((each for each in able if each.number == wanted), None)
 
     return choose
 
 
 def drawing(random: Random, moments: int, decisions: int) -> Choose:
-    """Return what draws a schedule with so many moments at which priorities change."""
-    changes = {random.randrange(max(decisions, 1)): -each for each in range(1, moments + 1)}
+    """Return what draws a schedule, with so many moments at which priorities change."""
+    changes = {random.randrange(decisions): -each for each in range(1, moments + 1)}
     priorities: dict[int, float] = {}
-    last: list[int] = [0]
 
-    def choose(number: int, able: Sequence[Member], default: Member) -> Member:  # noqa: ARG001
+    def choose(number: int, able: Sequence[Member], default: Member) -> Member:
         for each in able:
-            if each.number not in priorities:
-                priorities[each.number] = random.random()
+            priorities.setdefault(each.number, random.random())
         if number in changes:
-            priorities[last[0]] = changes[number]
-        chosen = max(able, key=lambda each: priorities[each.number])
-        last[0] = chosen.number
-        return chosen
+            priorities[default.number] = changes[number]
+        return max(able, key=lambda each: priorities[each.number])
 
     return choose
 
@@ -82,25 +76,19 @@ class Tree:
     def next(self) -> Deviations:
         """Return one of those that are left."""
         groups = self._levels[self.bound]
-        while True:
-            found = next(groups[0], None)
-            if found is not None:
-                self._sizes[self.bound] -= 1
-                return found
+        self._sizes[self.bound] -= 1
+        while (found := next(groups[0], None)) is None:
             groups.popleft()
+        return found
 
     def add(self, deviations: Deviations, run: Schedule) -> None:
         """Note the schedules that one which has run leads to."""
         first = deviations[-1][0] + 1 if deviations else 0
-        counts = [0, 0]
-        for others, preemptive in run.decisions[first:]:
-            counts[preemptive] += len(others)
-        for kind, count in enumerate(counts):
-            level = self.bound + kind
-            if count and level < len(self._levels):
-                self._sizes[level] += count
-                self._levels[level].append(_children(deviations, run.decisions, first, kind))
         kinds = [(len(others), preemptive) for others, preemptive in run.decisions]
+        for kind in range(min(2, len(self._levels) - self.bound)):
+            level = self.bound + kind
+            self._sizes[level] += sum(count for count, is_ in kinds[first:] if is_ == kind)
+            self._levels[level].append(_children(deviations, run.decisions, first, kind))
         self._switches.append(sum(count for count, preemptive in kinds if preemptive))
         self._orders.append(prod(count + 1 for count, preemptive in kinds if not preemptive))
 
@@ -129,7 +117,7 @@ def shrunk(deviations: Deviations, fails: Callable[[Deviations], Deviations | No
     ``fails`` returns the deviations of a schedule that fails, else None.
     """
     size = max(len(deviations) // 2, 1)
-    while True:
+    while size:
         start = 0
         while start < len(deviations):
             fewer = fails(deviations[:start] + deviations[start + size :])
@@ -137,6 +125,5 @@ def shrunk(deviations: Deviations, fails: Callable[[Deviations], Deviations | No
                 deviations = fewer
             else:
                 start += size
-        if size == 1:
-            return deviations
         size //= 2
+    return deviations

@@ -13,8 +13,7 @@ import selectors
 import sys
 import threading
 import time
-from contextlib import contextmanager
-from itertools import count
+from concurrent.futures.thread import ThreadPoolExecutor
 from threading import get_ident
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,8 @@ from ._schedule import Abandoned, Schedule
 from ._story import stack_of
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
-    from ._points import Patch
     from ._schedule import Member
 
 _WALL = 1.6e9
@@ -46,80 +42,45 @@ def schedule_here() -> Schedule | None:
 class Lock:
     """A lock for which members wait in turn; everybody else as for any lock."""
 
-    __slots__ = ("__weakref__", "_lock")
+    __slots__ = ("__weakref__", "_at_fork_reinit", "_lock", "locked", "release")
 
     def __init__(self) -> None:
-        self._lock = _thread.allocate_lock()
+        self._lock = lock = _thread.allocate_lock()
+        self.locked, self.release = lock.locked, lock.release
+        self._at_fork_reinit: Any = lock._at_fork_reinit  # type: ignore[attr-defined]
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002
         schedule = schedule_here()
-        lock = self._lock
         if schedule is None or (timeout != -1 and (not blocking or timeout < 0)):
-            return lock.acquire(blocking, timeout)
-        if lock.acquire(blocking=False):
-            return True
-        if not blocking:
-            return False
+            return self._lock.acquire(blocking, timeout)
         deadline = None if timeout == -1 else schedule.now + timeout
-        while schedule.wait("a lock", lambda: not lock.locked(), deadline):
-            if lock.acquire(blocking=False):
-                return True
-        return False
-
-    def release(self) -> None:
-        self._lock.release()
-
-    def locked(self) -> bool:
-        return self._lock.locked()
-
-    def _at_fork_reinit(self) -> None:
-        self._lock = _thread.allocate_lock()
+        while not self._lock.acquire(blocking=False):
+            if not blocking or not schedule.wait("a lock", lambda: not self.locked(), deadline):
+                return False
+        return True
 
     def __enter__(self) -> bool:
         return self.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._lock.release()
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
-_PythonRLock: Any = threading._RLock
-_PythonQueue: Any = queue._PySimpleQueue  # type: ignore[attr-defined]
+def _in_python(python: Any, original: Any) -> Any:  # noqa: ANN401
+    """Return a class whose instances are of a class in Python, but outside a schedule of C."""
+
+    def new(cls: type) -> Any:  # noqa: ANN401
+        return object.__new__(cls) if schedule_here() else original()
+
+    return type(python.__name__.lstrip("_Py"), (python,), {"__new__": new})
 
 
-class RLock(_PythonRLock):  # type: ignore[misc]
-    """The one of ``threading`` in Python."""
-
-    def __new__(cls) -> Any:  # noqa: ANN401 - as the original
-        return super().__new__(cls) if schedule_here() else _thread.RLock()
-
-
-class SimpleQueue(_PythonQueue):  # type: ignore[misc]
-    """The one of ``queue`` in Python."""
-
-    def __new__(cls) -> Any:  # noqa: ANN401 - as the original
-        return super().__new__(cls) if schedule_here() else _ORIGINAL_QUEUE()
-
-
-_ORIGINAL_QUEUE = queue.SimpleQueue
-
-
-class ScheduledParker:
-    """A ``Parker`` of the schedule's clock."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what or "an unpark"
-        self._permit = False
+class _Parker:
+    def __init__(self, schedule: Schedule, what: str) -> None:
+        self._schedule, self._what, self._permit = schedule, what or "an unpark", False
 
     def park(self, deadline: float | None) -> bool:
-        schedule = schedule_here()
-        if schedule is None:
-            raise Abandoned
-        woken = schedule.wait(self._what, lambda: self._permit, deadline)
+        woken = self._schedule.wait(self._what, lambda: self._permit, deadline)
         self._permit = False
         return woken
 
@@ -127,31 +88,23 @@ class ScheduledParker:
         self._permit = True
 
 
-class ScheduledTimer:
-    """A callback that a thread, or a loop, is to make."""
-
+class _Timer:
     def __init__(self, when: float, callback: Callable[[], object]) -> None:
         self.when: float = when
-        self._callbacks = [callback]
+        self._callbacks = {0: callback}
 
     def cancel(self) -> bool:
-        try:
-            self._callbacks.pop()
-        except IndexError:
-            return False
-        return True
+        return self._callbacks.pop(0, None) is not None
 
     def fire(self) -> None:
-        for callback in self._callbacks[:]:
-            if self.cancel():
-                callback()
+        self._callbacks.pop(0, lambda: None)()
 
     def wait(self, schedule: Schedule) -> None:
         schedule.wait("a timer", lambda: not self._callbacks, self.when)
         self.fire()
 
 
-class ScheduledClock:
+class _Clock:
     """The ``Clock`` that this package has in the members."""
 
     def __init__(self, schedule: Schedule) -> None:
@@ -163,54 +116,57 @@ class ScheduledClock:
     def time(self) -> float:
         return self._schedule.now + _WALL
 
-    def parker(self, what: str = "") -> ScheduledParker:
-        return ScheduledParker(what)
+    def parker(self, what: str = "") -> _Parker:
+        return _Parker(self._schedule, what)
 
-    def call_at(
-        self, when: float, callback: Callable[[], object], *, loop: AbstractEventLoop | None = None
-    ) -> ScheduledTimer:
-        timer = ScheduledTimer(when, callback)
+    def call_at(self, when: float, callback: Callable[[], object], *, loop: Any = None) -> _Timer:  # noqa: ANN401
+        timer = _Timer(when, callback)
         if loop is not None:
             loop.call_at(when, timer.fire)
         else:
-            arguments = (self._schedule,)
-            threading.Thread(target=timer.wait, args=arguments, name="timer", daemon=True).start()
+            waiting = (self._schedule,)
+            threading.Thread(target=timer.wait, args=waiting, name="timer", daemon=True).start()
         return timer
 
 
-def _sleep(schedule: Schedule, seconds: float) -> None:
+# What members do instead of what the original does, which comes after the schedule
+
+
+def _sleep(schedule: Schedule, original: Callable[..., None], seconds: float) -> None:
     if seconds > 0:
         schedule.wait("time to pass", lambda: False, schedule.now + seconds)
     elif seconds == 0:
         schedule.give_way()
     else:
-        raise ValueError("sleep length must be non-negative")
+        original(seconds)  # raises
 
 
-_IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
-    let_other_threads_run: Schedule.give_way,
-    time.sleep: _sleep,
-    time.time: lambda schedule: schedule.now + _WALL,
-    time.monotonic: lambda schedule: schedule.now,
-    time.perf_counter: lambda schedule: schedule.now,
-    time.time_ns: lambda schedule: round((schedule.now + _WALL) * 1e9),
-    time.monotonic_ns: lambda schedule: round(schedule.now * 1e9),
-    time.perf_counter_ns: lambda schedule: round(schedule.now * 1e9),
-}
+def _init(schedule: Schedule, original: Any, thread: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401
+    thread._hash = schedule.number("thread made")
+    original(thread, *args, **options)
 
 
-def _replacing(original: Any, ours: Callable[..., object]) -> Any:  # noqa: ANN401
-    def replacement(*arguments: Any) -> object:  # noqa: ANN401
-        schedule = schedule_here()
-        return original(*arguments) if schedule is None else ours(schedule, *arguments)
+def _hash(thread: threading.Thread) -> int:
+    """Have a set of threads, as an executor has one, in the same order each time."""
+    return vars(thread).get("_hash") or object.__hash__(thread)
 
-    return replacement
+
+def _start(schedule: Schedule, original: Any, function: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    thread = getattr(function, "__self__", None)
+    if not isinstance(thread, threading.Thread):
+        return original(function, *args, **options)
+    made: Any = thread
+    made._member = me = schedule.add(thread.name, daemon=thread.daemon)
+    started = original(lambda *_: _run(schedule, me, function), *args, **options)
+    made._ident = options["handle"].ident if started is None else started
+    made._started.set()  # start() does not wait for its turn
+    return started
 
 
 def _run(schedule: Schedule, me: Member, function: Callable[[], object]) -> None:
     me.ident = ident = get_ident()
     me.go.acquire()
-    current_clocks[ident] = ScheduledClock(schedule)
+    current_clocks[ident] = _Clock(schedule)
     _schedules[ident] = schedule
     try:
         if not schedule.ended:
@@ -225,160 +181,97 @@ def _run(schedule: Schedule, me: Member, function: Callable[[], object]) -> None
             me.over.release()
 
 
-def _counters() -> list[tuple[Any, str]]:
-    """Return what gives threads and tasks their names."""
-    counters: list[tuple[Any, str]] = [(threading, "_counter")]
-    if "concurrent.futures.thread" in sys.modules:
-        counters.append((sys.modules["concurrent.futures.thread"].ThreadPoolExecutor, "_counter"))
-    if "asyncio.tasks" in sys.modules:
-        counters.append((sys.modules["asyncio.tasks"], "_task_name_counter"))
-    return counters
-
-
 def start_body(schedule: Schedule, body: Callable[[], object]) -> None:
     """Start the first member of a schedule; it has its turn at once."""
-    for owner, name in _counters():
-        setattr(owner, name, count(1).__next__)
-    _hashes[0] = count(1)
-    thread: Any = threading.Thread(target=body, name="body", daemon=True)
-    thread._explored = schedule, schedule.add("body", daemon=False)
+    _schedules[get_ident()] = schedule
+    try:
+        thread: Any = threading.Thread(target=body, name="body", daemon=True)
+        thread.start()
+    finally:
+        del _schedules[get_ident()]
+    thread._daemonic = False  # its threads inherit that; the interpreter does not wait for it
     schedule.running = schedule.members[0]
-    thread.start()
+    schedule.running.daemon = False
     schedule.running.go.release()
-    thread._daemonic = False  # its threads inherit that; the interpreter would not wait for it
 
 
-def _starting(original: Any) -> Any:  # noqa: ANN401
-    def start(function: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        schedule = schedule_here()
-        thread: Any = getattr(function, "__self__", None)
-        if schedule is not None and hasattr(thread, "_bootstrap"):
-            me = schedule.add(thread.name, daemon=thread.daemon)
-            thread._explored = schedule, me
-        elif hasattr(thread, "_explored"):
-            schedule, me = thread._explored
-        else:
-            return original(function, *arguments, **options)
-        started = original(lambda *_: _run(schedule, me, function), *arguments, **options)
-        thread._ident = options["handle"].ident if started is None else started
-        thread._started.set()  # start() does not wait for its turn
-        return started
-
-    return start
+def _join(schedule: Schedule, original: Any, thread: Any, timeout: float | None = None) -> None:  # noqa: ANN401
+    member = vars(thread).get("_member")
+    if member is not None and member is not schedule.running:
+        deadline = None if timeout is None else schedule.now + max(timeout, 0)
+        if not schedule.wait(f"the end of {thread.name}", lambda: member.done, deadline):
+            return
+    original(thread, None if member is not None else timeout)
 
 
-def _making(original: Any) -> Any:  # noqa: ANN401
-    def init(self: Any, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-        if schedule_here() is not None:
-            self._hash = next(_hashes[0])
-        original(self, *arguments, **options)
-
-    return init
+def _is_alive(_: Schedule, original: Any, thread: Any) -> bool:  # noqa: ANN401
+    member = vars(thread).get("_member")
+    return original(thread) if member is None else not member.done
 
 
-_hashes: list[count[int]] = [count()]
+def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:  # noqa: ANN401
+    if not issubclass(raised.exc_type, SystemExit):
+        what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {raised.exc_value}"
+        schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
 
 
-def _hash(self: threading.Thread) -> int:
-    """Have a set of threads, as an executor has one, in the same order each time."""
-    return vars(self).get("_hash") or object.__hash__(self)
+def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:  # noqa: ANN401
+    if schedule.ended:
+        for task in asyncio.all_tasks() if asyncio._get_running_loop() else ():
+            task._log_destroy_pending = False  # type: ignore[attr-defined] # it is no news
+    schedule.point()
+    deadline = None if timeout is None else schedule.now + max(timeout, 0)
+    schedule.wait("an event", lambda: bool(original(selector, 0)), deadline)
+    return original(selector, 0)
 
 
-def _joining(original: Any) -> Any:  # noqa: ANN401
-    def join(self: Any, timeout: float | None = None) -> None:  # noqa: ANN401
-        schedule, member = schedule_here(), getattr(self, "_explored", (None, None))[1]
-        if schedule is not None and member is not None and member is not schedule.running:
-            deadline = None if timeout is None else schedule.now + max(timeout, 0)
-            if not schedule.wait(f"the end of {self.name}", lambda: member.done, deadline):
-                return
-            timeout = None
-        original(self, timeout)
-
-    return join
-
-
-def _alive(original: Any) -> Any:  # noqa: ANN401
-    def is_alive(self: Any) -> Any:  # noqa: ANN401
-        member = getattr(self, "_explored", (None, None))[1]
-        return original(self) if member is None else not member.done
-
-    return is_alive
+_IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
+    let_other_threads_run: lambda schedule, _: schedule.give_way(),
+    time.sleep: _sleep,
+    time.time: lambda schedule, _: schedule.now + _WALL,
+    time.monotonic: lambda schedule, _: schedule.now,
+    time.perf_counter: lambda schedule, _: schedule.now,
+    time.time_ns: lambda schedule, _: round((schedule.now + _WALL) * 1e9),
+    time.monotonic_ns: lambda schedule, _: round(schedule.now * 1e9),
+    time.perf_counter_ns: lambda schedule, _: round(schedule.now * 1e9),
+}
 
 
-def _hearing(original: Any) -> Any:  # noqa: ANN401
-    def excepthook(arguments: Any) -> None:  # noqa: ANN401
-        schedule, member = getattr(arguments.thread, "_explored", (None, None))
-        if schedule is None or member is None:
-            original(arguments)
-        elif not issubclass(arguments.exc_type, SystemExit):
-            error = arguments.exc_value
-            what = f"{member.name} ended with {type(error).__name__}: {error}"
-            schedule.fail(what + stack_of(walk_tb(arguments.exc_traceback)), error)
-
-    return excepthook
-
-
-def _selecting(original: Any) -> Any:  # noqa: ANN401
-    def select(self: Any, timeout: float | None = None) -> Any:  # noqa: ANN401
+def _scheduled(original: Any, ours: Callable[..., object]) -> Any:  # noqa: ANN401
+    def replacement(*arguments: Any, **options: Any) -> object:  # noqa: ANN401
         schedule = schedule_here()
         if schedule is None:
-            return original(self, timeout)
-        if schedule.ended:
-            for task in asyncio.all_tasks() if asyncio._get_running_loop() else ():
-                task._log_destroy_pending = False  # type: ignore[attr-defined] # it is no news
-        schedule.point()
-        events = original(self, 0)
-        if events or (timeout is not None and timeout <= 0):
-            return events
-        deadline = None if timeout is None else schedule.now + timeout
-        schedule.wait("an event", lambda: bool(original(self, 0)), deadline)
-        return original(self, 0)
+            return original(*arguments, **options)
+        return ours(schedule, original, *arguments, **options)
 
-    return select
+    return replacement
 
 
-def _patches() -> Iterator[Patch]:
-    replaced: dict[int, Any] = {
-        id(original): _replacing(original, ours) for original, ours in _IN_A_SCHEDULE.items()
-    }
-    replaced |= {id(queue.SimpleQueue): SimpleQueue, id(_thread.RLock): RLock}
-    replaced |= {id(each): Lock for each in (_thread.allocate_lock, threading.Lock)}
+def replacements() -> Iterator[tuple[Any, str, Any]]:
+    """Return what to replace: an owner, the name of its attribute, and by what."""
+    replaced = {each: _scheduled(each, ours) for each, ours in _IN_A_SCHEDULE.items()}
+    replaced[queue.SimpleQueue] = _in_python(queue._PySimpleQueue, queue.SimpleQueue)  # type: ignore[attr-defined]
+    replaced[_thread.RLock] = _in_python(threading._RLock, _thread.RLock)
+    replaced |= dict.fromkeys((_thread.allocate_lock, threading.Lock), Lock)
+    by_id = {id(original): replacement for original, replacement in replaced.items()}
     for name, module in sorted(sys.modules.items()):
-        if name in {"_thread", "_queue"} or name.startswith((__package__, "_frozen_importlib")):
-            continue
-        for attribute, value in list(getattr(module, "__dict__", {}).items()):
-            if id(value) in replaced:
-                yield module, attribute, replaced[id(value)]
-    for name in ("_start_joinable_thread", "_start_new_thread"):
-        if hasattr(threading, name):
-            yield threading, name, _starting(getattr(threading, name))
-    yield threading, "excepthook", _hearing(threading.excepthook)
-    yield threading.Thread, "__init__", _making(threading.Thread.__init__)
+        if not name.startswith((__package__, "_thread", "_queue", "_frozen_importlib")):
+            for attribute, value in list(getattr(module, "__dict__", {}).items()):
+                if id(value) in by_id:
+                    yield module, attribute, by_id[id(value)]
+    for owner, name, ours in (
+        (threading, "_start_joinable_thread", _start),
+        (threading, "_start_new_thread", _start),
+        (threading, "excepthook", _excepthook),
+        (threading, "_counter", lambda schedule, _: schedule.number("thread named")),
+        (asyncio.tasks, "_task_name_counter", lambda schedule, _: schedule.number("task")),
+        (threading.Thread, "__init__", _init),
+        (threading.Thread, "join", _join),
+        (threading.Thread, "is_alive", _is_alive),
+        (selectors.DefaultSelector, "select", _select),
+    ):
+        if hasattr(owner, name):
+            yield owner, name, _scheduled(getattr(owner, name), ours)
     yield threading.Thread, "__hash__", _hash
-    yield threading.Thread, "join", _joining(threading.Thread.join)
-    yield threading.Thread, "is_alive", _alive(threading.Thread.is_alive)
-    for owner, name in _counters():
-        yield owner, name, getattr(owner, name)  # to be put back; each schedule begins anew
-    selector = selectors.DefaultSelector
-    yield selector, "select", _selecting(selector.select)
-
-
-_INHERITED = object()
-"""The original of what an owner does not define itself."""
-
-
-@contextmanager
-def patched(more: list[Patch]) -> Iterator[None]:
-    """Have the standard library take part in schedules inside the block."""
-    kept = []
-    try:
-        for owner, name, replacement in [*_patches(), *more]:
-            kept.append((owner, name, vars(owner).get(name, _INHERITED)))
-            setattr(owner, name, replacement)
-        yield
-    finally:
-        for owner, name, original in reversed(kept):
-            if original is _INHERITED:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
+    pools = _scheduled(ThreadPoolExecutor._counter, lambda schedule, _: schedule.number("pool"))  # type: ignore[attr-defined]
+    yield ThreadPoolExecutor, "_counter", staticmethod(pools)

@@ -59,11 +59,12 @@ class Patches:
             owner, name, replacement = self._applied.pop()
             if vars(owner).get(name) is not replacement:
                 continue  # somebody else has replaced ours, which does nothing from now on
-            original = self._originals.pop(replacement)
+            original = self._originals[replacement]
             if original is _INHERITED:
                 delattr(owner, name)
             else:
                 setattr(owner, name, original)
+        self._originals.clear()
 
     def forget_users(self) -> None:
         """Undo all patches in a forked child."""
