@@ -123,6 +123,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     schedules: int = 2000,
     seed: int = 0,
     time_limit: float = 60.0,
+    timeouts: bool = False,
     replay: str | None = None,
 ) -> Exploration:
     """Run a function that starts threads under many schedules of them.
@@ -154,6 +155,9 @@ def explore(  # noqa: PLR0913 - all are options, by name
         schedules: How many at most, from 1. What a failure needs to be shrunk comes on top.
         seed: Any integer.
         time_limit: Real seconds after which no other schedule begins; more than 0.
+        timeouts: Whether the first wait to run out of time may do so, as a preemption, while
+            somebody can run. So it is with real time, where a thread may be late; but a program
+            that relies on time alone is then reported.
         replay: The schedule of a failure, to run that one only. It fits as long as the watched
             code and the version of Python stay as they are.
 
@@ -187,7 +191,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
     if not time_limit > 0:
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
-    explorer = _Explorer(body, _watched(body if watch is None else watch), seed)
+    watched = _watched(body if watch is None else watch)
+    explorer = _Explorer(body, watched, seed, timeouts=timeouts)
     with explorer.ready():
         if given is None:
             return explorer.search(preemptions, schedules, monotonic() + time_limit)
@@ -224,11 +229,17 @@ class _Explorer:
     """
 
     def __init__(
-        self, body: Callable[[], object], watched: Callable[[str], bool], seed: int
+        self,
+        body: Callable[[], object],
+        watched: Callable[[str], bool],
+        seed: int,
+        *,
+        timeouts: bool,
     ) -> None:
         self.schedules: int = 0
         self._body = body
         self._seed = seed
+        self._timeouts = timeouts
         self._points = Points(watched, _visit)
         self._decisions = 1  # the most that a schedule has had
         self._members = 1
@@ -305,10 +316,11 @@ class _Explorer:
                 shown, note = failed, "It did not fail again: body does not do the same each time."
         name = getattr(self._body, "__name__", "body")
         replay = as_text(shown.deviations)
+        more = ", timeouts=True" * self._timeouts
         lines = [
             shown.failure,
             f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",
-            f"  explore({name}, replay={replay!r})",
+            f"  explore({name}{more}, replay={replay!r})",
             *filter(None, [note]),
             told(shown.story or ()),
         ]
@@ -335,7 +347,7 @@ class _Explorer:
 
     def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
         random.seed(self._seed)
-        schedule = Schedule(choose, told=told)
+        schedule = Schedule(choose, told=told, timeouts=self._timeouts)
         start_body(schedule, partial(copy_context().run, self._body))
         try:
             self._wait_for(schedule)

@@ -81,8 +81,9 @@ class Schedule:
         stuck: Whether a member waits for what is not seen here.
     """
 
-    def __init__(self, choose: Choose, *, told: bool) -> None:
+    def __init__(self, choose: Choose, *, told: bool, timeouts: bool) -> None:
         self._choose = choose  # from a decision's number, who can run, and the default
+        self._timeouts = timeouts  # whether they may strike while somebody can run
         self.now: float = 1000.0
         self.steps: int = 0
         self.members: list[Member] = []
@@ -185,13 +186,16 @@ class Schedule:
         return [each.deadline for each in self.members if each.deadline is not None]
 
     def _able(self, but: Member | None = None) -> list[Member]:
+        until = self.now
+        if but is not None and self._timeouts:
+            until = max(until, min(self._due(), default=until))
         found: list[Member] = []
         late: list[Member] = []
         for each in self.members:
             ready, deadline = each.ready, each.deadline
             if each.done or each is but:
                 continue
-            if ready is None or (deadline is not None and deadline <= self.now) or ready():
+            if ready is None or (deadline is not None and deadline <= until) or ready():
                 (late if each.gave_way else found).append(each)
         if found or not late or but is not None:
             return found
@@ -223,6 +227,8 @@ class Schedule:
     def _turn_to(self, me: Member, chosen: Member) -> None:
         if chosen is not me:
             self.running = chosen
+            if chosen.ready is not None and not chosen.ready():
+                self.now = max(self.now, chosen.deadline or 0)
             chosen.go.release()
             if me.done:
                 return

@@ -55,16 +55,19 @@ class Patches:
         self._applied.append((owner, name, replacement))
 
     def _restore(self) -> None:
+        restored = []
         while self._applied:
             owner, name, replacement = self._applied.pop()
             if vars(owner).get(name) is not replacement:
                 continue  # somebody else has replaced ours, which does nothing from now on
             original = self._originals[replacement]
+            restored.append(replacement)  # which may stand for several attributes
             if original is _INHERITED:
                 delattr(owner, name)
             else:
                 setattr(owner, name, original)
-        self._originals.clear()
+        for replacement in restored:
+            self._originals.pop(replacement, None)
 
     def forget_users(self) -> None:
         """Undo all patches in a forked child."""

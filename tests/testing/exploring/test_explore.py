@@ -45,6 +45,13 @@ def test_a_right_program_is_not_reported(body):
     assert explore(body, schedules=effort.rounds(150, 5000)).schedules
 
 
+def test_a_timeout_may_strike_while_somebody_can_run():
+    assert explore(bodies.event_within_a_time, timeouts=False).complete
+    failure = failure_of(bodies.event_within_a_time, timeouts=True)
+    assert "explore(event_within_a_time, timeouts=True, replay=" in str(failure)
+    assert failure_of(bodies.event_within_a_time, timeouts=True, replay=failure.replay)
+
+
 # What is told
 
 
