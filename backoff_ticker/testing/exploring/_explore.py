@@ -143,7 +143,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
 
     A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
     20,000 steps, or if nothing moves for 10 s of real time: somebody waits for what is not seen,
-    such as a lock that was made before ``body``, or a process. ``body`` has to do the same each
+    such as a lock that was made before ``body`` (but for those in global variables and attributes
+    of classes of watched modules), a process or a socket. ``body`` has to do the same each
     time: it may not depend on the order of a set, on memory addresses or on what an earlier call
     has left.
 
@@ -266,7 +267,7 @@ class _Explorer:
             _busy.append(None)
 
     def _replacements(self) -> list[Any]:
-        given = (*replacements(), *self._points.patches)
+        given = (*replacements(self._points.watched), *self._points.patches)
         return [(owner, name, lambda _, new=new: new) for owner, name, new in given]
 
     def search(self, preemptions: int, schedules: int, until: float) -> Exploration:

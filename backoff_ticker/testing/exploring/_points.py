@@ -60,11 +60,12 @@ class Points:
     """The places of all watched code.
 
     Attributes:
+        watched: Whether the code of a file is.
         patches: What has to be replaced: an owner, the name of its attribute, and by what.
     """
 
     def __init__(self, watched: Callable[[str], bool], visit: Callable[[str, int], object]) -> None:
-        self._watched = watched
+        self.watched: Callable[[str], bool] = watched
         self._visit = visit
         self._points: dict[CodeType, dict[int, int]] = {}
         own = sys.version_info < (3, 12)
@@ -72,7 +73,7 @@ class Points:
 
     def _of(self, code: CodeType) -> dict[int, int]:
         if code not in self._points:
-            self._points[code] = points_of(code) if self._watched(code.co_filename) else {}
+            self._points[code] = points_of(code) if self.watched(code.co_filename) else {}
         return self._points[code]
 
     if sys.version_info >= (3, 12):

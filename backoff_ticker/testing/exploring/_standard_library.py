@@ -44,8 +44,8 @@ class Lock:
 
     __slots__ = ("__weakref__", "_at_fork_reinit", "_lock", "locked", "release")
 
-    def __init__(self) -> None:
-        self._lock = lock = _thread.allocate_lock()
+    def __init__(self, lock: _thread.LockType | None = None) -> None:
+        self._lock = lock = lock or _thread.allocate_lock()
         self.locked, self.release = lock.locked, lock.release
         self._at_fork_reinit: Any = lock._at_fork_reinit  # type: ignore[attr-defined]
 
@@ -247,11 +247,26 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:  # noqa: ANN4
     return replacement
 
 
-def replacements() -> Iterator[tuple[Any, str, Any]]:
-    """Return what to replace: an owner, the name of its attribute, and by what."""
+def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:  # noqa: ANN401
+    classes = [each for each in vars(module).values() if isinstance(each, type)]
+    for owner in (module, *{each for each in classes if each.__module__ == module.__name__}):
+        for name, value in list(vars(owner).items()):
+            if isinstance(value, _thread.LockType):
+                yield owner, name, Lock(value)
+            elif isinstance(value, _thread.RLock):
+                made = object.__new__(rlock)
+                made._block, made._owner, made._count = Lock(), None, 0
+                yield owner, name, made
+
+
+def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any]]:
+    """Return what to replace: an owner, the name of its attribute, and by what.
+
+    That includes locks which are global variables, or attributes of classes, in watched modules.
+    """
     replaced = {each: _scheduled(each, ours) for each, ours in _IN_A_SCHEDULE.items()}
     replaced[queue.SimpleQueue] = _in_python(queue._PySimpleQueue, queue.SimpleQueue)  # type: ignore[attr-defined]
-    replaced[_thread.RLock] = _in_python(threading._RLock, _thread.RLock)
+    replaced[_thread.RLock] = rlock = _in_python(threading._RLock, _thread.RLock)
     replaced |= dict.fromkeys((_thread.allocate_lock, threading.Lock), Lock)
     by_id = {id(original): replacement for original, replacement in replaced.items()}
     for name, module in sorted(sys.modules.items()):
@@ -259,6 +274,8 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
             for attribute, value in list(getattr(module, "__dict__", {}).items()):
                 if id(value) in by_id:
                     yield module, attribute, by_id[id(value)]
+        if watched(getattr(module, "__file__", None) or ""):
+            yield from _made_before(module, rlock)
     for owner, name, ours in (
         (threading, "_start_joinable_thread", _start),
         (threading, "_start_new_thread", _start),

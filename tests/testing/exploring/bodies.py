@@ -184,6 +184,23 @@ def update_with_a_lock():
     assert account.balance == 2
 
 
+GLOBAL_LOCK = threading.Lock()
+
+
+class Guarded(Account):
+    lock = threading.RLock()
+
+    def deposit(self):
+        with GLOBAL_LOCK, self.lock, self.lock:
+            super().deposit()
+
+
+def locks_made_before():
+    account = Guarded()
+    run(account.deposit, account.deposit)
+    assert account.balance == 2
+
+
 def three_with_a_lock_that_counts():
     account, lock = Account(), threading.RLock()
 
@@ -309,6 +326,7 @@ def of_this_package():
 
 RIGHT = [
     update_with_a_lock,
+    locks_made_before,
     three_with_a_lock_that_counts,
     bounded_queue,
     simple_queue,
