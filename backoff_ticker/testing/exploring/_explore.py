@@ -124,6 +124,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     seed: int = 0,
     time_limit: float = 60.0,
     timeouts: bool = False,
+    cancel_tasks: bool = False,
     replay: str | None = None,
 ) -> Exploration:
     """Run a function that starts threads under many schedules of them.
@@ -159,6 +160,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
         timeouts: Whether the first wait to run out of time may do so, as a preemption, while
             somebody can run. So it is with real time, where a thread may be late; but a program
             that relies on time alone is then reported.
+        cancel_tasks: Whether tasks of event loops may be cancelled, which counts as a preemption:
+            all but the one that ``asyncio.run()`` was given, before each turn of the loop.
         replay: The schedule of a failure, to run that one only. It fits as long as the watched
             code and the version of Python stay as they are.
 
@@ -193,7 +196,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
     watched = _watched(body if watch is None else watch)
-    explorer = _Explorer(body, watched, seed, timeouts=timeouts)
+    explorer = _Explorer(body, watched, seed, timeouts=timeouts, cancels=cancel_tasks)
     with explorer.ready():
         if given is None:
             return explorer.search(preemptions, schedules, monotonic() + time_limit)
@@ -234,13 +237,12 @@ class _Explorer:
         body: Callable[[], object],
         watched: Callable[[str], bool],
         seed: int,
-        *,
-        timeouts: bool,
+        **choices: bool,
     ) -> None:
         self.schedules: int = 0
         self._body = body
         self._seed = seed
-        self._timeouts = timeouts
+        self._choices = choices  # for each schedule
         self._points = Points(watched, _visit)
         self._decisions = 1  # the most that a schedule has had
         self._members = 1
@@ -317,7 +319,8 @@ class _Explorer:
                 shown, note = failed, "It did not fail again: body does not do the same each time."
         name = getattr(self._body, "__name__", "body")
         replay = as_text(shown.deviations)
-        more = ", timeouts=True" * self._timeouts
+        more = ", timeouts=True" * self._choices["timeouts"]
+        more += ", cancel_tasks=True" * self._choices["cancels"]
         lines = [
             shown.failure,
             f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",
@@ -348,7 +351,7 @@ class _Explorer:
 
     def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
         random.seed(self._seed)
-        schedule = Schedule(choose, told=told, timeouts=self._timeouts)
+        schedule = Schedule(choose, told=told, **self._choices)
         start_body(schedule, partial(copy_context().run, self._body))
         try:
             self._wait_for(schedule)

@@ -12,7 +12,7 @@ import _thread
 import sys
 from collections import Counter
 from traceback import walk_stack
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from ._story import stack_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._story import Step
 
-    Choose = Callable[[int, Sequence["Member"], "Member"], "Member | None"]
+    Choose = Callable[[int, Sequence[Any], Any], Any]
 
 LONGEST = 20_000
 """Steps after which a schedule counts as endless."""
@@ -31,6 +31,9 @@ PATIENCE = 1000
 
 SPIN = 20
 """Steps after which a member that gave way no longer counts as one that waits in a loop."""
+
+TASKS = 1000
+"""The number of the first task that could be cancelled, beside those of members."""
 
 
 class Abandoned(SystemExit):
@@ -66,10 +69,21 @@ class Member:
         self.steps: int = SPIN
 
 
+class Strike(NamedTuple):
+    """A task that could be cancelled now; None: nothing is."""
+
+    number: int
+    task: Any
+
+
+Choice = TypeVar("Choice", Member, Strike)
+
+
 class Schedule:
     """Gives the members their turns.
 
     Attributes:
+        cancels: Whether tasks may be cancelled.
         now: Seconds.
         failure: What went wrong; empty if nothing did.
         decisions: For each one the numbers that could be chosen beside the default, and whether to
@@ -81,9 +95,12 @@ class Schedule:
         stuck: Whether a member waits for what is not seen here.
     """
 
-    def __init__(self, choose: Choose, *, told: bool, timeouts: bool) -> None:
+    def __init__(
+        self, choose: Choose, *, told: bool, timeouts: bool = False, cancels: bool = False
+    ) -> None:
         self._choose = choose  # from a decision's number, who can run, and the default
         self._timeouts = timeouts  # whether they may strike while somebody can run
+        self.cancels: bool = cancels
         self.now: float = 1000.0
         self.steps: int = 0
         self.members: list[Member] = []
@@ -150,6 +167,16 @@ class Schedule:
         me.ready = me.deadline = None
         return ready()
 
+    def strike(self, tasks: Sequence[Any]) -> bool:
+        """Cancel one of the tasks, if that is decided; return whether it was."""
+        able = [Strike(0, None), *(Strike(*each) for each in enumerate(tasks, TASKS))]
+        task = self._decide(able, able[0], preemptive=True).task
+        if task is not None:
+            task.cancel()
+            if self.story is not None:
+                self.story.append((self.running.name, f"{task.get_name()} is cancelled", 0))
+        return task is not None
+
     def end(self, me: Member) -> None:
         """Hand the turn on for the last time, in a thread that is about to end."""
         me.done = True
@@ -210,13 +237,13 @@ class Schedule:
         last = self.running.number
         return next((each for each in able if each.number > last), able[0])
 
-    def _decide(self, able: list[Member], default: Member, *, preemptive: bool) -> Member:
+    def _decide(self, able: Sequence[Choice], default: Choice, *, preemptive: bool) -> Choice:
         if len(able) == 1:
             return able[0]
         number = len(self.decisions)
         kind = tuple(each.number for each in able if each is not default), preemptive
         self.decisions.append(self._kinds.setdefault(kind, kind))
-        chosen = self._choose(number, able, default)
+        chosen: Choice | None = self._choose(number, able, default)
         if chosen is None:
             self.fits = False
             self._fail("a member was chosen that cannot run")

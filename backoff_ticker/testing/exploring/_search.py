@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections import deque
 from math import factorial, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ._schedule import Strike
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from random import Random
 
-    from ._schedule import Choose, Member, Schedule
+    from ._schedule import Choose, Schedule
 
     Deviations = tuple[tuple[int, int], ...]
 
@@ -27,7 +29,7 @@ def following(deviations: Deviations) -> Choose:
     """Return what chooses a known schedule."""
     chosen = dict(deviations)
 
-    def choose(number: int, able: Sequence[Member], default: Member) -> Member | None:
+    def choose(number: int, able: Sequence[Any], default: Any) -> Any:  # noqa: ANN401
         wanted = chosen.get(number, default.number)
         return next((each for each in able if each.number == wanted), None)
 
@@ -39,7 +41,9 @@ def drawing(random: Random, moments: int, decisions: int) -> Choose:
     changes = {random.randrange(decisions): -each for each in range(1, moments + 1)}
     priorities: dict[int, float] = {}
 
-    def choose(number: int, able: Sequence[Member], default: Member) -> Member:
+    def choose(number: int, able: Sequence[Any], default: Any) -> Any:  # noqa: ANN401
+        if isinstance(default, Strike):
+            return random.choice(able) if random.random() * decisions < moments else default
         for each in able:
             priorities.setdefault(each.number, random.random())
         if number in changes:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _WALL = 1.6e9
 """How far the wall clock of a schedule is ahead of its other one, in seconds."""
 
+_UNTIL_COMPLETE: Any = asyncio.base_events._run_until_complete_cb  # type: ignore[attr-defined]
+"""What a loop calls at the end of the task that it was started for."""
+
 _schedules: dict[int, Schedule] = {}
 """The schedule of each member, by its thread."""
 
@@ -215,11 +218,26 @@ def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:  # noqa: AN
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
 
 
+def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    if options.get("name") is None:
+        options["name"] = f"Task-{schedule.number('task')}"
+    return original(*args, **options)
+
+
+def _is_main(task: Any) -> bool:  # noqa: ANN401
+    return any(each[0] is _UNTIL_COMPLETE for each in task._callbacks or ())
+
+
 def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:  # noqa: ANN401
+    tasks: Any = asyncio.all_tasks() if asyncio._get_running_loop() else ()
     if schedule.ended:
-        for task in asyncio.all_tasks() if asyncio._get_running_loop() else ():
-            task._log_destroy_pending = False  # type: ignore[attr-defined] # it is no news
+        for task in tasks:
+            task._log_destroy_pending = False  # it is no news
     schedule.point()
+    if schedule.cancels:
+        by_name = sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name()))
+        if schedule.strike([task for task in by_name if not _is_main(task)]):
+            timeout = 0
     deadline = None if timeout is None else schedule.now + max(timeout, 0)
     schedule.wait("an event", lambda: bool(original(selector, 0)), deadline)
     return original(selector, 0)
@@ -281,7 +299,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (threading, "_start_new_thread", _start),
         (threading, "excepthook", _excepthook),
         (threading, "_counter", lambda schedule, _: schedule.number("thread named")),
-        (asyncio.tasks, "_task_name_counter", lambda schedule, _: schedule.number("task")),
+        (asyncio.BaseEventLoop, "create_task", _create_task),
         (threading.Thread, "__init__", _init),
         (threading.Thread, "join", _join),
         (threading.Thread, "is_alive", _is_alive),

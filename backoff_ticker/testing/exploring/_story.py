@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _HERE = str(Path(__file__).parent)
 _ENDS = 2
-"""How many steps are told after a switch, and before the next one."""
+"""How many steps are told before and after a switch, and what is more than a line."""
 
 _TURNS = 10
 """How many turns are told at the beginning, and at the end."""
@@ -44,11 +44,17 @@ def told(story: Iterable[Step]) -> str:
         steps = [(file, line) for _, file, line in turn]
         # The middle of a line is told only where a switch came before.
         whole = [*steps[:1], *(step for step in steps[1:] if step[1] >= 0)]
-        lines = [_row(*step) for step, _ in groupby(whole)]
-        skipped = len(lines) - 2 * _ENDS
-        if skipped > 1:
-            lines[_ENDS:-_ENDS] = [f"... {skipped} more lines"]
-        rows += [f"  {name}", *(f"    {line}" for line in lines)]
+        steps = [step for step, _ in groupby(whole)]
+        marks = [number for number, (_, line) in enumerate(steps) if not line]
+        near = {
+            mark + each for mark in (-1, len(steps), *marks) for each in range(-_ENDS, _ENDS + 1)
+        }
+        rows.append(f"  {name}")
+        for is_near, group in groupby(enumerate(steps), key=lambda each: each[0] in near):
+            told_or_not = [_row(*step) for _, step in group]
+            if not is_near and len(told_or_not) > 1:
+                told_or_not = [f"... {len(told_or_not)} more lines"]
+            rows += [f"    {row}" for row in told_or_not]
     return "\n".join(rows)
 
 

@@ -155,6 +155,43 @@ def depth_three():
     run(odd, even)
 
 
+class Slots:
+    """A semaphore that loses a wake-up when a task that was woken is cancelled."""
+
+    def __init__(self):
+        self.free, self.waiters = 1, []
+
+    async def acquire(self):
+        while not self.free:
+            self.waiters.append(asyncio.get_running_loop().create_future())
+            await self.waiters[-1]
+        self.free -= 1
+
+    def release(self):
+        self.free += 1
+        self.waiters = [each for each in self.waiters if not each.done()]
+        if self.waiters:
+            self.waiters.pop(0).set_result(None)
+
+
+def three_share(slots):
+    async def use():
+        await slots.acquire()
+        try:
+            await asyncio.sleep(0)
+        finally:
+            slots.release()
+
+    async def main():
+        await asyncio.wait([asyncio.create_task(use()) for _ in "abc"])
+
+    asyncio.run(main())
+
+
+def cancelled_slots():
+    three_share(Slots())
+
+
 WRONG = {
     lost_update: "body ended with AssertionError",
     check_then_act: "body ended with AssertionError",
@@ -322,6 +359,10 @@ def of_this_package():
     assert got == ["a"]
     assert token.wait(10)
     assert len(list(Ticker(with_max_retries(ConstantBackOff(100), 3)))) == 4
+
+
+def cancelled_semaphore():
+    three_share(asyncio.Semaphore(1))
 
 
 RIGHT = [

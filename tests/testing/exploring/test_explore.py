@@ -52,6 +52,15 @@ def test_a_timeout_may_strike_while_somebody_can_run():
     assert failure_of(bodies.event_within_a_time, timeouts=True, replay=failure.replay)
 
 
+def test_tasks_may_be_cancelled():
+    assert explore(bodies.cancelled_slots).complete
+    failure = failure_of(bodies.cancelled_slots, cancel_tasks=True)
+    assert re.search(r"\n    \(Task-\d is cancelled\)", str(failure))
+    again = failure_of(bodies.cancelled_slots, cancel_tasks=True, replay=failure.replay)
+    assert story_of(again) == story_of(failure)
+    assert explore(bodies.cancelled_semaphore, cancel_tasks=True).complete
+
+
 # What is told
 
 
