@@ -1,6 +1,6 @@
-"""Fixtures for pytest, which loads this module through an entry point in every run.
+"""Fixtures and a marker for pytest, which loads this module through an entry point in every run.
 
-Nothing of the package is imported before a fixture is used, to keep other runs fast.
+Nothing of the package is imported before one is used, to keep other runs fast.
 """
 
 from __future__ import annotations
@@ -30,6 +30,39 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Outcome, Non
     outcome = yield
     if not outcome.get_result().passed:
         item.stash[_FAILED] = True
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker."""
+    text = "explore(**options): run the test under many schedules of its threads, by explore()"
+    config.addinivalue_line("markers", text)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Have ``explore()`` call a test with the marker. All schedules share its fixtures."""
+    marker = pyfuncitem.get_closest_marker("explore")
+    if marker is None:
+        return None
+    import asyncio
+    from functools import wraps
+    from inspect import iscoroutinefunction
+
+    from .testing import explore
+
+    function = pyfuncitem.obj
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+
+    @wraps(function)
+    def body() -> None:
+        if iscoroutinefunction(function):
+            asyncio.run(function(**arguments))
+        else:
+            function(**arguments)
+
+    outcome = explore(body, **marker.kwargs)
+    pyfuncitem.add_report_section("call", "explore()", str(outcome))
+    return True
 
 
 def _until_end_of_test(clock: VirtualClock, test: pytest.Item) -> Iterator[VirtualClock]:

@@ -90,7 +90,7 @@ class Exploration:
     Example:
         >>> from backoff_ticker.testing import explore
         >>> print(explore(lambda: None))
-        all 1 schedules with at most 2 preemptions
+        the one schedule with at most 2 preemptions
     """
 
     schedules: int
@@ -101,12 +101,15 @@ class Exploration:
     chance: float
 
     def __str__(self) -> str:
-        which = f"schedules with at most {self.preemptions} preemptions"
+        which = f"with at most {counted(self.preemptions, 'preemption')}"
         if self.complete:
-            return f"all {self.schedules:,} {which}"
+            every = (
+                f"all {self.schedules:,} schedules" if self.schedules > 1 else "the one schedule"
+            )
+            return f"{every} {which}"
         rounded = float(f"{self.estimate:.1g}")
         about = f"{rounded:,.0f}" if rounded < _BIG else f"10^{round(log10(rounded))}"
-        text = f"{self.schedules:,} of about {about} {which}"
+        text = f"{self.schedules:,} of about {about} schedules {which}"
         if self.drawn:
             text += (
                 f", {self.drawn:,} of them drawn: each shows a fault of depth "
@@ -148,6 +151,9 @@ def explore(  # noqa: PLR0913 - all are options, by name
     of classes of watched modules), a process or a socket. ``body`` has to do the same each
     time: it may not depend on the order of a set, on memory addresses or on what an earlier call
     has left.
+
+    With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
+    ``body``; the options are the same.
 
     Args:
         body: Called without arguments.
