@@ -331,10 +331,10 @@ class _Explorer:
             shown.failure,
             f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",
             f"  explore({name}{more}, replay={replay!r})",
-            *filter(None, [note]),
+            note,
             told(shown.story or ()),
         ]
-        return ScheduleFailure("\n".join(lines), replay, self.schedules)
+        return ScheduleFailure("\n".join(filter(None, lines)), replay, self.schedules)
 
     def _fewer(self, preemptions: int) -> Deviations | None:
         """Return a schedule that fails with at most so many preemptions, if one is near."""

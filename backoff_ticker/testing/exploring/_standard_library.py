@@ -160,10 +160,18 @@ def _start(schedule: Schedule, original: Any, function: Any, *args: Any, **optio
         return original(function, *args, **options)
     made: Any = thread
     made._member = me = schedule.add(thread.name, daemon=thread.daemon)
+    if "daemon" in options:
+        options["daemon"] = True  # the interpreter does not wait for one that hangs
     started = original(lambda *_: _run(schedule, me, function), *args, **options)
     made._ident = options["handle"].ident if started is None else started
     made._started.set()  # start() does not wait for its turn
     return started
+
+
+def _set_tstate_lock(_: Schedule, original: Any, thread: Any) -> None:  # noqa: ANN401
+    original(thread)
+    locks: Any = threading._shutdown_locks  # type: ignore[attr-defined] # in CPython 3.11 and 3.12
+    locks.discard(thread._tstate_lock)  # the interpreter does not wait for one that hangs
 
 
 def _run(schedule: Schedule, me: Member, function: Callable[[], object]) -> None:
@@ -302,6 +310,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (asyncio.BaseEventLoop, "create_task", _create_task),
         (threading.Thread, "__init__", _init),
         (threading.Thread, "join", _join),
+        (threading.Thread, "_set_tstate_lock", _set_tstate_lock),
         (threading.Thread, "is_alive", _is_alive),
         (selectors.DefaultSelector, "select", _select),
     ):
