@@ -37,8 +37,9 @@ _STUCK_AFTER = 10.0
 _GRACE = 2.0
 """Real seconds for which the threads of a schedule that is over may go on."""
 
-_TRIES = 1000
-"""How many schedules may be run to find one that fails with fewer preemptions."""
+_EFFORT = 1_000_000
+"""How much may be done to find a failure with fewer preemptions, and as much to shrink it: each
+schedule counts as its steps and 1,000 more."""
 
 _BIG = 1e6
 """From which number on only its magnitude is told."""
@@ -254,6 +255,7 @@ class _Explorer:
         self._members = 1
         self._passed = -1  # with how many preemptions, at most, all schedules have passed
         self._runs = 0
+        self._effort = 0
 
     @contextmanager
     def ready(self) -> Iterator[None]:
@@ -318,7 +320,9 @@ class _Explorer:
     def _failure(self, failed: Schedule) -> ScheduleFailure:
         shown, note = failed, ""
         if not failed.stuck:
+            self._effort = _EFFORT
             deviations = self._fewer(failed.preemptions - 1) or tuple(failed.deviations)
+            self._effort = _EFFORT
             deviations = shrunk(deviations, self._fails)
             shown = self._run(following(deviations), told=True)
             if not shown.failure:
@@ -341,19 +345,24 @@ class _Explorer:
         if preemptions <= self._passed:
             return None
         tree = Tree(preemptions)
-        for _ in range(_TRIES):
-            if not tree.left():
-                break
+        while tree.left() and self._effort > 0:
             deviations = tree.next()
-            schedule = self._run(following(deviations))
+            schedule = self._try(deviations)
             if schedule.failure and schedule.fits:
                 return tuple(schedule.deviations)
             tree.add(deviations, schedule)
         return None
 
     def _fails(self, deviations: Deviations) -> Deviations | None:
-        schedule = self._run(following(deviations))
+        if self._effort <= 0:
+            return None
+        schedule = self._try(deviations)
         return tuple(schedule.deviations) if schedule.failure and schedule.fits else None
+
+    def _try(self, deviations: Deviations) -> Schedule:
+        schedule = self._run(following(deviations))
+        self._effort -= 1000 + schedule.steps
+        return schedule
 
     def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
         random.seed(self._seed)

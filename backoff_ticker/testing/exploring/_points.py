@@ -51,7 +51,7 @@ def points_of(code: CodeType) -> dict[int, int]:
         stores = each.opname.startswith(_STORING) and ("" in read or each.argval in read)
         if stores or (calls > 1 and each.opname.startswith(_CALLING)):
             points.setdefault(each.offset, -line)
-        if each.opname.startswith(_READING):
+        if each.opname.startswith(_READING) or each.argrepr == "[]":  # an operator since 3.14
             read.add("")  # no variable, but an object
     return points
 

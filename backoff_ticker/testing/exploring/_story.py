@@ -26,7 +26,7 @@ _TURNS = 10
 def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
     """Return the lines of a stack, but for what belongs to the exploration and to ``threading``."""
     return "".join(
-        f"\n    {Path(each.filename).name}:{each.lineno} {each.name}: {each.line}"
+        f"\n    {_short(each.filename)}:{each.lineno} {each.name}: {each.line}"
         for each in StackSummary.extract(frames)
         if not each.filename.startswith(_HERE) and Path(each.filename).name != "threading.py"
     )
@@ -61,8 +61,13 @@ def told(story: Iterable[Step]) -> str:
 def _row(file: str, line: int) -> str:
     if not line:
         return f"({file})"
-    place, text = f"{Path(file).name}:{abs(line)}", linecache.getline(file, abs(line)).strip()
+    place, text = f"{_short(file)}:{abs(line)}", linecache.getline(file, abs(line)).strip()
     return f"{place:24} {text}{' (continued)' * (line < 0)}".rstrip()
+
+
+def _short(file: str) -> str:
+    path = Path(file)
+    return f"{path.parent.name}/{path.name}" if path.name == "__init__.py" else path.name
 
 
 def as_text(deviations: Iterable[tuple[int, int]]) -> str:

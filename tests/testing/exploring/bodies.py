@@ -37,6 +37,31 @@ def lost_update():
     assert account.balance == 2
 
 
+def lost_item():
+    counts = [0]
+
+    def add():
+        counts[0] += 1
+
+    run(add, add)
+    assert counts == [2]
+
+
+total = 0
+
+
+def lost_global():
+    global total  # noqa: PLW0603 - which is what is tested
+    total = 0
+
+    def add():
+        global total  # noqa: PLW0603
+        total += 1
+
+    run(add, add)
+    assert total == 2
+
+
 def check_then_act():
     made = {}
     calls = []
@@ -194,6 +219,8 @@ def cancelled_slots():
 
 WRONG = {
     lost_update: "body ended with AssertionError",
+    lost_item: "body ended with AssertionError",
+    lost_global: "body ended with AssertionError",
     check_then_act: "body ended with AssertionError",
     two_locks: "nobody can go on",
     lost_wakeup: "nobody can go on",
