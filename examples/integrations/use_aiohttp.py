@@ -15,11 +15,19 @@ from backoff_ticker import ExponentialBackOff
 from backoff_ticker.integrations.aiohttp import RetryMiddleware
 from backoff_ticker.testing import no_wait
 
-answers = [web.Response(status=503, headers={"Retry-After": "20"}), web.Response(text="42")]
+answers = [
+    web.Response(status=503, headers={"Retry-After": "20"}),
+    web.Response(text="42"),
+]
 
 
-async def gold(_request: web.Request) -> web.Response:  # the server of this example
+# The server of this example.
+async def gold(_request: web.Request) -> web.Response:
     return answers.pop(0)
+
+
+def tell(error: Exception, delay: float) -> None:
+    print(type(error).__name__, f"again in {delay:.0f} s")
 
 
 async def main() -> None:
@@ -28,7 +36,7 @@ async def main() -> None:
         max_attempts=5,
         timeout=120,
         attempt_timeout=10,
-        notify=lambda error, delay: print(type(error).__name__, f"again in {delay:.0f} s"),
+        notify=tell,
     )
     app = web.Application()
     app.router.add_get("/gold", gold)
@@ -38,7 +46,8 @@ async def main() -> None:
     host, port = runner.addresses[0]
     try:
         async with aiohttp.ClientSession(middlewares=(retries,)) as session:
-            async with session.get(f"http://{host}:{port}/gold") as response:
+            url = f"http://{host}:{port}/gold"
+            async with session.get(url) as response:
                 print(await response.text())
     finally:
         await runner.cleanup()

@@ -15,9 +15,14 @@ from celery.signals import task_retry
 from backoff_ticker import ExponentialBackOff, Permanent, RetryAfter
 from backoff_ticker.integrations.celery import retry_task
 
-logging.getLogger("celery").setLevel(logging.CRITICAL)  # it logs each failure
+# It logs each failure.
+logging.getLogger("celery").setLevel(logging.CRITICAL)
 app = Celery("tasks")
-failures = [ConnectionError("no route"), ConnectionError("no route"), RetryAfter(30)]
+failures = [
+    ConnectionError("no route"),
+    ConnectionError("no route"),
+    RetryAfter(30),
+]
 
 
 @app.task(max_retries=5)

@@ -16,7 +16,10 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from backoff_ticker import Cancelled, Channel, ConstantBackOff, retry_call
-from backoff_ticker.integrations.django import get_asgi_application, request_token
+from backoff_ticker.integrations.django import (
+    get_asgi_application,
+    request_token,
+)
 
 
 def ask_exchange() -> str:
@@ -26,7 +29,8 @@ def ask_exchange() -> str:
 def price(request: HttpRequest) -> HttpResponse:
     token = request_token(request)
     try:
-        answer = retry_call(ask_exchange, ConstantBackOff(3600), token=token, notify=waits)
+        policy = ConstantBackOff(3600)
+        answer = retry_call(ask_exchange, policy, token=token, notify=waits)
     except Cancelled as cancelled:
         print(cancelled)
         return HttpResponse(status=503)  # nobody reads it
@@ -45,7 +49,12 @@ django.setup()
 
 
 async def main() -> None:
-    request = {"type": "http", "method": "GET", "path": "/price", "headers": []}
+    request = {
+        "type": "http",
+        "method": "GET",
+        "path": "/price",
+        "headers": [],
+    }
     client = ApplicationCommunicator(get_asgi_application(), request)
     await client.send_input({"type": "http.request"})
     await waiting.receive_async()

@@ -15,10 +15,14 @@ from dramatiq.brokers.stub import StubBroker
 from backoff_ticker import ExponentialBackOff, Permanent, RetryAfter
 from backoff_ticker.integrations.dramatiq import BackOffRetries
 
-logging.getLogger("dramatiq").setLevel(logging.CRITICAL)  # it logs each failure
+# It logs each failure.
+logging.getLogger("dramatiq").setLevel(logging.CRITICAL)
 broker = StubBroker(fail_fast_default=False)
 BackOffRetries(ExponentialBackOff(0.01), max_retries=5).install(broker)
-failures = [ConnectionError("no route"), RetryAfter(0.05, OSError("busy: come back in 50 ms"))]
+failures = [
+    ConnectionError("no route"),
+    RetryAfter(0.05, OSError("busy: come back in 50 ms")),
+]
 
 
 @dramatiq.actor(broker=broker)
@@ -38,4 +42,5 @@ broker.join("default")
 send.send("ann")
 broker.join("default")
 worker.stop()
-print("dead-lettered:", *(message.args[0] for message in broker.dead_letters))
+dead = [message.args[0] for message in broker.dead_letters]
+print("dead-lettered:", *dead)

@@ -14,9 +14,14 @@ import urllib.request
 from collections.abc import Callable
 
 from backoff_ticker import Cancelled, ConstantBackOff, retry
-from backoff_ticker.integrations.gunicorn import post_worker_init, worker_exit, worker_int
+from backoff_ticker.integrations.gunicorn import (
+    post_worker_init,
+    worker_exit,
+    worker_int,
+)
 
-__all__ = ["post_worker_init", "worker_exit", "worker_int"]  # the hooks: all that is needed
+# The hooks: all that is needed.
+__all__ = ["post_worker_init", "worker_exit", "worker_int"]
 
 bind = "127.0.0.1:0"
 
@@ -30,7 +35,10 @@ def ask_exchange() -> bytes:
     raise ConnectionError("no route")
 
 
-def app(_environ: object, start_response: Callable[[str, list[tuple[str, str]]], object]) -> object:
+def app(
+    _environ: object,
+    start_response: Callable[[str, list[tuple[str, str]]], object],
+) -> object:
     try:
         status, body = "200 OK", ask_exchange()
     except Cancelled as cancelled:
@@ -44,13 +52,18 @@ if __name__ == "__main__":
 
     def visit(address: str) -> None:
         try:
-            urllib.request.urlopen(address, timeout=20)  # noqa: S310 - our own
+            urllib.request.urlopen(address, timeout=20)  # noqa: S310
         except urllib.error.HTTPError as error:
             print(error, error.read().decode())
 
-    arguments = [sys.executable, "-m", "gunicorn", "--config", __file__, "use_gunicorn:app"]
+    gunicorn = [sys.executable, "-m", "gunicorn"]
     folder = __file__.rpartition("/")[0] or "."
-    server = subprocess.Popen(arguments, cwd=folder, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    server = subprocess.Popen(  # noqa: S603
+        [*gunicorn, "--config", __file__, "use_gunicorn:app"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert server.stderr is not None
     for line in server.stderr:
         if "Listening at: " in line:

@@ -15,7 +15,8 @@ from backoff_ticker.testing import no_wait
 
 busy = httpx.Response(503, headers={"Retry-After": "20"})
 answers = iter([busy, httpx.Response(200, text="42")])
-server = httpx.MockTransport(lambda _: next(answers))  # yours: httpx.HTTPTransport()
+# Yours is httpx.HTTPTransport().
+server = httpx.MockTransport(lambda _: next(answers))
 
 transport = RetryTransport(
     server,

@@ -15,12 +15,18 @@ from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
 from backoff_ticker.testing import no_wait
 
 reader = InMemoryMetricReader()  # in a program: a reader with an exporter
-telemetry = OpenTelemetryObserver(MeterProvider([reader]))  # without an argument: the global one
+# Without an argument: the global provider.
+telemetry = OpenTelemetryObserver(MeterProvider([reader]))
 tracer = TracerProvider().get_tracer("prices")
 answers = [ConnectionError("reset"), None]
 
 
-@retry(ConstantBackOff(2), on=ConnectionError, max_attempts=3, **telemetry.hooks)
+@retry(
+    ConstantBackOff(2),
+    on=ConnectionError,
+    max_attempts=3,
+    **telemetry.hooks,
+)
 def fetch() -> int:
     error = answers.pop(0)
     if error is not None:
@@ -33,7 +39,10 @@ with tracer.start_as_current_span("request") as span, no_wait():
 
 assert isinstance(span, ReadableSpan)
 for event in span.events:
-    print(event.name, dict(event.attributes or {}).get("backoff_ticker.attempts"))
+    print(
+        event.name,
+        dict(event.attributes or {}).get("backoff_ticker.attempts"),
+    )
 
 data = reader.get_metrics_data()
 assert data is not None

@@ -21,28 +21,38 @@ from backoff_ticker.integrations.prometheus import PrometheusObserver
 from backoff_ticker.testing import no_wait
 
 registry = CollectorRegistry()
-metrics = PrometheusObserver(registry)  # without an argument: the global registry
+# Without an argument: the global registry.
+metrics = PrometheusObserver(registry)
 
 shutdown = CancellationToken()
 metrics.watch_token(shutdown, "shutdown")
 breaker = CircuitBreaker(failures=3, on_change=metrics.on_change("prices"))
 
 
-@retry(ConstantBackOff(2), on=ConnectionError, max_attempts=3, breaker=breaker, token=shutdown)
+@retry(
+    ConstantBackOff(2),
+    on=ConnectionError,
+    max_attempts=3,
+    breaker=breaker,
+    token=shutdown,
+)
 def fetch() -> None:
     raise ConnectionError("no route")
 
 
-# In a program: set_default_hooks(**metrics.hooks), without `with`. The block undoes it.
+# In a program: set_default_hooks(**metrics.hooks), without `with`.
+# The block undoes it.
 with set_default_hooks(**metrics.hooks), no_wait():
     try:
         fetch()
     except ConnectionError as error:
         print(error)
 
-for tick in Ticker(with_max_retries(ConstantBackOff(0.001), 2), token=shutdown):
+twice = with_max_retries(ConstantBackOff(0.001), 2)
+for tick in Ticker(twice, token=shutdown):
     metrics.record_tick(tick, "poll")
 
-for line in generate_latest(registry).decode().splitlines():  # what Prometheus is served
+served = generate_latest(registry).decode()  # to Prometheus
+for line in served.splitlines():
     if "_total{" in line or "circuits{" in line:
         print(line.removeprefix("backoff_ticker_"))

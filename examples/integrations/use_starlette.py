@@ -18,7 +18,8 @@ from starlette.routing import Route
 from backoff_ticker import CancellationToken, ConstantBackOff, retry_call
 from backoff_ticker.integrations.starlette import TokenMiddleware
 
-stop = CancellationToken()  # stands for SIGTERM, which the middleware notices by itself
+# Stands for SIGTERM, which the middleware notices by itself.
+stop = CancellationToken()
 
 
 def ask_exchange() -> str:
@@ -32,9 +33,9 @@ def waits(error: Exception, delay: float) -> None:
 
 def price(request: Request) -> PlainTextResponse:  # in a thread
     token = request.state.request_token
-    return PlainTextResponse(
-        retry_call(ask_exchange, ConstantBackOff(3600), token=token, notify=waits)
-    )
+    policy = ConstantBackOff(3600)
+    answer = retry_call(ask_exchange, policy, token=token, notify=waits)
+    return PlainTextResponse(answer)
 
 
 app = Starlette(routes=[Route("/price", price)])
@@ -50,7 +51,12 @@ async def main() -> None:  # what a server such as uvicorn does
     async def send(message: MutableMapping[str, Any]) -> None:
         print(message.get("status") or message["body"].decode())
 
-    request = {"type": "http", "method": "GET", "path": "/price", "headers": []}
+    request = {
+        "type": "http",
+        "method": "GET",
+        "path": "/price",
+        "headers": [],
+    }
     await app(request, receive, send)
 
 

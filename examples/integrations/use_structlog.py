@@ -8,15 +8,26 @@ Shows: ``StructlogObserver`` as hooks of all retries, and of a circuit.
 
 import structlog
 
-from backoff_ticker import CircuitBreaker, ConstantBackOff, retry, set_default_hooks
+from backoff_ticker import (
+    CircuitBreaker,
+    ConstantBackOff,
+    retry,
+    set_default_hooks,
+)
 from backoff_ticker.integrations.structlog import StructlogObserver
 from backoff_ticker.testing import no_wait
 
-log = StructlogObserver()  # the logger structlog.get_logger("backoff_ticker")
+# The logger structlog.get_logger("backoff_ticker").
+log = StructlogObserver()
 breaker = CircuitBreaker(failures=2, on_change=log.on_change("prices"))
 
 
-@retry(ConstantBackOff(1), on=ConnectionError, max_attempts=2, breaker=breaker)
+@retry(
+    ConstantBackOff(1),
+    on=ConnectionError,
+    max_attempts=2,
+    breaker=breaker,
+)
 def fetch() -> None:
     raise ConnectionError("no route")
 
@@ -29,4 +40,9 @@ with structlog.testing.capture_logs() as events:  # for this example
             print(error)
 
 for event in events:
-    print(event["log_level"], event["event"], event.get("operation"), event.get("error"))
+    print(
+        event["log_level"],
+        event["event"],
+        event.get("operation"),
+        event.get("error"),
+    )

@@ -15,23 +15,39 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.testing import ActivityEnvironment
 
-from backoff_ticker import ConstantBackOff, ExponentialBackOff, Permanent, RetryAfter, retry_call
-from backoff_ticker.integrations.temporal import activity_errors, activity_token, retry_policy
+from backoff_ticker import (
+    ConstantBackOff,
+    ExponentialBackOff,
+    Permanent,
+    RetryAfter,
+    retry_call,
+)
+from backoff_ticker.integrations.temporal import (
+    activity_errors,
+    activity_token,
+    retry_policy,
+)
 
 
 @activity.defn
 def charge(error: Exception) -> None:
-    with activity_errors(ExponentialBackOff(1, randomization_factor=0, multiplier=2)):
+    policy = ExponentialBackOff(1, randomization_factor=0, multiplier=2)
+    with activity_errors(policy):
         raise error
 
 
-for error in ConnectionError("no route"), RetryAfter(20), Permanent(LookupError("no such card")):
+for error in (
+    ConnectionError("no route"),
+    RetryAfter(20),
+    Permanent(LookupError("no such card")),
+):
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, attempt=3)
     try:
         environment.run(charge, error)
     except ApplicationError as told:
-        print(f"{told}: again in {told.next_retry_delay}, never: {told.non_retryable}")
+        again, never = told.next_retry_delay, told.non_retryable
+        print(f"{told}: again in {again}, never: {never}")
 
 
 def fail() -> None:
@@ -41,7 +57,8 @@ def fail() -> None:
 @activity.defn(no_thread_cancel_exception=True)
 def fetch() -> None:
     with activity_token(interval=0.01) as token:
-        retry_call(fail, ConstantBackOff(3600), token=token)  # waits for an hour
+        # It waits for an hour.
+        retry_call(fail, ConstantBackOff(3600), token=token)
 
 
 environment = ActivityEnvironment()

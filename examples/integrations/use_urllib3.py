@@ -30,19 +30,25 @@ class Busy(BaseHTTPRequestHandler):  # the server of this example
         pass
 
 
-stop = CancellationToken()  # cancelled when your service shuts down: ends the waits
+# Cancelled when your service shuts down: ends the waits.
+stop = CancellationToken()
 retries = BackOffRetry(
     ExponentialBackOff(),
     total=4,
     token=stop,
     notify=lambda error, delay: print(error, f"again in {delay:.0f} s"),
 )
-with HTTPServer(("127.0.0.1", 0), Busy) as server, requests.Session() as session, no_wait():
+with (
+    HTTPServer(("127.0.0.1", 0), Busy) as server,
+    requests.Session() as session,
+    no_wait(),
+):
     Thread(target=server.serve_forever).start()
     session.trust_env = False  # no proxy for this server
     session.mount("http://", HTTPAdapter(max_retries=retries))
     session.mount("https://", HTTPAdapter(max_retries=retries))
     try:
-        print(session.get(f"http://127.0.0.1:{server.server_port}", timeout=10).status_code)
+        url = f"http://127.0.0.1:{server.server_port}"
+        print(session.get(url, timeout=10).status_code)
     finally:
         server.shutdown()
