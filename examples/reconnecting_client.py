@@ -91,7 +91,7 @@ if __name__ == "__main__":
             serve = partial(server.serve_forever, 0.1)
             threading.Thread(target=serve).start()
             try:
-                _, port = server.server_address
+                port = server.server_address[1]
                 asyncio.run(stay_connected(port, handle, stop))
             finally:
                 server.shutdown()
