@@ -292,7 +292,13 @@ def test_the_architecture_page_lists_each_place_that_leans_on_the_interpreter():
 
 
 @pytest.mark.parametrize(
-    "name", ["CONTRIBUTING.md", "docs/architecture.md", "docs/architecture_of_parts.md"]
+    "name",
+    [
+        "CONTRIBUTING.md",
+        "docs/architecture.md",
+        "docs/architecture_of_integrations.md",
+        "docs/architecture_of_parts.md",
+    ],
 )
 def test_the_files_that_the_documents_name_are_there(name):
     text = (ROOT / name).read_text()
