@@ -263,7 +263,8 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     As a block it restores the previous token, and like ``set_active`` it affects later runs only.
 
     Example:
-        >>> from backoff_ticker import Cancelled, CancellationToken, retry_call, set_default_token
+        >>> from backoff_ticker import Cancelled, CancellationToken, retry_call
+        >>> from backoff_ticker import set_default_token
         >>> shutdown = CancellationToken()
         >>> def fetch():
         ...     shutdown.cancel("shutting down")
