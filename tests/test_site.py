@@ -54,6 +54,14 @@ def test_a_style_or_picture_that_loads_from_another_host_is_named(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("link", ["b.html", "a.html#nowhere", "#nowhere", "a/b.html"])
+def test_a_link_that_leads_nowhere_is_named(tmp_path, link):
+    tmp_path.joinpath("a.html").write_text(HEAD + '<p id="here"></p>')
+    right = '<a href="a.html#here">x</a><a href="a.html">x</a><a href="#">x</a>'
+    tmp_path.joinpath("index.html").write_text(f'{HEAD}{right}<a href="{link}">x</a>')
+    assert faults(tmp_path) == [f"index.html: leads nowhere: {link}"]
+
+
 def test_a_page_without_title_or_description_and_an_empty_site_are_named(tmp_path):
     assert faults(tmp_path) == [f"{tmp_path}: no page"]
     tmp_path.joinpath("index.html").write_text("<p>text</p>")
