@@ -157,6 +157,19 @@ def test_no_code_on_a_page_has_to_be_scrolled(page):
     assert [line for line in lines if len(line) > WIDTH] == []
 
 
+GUIDES = (
+    *("cancellation", "channels", "circuit_breaker", "command", "hedging", "policies"),
+    *("retries", "testing", "tickers"),
+)
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_guide_says_what_most_people_need(name):
+    """What fewer need has pages of its own, beneath the guide."""
+    words = (ROOT / "docs" / f"{name}.md").read_text("utf-8").split()
+    assert len(words) <= 1200
+
+
 @pytest.mark.posix
 def test_ctrl_c_ends_the_first_example_of_the_readme_at_once(tmp_path):
     program = tmp_path / "service.py"
