@@ -277,18 +277,6 @@ def test_a_policy_that_fails_at_once_leaves_no_attempt(hedge: HedgeFace) -> None
     assert (caught.value.__cause__, now()) == (None, 0)
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_interrupts_end_the_loop(kind: type[BaseException]) -> None:
-    operation = InTurn(takes(100, 1), takes(3, kind))
-
-    async def main() -> None:
-        await hedge_call_async(operation.in_loop, TEN)
-
-    with pytest.raises(kind):
-        asyncio.run(main())
-    assert (len(operation.times), now()) == (2, 13)
-
-
 # No more attempts
 
 LIMITS: list[tuple[Any, dict[str, Any], str]] = [
@@ -371,18 +359,6 @@ def test_at_the_timeout_all_are_cancelled(hedge: HedgeFace) -> None:
     (note,) = caught.value.__notes__
     assert note == "gave up after 4 attempts in 25.0 s: the timeout of 25.0 s"
     assert (operation.times, now()) == ([0, 10, 13, 23], 25 + 5 * hedge.waits)
-
-
-def test_a_result_that_comes_after_the_timeout_is_judged_too() -> None:
-    for late, good in ((1, False), (7, True)):
-        began, operation = now(), InTurn(takes(100, 0, then=late))
-        options = {"timeout": 25, "until": lambda value: value == 7, "max_attempts": 1}
-        if good:
-            assert hedge_in_loop(operation, TEN, **options) == 7
-        else:
-            with pytest.raises(DeadlineExceeded):
-                hedge_in_loop(operation, TEN, **options)
-        assert now() - began == 25
 
 
 def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import sys
 import threading
 from concurrent.futures import Executor, Future
@@ -24,12 +23,11 @@ from backoff_ticker import (
     hedge_call,
     hedge_call_async,
 )
-from tests import effort
 from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
 from tests.retries.hedges import own_token
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.tools import fast_switching, gc_threshold
+from tests.stress.tools import gc_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,14 +160,6 @@ class Asked(RetryBudget):
         return self.try_acquire()
 
 
-def test_a_thread_that_ends_before_its_attempt_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threading.Thread, "run", lambda _: None)
-    with pytest.raises(RuntimeError, match="no thread has made the attempt") as caught:
-        hedge_call(lambda: 7, timeout=PATIENCE)
-    assert caught.value.__notes__[0].startswith("gave up after 0 attempts in ")
-    assert caught.value.__notes__[0].endswith(": the start of a thread failed")
-
-
 def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -251,28 +241,3 @@ def test_a_fork_in_an_attempt_and_a_call_in_the_child() -> None:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     assert hedge_call(operation, ConstantBackOff(PATIENCE)) == 0
-
-
-@pytest.mark.parametrize("interval", [5e-3, 1e-6])
-def test_a_cancel_a_timeout_or_a_result_at_any_moment(interval: float) -> None:
-    rng = random.Random(1)
-    before = set(threading.enumerate())
-    for _ in range(effort.rounds(20, 400)):
-        token, budget, made = CancellationToken(), RetryBudget(1000, token_ratio=0), []
-        delay, fails = rng.random() * 0.002, rng.random() < 0.5
-
-        def operation() -> int:
-            made.append(threading.current_thread().name)
-            if own_token().wait(rng.random() * 0.002) or fails:
-                raise ConnectionError
-            return 7
-
-        canceller = threading.Thread(target=lambda: token.wait(delay) or token.cancel())
-        options = {"max_attempts": rng.randint(1, 6), "timeout": rng.choice((0.001, 0.01, 60))}
-        policy = ConstantBackOff(rng.choice((0.0, 0.0002)))
-        with fast_switching(interval), suppress(Cancelled, ConnectionError):
-            canceller.start()
-            assert hedge_call(operation, policy, token=token, budget=budget, **options) == 7
-        canceller.join()
-        wait_for_end_of_all_but(before)
-        assert 1000 - budget.tokens == len([name for name in made if not name.endswith(", 1")])

@@ -211,16 +211,6 @@ def test_a_daemon_that_waits_for_something_else_may_stay_too():
     daemon.join(10)
 
 
-def test_tasks_and_other_threads_are_leaks_even_where_daemons_may_stay():
-    with (
-        pytest.raises(ClockLeakError, match=r"2 participants .*sleep-1.*usual"),
-        VirtualClock(allow_daemons=True) as clock,
-    ):
-        clock.spawn(clock.sleep, 5)
-        threading.Thread(target=clock.sleep, args=(5,), name="usual").start()
-        start_daemon(tick_for_ever)
-
-
 # Errors that nobody has received
 
 

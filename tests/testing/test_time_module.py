@@ -12,7 +12,6 @@ import time
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, Ticker
 from backoff_ticker.testing import (
     ClockLeakError,
     ClockUsageError,
@@ -124,16 +123,6 @@ def test_the_thread_that_drives_cannot_sleep(clock):
         time.sleep(1)
 
 
-def test_time_is_not_counted_twice(auto):
-    loop = asyncio.new_event_loop()
-    ticks = Ticker(ConstantBackOff(10))
-    next(ticks)
-    start = time.monotonic()
-    loop.run_until_complete(asyncio.sleep(7))
-    assert (next(ticks).due, time.monotonic() - start) == (10.0, 10.0)
-    loop.close()
-
-
 def test_a_process_is_waited_for_in_real_time(auto):
     done = subprocess.run([sys.executable, "-c", "pass"], timeout=50, check=True)
     assert (done.returncode, auto.monotonic()) == (0, 0.0)
@@ -211,6 +200,3 @@ def test_waits_are_real_inside_idle_and_external_and_in_the_thread_that_drives(a
         with pytest.raises(queue.Empty):
             queue.Queue().get(timeout=0.001)
         assert clock.monotonic() == 0.0
-
-
-# Other packages

@@ -22,7 +22,6 @@ from backoff_ticker import (
     WouldBlock,
     ZeroBackOff,
     select,
-    with_max_retries,
 )
 from tests.helpers import PATIENCE, Flag, eventually, in_thread
 from tests.interleaving import each_interleaving
@@ -336,16 +335,6 @@ def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(cloc
     assert [tick.number for tick in sink.items] == [1]
 
 
-def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers():
-    ticker = Ticker(ZeroBackOff())
-    first, second = ticker.receive(), ticker.receive()
-    ticker._put_back(second)
-    ticker._put_back(first)
-    ticker.failure()  # says nothing to this policy, but has them given back now
-    ticker.reset(immediately=True)
-    assert ticker.receive().number == 1
-
-
 def test_a_tick_that_was_taken_before_a_reset_is_received_and_the_next_comes_after_it(clock):
     """The reset comes after the taking, while the next reader is being woken."""
     meddling = MeddlingClock(clock)
@@ -411,41 +400,3 @@ def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_
         assert (number or receive_nowait(tickers[0])) == 1
         with pytest.raises(TickerClosed, match="exhausted"):
             tickers[0].receive()
-
-
-@pytest.mark.parametrize("end", ["cancel", "stop"])
-def test_the_last_tick_that_was_given_back_does_not_come_after_another_end(end):
-    token = CancellationToken()
-    ticker = Ticker(with_max_retries(ZeroBackOff(), 1), token=token)
-    ticker.receive()
-    last = ticker.receive()
-    assert ticker.close_reason is CloseReason.EXHAUSTED
-    ticker._put_back(last)
-    token.cancel() if end == "cancel" else ticker.stop()
-    with pytest.raises(TickerClosed, match="exhausted"):
-        ticker.receive_nowait()
-    ticker._put_back(last)  # too late
-    with pytest.raises(TickerClosed, match="exhausted"):
-        ticker.receive_nowait()
-
-
-def test_ticks_that_were_given_back_come_in_their_order():
-    token = CancellationToken()
-    ticker = Ticker(ZeroBackOff(), token=token)
-    first, second = ticker.receive(), ticker.receive()
-    ticker._put_back(second)
-    ticker._put_back(first)
-    token.cancel()
-    assert ticker.receive() == first
-    with pytest.raises(TickerClosed, match="cancelled"):
-        ticker.receive()
-
-
-def test_after_stop_not_even_the_first_tick_comes_that_a_cancel_spares():
-    token = CancellationToken()
-    ticker = Ticker(ZeroBackOff(), token=token)
-    token.cancel()
-    assert ticker.close_reason is None
-    ticker.stop()
-    with pytest.raises(TickerClosed):
-        ticker.receive_nowait()

@@ -10,7 +10,6 @@ import pytest
 
 from backoff_ticker.waiting import (
     NO_DEADLINE,
-    ThreadWaiter,
     Waiter,
     WaitLine,
     WaitQueue,
@@ -281,34 +280,3 @@ def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock):
         return NO_DEADLINE
 
     in_thread(park_thread, clock, "test", "a coroutine", (source,), look).result(PATIENCE)
-
-
-@pytest.mark.parametrize("kind", WAKE)
-def test_the_next_thread_is_woken_if_the_clock_fails_to_wake_the_first(monkeypatch, kind):
-    errors: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
-    woken = []
-
-    class AClock:
-        """It is its own parker."""
-
-        error: Exception | None = None
-
-        def parker(self, what):
-            return self
-
-        def unpark(self):
-            if self.error is not None:
-                raise self.error
-            woken.append(self)
-
-    source = kind()
-    clocks = [AClock(), AClock()]
-    clocks[0].error = OSError("unpark")
-    for clock in clocks:
-        waiter = in_thread(ThreadWaiter, clock, "test", (source,), NO_DEADLINE).result(PATIENCE)
-        kept.append(waiter)
-        waiter.register()
-    WAKE[kind](source)
-    assert woken == [clocks[1]]
-    assert errors == [clocks[0].error]
