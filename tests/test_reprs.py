@@ -16,6 +16,7 @@ from backoff_ticker import (
     cancel_on_signals,
     chain,
     merge,
+    set_active,
     with_added_jitter,
     with_jitter,
     with_max_elapsed_time,
@@ -94,6 +95,7 @@ def started_timer():
         (started_timer, "<Timer running, clock=SystemClock()>"),
         (lambda: merge(Channel(1)), "merge(<Channel"),
         (lambda: no_wait(2), "no_wait(2)"),
+        (lambda: set_active(True), "set_active(True)"),
         (lambda: cancel_on_signals(2, chain=True), "cancel_on_signals(SIGINT, chain=True)"),
     ],
 )

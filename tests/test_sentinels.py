@@ -37,6 +37,12 @@ def test_it_is_equal_to_itself_alone_and_can_be_a_key(other):
 
 
 @BOTH
+def test_it_has_no_subclasses(kind, only):
+    with pytest.raises(TypeError):
+        type("Other", (kind,), {})
+
+
+@BOTH
 def test_it_prints_its_name(kind, only):
     name = kind.__name__.upper()
     assert (repr(only), str(only), f"{only}") == (name, name, name)

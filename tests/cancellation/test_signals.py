@@ -175,6 +175,18 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how, chain, mon
     assert left == []
 
 
+def test_a_signal_does_what_it_did_before_a_block_even_if_the_way_out_was_cut(calls, monkeypatch):
+    def cut(_):
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda _: None)
+        with contextlib.suppress(Interrupted), cancel_on_signals(signal.SIGUSR1) as token:
+            patch.setattr(signal, "getsignal", cut)
+    signal.raise_signal(signal.SIGUSR1)
+    assert ([number for number, _ in calls], token.cancelled) == ([signal.SIGUSR1], False)
+
+
 def test_blocks_may_be_nested_and_the_inner_one_takes_the_signal():
     with cancel_on_signals(signal.SIGUSR1) as outer:
         with cancel_on_signals(signal.SIGUSR1) as inner:

@@ -25,8 +25,10 @@ def waiting(token):
 @pytest.mark.parametrize("cause", [None, "", "why", ValueError("why"), KeyboardInterrupt()])
 def test_a_cause_is_an_exception_a_text_or_none(cause):
     token = CancellationToken()
+    with pytest.raises(AttributeError, match="read-only"):
+        token.cancelled = True
     assert token.cancel(cause) is True
-    assert token.cause is cause
+    assert (token.cancelled, token.cause) == (True, cause)
 
 
 @pytest.mark.parametrize("cause", [1, 0, False, b"why", ValueError, ["why"], object()])

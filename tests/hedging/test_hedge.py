@@ -361,6 +361,18 @@ def test_at_the_timeout_all_are_cancelled(hedge: HedgeFace) -> None:
     assert (operation.times, now()) == ([0, 10, 13, 23], 25 + 5 * hedge.waits)
 
 
+def test_a_result_that_comes_after_the_timeout_is_judged_too() -> None:
+    for late, good in ((1, False), (7, True)):
+        began, operation = now(), InTurn(takes(100, 0, then=late))
+        options = {"timeout": 25, "until": lambda value: value == 7, "max_attempts": 1}
+        if good:
+            assert hedge_in_loop(operation, TEN, **options) == 7
+        else:
+            with pytest.raises(DeadlineExceeded):
+                hedge_in_loop(operation, TEN, **options)
+        assert now() - began == 25
+
+
 def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> None:
     assert hedge_in_loop(Script(Takes(10, 7)).in_loop, ConstantBackOff(20), timeout=10) == 7
     for policy in (ConstantBackOff(20), ZeroBackOff()):
@@ -491,20 +503,6 @@ def test_one_that_returns_no_awaitable_is_not_made_again(value: Any) -> None:
     with pytest.raises(TypeError, match=f"awaitable, not one of type {type(value).__name__}"):
         hedge_in_loop(operation, TEN)
     assert (script.count, now()) == (1, 10)
-
-
-class Awaitable:
-    """Can be awaited, and is no coroutine."""
-
-    def __await__(self) -> Any:
-        yield from asyncio.sleep(15).__await__()
-        return 7
-
-
-def test_whatever_can_be_awaited_will_do() -> None:
-    operation = InTurn(Awaitable)
-    assert hedge_in_loop(operation, TEN) == 7
-    assert operation.times == [0, 10]
 
 
 @pytest.mark.parametrize("pooled", [False, True])

@@ -13,12 +13,13 @@ from backoff_ticker import (
     BackOffWrapper,
     ExponentialBackOff,
     LIMDBackOff,
+    Ticker,
     chain,
     with_jitter,
     with_max_retries,
 )
 from backoff_ticker.policies import copy_policy
-from tests.policies.policy_doubles import Counting, InDict, Passing, ask
+from tests.policies.policy_doubles import Counting, InDict, Passing, ask, steps
 
 
 class InAttribute(Passing):
@@ -54,6 +55,7 @@ PLACES = [
     Frozen,
     InDict,
     held_in("InList", lambda policy: [1, policy], lambda held: held[1]),
+    held_in("InLongList", lambda policy: [policy, *range(1000)], lambda held: held[0]),
     held_in("InTuple", lambda policy: ("x", policy), lambda held: held[1]),
 ]
 
@@ -80,6 +82,17 @@ def test_nothing_deeper_is_copied():
     assert run.inner is not policy.inner
     assert run.deep is policy.deep
     assert run.data is policy.data
+
+
+@pytest.mark.parametrize("container", [list, tuple, dict.fromkeys])
+def test_data_that_a_policy_holds_costs_nothing(container):
+    def cost(size):
+        policy = Counting()
+        policy.data = container(range(size))
+        assert copy_policy("backoff", policy).data is policy.data
+        return steps(lambda: Ticker(policy))
+
+    assert cost(10**6) <= cost(1)
 
 
 def test_what_is_shared_in_the_original_is_shared_in_the_copy():

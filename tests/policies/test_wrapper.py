@@ -171,6 +171,7 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
         ),
         (chain(with_token(constant(9, 1), CancellationToken()), GROWING), [(1, 9), (1, 2), (2, 4)]),
         (with_max_retries(Recording(), 1), [(0, LARGEST), None]),
+        (chain(Recording(), GROWING), [(0, LARGEST), (0, LARGEST)]),
         (with_max_retries(type("Own", (ConstantBackOff,), {})(1), 1), [(0, LARGEST), None]),
         (ExponentialBackOff(2, 0.5, 2, 8, 3), [(1, 3), (2, 3), None]),
         (ExponentialBackOff(2, 0.5, 2, 8, 3, look_ahead=False), [(1, 3), (2, 6), (4, 12)]),

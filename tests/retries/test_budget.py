@@ -22,7 +22,7 @@ from backoff_ticker import (
     hedge_call_async,
 )
 from tests.helpers import eventually
-from tests.retries.faces import ALL_ASYNC, LOOPS, in_loop, left_after_a_failure
+from tests.retries.faces import ALL_ASYNC, FOUR, LOOPS, in_loop, left_after_a_failure
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, Takes, now
 from tests.tickers.made_policies import Scripted
@@ -157,6 +157,7 @@ PREVENTED = {
 }
 
 
+@FOUR
 @pytest.mark.parametrize("why", PREVENTED)
 def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
     kind, options = PREVENTED[why]

@@ -301,6 +301,14 @@ def test_generators_whose_attempts_fail_may_take_turns_in_any_order(case):
     assert contextvars.Context().run(run) is None
 
 
+@pytest.mark.parametrize("options", [{}, {"on_attempt": bool}], ids=["first try", "run"])
+def test_a_generator_may_be_left_in_another_attempt(options):
+    entered = failing_rows(0)
+    next(entered)
+    retry_call(entered.close, **options)
+    assert current_attempt() is None
+
+
 # Hedges
 
 

@@ -71,6 +71,8 @@ def test_static_and_class_methods(clock, kind):
         changed = retry_with(getattr(owner, kind), max_attempts=1)
         assert attempts_of(changed, Client.shared) == 1
         assert attempts_of(getattr(owner, kind), Client.shared) == 3
+    undone = retry_with(vars(Client)["class_inside"], max_attempts=2)
+    assert attempts_of(undone.__get__(None, Client), Client.shared) == 2
 
 
 # Options

@@ -178,11 +178,15 @@ def test_the_leaks_of_a_test_that_has_failed_are_shown_and_are_no_second_error(t
     assert re.search(r"still waited at close: Thread-\d+ \(wait\): runs in ", said)
 
 
+PYTEST_ASYNCIO = ["-oasyncio_mode=auto", "-oasyncio_default_fixture_loop_scope=function"]
+OF_ANYIO = "import pytest\npytestmark = pytest.mark.anyio\n"
+
+
 @pytest.mark.parametrize(
     ("plugin", "options", "head"),
     [
-        ("asyncio", ["-oasyncio_mode=auto", "-oasyncio_default_fixture_loop_scope=function"], ""),
-        ("anyio", [], "import pytest\npytestmark = pytest.mark.anyio\n"),
+        ("asyncio", PYTEST_ASYNCIO, ""),
+        pytest.param("anyio", [], OF_ANYIO, marks=pytest.mark.slow),
     ],
     ids=["pytest-asyncio", "anyio"],
 )

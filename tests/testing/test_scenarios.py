@@ -97,26 +97,6 @@ def test_a_deadline_cancels_threads_and_tasks_at_exactly_its_time():
             ]
 
 
-def test_two_clocks_at_once_are_independent():
-    def half(seconds, seen):
-        with VirtualClock() as clock:
-            thread = threading.Thread(target=lambda: [clock.sleep(1) for _ in range(seconds)])
-            thread.start()
-            for _ in range(seconds):
-                clock.advance(1)
-            thread.join()
-            seen.append(clock.monotonic())
-
-    for _ in range(effort.rounds(5, 50)):
-        seen = []
-        threads = [threading.Thread(target=half, args=(n, seen)) for n in (10, 20, 30)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert sorted(seen) == [10.0, 20.0, 30.0]
-
-
 def test_an_untracked_thread_is_refused_and_tracked_makes_it_a_participant():
     ready, seen = queue.SimpleQueue(), queue.SimpleQueue()
 

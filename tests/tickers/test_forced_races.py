@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -16,14 +15,13 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     StopBackOff,
-    SystemClock,
     Ticker,
     TickerClosed,
     WouldBlock,
     ZeroBackOff,
     select,
 )
-from tests.helpers import PATIENCE, Flag, eventually, in_thread
+from tests.helpers import PATIENCE, Flag, in_thread
 from tests.interleaving import each_interleaving
 from tests.stress.tools import Gate, Hooked
 from tests.tickers.made_policies import Blocking, nothing_is_due
@@ -221,36 +219,6 @@ def test_a_sender_that_is_stopped_gives_back_the_tick_that_a_reset_made_due(cloc
     assert (tick.number, tick.delay) == (2, 0.0)
 
 
-def test_the_first_timer_of_a_sender_that_is_stopped_as_it_is_set_is_cancelled():
-    class Stopping:
-        monotonic = staticmethod(time.monotonic)
-        time = staticmethod(time.time)
-        parker = staticmethod(SystemClock().parker)
-
-        def __init__(self):
-            self.timers = []
-
-        def call_at(self, when, callback, *, loop=None):
-            timer = SystemClock().call_at(when, callback, loop=loop)
-            self.timers.append(timer)
-            if when > time.monotonic() + HOUR / 2:
-                pushes[0].stop()
-            return timer
-
-    clock = Stopping()
-    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
-    go_on = threading.Event()
-
-    class Sink:
-        def put_nowait(self, _):
-            go_on.wait(PATIENCE)
-
-    pushes = [ticker.send_to(Sink())]
-    go_on.set()
-    eventually(lambda: len(clock.timers) > 1, "it has set its timer")
-    eventually(lambda: all(timer.spent for timer in clock.timers), "no timer is left")
-
-
 # Many threads at the same change
 
 
@@ -335,6 +303,16 @@ def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(cloc
     assert [tick.number for tick in sink.items] == [1]
 
 
+def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers():
+    ticker = Ticker(ZeroBackOff())
+    first, second = ticker.receive(), ticker.receive()
+    ticker._put_back(second)
+    ticker._put_back(first)
+    ticker.failure()  # says nothing to this policy, but has them given back now
+    ticker.reset(immediately=True)
+    assert ticker.receive().number == 1
+
+
 def test_a_tick_that_was_taken_before_a_reset_is_received_and_the_next_comes_after_it(clock):
     """The reset comes after the taking, while the next reader is being woken."""
     meddling = MeddlingClock(clock)
@@ -378,6 +356,7 @@ def test_a_first_tick_that_waits_or_was_given_back_comes_in_spite_of_a_cancel(
     assert caught.value.reason is CloseReason.CANCELLED
 
 
+@pytest.mark.slow
 def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_ticker_something(
     monkeypatch,
 ):
