@@ -19,6 +19,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import PATIENCE, wait_until_collected, waiters_of
+from tests.retries.made_policies import cancelled_token
 from tests.stress.tools import children_of
 from tests.tickers.made_policies import (
     Scripted,
@@ -29,12 +30,6 @@ from tests.tickers.made_policies import (
 )
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
-
-
-def cancelled_token(cause=None):
-    token = CancellationToken()
-    token.cancel(cause)
-    return token
 
 
 @EVERY_PACE

@@ -36,6 +36,7 @@ from tests.tickers.made_policies import (
     ticked,
 )
 from tests.tickers.made_timers import Failing, Fake, Instant
+from tests.tickers.test_feedback import Feedback
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
@@ -358,25 +359,12 @@ def test_a_success_starts_it_for_what_is_left_of_the_new_delay(face, clock):
     assert face.receive(ticker).delay == 1
 
 
-class Hearing(Scripted):
-    """A feedback policy: 1 s after a success, 5 s after a failure."""
-
-    def success(self, timestamp=None):
-        return 1.0
-
-    def failure(self, timestamp=None):
-        return 5.0
-
-    def next_backoff(self):
-        return self.failure()
-
-
 @pytest.mark.parametrize(
-    ("outcome", "delay"), [("success", 1.0), ("failure", 5.0), ("no word", 5.0)]
+    ("outcome", "delay"), [("success", 1.0), ("failure", 10.0), ("no word", 10.0)]
 )
 def test_for_a_policy_that_hears_the_outcome_it_is_started_then(face, clock, outcome, delay):
     timer = Fake()
-    ticker = face.ticker(Hearing(), timer=timer)
+    ticker = face.ticker(Feedback(), timer=timer)
     for started in range(3):
         face.receive(ticker)
         assert len(timer.delays) == started
