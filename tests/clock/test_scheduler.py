@@ -1,4 +1,4 @@
-"""The scheduler: in order, exactly once, nothing left behind, and the life of its thread."""
+"""The scheduler: in order, nothing left behind, and the life of its thread."""
 
 from __future__ import annotations
 

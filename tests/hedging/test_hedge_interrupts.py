@@ -1,4 +1,4 @@
-"""Hedged calls in threads: signals, interrupts at any place, forks, and hostile switching."""
+"""Hedged calls in threads and loops: interrupts at any place, and calls that are dropped."""
 
 from __future__ import annotations
 
