@@ -286,6 +286,17 @@ def test_a_loop_notices_a_signal_that_another_thread_gets(wait):
     assert (wakeup_fd(), open_files()) == before
 
 
+def test_each_loop_of_a_block_notices_signals_and_so_does_the_outer_block():
+    before = wakeup_fd(), open_files()
+    with cancel_on_signals(signal.SIGUSR1) as outer:
+        for _ in range(2):
+            with cancel_on_signals(signal.SIGUSR2) as token, sent_once_asleep(signal.SIGUSR2):
+                asyncio.run(wait_in_scope(token))
+        with sent_once_asleep(signal.SIGUSR1):
+            asyncio.run(wait_in_scope(outer))
+    assert (wakeup_fd(), open_files()) == before
+
+
 def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it():
     async def main():
         loop = asyncio.get_running_loop()
