@@ -137,6 +137,11 @@ def test_retry_call_refuses_coroutine_functions(operation):
         retry_call(operation)
 
 
+def test_retry_call_async_refuses_plain_functions(clock):
+    with pytest.raises(TypeError, match="must return an awaitable"):
+        in_loop(retry_call_async([7].pop))
+
+
 def test_retry_of_a_function_with_options_says_how_to_write_it():
     for options in ({"max_attempts": 3}, {"on": ValueError}):
         with pytest.raises(TypeError, match=r"retry_call|@retry\("):
