@@ -207,6 +207,19 @@ def test_the_end_of_such_a_policy_ends_the_run_and_is_named(face):
 
 
 @BOTH
+def test_a_new_policy_for_each_error_begins_each_time_and_few_are_kept(face):
+    script = Script(*[OSError] * 250, 7)
+    made = []
+
+    def on(error):
+        made.append(doubling(1))
+        return made[-1]
+
+    assert face.run(script, on=on) == 7
+    assert script.times == list(range(251))
+
+
+@BOTH
 def test_a_token_in_a_policy_of_a_mapping_cancels_the_run(face):
     token = CancellationToken()
     script = Script(lambda: token.cancel() and KeyError)

@@ -137,6 +137,12 @@ def test_retry_call_refuses_coroutine_functions(operation):
         retry_call(operation)
 
 
+def test_what_makes_a_policy_is_not_taken_for_the_function_to_retry():
+    for call in (retry_call, *HEDGES.values()):
+        with pytest.raises(TypeError, match="needs the function to retry, not .*ConstantBackOff"):
+            call(ConstantBackOff)
+
+
 def test_retry_call_async_refuses_plain_functions(clock):
     with pytest.raises(TypeError, match="must return an awaitable"):
         in_loop(retry_call_async([7].pop))
