@@ -11,6 +11,7 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     CircuitBreaker,
+    ConstantBackOff,
     RetryBudget,
     ZeroBackOff,
     attempts,
