@@ -100,22 +100,6 @@ print(json.dumps(heavy()))
     assert run(script) == []
 
 
-def test_an_async_ticker_imports_no_more_than_asyncio_does():
-    script = """
-import asyncio
-before = set(sys.modules)
-from backoff_ticker import AsyncTicker, ConstantBackOff, with_max_retries
-
-async def main():
-    backoff = with_max_retries(ConstantBackOff(0.001), 2)
-    return [tick.number async for tick in AsyncTicker(backoff)]
-
-assert asyncio.run(main()) == [1, 2, 3]
-print(json.dumps(sorted({"janus", "dataclasses"} & (set(sys.modules) - before))))
-"""
-    assert run(script) == []
-
-
 def test_the_core_needs_nothing_that_only_posix_has():
     core = [
         f"backoff_ticker.{'.'.join(path.relative_to(FACADE.parent).with_suffix('').parts)}"
@@ -156,11 +140,6 @@ print(json.dumps([str(warning.message) for warning in caught]))
 # The facade
 
 
-def test_editors_do_not_take_the_names_for_unreachable():
-    """Those that use jedi skip a block if its condition is literally False."""
-    assert "\nTYPE_CHECKING = bool()" in FACADE.read_text()
-
-
 def test_each_name_comes_from_the_folder_that_type_checkers_are_told():
     assert sorted(backoff_ticker.__all__) == sorted(declared())
     for name, folder in declared().items():
@@ -172,16 +151,6 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told():
 def test_what_one_calls_is_at_the_top_and_no_more():
     assert len(backoff_ticker.__all__) <= 90
     assert not set(backoff_ticker.__all__) & set(types.__all__)
-
-
-def test_a_name_is_looked_up_once():
-    script = """
-import backoff_ticker
-before = "STOP" in vars(backoff_ticker)
-first = backoff_ticker.STOP
-print(json.dumps([before, vars(backoff_ticker)["STOP"] is first]))
-"""
-    assert run(script) == [False, True]
 
 
 def test_dir_has_every_name_before_any_is_used_and_what_else_is_public_once_imported():

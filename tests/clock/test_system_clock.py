@@ -115,13 +115,6 @@ def test_an_unpark_before_the_wait_ends_it_at_once_and_once():
     assert parker.park(time.monotonic()) is False
 
 
-def test_an_unpark_counts_also_if_the_deadline_has_passed():
-    parker = SystemClock().parker()
-    parker.unpark()
-    assert parker.park(time.monotonic() - 1) is True
-    assert parker.park(time.monotonic() - 1) is False
-
-
 @pytest.mark.parametrize("delay", [0.0, 1e-9, 0.0001, 0.003])
 def test_a_wait_until_a_deadline_never_ends_early(delay):
     parker = SystemClock().parker()

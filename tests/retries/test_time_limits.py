@@ -19,7 +19,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop
 from tests.retries.made_hooks import spanning
 from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
@@ -91,6 +91,7 @@ CASES = {
 }
 
 
+@FOUR
 @pytest.mark.parametrize("case", CASES)
 def test_what_limits_of_time_do_between_attempts(face, case):
     check(face, CASES[case])
