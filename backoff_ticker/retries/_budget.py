@@ -84,9 +84,12 @@ class RetryBudget(ProcessBound):
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
-        wanted = self._units_of(cost)
+        wanted = self._cost if cost is None else self._units_of(cost)
         claim = self._claim
-        acquire(claim)
+        try:
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
         try:
             left = self._units - wanted
             if left >= 0:

@@ -114,8 +114,9 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - one path, read from top to bottom
     """
     options = run.options
     on_attempt, needs_steps = options.on_attempt, options.needs_steps
+    awaits_budget = run.awaits and options.awaits_budget
     is_loop = run.is_loop
-    may_await = run.awaits or options.breaker is not None
+    may_await = is_loop or run.awaits or options.breaker is not None
     # The shortest way to make an attempt; in managers of hooks it is always _attempt().
     make: Any = _attempt if is_loop or options.breaker is not None else _call_async
     managers: Any
@@ -135,14 +136,16 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - one path, read from top to bottom
                     run.refusal = error = REFUSED  # the hooks may have taken long
                 if managers:
                     error = yield from _inside(run, "on_attempt", managers, _attempt)
-                elif is_loop or may_await:
-                    error = error or (yield from make(run))  # REFUSED, or None
-                else:
-                    error = error or _call(run)
+                elif error is None:
+                    error = (yield from make(run)) if may_await else _call(run)
             if error is None and not options.judges_results:
                 reason = SUCCEEDED
                 break
-            reason = yield from decide(run, error)
+            if error.__class__ in options.retried and error.__cause__ is None and not awaits_budget:
+                run.error = error  # nothing but its class decides: decide() would do the same
+                reason = run.plan_retry(None)
+            else:
+                reason = yield from decide(run, error)
             if reason is not None:
                 break
             error = None

@@ -62,8 +62,11 @@ def raise_final(run: Run, ended_by: BaseException | None = None) -> None:
         run: The run.
         ended_by: What has ended the block of a loop, and is raised anyway.
     """
-    final, run.final = run.final, None
-    if final is None or final is ended_by:
+    final = run.final
+    if final is None:
+        return
+    run.final = None
+    if final is ended_by:
         return
     context = final.__context__
     try:

@@ -193,13 +193,15 @@ class Run:
     # What follows a failure
 
     def plan_retry(self, demand: Demand) -> StopReason | None:
-        """Set the ``delay`` before the next attempt; return why there is none.
+        """Set the ``delay`` before the next attempt, and pay for it; return why there is none.
+
+        A budget that has to be awaited is not asked here.
 
         Args:
             demand: What ``note_failure()`` returned, if that does not end the run.
 
         Raises:
-            Exception: The policy failed.
+            Exception: The policy or the budget failed.
         """
         options = self.options
         if self.token is not None or options.limits_time:
@@ -210,17 +212,22 @@ class Run:
         if most is not None and self.attempts >= most:
             return StopReason.MAX_ATTEMPTS
         # Polled even if the error says how long to wait: the delay that this replaces is used up.
-        asked: Any = demand if demand.__class__ is float else None
-        reason = self.poll_policy(None if asked is not None else demand)  # type: ignore[arg-type]
+        is_asked = demand.__class__ is float
+        reason = self.poll_policy(None if is_asked else demand)  # type: ignore[arg-type]
         if reason is not None:
             return reason
-        if asked is not None:
-            self.delay = asked
+        if is_asked:
+            self.delay = demand  # type: ignore[assignment]
         circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
         reason = self._limit_of_wait() if options.limits_time else None
         if circuit_is_open and (reason is StopReason.DEADLINE or self.skipping is not None):
             reason = StopReason.CIRCUIT_OPEN
-        self.is_waiting = reason is not None
+        if reason is not None:
+            self.is_waiting = True
+        elif options.budget is not None and not (self.awaits and options.awaits_budget):
+            self.failing_component = "the budget"
+            self.is_paid = is_paid = options.budget.try_acquire()
+            reason = None if is_paid else StopReason.BUDGET
         return reason
 
     def _limit_of_wait(self) -> StopReason | None:
