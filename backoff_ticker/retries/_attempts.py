@@ -189,7 +189,7 @@ class Attempts(Generic[Options_co]):
         options, run = self._options, self._run
         if isinstance(error, Exception):
             can_repeat = run is None and options.token is None
-            if can_repeat and options.may_try_again(error, self._made):
+            if can_repeat and options.may_try_again(error, self._made, self._began):
                 self._error = error
                 return None
             self._steps = perform(run or self._new_run(self._began), error)

@@ -50,7 +50,7 @@ def retried(  # noqa: C901 - counts the nested function
                     result = function(*args, **kwargs)
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
                     error = failure
-                    if first is None and options.may_try_again(failure, attempts):
+                    if first is None and options.may_try_again(failure, attempts, began):
                         attempts += 1
                         token = options.token
                         continue
@@ -106,7 +106,7 @@ def retried_async(  # noqa: C901 - as above
                         result = await result
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
                     error = failure
-                    if first is None and options.may_try_again(failure, attempts):
+                    if first is None and options.may_try_again(failure, attempts, began):
                         attempts += 1
                         continue
                     break
