@@ -157,7 +157,7 @@ class Options:
                 except TypeError as error:
                     raise self._with_hint(error) from None
                 self._check_copy_and_token("backoff", backoff)
-        if self.on is not None:
+        if "on" in options and self.on is not None:
             self._use_on(self.on)
         if "token" in options:
             self._obey(self.token)
