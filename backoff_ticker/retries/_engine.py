@@ -141,8 +141,9 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - one path, read from top to bottom
             if error is None and not options.judges_results:
                 reason = SUCCEEDED
                 break
-            if error.__class__ in options.retried and error.__cause__ is None and not awaits_budget:
-                run.error = error  # nothing but its class decides: decide() would do the same
+            is_known = error.__class__ in options.retried and not awaits_budget
+            if is_known and error.__cause__ is None:  # type: ignore[union-attr]  # not None
+                run.error = error  # as decide() would do, but without a generator
                 reason = run.plan_retry(None)
             else:
                 reason = yield from decide(run, error)
@@ -258,7 +259,8 @@ async def _call_async(  # noqa: C901, PLR0912 - it must be awaited, and may be c
 ) -> Exception | None:
     """Await the operation once, unless that is refused or cut; or have a loop run its block."""
     operation = run.operation
-    scope = attempt_scope(run) if run.awaits and run.can_be_cut() else None
+    can_cut = run.awaits and (run.options.can_cut or run.token is not None)
+    scope = attempt_scope(run) if can_cut else None
     if scope is not None:
         if operation is None:
             scope.block.enter()
@@ -292,15 +294,10 @@ async def _call_async(  # noqa: C901, PLR0912 - it must be awaited, and may be c
     if plain and not run.options.is_off:
         run.failing_component = run.name
         raise not_awaitable(run.name, run.result)
-    if error is None and run.result is EMPTY:
-        _require_result(run)
-    return error  # type: ignore[no-any-return]
-
-
-def _require_result(run: Run) -> None:
-    if run.result is EMPTY and run.options.judges_results:
+    if error is None and run.result is EMPTY and run.options.judges_results:
         run.failing_component = "a block without attempt.set_result()"
         raise RuntimeError("until and retry_if need attempt.set_result(value)")
+    return error  # type: ignore[no-any-return]
 
 
 async def _settled(run: Run, scope: AttemptScope) -> None:

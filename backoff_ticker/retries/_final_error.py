@@ -116,7 +116,7 @@ def _why(run: Run) -> str:  # noqa: C901, PLR0911 - one for each reason
         case StopReason.MAX_ATTEMPTS:
             return f"max_attempts is {run.max_attempts}"
         case StopReason.EXHAUSTED:
-            return f"the policy stopped: {safe_repr(run.policy or options.backoff)}"
+            return f"the policy stopped: {safe_repr(run.policy)}"
         case StopReason.BUDGET:
             return f"nothing left in {safe_repr(options.budget)}"
         case StopReason.DEADLINE:

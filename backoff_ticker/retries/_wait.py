@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from ..channels import TimerLike
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
-    from ._no_wait import SkippingClock
-    from ._run import Run
+    from ._run import Run, SkippingClock
 
     Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
 
@@ -63,7 +62,8 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
     run.failing_component = "the wait"
     awaits = run.awaits
     try:
-        if run.latest_start is not None and run.wait_would_pass_latest_start():
+        latest = run.latest_start
+        if latest is not None and later(run.clock.monotonic(), run.delay) > latest:
             return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
