@@ -357,8 +357,6 @@ class Attempt:
 
         It is cancelled with the token of the run, when ``timeout`` is reached, and when the run
         ends. All attempts of a run have the same token.
-
-        Thread safety: read it in the block; the token may be used in any thread.
         """
         attempts = self._attempts
         return token_of_run(attempts._run or attempts._new_run(attempts._began))
