@@ -300,10 +300,12 @@ class Options:
             is_plain = self.budget is None and not (self.timer or self.starts_early or self.is_off)
             # An immutable policy has one delay, and no state that this call could use up.
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
-            limits = [each for each in (self.timeout, self.max_elapsed_time) if each is not None]
-            self.half_of_time = min(limits, default=0.0) / 2
+            if self.limits_time:
+                limits = self.timeout, self.max_elapsed_time
+                self.half_of_time = min(each for each in limits if each is not None) / 2
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
-        if self.limits_time and self.now() - began >= self.half_of_time:  # type: ignore[operator]
+        is_limited = began is not None and self.limits_time
+        if is_limited and self.now() - began >= self.half_of_time:  # type: ignore[operator]
             return False
         return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0
 

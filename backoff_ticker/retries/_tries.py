@@ -34,9 +34,9 @@ def retried(  # noqa: C901 - counts the nested function
         began = first = token = error = None
         attempts = 1
         if is_watched or settings.in_use:
-            if options.starts_early or settings.overrides:
+            if settings.overrides or (is_watched and options.starts_early):
                 return drive(Run(options.under_settings(), name, function, args, kwargs))
-            if options.limits_time:
+            if is_watched:  # by a time limit
                 began = options.now()
             if settings.tracks_attempts:
                 first = [shown_here(), options, name, function, args, kwargs, 1, began]
@@ -90,7 +90,7 @@ def retried_async(  # noqa: C901 - as above
             if starts_early or settings.overrides:
                 run = Run(options.under_settings(), name, function, args, kwargs)
                 return await drive_async(run)
-            if options.limits_time:
+            if is_watched:  # by a time limit
                 began = options.now()
             if settings.tracks_attempts:
                 first = [shown_here(), options, name, function, args, kwargs, 1, began]
