@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[1] / ".ci" / "check_site.py"
 HEAD = '<title>Page</title><meta name="description" content="A page.">'
 

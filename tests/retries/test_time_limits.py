@@ -97,6 +97,13 @@ def test_what_limits_of_time_do_between_attempts(face, case):
     check(face, CASES[case])
 
 
+def test_attempts_that_follow_at_once_end_by_a_limit(face):
+    script = Script(Takes(4, OSError))
+    with pytest.raises(OSError):  # without a hook: see may_try_again()
+        face.run(script, ZeroBackOff(), max_elapsed_time=10, max_attempts=9)
+    assert script.times == [0, 4, 8]
+
+
 def ended_by_timeout(face, script, *args, **options):
     """Return the error of a run that its ``timeout`` ends, as all are told."""
     gave_up = Recorded()
