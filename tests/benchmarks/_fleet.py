@@ -1,17 +1,10 @@
 """Processes that call a service which is down for a while, and count their calls."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import RetryBudget, ZeroBackOff, retry_call
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from multiprocessing.connection import Connection
 
 FIRST, RETRY, GOOD = "first", "retry", "good"
 MOST_ATTEMPTS = 5
@@ -19,9 +12,9 @@ KINDS = ("none", "local", "shared")
 """No budget, one for each process, and one for all."""
 
 
-def work(url: str, kind: str, numbers: dict[str, float], orders: Connection) -> None:
+def work(url, kind, numbers, orders):
     """Make as many requests as told, to a service that is up or not; answer with the calls."""
-    budget: Any = None if kind == "none" else RetryBudget(**numbers)
+    budget = None if kind == "none" else RetryBudget(**numbers)
     if kind == "shared":
         from redis import Redis
 
@@ -35,7 +28,7 @@ def work(url: str, kind: str, numbers: dict[str, float], orders: Connection) -> 
         is_up, requests = order
         calls = Counter({FIRST: requests, GOOD: requests * is_up, RETRY: -requests})
 
-        def call() -> None:
+        def call():
             calls[RETRY] += 1
             if not is_up:
                 raise ConnectionError
@@ -49,7 +42,7 @@ def work(url: str, kind: str, numbers: dict[str, float], orders: Connection) -> 
 
 
 @contextmanager
-def fleet(size: int, target: Any, *arguments: Any) -> Iterator[list[Connection]]:
+def fleet(size, target, *arguments):
     """Start processes that run a function of a module; yield a pipe to each, which has spoken.
 
     Args:
@@ -79,11 +72,9 @@ def fleet(size: int, target: Any, *arguments: Any) -> Iterator[list[Connection]]
             process.kill()
 
 
-def outage(
-    url: str, kind: str, size: int, before: int, during: int, **numbers: float
-) -> Counter[str]:
+def outage(url, kind, size, before, during, **numbers):
     """Return the calls to a service that is up for so many requests of each process, then down."""
-    calls: Counter[str] = Counter()
+    calls = Counter()
     with fleet(size, work, url, kind, numbers) as pipes:
         for order in ((True, before), (False, during)):
             for pipe in pipes:

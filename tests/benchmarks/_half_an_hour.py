@@ -1,7 +1,5 @@
 """Half an hour of retries in threads and coroutines that share one token, on the virtual clock."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import threading
@@ -13,24 +11,24 @@ WORKERS = 10
 """So many threads, and as many coroutines."""
 
 
-def half_an_hour() -> list[tuple[object, ...]]:
+def half_an_hour():
     """Return what happened, in order: attempts, answers that came late, who was cancelled when."""
-    log: list[tuple[object, ...]] = []
+    log = []
 
-    def policy(seed: int) -> ExponentialBackOff:
+    def policy(seed):
         return ExponentialBackOff(max_interval=180, max_elapsed_time=None, rng=random.Random(seed))
 
     with VirtualClock(auto=True) as clock:
         token = CancellationToken()
 
-        def retry(name: str, seed: int) -> None:
+        def retry(name, seed):
             for tick in Ticker(policy(seed), token=token):
                 log.append((clock.monotonic(), name, tick.number, tick.delay))
                 if token.wait(tick.number % 7):  # an attempt takes its time, and fails
                     break
             log.append((clock.monotonic(), name, str(token.cause)))
 
-        async def retry_async(name: str, seed: int) -> None:
+        async def retry_async(name, seed):
             async for tick in AsyncTicker(policy(seed), token=token):
                 log.append((clock.monotonic(), name, tick.number, tick.delay))
                 try:
@@ -40,12 +38,12 @@ def half_an_hour() -> list[tuple[object, ...]]:
                     break
             log.append((clock.monotonic(), name, str(token.cause)))
 
-        async def main() -> None:
+        async def main():
             async with asyncio.TaskGroup() as group:
                 for n in range(WORKERS):
                     group.create_task(retry_async(f"coroutine {n}", WORKERS + n))
 
-        def give_up() -> None:
+        def give_up():
             token.wait(1800)
             token.cancel("half an hour is over")
 

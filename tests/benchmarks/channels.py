@@ -8,23 +8,16 @@ long shares with them, although bursts are repeated until they took 40 ms.
 Run as ``python -m tests.benchmarks.channels`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import math
 import time
 from contextlib import suppress
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, select, select_async
 from tests.benchmarks._queues import MAKERS, installed
 from tests.benchmarks._table import compare, interleaved, options, percentiles, show
-
-if TYPE_CHECKING:
-    Moment = tuple[float, float]
-    Way = tuple[str, str]
 
 TOGETHER = 100
 PAUSE = 0.001

@@ -4,8 +4,6 @@ Each subject is measured in a process of its own, by ``tracemalloc`` and by resi
 Run as ``python -m tests.benchmarks.memory`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import multiprocessing

@@ -12,8 +12,6 @@ It starts a ``redis-server``, and needs redis-py. Run as ``python -m tests.bench
 from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys

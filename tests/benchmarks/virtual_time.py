@@ -4,8 +4,6 @@ looptime drives an event loop, and knows of no thread. Run as
 ``python -m tests.benchmarks.virtual_time`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from functools import partial

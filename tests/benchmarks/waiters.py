@@ -6,22 +6,13 @@ while they wait for room; callbacks on one deadline: CPU time, a piece.
 Run as ``python -m tests.benchmarks.waiters`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING
 
 from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBackOff
 from tests.benchmarks._table import compare, options
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Pair = tuple[Callable, Callable]
-    Wait = Callable[[], Awaitable[object]]
 
 FAR = 3600.0
 SOON = 0.2

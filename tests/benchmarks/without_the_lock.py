@@ -11,25 +11,16 @@ On a busy machine, or one of two cores, compare within a run only.
 Run as ``python -m tests.benchmarks.without_the_lock`` from the project's root.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import threading
 import time
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 from backoff_ticker import CancellationToken, Ticker, ZeroBackOff, retry
 from tests.benchmarks._queues import MAKERS, installed
 from tests.benchmarks._table import compare, options, say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Work = Callable[[int], object]
-    Pair = tuple[Work, Work]
 
 SIMPLE = ("queue.SimpleQueue", "Channel")
 """Those that are fast where there is always room."""

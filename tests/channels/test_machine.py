@@ -1,16 +1,13 @@
 """A channel against a plain model: a list of items, and who waits on either side of it."""
 
-from __future__ import annotations
-
 import asyncio
 from math import inf
-from typing import Any
 
 from hypothesis import Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
-from tests.channels.turned_loop import TurnedClock, TurnedLoop, Waiting, outcome_of
+from tests.channels.turned_loop import TurnedClock, TurnedLoop, outcome_of
 
 PICK = st.integers(0, 10**6)
 TIMEOUT = st.none() | st.integers(1, 4)
@@ -23,19 +20,19 @@ class ChannelMachine(RuleBasedStateMachine):
     """
 
     @initialize(capacity=st.sampled_from([0, 1, 2, 3, inf]))
-    def begin(self, capacity: float) -> None:
+    def begin(self, capacity):
         self.clock = TurnedClock()
         self.loop = TurnedLoop(self.clock)
-        self.channel: Channel[int] = Channel(capacity, clock=self.clock)
+        self.channel = Channel(capacity, clock=self.clock)
         self.capacity = capacity
-        self.items: list[int] = []
-        self.senders: list[Waiting] = []
-        self.receivers: list[Waiting] = []
+        self.items = []
+        self.senders = []
+        self.receivers = []
         self.closed = False
         self.served = 0
         self.count = 0
 
-    def teardown(self) -> None:
+    def teardown(self):
         waiting = [*self.senders, *self.receivers]
         for each in waiting:
             each.task.cancel()
@@ -45,10 +42,10 @@ class ChannelMachine(RuleBasedStateMachine):
 
     # What the model says
 
-    def room(self) -> bool:
+    def room(self):
         return len(self.items) < (self.capacity or len(self.receivers) - self.served)
 
-    def let_in(self) -> list[Waiting]:
+    def let_in(self):
         """Accept the items of senders that wait, in order."""
         let = []
         while self.senders and self.room():
@@ -56,14 +53,14 @@ class ChannelMachine(RuleBasedStateMachine):
             self.items.append(let[-1].item)
         return let
 
-    def take(self) -> tuple[Any, list[Waiting]]:
+    def take(self):
         """Receive one item; tell which senders were let in."""
         if self.items:
             return self.items.pop(0), self.let_in()
         sender = self.senders.pop(0)
         return sender.item, [sender]
 
-    def settle(self) -> None:
+    def settle(self):
         """Let everything in the loop run, and compare who has ended and how."""
         delivered, accepted = [], self.let_in()
         while self.served < len(self.receivers) and (self.items or self.senders):
@@ -88,7 +85,7 @@ class ChannelMachine(RuleBasedStateMachine):
         self.senders = [each for each in self.senders if not each.task.done()]
         self.receivers = [each for each in self.receivers if not each.task.done()]
 
-    def check_end(self, each: Waiting) -> None:
+    def check_end(self, each):
         if self.closed:
             assert each.outcome() is ChannelClosed
         elif each.deadline <= self.clock.now:
@@ -98,11 +95,11 @@ class ChannelMachine(RuleBasedStateMachine):
 
     # Sending
 
-    def next_item(self) -> int:
+    def next_item(self):
         self.count += 1
         return self.count
 
-    def offer(self) -> None:
+    def offer(self):
         """Send without a wait, by either method."""
         item = self.next_item()
         if item % 2:
@@ -118,13 +115,13 @@ class ChannelMachine(RuleBasedStateMachine):
             assert outcome is (WouldBlock if item % 2 else TimeoutError)
 
     @rule(times=st.integers(1, 3))
-    def send_without_waiting(self, times: int) -> None:
+    def send_without_waiting(self, times):
         for _ in range(times):
             self.offer()
         self.settle()
 
     @rule(timeout=TIMEOUT)
-    def send(self, timeout: int | None) -> None:
+    def send(self, timeout):
         item = self.next_item()
         sender = self.loop.start(self.channel.send_async(item, timeout), timeout)
         sender.item = item
@@ -136,7 +133,7 @@ class ChannelMachine(RuleBasedStateMachine):
 
     # Receiving
 
-    def ask(self, how: int) -> None:
+    def ask(self, how):
         """Receive without a wait, by one of three methods; who is let in by it has ended."""
         method, when_empty, at_the_end = [
             (self.channel.receive_nowait, WouldBlock, ChannelClosed),
@@ -152,15 +149,15 @@ class ChannelMachine(RuleBasedStateMachine):
             assert outcome is (at_the_end if self.closed else when_empty)
 
     @rule(how=st.integers(0, 2))
-    def receive_without_waiting(self, how: int) -> None:
+    def receive_without_waiting(self, how):
         self.ask(how)
         self.loop.turn()
         assert [each.outcome() for each in self.let] == [None] * len(self.let)
         self.settle()
 
     @rule(timeout=TIMEOUT, by_select=st.booleans())
-    def receive(self, timeout: int | None, by_select: bool) -> None:
-        async def receive() -> int:
+    def receive(self, timeout, by_select):
+        async def receive():
             if not by_select:
                 return await self.channel.receive_async(timeout)
             value = (await select_async(self.channel, timeout=timeout))[1]
@@ -175,7 +172,7 @@ class ChannelMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.receivers)
     @rule(number=PICK, send=st.booleans())
-    def cancel_a_receiver(self, number: int, send: bool) -> None:
+    def cancel_a_receiver(self, number, send):
         if send:
             self.offer()
         receiver = self.receivers.pop(number % len(self.receivers))
@@ -185,7 +182,7 @@ class ChannelMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.senders)
     @rule(number=PICK, receive=st.booleans())
-    def cancel_a_sender(self, number: int, receive: bool) -> None:
+    def cancel_a_sender(self, number, receive):
         sender = self.senders[number % len(self.senders)]
         if receive:
             self.ask(number % 3)
@@ -196,7 +193,7 @@ class ChannelMachine(RuleBasedStateMachine):
         assert sender.outcome() is asyncio.CancelledError
 
     @rule(seconds=st.integers(1, 3), send=st.booleans())
-    def advance(self, seconds: int, send: bool) -> None:
+    def advance(self, seconds, send):
         if send:
             self.offer()
         self.clock.advance(seconds)
@@ -205,7 +202,7 @@ class ChannelMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.count > 8)
     @rule(send=st.booleans())
-    def close(self, send: bool) -> None:
+    def close(self, send):
         if send:
             self.offer()
         self.channel.close()
@@ -217,12 +214,12 @@ class ChannelMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.closed)
     @rule()
-    def iterate_to_the_end(self) -> None:
+    def iterate_to_the_end(self):
         assert list(self.channel) == self.items
         self.items = []
 
     @invariant()
-    def agree(self) -> None:
+    def agree(self):
         assert len(self.channel) == len(self.items)
         assert self.channel.closed is self.closed
         assert self.channel

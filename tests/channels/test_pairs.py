@@ -4,11 +4,8 @@ What both return, who of those who wait is served, and what is left must be as i
 after the other. What single calls do, ``test_machine.py`` compares with a model.
 """
 
-from __future__ import annotations
-
 from itertools import combinations_with_replacement
 from math import inf
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ from tests.channels.ends import drained
 from tests.channels.turned_loop import TurnedClock, TurnedLoop, outcome_of
 from tests.interleaving import each_interleaving
 
-WAITS: dict[str, Any] = {
+WAITS = {
     "none": lambda _: [],
     "senders": lambda channel: [channel.send_async("a"), channel.send_async("b")],
     "receivers": lambda channel: [channel.receive_async(), channel.receive_async()],
@@ -27,18 +24,18 @@ WAITS: dict[str, Any] = {
 class Scene:
     """A channel, and two who wait for it, or none, in a loop that stands still meanwhile."""
 
-    def __init__(self, capacity: float, waiting: str) -> None:
+    def __init__(self, capacity, waiting):
         clock = TurnedClock()
         self.loop = TurnedLoop(clock)
-        self.channel: Channel[str] = Channel(capacity, clock=clock)
-        self.silent: Channel[str] = Channel(clock=clock)
+        self.channel = Channel(capacity, clock=clock)
+        self.silent = Channel(clock=clock)
         if waiting != "receivers":
             for number in range(int(min(capacity, 1))):
                 self.channel.send_nowait(f"early {number}")
         self.tasks = [self.loop.start(wait, None) for wait in WAITS[waiting](self.channel)]
         self.loop.turn()
 
-    def result(self) -> tuple[Any, ...]:
+    def result(self):
         """Return what has become of those who waited, be it one or the other, and what is left."""
         self.loop.turn()
         done = [str(task.outcome()) if task.task.done() else "waits" for task in self.tasks]
@@ -50,23 +47,23 @@ class Scene:
         return *sorted(done), left, self.channel.closed
 
 
-def send(scene: Scene, item: str) -> None:
+def send(scene, item):
     scene.channel.send_nowait(item)
 
 
-def receive(scene: Scene, _: str) -> str:
+def receive(scene, _):
     return scene.channel.receive_nowait()
 
 
-def choose(scene: Scene, _: str) -> Any:
+def choose(scene, _):
     return select(scene.channel, scene.silent, timeout=0)[1]
 
 
-def close(scene: Scene, _: str) -> None:
+def close(scene, _):
     scene.channel.close()
 
 
-def end(scene: Scene, _: str) -> list[str]:
+def end(scene, _):
     """Close it, and see its end: nothing may be accepted any more."""
     scene.channel.close()
     return list(scene.channel)
@@ -101,7 +98,7 @@ def test_two_calls_are_as_if_one_came_after_the_other(monkeypatch, pair, scene, 
         made = Scene(*scene)
         outcomes = [outcome_of(call, made, item) for call, item in calls[::in_turn]]
         allowed.append((*outcomes[::in_turn], *made.result()))
-    scenes: list[Scene] = []
+    scenes = []
 
     def begin():
         scenes[:] = [made := Scene(*scene)]

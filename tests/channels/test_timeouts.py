@@ -1,7 +1,5 @@
 """Time limits of channels and of ``select``: to the moment, and at a tie."""
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from datetime import timedelta
@@ -70,7 +68,7 @@ def test_a_bad_timeout_is_named_and_nothing_is_moved(senders, clock, timeout, ex
         assert timer.stop() is False
 
 
-def tied(clock: Any, scheduled: str, act: Any, wait: Any) -> Any:
+def tied(clock, scheduled, act, wait):
     """Begin a wait of five seconds; ``act()``, which comes as they end, is scheduled so."""
     if scheduled == "before":
         clock.call_at(1005, act)
@@ -87,8 +85,8 @@ def tied(clock: Any, scheduled: str, act: Any, wait: Any) -> Any:
 def test_an_item_that_comes_as_the_time_is_up_is_received_or_left(
     receivers, clock, capacity, scheduled
 ):
-    channel: Channel[Any] = Channel(capacity)
-    accepted: list[str] = []
+    channel = Channel(capacity)
+    accepted = []
 
     def send():
         with suppress(WouldBlock):
@@ -105,7 +103,7 @@ def test_an_item_that_comes_as_the_time_is_up_is_received_or_left(
 @SCHEDULED
 def test_room_that_comes_as_the_time_is_up_is_taken_or_left(senders, clock, capacity, scheduled):
     channel = filled(capacity)
-    received: list[Any] = []
+    received = []
 
     def receive():
         with suppress(WouldBlock):

@@ -1,12 +1,9 @@
 """Timers: they fire once for each start, and never give the time of a start that is over."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -18,7 +15,7 @@ from tests.helpers import PATIENCE, in_thread
 from tests.interleaving import each_interleaving
 
 
-def nothing_comes(timer: Timer) -> bool:
+def nothing_comes(timer):
     """Whether nothing can be received from ``timer`` now."""
     with pytest.raises(WouldBlock):
         timer.c.receive_nowait()
@@ -90,7 +87,7 @@ def test_started_again_it_fires_for_the_last_start_only(receivers, clock, first,
 def test_stopped_at_its_moment_it_has_fired_or_has_not(clock):
     for early in (True, False):
         timer = Timer(clock=clock)
-        stopped: list[bool] = []
+        stopped = []
         moment = clock.monotonic() + 5
         if early:
             clock.call_at(moment, lambda: stopped.append(timer.stop()))
@@ -139,23 +136,23 @@ def test_a_real_timer_fires_and_never_early():
 class Scene:
     """A timer that runs, what two threads do with it, and what became of it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.clock = TurnedClock()
         self.timer = Timer(clock=self.clock)
         self.timer.start(5)
         self.first_call = self.clock.timers[0]
 
-    def stop(self) -> bool:
+    def stop(self):
         return self.timer.stop()
 
-    def start(self) -> None:
+    def start(self):
         self.timer.start(20)
 
-    def fire(self) -> None:
+    def fire(self):
         """Call back as the clock does, unless the call was cancelled before."""
         self.first_call.fire()
 
-    def state(self) -> tuple[list[float], list[float]]:
+    def state(self):
         """Return the delays that run, and what can be received now."""
         received = []
         with suppress(WouldBlock):
@@ -164,8 +161,8 @@ class Scene:
 
 
 RUNS = [20.0], []
-NOTHING: Any = [], []
-PAIRS: dict[tuple[Any, Any], list[Any]] = {
+NOTHING = [], []
+PAIRS = {
     (Scene.stop, Scene.stop): [((True, False), NOTHING), ((False, True), NOTHING)],
     (Scene.stop, Scene.fire): [((True, None), NOTHING), ((False, None), NOTHING)],
     (Scene.stop, Scene.start): [
@@ -182,7 +179,7 @@ PAIRS: dict[tuple[Any, Any], list[Any]] = {
 @pytest.mark.parametrize("order", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_of_two_that_meet_at_a_timer_each_does_its_work(monkeypatch, pair, order):
     """A stop tells whether it prevented the fire; only the last start counts."""
-    scenes: list[Scene] = []
+    scenes = []
 
     def begin():
         scenes[:] = [scene := Scene()]
@@ -205,7 +202,7 @@ def test_a_time_is_dropped_if_its_start_is_over_before_it_is_sent(clock, act):
             assert timer.stop() if act == "stop" else timer.start(60) is None
             return clock.time()
 
-    timer = Timer(clock=LateClock())  # type: ignore[arg-type]
+    timer = Timer(clock=LateClock())
     timer.start(5)
     clock.advance(5)
     assert nothing_comes(timer)

@@ -1,9 +1,6 @@
 """An interrupt at every place of timers, and of tickers with a timer: no time is lost or stale."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -24,7 +21,7 @@ from tests.tickers.made_timers import Fake
 HOUR = 3600.0
 
 
-def received(source: Any) -> Any:
+def received(source):
     """Return what another thread receives."""
     return in_thread(source.receive, PATIENCE).result(PATIENCE)
 
@@ -71,11 +68,11 @@ def test_selecting_from_a_timer_loses_no_time(delay):
 class Recording(Fake):
     """Fires when told; notes what it was fired with."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.fired: list[float] = []
+        self.fired = []
 
-    def fire(self, time: float = 0.0) -> None:
+    def fire(self, time=0.0):
         self.fired.append(len(self.fired) + 1.0)
         super().fire(self.fired[-1])
 
@@ -83,7 +80,7 @@ class Recording(Fake):
 class Inside(Recording):
     """Fires in its start."""
 
-    def start(self, delay: float) -> None:
+    def start(self, delay):
         super().start(delay)
         self.fire()
 

@@ -1,22 +1,15 @@
 """What goes into a channel and comes out of it while somebody is interrupted, and the sum of it."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock
 from tests.channels.turned_loop import outcome_of
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Future
 
 CAPACITIES = pytest.mark.parametrize("capacity", [inf, 2, 0])
 
@@ -30,23 +23,23 @@ class Traffic:
         received: Items that somebody got.
     """
 
-    def __init__(self, capacity: float, ready: int = 0) -> None:
-        self.channel: Channel[Any] = Channel(capacity)
-        self.sent: list[Any] = []
-        self.perhaps: list[Any] = []
-        self.received: list[Any] = []
+    def __init__(self, capacity, ready=0):
+        self.channel = Channel(capacity)
+        self.sent = []
+        self.perhaps = []
+        self.received = []
         self._ended = threading.Event()
-        self._others: list[Future[Any]] = []
+        self._others = []
         for number in range(ready):
             self.send_nowait(f"ready {number}")
 
-    def send(self, item: Any, timeout: float | None = None) -> None:
+    def send(self, item, timeout=None):
         self._send(item, lambda: self.channel.send(item, timeout))
 
-    def send_nowait(self, item: Any) -> None:
+    def send_nowait(self, item):
         self._send(item, lambda: self.channel.send_nowait(item))
 
-    def _send(self, item: Any, send: Callable[[], None]) -> None:
+    def _send(self, item, send):
         self.perhaps.append(item)
         try:
             send()
@@ -56,25 +49,25 @@ class Traffic:
         self.sent.append(item)
         self.perhaps.remove(item)
 
-    async def send_async(self, item: Any, timeout: float | None = None) -> None:
+    async def send_async(self, item, timeout=None):
         self.perhaps.append(item)
         await self.channel.send_async(item, timeout)
         self.sent.append(item)
         self.perhaps.remove(item)
 
-    def receive(self, timeout: float | None = None) -> None:
+    def receive(self, timeout=None):
         self.received.append(self.channel.receive(timeout))
 
-    def receive_nowait(self) -> None:
+    def receive_nowait(self):
         self.received.append(self.channel.receive_nowait())
 
-    def next(self) -> None:
+    def next(self):
         self.received.append(next(self.channel))
 
-    def handler(self, does: str) -> Callable[[], None]:
+    def handler(self, does):
         """Return a signal handler that does so."""
 
-        def handle() -> None:
+        def handle():
             try:
                 if "send" in does:
                     self.send_nowait("of the handler")
@@ -91,19 +84,19 @@ class Traffic:
 
     # Others, each in a thread
 
-    def other(self, act: Callable[..., object], *arguments: Any) -> Future[Any]:
+    def other(self, act, *arguments):
         """Have another thread ``act``; what it raises fails the sum, but that it came too late."""
         other = in_thread(act, *arguments)
         self._others.append(other)
         return other
 
-    def _waiting(self) -> int:
+    def _waiting(self):
         return len(pending_sends_of(self.channel)) + len(waiters_of(self.channel._buffer))
 
-    def once_waiting(self, count: int, act: Callable[..., object], *arguments: Any) -> None:
+    def once_waiting(self, count, act, *arguments):
         """Have another thread ``act`` once so many wait, unless it never comes to that."""
 
-        def run() -> None:
+        def run():
             while not self._ended.is_set():
                 if self._waiting() >= count:
                     act(*arguments)
@@ -112,17 +105,17 @@ class Traffic:
 
         self.other(run)
 
-    def wait_for(self, count: int) -> None:
+    def wait_for(self, count):
         """Wait until so many wait."""
         eventually(lambda: self._waiting() == count, "they wait")
 
-    def receivers_wait(self) -> None:
+    def receivers_wait(self):
         """Have two wait for items."""
         for count in (1, 2):
             self.other(self.receive)
             self.wait_for(count)
 
-    def senders_wait(self) -> None:
+    def senders_wait(self):
         """Have two wait for room."""
         for count in (1, 2):
             self.other(self.send, f"waiting {count}")
@@ -130,7 +123,7 @@ class Traffic:
 
     # The sum
 
-    def faults(self) -> list[Any]:
+    def faults(self):
         """Say what is wrong, once the others are done; ends with a closed channel."""
         self._ended.set()
         channel = self.channel
@@ -155,14 +148,14 @@ class Traffic:
                 faults.append(error)
         return faults
 
-    def _live_others(self) -> list[Future[Any]]:
+    def _live_others(self):
         return [other for other in self._others if not other.done()]
 
-    def _serve(self) -> list[Any]:
+    def _serve(self):
         """Bring what those who still wait wait for; nobody may be left."""
         channel, served = self.channel, 0
 
-        def all_done() -> bool:
+        def all_done():
             nonlocal served
             if not self._live_others():
                 return True
@@ -180,14 +173,14 @@ class Traffic:
             return [("still wait", len(self._live_others()))]
         return []
 
-    def _drain(self) -> None:
+    def _drain(self):
         try:
             while True:
                 self.receive_nowait()
         except (WouldBlock, ChannelClosed):
             pass
 
-    def _room_is_exact(self) -> list[Any]:
+    def _room_is_exact(self):
         channel, accepted = self.channel, 0
         capacity = min(channel.capacity, 50)
         while accepted < 50 and outcome_of(channel.send_nowait, "filler") is None:
@@ -198,7 +191,7 @@ class Traffic:
         right = accepted == drained == capacity and not self._waiting()
         return [] if right else [("room", accepted, drained, capacity)]
 
-    def _waiters_wake(self) -> list[Any]:
+    def _waiters_wake(self):
         channel = self.channel
         receiver = in_thread(channel.receive, PATIENCE)
         self.wait_for(1)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from backoff_ticker import ChannelClosed, WouldBlock
 from tests.helpers import SetClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 
 @dataclass(eq=False)
@@ -22,11 +19,11 @@ class Timer:
     callback: Any
     live: bool = True
 
-    def cancel(self) -> bool:
+    def cancel(self):
         was, self.live = self.live, False
         return was
 
-    def fire(self) -> None:
+    def fire(self):
         if self.cancel():
             self.callback()
 
@@ -34,16 +31,16 @@ class Timer:
 class TurnedClock(SetClock):
     """A clock that calls back in a loop when time is moved on."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.timers: list[Timer] = []
+        self.timers = []
 
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Timer:
+    def call_at(self, when, callback, *, loop=None):
         timer = Timer(when, callback)
         self.timers.append(timer)
         return timer
 
-    def fire(self) -> None:
+    def fire(self):
         due = [timer for timer in self.timers if timer.when <= self.now]
         self.timers = [timer for timer in self.timers if timer.when > self.now]
         for timer in due:
@@ -58,7 +55,7 @@ class Waiting:
     deadline: float
     item: int | None = None
 
-    def outcome(self) -> Any:
+    def outcome(self):
         if self.task.cancelled():
             return asyncio.CancelledError
         error = self.task.exception()
@@ -68,24 +65,24 @@ class Waiting:
 class TurnedLoop:
     """An event loop that runs when told, and until nothing in it is ready."""
 
-    def __init__(self, clock: TurnedClock) -> None:
+    def __init__(self, clock):
         self.clock = clock
         self.loop = asyncio.new_event_loop()
 
-    def turn(self) -> None:
+    def turn(self):
         for _ in range(6):
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()
 
-    def start(self, coroutine: Coroutine[Any, Any, Any], timeout: float | None) -> Waiting:
+    def start(self, coroutine, timeout):
         deadline = inf if timeout is None else self.clock.now + timeout
         return Waiting(self.loop.create_task(coroutine), deadline)
 
-    def close(self) -> None:
+    def close(self):
         self.loop.close()
 
 
-def outcome_of(call: Callable[..., Any], *args: Any) -> Any:
+def outcome_of(call, *args):
     """Return what a call that does not wait returns, or the class of its error."""
     try:
         return call(*args)

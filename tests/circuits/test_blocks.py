@@ -1,14 +1,11 @@
 """CircuitBreaker: which ``with`` block is left, in threads, tasks, stacks and generators."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars
 import sys
 import weakref
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,26 +24,23 @@ from tests.helpers import PATIENCE, collect_garbage, in_thread
 from tests.retries.faces import in_loop
 from tests.stress.tools import gc_threshold
 
-if TYPE_CHECKING:
-    from tests.helpers import SetClock
-
 
 class Delegating:
     """A client whose own block is that of a breaker."""
 
-    def __init__(self, breaker: CircuitBreaker) -> None:
+    def __init__(self, breaker):
         self._breaker = breaker
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         self._breaker.__enter__()
 
-    def __exit__(self, *details: object) -> None:
+    def __exit__(self, *details):
         self._breaker.__exit__(*details)
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self):
         await self._breaker.__aenter__()
 
-    async def __aexit__(self, *details: object) -> None:
+    async def __aexit__(self, *details):
         await self._breaker.__aexit__(*details)
 
 
@@ -54,11 +48,11 @@ BLOCKS = [lambda breaker: breaker, Delegating]
 KINDS = pytest.mark.parametrize("make", BLOCKS, ids=["plain", "delegating"])
 
 
-async def in_a_task(block: Any) -> Any:
+async def in_a_task(block):
     """Begin a call in a task of its own; return what ends it, by an error or well."""
-    ends: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ends = asyncio.get_running_loop().create_future()
 
-    async def call() -> None:
+    async def call():
         async with block:
             error = await ends
             if error is not None:
@@ -67,7 +61,7 @@ async def in_a_task(block: Any) -> Any:
     task = asyncio.create_task(call())
     await asyncio.sleep(0)
 
-    async def end(error: Any = None) -> None:
+    async def end(error=None):
         ends.set_result(error)
         with contextlib.suppress(OSError):
             await task
@@ -75,19 +69,19 @@ async def in_a_task(block: Any) -> Any:
     return end
 
 
-async def in_a_context(block: Any) -> Any:
+async def in_a_context(block):
     """Do the same in a generator, in a context such as each thread has."""
     called, context = generator(block), contextvars.copy_context()
     context.run(next, called)
 
-    async def end(error: Any = None) -> None:
+    async def end(error=None):
         with contextlib.suppress(OSError, StopIteration):
             context.run(called.send, error)
 
     return end
 
 
-def generator(block: Any, error: Exception | None = None) -> Any:
+def generator(block, error=None):
     """Make a call between the first and the second step of a generator."""
     with block:
         error = (yield) or error
@@ -100,10 +94,10 @@ def generator(block: Any, error: Exception | None = None) -> Any:
 
 @KINDS
 @pytest.mark.parametrize("begin", [in_a_task, in_a_context])
-def test_calls_that_overlap_are_told_apart(now: SetClock, make: Any, begin: Any) -> None:
+def test_calls_that_overlap_are_told_apart(now, make, begin):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
 
-    async def main() -> None:
+    async def main():
         early = [await begin(make(breaker)) for _ in range(2)]
         fail(breaker)
         now.advance(10)
@@ -127,7 +121,7 @@ def test_calls_that_overlap_are_told_apart(now: SetClock, make: Any, begin: Any)
 
 
 @KINDS
-def test_blocks_of_several_breakers_may_be_nested(now: SetClock, make: Any) -> None:
+def test_blocks_of_several_breakers_may_be_nested(now, make):
     one, other = (CircuitBreaker(ConstantBackOff(10), failures=most, clock=now) for most in (4, 2))
     for _ in range(2):
         with contextlib.suppress(OSError), make(one):
@@ -139,7 +133,7 @@ def test_blocks_of_several_breakers_may_be_nested(now: SetClock, make: Any) -> N
     assert none_is_open(other)
 
 
-def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock) -> None:
+def test_blocks_of_two_breakers_need_not_be_nested(now):
     breakers = half_open(now), half_open(now)
     for _ in range(3):  # probes, then calls of a closed circuit
         stacks = ExitStack(), ExitStack()
@@ -156,15 +150,13 @@ def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock) -> None:
 
 @KINDS
 @pytest.mark.parametrize("parent_is_probe", [False, True])
-def test_a_task_started_in_a_block_has_blocks_of_its_own(
-    now: SetClock, make: Any, *, parent_is_probe: bool
-) -> None:
+def test_a_task_started_in_a_block_has_blocks_of_its_own(now, make, *, parent_is_probe):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, probes=2, successes=2, clock=now)
     if parent_is_probe:
         fail(breaker)
         now.advance(10)
 
-    async def main() -> None:
+    async def main():
         async with make(breaker):
             if not parent_is_probe:
                 fail(breaker)
@@ -181,18 +173,18 @@ def test_a_task_started_in_a_block_has_blocks_of_its_own(
     assert none_is_open(breaker)
 
 
-def test_a_task_does_not_leave_the_block_in_which_it_was_started(now: SetClock) -> None:
+def test_a_task_does_not_leave_the_block_in_which_it_was_started(now):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
     stale = ExitStack()
     in_thread(stale.enter_context, breaker).result(PATIENCE)
     fail(breaker)
     now.advance(10)
 
-    async def leave() -> None:
+    async def leave():
         with pytest.raises(OSError), stale:
             raise OSError
 
-    async def main() -> None:
+    async def main():
         async with breaker:
             await asyncio.create_task(leave())
             assert breaker.state is HALF_OPEN, "the early call is not the probe"
@@ -205,12 +197,12 @@ def test_a_task_does_not_leave_the_block_in_which_it_was_started(now: SetClock) 
 # Blocks that are left elsewhere
 
 
-def elsewhere(function: Any, *args: Any) -> Any:
+def elsewhere(function, *args):
     """Call it in a context of its own, which is gone when it returns."""
     return contextvars.Context().run(function, *args)
 
 
-def test_a_block_that_is_left_elsewhere_counts(now: SetClock) -> None:
+def test_a_block_that_is_left_elsewhere_counts(now):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=3, clock=now)
     failing = [generator(breaker, OSError()) for _ in range(3)]
     for each in failing:
@@ -229,7 +221,7 @@ def test_a_block_that_is_left_elsewhere_counts(now: SetClock) -> None:
     assert none_is_open(breaker)
 
 
-def test_what_may_be_of_another_call_counts_for_nothing(now: SetClock) -> None:
+def test_what_may_be_of_another_call_counts_for_nothing(now):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
     early, late = generator(breaker, OSError()), generator(breaker, OSError())
     elsewhere(next, early)
@@ -248,7 +240,7 @@ def test_what_may_be_of_another_call_counts_for_nothing(now: SetClock) -> None:
     assert breaker.state is OPEN, "one call is open, so it is this one"
 
 
-def test_a_call_of_the_past_never_counts_for_one_of_the_present(now: SetClock) -> None:
+def test_a_call_of_the_past_never_counts_for_one_of_the_present(now):
     """Whichever order they end in: see ``_left_elsewhere()``."""
     for order in [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)]:
         breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
@@ -270,19 +262,19 @@ class Value:
     """What a context variable of a program has."""
 
 
-of_request: contextvars.ContextVar[Value] = contextvars.ContextVar("of_request")
+of_request = contextvars.ContextVar("of_request")
 
 
 @pytest.mark.parametrize("is_left_elsewhere", [False, True])
 @pytest.mark.parametrize("kind", ["closed", "probe", "closed meanwhile"])
-def test_no_context_is_kept(now: SetClock, kind: str, *, is_left_elsewhere: bool) -> None:
+def test_no_context_is_kept(now, kind, *, is_left_elsewhere):
     breaker = CircuitBreaker(clock=now)
     if kind == "probe":
         breaker = half_open(now)
     elif kind == "closed meanwhile":
         breaker = half_open(now, may_probe=lambda: breaker.reset() or True)
 
-    def call() -> Any:
+    def call():
         value = Value()
         of_request.set(value)
         entered = generator(breaker)
@@ -298,7 +290,7 @@ def test_no_context_is_kept(now: SetClock, kind: str, *, is_left_elsewhere: bool
         assert value() is None
 
 
-def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -> None:
+def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now):
     breaker = half_open(now, probes=2, successes=2)
     first, second = generator(breaker), generator(breaker)
     next(first)
@@ -317,7 +309,7 @@ def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -
 # Nothing grows
 
 
-def test_breakers_leave_nothing_in_the_context(now: SetClock) -> None:
+def test_breakers_leave_nothing_in_the_context(now):
     before = dict(contextvars.copy_context())
     for _ in range(3):
         breaker = half_open(now)
@@ -328,10 +320,10 @@ def test_breakers_leave_nothing_in_the_context(now: SetClock) -> None:
     assert dict(contextvars.copy_context()) == before
 
 
-def test_the_innermost_block_is_left_even_if_others_are_never_left(now: SetClock) -> None:
+def test_the_innermost_block_is_left_even_if_others_are_never_left(now):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
 
-    def enter_many() -> None:
+    def enter_many():
         for _ in range(10):
             breaker.__enter__()  # as if an interrupt had come just as the block was left
         fail(breaker)
@@ -343,11 +335,11 @@ def test_the_innermost_block_is_left_even_if_others_are_never_left(now: SetClock
     elsewhere(enter_many)
 
 
-def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetClock) -> None:
+def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now):
     breaker = CircuitBreaker(clock=now)
-    values: list[weakref.ref[Value]] = []
+    values = []
 
-    async def job(left: int) -> asyncio.Task[Any] | None:
+    async def job(left):
         value = Value()
         of_request.set(value)
         values.append(weakref.ref(value))
@@ -360,8 +352,8 @@ def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetCl
             await asyncio.sleep(0)  # it enters its block before this one is left
             return started
 
-    async def main() -> None:
-        running: Any = asyncio.create_task(job(50))
+    async def main():
+        running = asyncio.create_task(job(50))
         while running is not None:
             running = await running
 
@@ -371,7 +363,7 @@ def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetCl
     assert none_is_open(breaker)
 
 
-def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock) -> None:
+def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now):
     class Local:
         pass
 
@@ -379,12 +371,12 @@ def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock
     code = CircuitBreaker.__exit__.__code__
     found = []
 
-    def interrupt(frame: Any, event: str, arg: object) -> None:
+    def interrupt(frame, event, arg):
         if frame.f_code is code and event == "call":
             sys.settrace(None)
             raise KeyboardInterrupt
 
-    def call() -> None:
+    def call():
         local = Local()
         found.append(weakref.ref(local))
         with breaker:
@@ -400,15 +392,15 @@ def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock
         sys.settrace(None)
 
 
-def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
+def test_an_async_generator_that_its_loop_closes_frees_its_probe(now):
     breaker = half_open(now)
 
-    async def rows() -> Any:
+    async def rows():
         async with breaker:
             yield 1
             yield 2
 
-    async def main() -> None:
+    async def main():
         async for _ in rows():
             refused(breaker)
             break

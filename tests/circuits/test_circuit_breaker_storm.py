@@ -1,7 +1,5 @@
 """CircuitBreaker in threads, loops, signal handlers, finalizers and forked children, at once."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sys
@@ -9,7 +7,6 @@ import threading
 from collections import Counter
 from contextlib import ExitStack, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,10 +25,6 @@ from tests.stress.tools import (
     start_threads,
 )
 
-if TYPE_CHECKING:
-    from types import FrameType
-
-
 ENDS = OSError, CircuitOpen, asyncio.CancelledError
 """How calls end, if not well."""
 
@@ -39,21 +32,21 @@ ENDS = OSError, CircuitOpen, asyncio.CancelledError
 class GoingOn(SetClock):
     """A clock that goes on with each look at it; threads never see it go back."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self._looks = count()
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.now + next(self._looks) / 10
 
 
 class Service:
     """A breaker under load; checks what holds at any time."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options):
         self.now = GoingOn()
         self.asked = 0
-        self.changes: list[Any] = []  # a Counter is not safe in threads
+        self.changes = []  # a Counter is not safe in threads
         self.breaker = CircuitBreaker(
             self,  # its policy
             probes=2,
@@ -64,37 +57,37 @@ class Service:
             **(options or {"failures": 3}),
         )
 
-    def next_backoff(self) -> float:
+    def next_backoff(self):
         self.asked += 1
         return 2.0
 
-    def reset(self) -> None:
+    def reset(self):
         pass
 
-    def __copy__(self) -> Service:
+    def __copy__(self):
         return self
 
-    def call(self, chance: random.Random) -> None:
+    def call(self, chance):
         with suppress(*ENDS), self.breaker:
             self.finish(chance)
 
-    def call_decorated(self, chance: random.Random) -> None:
+    def call_decorated(self, chance):
         with suppress(*ENDS):
             self.breaker(self.finish)(chance)
 
-    def finish(self, chance: random.Random) -> None:
+    def finish(self, chance):
         if chance.random() < 0.5:
             raise OSError
         if chance.random() < 0.1:
             raise asyncio.CancelledError
 
-    def call_in_a_row(self, seed: int, times: int) -> None:
+    def call_in_a_row(self, seed, times):
         chance = random.Random(seed)
         for _ in range(times):
             self.call(chance)
 
-    async def call_in_tasks(self, seed: int, times: int) -> None:
-        async def work(seed: int) -> None:
+    async def call_in_tasks(self, seed, times):
+        async def work(seed):
             chance = random.Random(seed)
             for _ in range(times):
                 with suppress(*ENDS):
@@ -105,7 +98,7 @@ class Service:
 
         await asyncio.gather(*(work(seed + number) for number in range(5)))
 
-    def check(self) -> None:
+    def check(self):
         """Find that it works as ever, once all have ended."""
         breaker, now = self.breaker, self.now
         with suppress(CircuitOpen):
@@ -122,10 +115,10 @@ class Service:
 @pytest.mark.parametrize(
     "options", [{}, {"failure_rate": 0.4, "window": 5, "minimum_calls": 3}], ids=["row", "rate"]
 )
-def test_threads_and_loops_open_it_once_each_time(options: Any) -> None:
+def test_threads_and_loops_open_it_once_each_time(options):
     start = threading.Barrier(6)
 
-    def run(service: Service, seed: int) -> None:
+    def run(service, seed):
         start.wait(PATIENCE)
         if seed % 20:
             service.call_in_a_row(seed, 200)
@@ -152,7 +145,7 @@ class Interrupt(BaseException):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["raise", "have blocks", "have blocks, as finalizers do"])
-def test_signal_handlers_may_come_anywhere(what: str) -> None:
+def test_signal_handlers_may_come_anywhere(what):
     service = Service()
     chance, theirs = random.Random(7), random.Random(8)
     others = start_threads(2, lambda n: service.call_in_a_row(n, 3000)) if what == "raise" else []
@@ -160,7 +153,7 @@ def test_signal_handlers_may_come_anywhere(what: str) -> None:
     collects_anywhere = what.endswith("finalizers do") and sys.version_info < (3, 12)
     call = service.call_decorated if collects_anywhere else service.call
 
-    def handle(frame: FrameType | None) -> None:
+    def handle(frame):
         if what != "raise":
             call(theirs)
         elif frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
@@ -179,7 +172,7 @@ def test_signal_handlers_may_come_anywhere(what: str) -> None:
     service.check()
 
 
-def test_a_child_has_a_circuit_of_its_own() -> None:
+def test_a_child_has_a_circuit_of_its_own():
     run_silently(
         """
 from tests.helpers import SetClock
@@ -241,7 +234,7 @@ assert breaker.state == "closed" and opening.state == "half-open"
     )
 
 
-def test_a_block_that_spans_a_fork_is_told_by_both() -> None:
+def test_a_block_that_spans_a_fork_is_told_by_both():
     run_silently(
         """
 breaker = CircuitBreaker(ConstantBackOff(0), failures=1)

@@ -1,7 +1,5 @@
 """What tests of integrations share."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading

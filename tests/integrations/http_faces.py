@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 
 @dataclass
@@ -36,9 +35,9 @@ class Httpx:
     has_breakers = True
     has_loop = False
 
-    def __init__(self) -> None:
-        self.httpx: Any = import_module("httpx")
-        self.module: Any = import_module("backoff_ticker.integrations.httpx")
+    def __init__(self):
+        self.httpx = import_module("httpx")
+        self.module = import_module("backoff_ticker.integrations.httpx")
         self.transport_errors = self.httpx.TransportError
         self.connect_errors = self.httpx.ConnectError
         self.status_error = self.httpx.HTTPStatusError
@@ -93,10 +92,10 @@ class Urllib3:
     has_breakers = False
     has_loop = False
 
-    def __init__(self) -> None:
-        self.urllib3: Any = import_module("urllib3")
-        self.module: Any = import_module("backoff_ticker.integrations.urllib3")
-        self.transport_errors: Any = self.urllib3.exceptions.HTTPError
+    def __init__(self):
+        self.urllib3 = import_module("urllib3")
+        self.module = import_module("backoff_ticker.integrations.urllib3")
+        self.transport_errors = self.urllib3.exceptions.HTTPError
         self.connect_errors = self.urllib3.exceptions.NewConnectionError
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
@@ -127,9 +126,9 @@ class Urllib3:
 class Requests(Urllib3):
     """A session of requests."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.requests: Any = import_module("requests")
+        self.requests = import_module("requests")
         self.transport_errors = self.requests.RequestException
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
@@ -154,9 +153,9 @@ class Aiohttp:
     attempts = Httpx.attempts
     stream = AsyncHttpx.stream
 
-    def __init__(self) -> None:
-        self.aiohttp: Any = import_module("aiohttp")
-        self.module: Any = import_module("backoff_ticker.integrations.aiohttp")
+    def __init__(self):
+        self.aiohttp = import_module("aiohttp")
+        self.module = import_module("backoff_ticker.integrations.aiohttp")
         self.transport_errors = self.aiohttp.ClientError
         self.connect_errors = self.aiohttp.ClientConnectorError
         self.status_error = self.aiohttp.ClientResponseError

@@ -1,7 +1,5 @@
 """The middleware for aiohttp: what is its alone; the rest is in ``test_http_clients``."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """The tokens of ASGI applications, driven message by message."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from types import SimpleNamespace

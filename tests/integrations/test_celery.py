@@ -1,7 +1,5 @@
 """Tasks of Celery, as its workers run them, with a broker and a result backend in memory."""
 
-from __future__ import annotations
-
 import os
 import threading
 import uuid

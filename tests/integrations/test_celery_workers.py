@@ -1,7 +1,5 @@
 """Tasks that are retried by real workers, whose broker is a real Redis: none is lost."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os

@@ -1,7 +1,5 @@
 """Messages of dramatiq that fail: put back after the policy's delay, dead-lettered, never lost."""
 
-from __future__ import annotations
-
 import logging
 import time
 from datetime import timedelta

@@ -3,8 +3,6 @@
 ``.ci/extras.py`` tries each extra in an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import pkgutil
 import tomllib

@@ -1,7 +1,5 @@
 """The hooks for gunicorn, called as it calls them."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """What holds for every client of HTTP: what is sent again, when, and how it ends."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 from email.utils import formatdate

@@ -1,7 +1,5 @@
 """The transports for httpx: what is theirs alone; the rest is in ``test_http_clients``."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """What all observers promise, with one that needs no other package."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Metrics and span events of OpenTelemetry: what is its alone; the rest is in ``test_metrics``."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Metrics of prometheus-client: what is its alone; the rest is in ``test_metrics``."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client import CollectorRegistry
 

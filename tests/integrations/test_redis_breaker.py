@@ -1,7 +1,5 @@
 """Circuits that processes share, with a real Redis that fails."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import sys

@@ -1,7 +1,5 @@
 """Budgets that processes share, with a real Redis that is there, gone, slow, empty or replaced."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """What holds for every object that processes share over Redis, and tokens in particular."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """Tokens in applications that real servers serve: a client that leaves, a server that stops."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor

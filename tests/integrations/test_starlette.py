@@ -1,7 +1,5 @@
 """The tokens of Starlette and FastAPI, through their own test clients."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Annotated
 

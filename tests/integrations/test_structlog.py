@@ -1,7 +1,5 @@
 """Retries, circuits, tokens and tickers as events of structlog."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

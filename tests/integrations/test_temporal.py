@@ -3,8 +3,6 @@
 No server of Temporal runs in these tests: activities run in Temporal's ``ActivityEnvironment``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import threading

@@ -1,7 +1,5 @@
 """Policies and tokens as options of tenacity."""
 
-from __future__ import annotations
-
 import pytest
 import tenacity
 

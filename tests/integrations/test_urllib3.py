@@ -1,7 +1,5 @@
 """The ``Retry`` for urllib3 and requests; what all clients share is in ``test_http_clients``."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from contextlib import contextmanager, nullcontext, suppress

@@ -3,8 +3,6 @@
 Whoever plays is watched: a round that does not end fails, and shows the stacks of all threads.
 """
 
-from __future__ import annotations
-
 import asyncio
 import faulthandler
 import gc
@@ -12,16 +10,10 @@ import inspect
 import threading
 import time
 from collections import Counter
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from tests.helpers import LoopThread, collect_garbage, in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    Act = Callable[[], Any]
 
 LOOPS = 2
 
@@ -41,20 +33,20 @@ class Face:
     An act is a coroutine function that takes its face; in a thread nothing in it gives way.
     """
 
-    def __init__(self, *, in_loop: bool) -> None:
+    def __init__(self, *, in_loop):
         self.in_loop = in_loop
 
-    async def wait(self, block: Any, await_: Any, *args: Any, **options: Any) -> Any:
+    async def wait(self, block, await_, *args, **options):
         """Call the one that fits."""
         return await await_(*args, **options) if self.in_loop else block(*args, **options)
 
-    async def give_way(self) -> None:
+    async def give_way(self):
         await self.wait(time.sleep, asyncio.sleep, 0)
 
-    def played(self, act: Callable[..., Any]) -> Act:
+    def played(self, act):
         """Return the function, or the coroutine function, that plays an act."""
 
-        def in_thread() -> Any:
+        def in_thread():
             try:
                 act(self).send(None)
             except StopIteration as end:
@@ -64,7 +56,7 @@ class Face:
         return partial(act, self) if self.in_loop else in_thread
 
 
-def cast(act: Callable[..., Any], threads: int, loops: int) -> list[Act]:
+def cast(act, threads, loops):
     """Return an act for so many threads, and for so many coroutines in the loops."""
     return [
         *[Face(in_loop=False).played(act)] * threads,
@@ -79,17 +71,17 @@ class Crew:
         loops: The event loops, each in a thread of its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._before = set(threading.enumerate())
         self.loops = [LoopThread(debug=False) for _ in range(LOOPS)]
         self._next_loop = 0
 
-    def play(self, *acts: Callable[[], Any]) -> list[Any]:
+    def play(self, *acts):
         """Run all acts at once and return their results; raise the first error, or a hang.
 
         Coroutine functions run in the loops, in turn; each of the others in a thread of its own.
         """
-        futures: list[Future[Any]] = []
+        futures = []
         begin = threading.Event()
         for act in acts:
             if inspect.iscoroutinefunction(act):
@@ -106,7 +98,7 @@ class Crew:
             raise AssertionError(f"{len(running)} of {len(futures)} do not end")
         return [future.result() for future in futures]
 
-    def in_step(self, *acts: Callable[[int], object]) -> None:
+    def in_step(self, *acts):
         """Run ``act(0)``, ``act(1)`` and so on for each race, each at once for all acts.
 
         Two acts meet most closely where there are two processors. An act that has failed lets the
@@ -114,7 +106,7 @@ class Crew:
         """
         steps = [0] * len(acts)  # each thread writes its own item only
 
-        def run(index: int, act: Callable[[int], object]) -> None:
+        def run(index, act):
             try:
                 for number in range(RACES):
                     steps[index] += 1
@@ -131,7 +123,7 @@ class Crew:
 
         self.play(*(partial(run, index, act) for index, act in enumerate(acts)))
 
-    def close(self) -> None:
+    def close(self):
         """End the loops; nothing may be left of any act."""
         for loop in self.loops:
             loop.close()
@@ -143,7 +135,7 @@ class Crew:
                 assert not thread.is_alive()
 
 
-async def cancel_soon(coroutine: Coroutine[Any, Any, Any], turns: int) -> Any:
+async def cancel_soon(coroutine, turns):
     """Await a coroutine in a task that is cancelled after some turns of the loop."""
     task = asyncio.ensure_future(coroutine)
     for _ in range(turns):
@@ -152,7 +144,7 @@ async def cancel_soon(coroutine: Coroutine[Any, Any, Any], turns: int) -> Any:
     return await task
 
 
-def ours() -> Counter[str]:
+def ours():
     """Count the living objects of the package's own classes.
 
     Cancelled calls do not count: the scheduler keeps them while they are less than half of its own.

@@ -1,13 +1,10 @@
 """Storms over budgets, circuits, retries and hedged calls: what is limited stays within it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
 
 from backoff_ticker import (
     CancellationToken,
@@ -22,22 +19,19 @@ from backoff_ticker import (
 )
 from tests.stress.crew import cast
 
-if TYPE_CHECKING:
-    from tests.stress.crew import Crew, Face
-
 WORKERS = 6
 CALLS = 100
 RETRY_CALL = retry_call, retry_call_async
 HEDGE_CALL = hedge_call, hedge_call_async
 
 
-def keep_a_budget(crew: Crew, draw: Random) -> int:
+def keep_a_budget(crew, draw):
     """Take, put back and fill up: in the end the bucket holds exactly what is left."""
     budget = RetryBudget(max_tokens=2_000, token_ratio=0.5)
     assert budget.try_acquire(1_000)  # so that it is never full: what overflows is not counted
-    done: list[float] = []
+    done = []
 
-    def use(draw: Random) -> None:
+    def use(draw):
         for _ in range(CALLS):
             how = draw.random()
             if how < 0.4:
@@ -54,17 +48,17 @@ def keep_a_budget(crew: Crew, draw: Random) -> int:
     return len(done)
 
 
-def retry_on_a_budget(crew: Crew, draw: Random) -> int:
+def retry_on_a_budget(crew, draw):
     """Share one policy and one budget: each run counts for itself, and all retries together."""
     budget = RetryBudget(max_tokens=50, token_ratio=0)
     policy = ExponentialBackOff(1e-7, max_interval=1e-6)
-    calls: list[None] = []
+    calls = []
 
-    async def fail(_: Face) -> None:
+    async def fail(_):
         calls.append(None)
         raise ConnectionError
 
-    async def run(face: Face) -> None:
+    async def run(face):
         options = {"max_attempts": 4, "budget": budget}
         for _ in range(10):
             with suppress(ConnectionError):
@@ -76,7 +70,7 @@ def retry_on_a_budget(crew: Crew, draw: Random) -> int:
     return len(calls)
 
 
-def cancel_retries(crew: Crew, draw: Random) -> int:
+def cancel_retries(crew, draw):
     """Cancel what threads and loops retry: all end, and no call begins after that.
 
     Between the last look at the token and the first line of the operation a thread can lose the
@@ -84,13 +78,13 @@ def cancel_retries(crew: Crew, draw: Random) -> int:
     """
     token = CancellationToken()
     policy = ConstantBackOff(draw.choice([0.0, 0.0002]))
-    calls: list[None] = []
+    calls = []
     is_over = False
 
-    async def run(face: Face) -> None:
-        late: list[None] = []
+    async def run(face):
+        late = []
 
-        async def fail(_: Face) -> None:
+        async def fail(_):
             calls.append(None)
             if is_over:
                 late.append(None)
@@ -100,7 +94,7 @@ def cancel_retries(crew: Crew, draw: Random) -> int:
             await face.wait(*RETRY_CALL, face.played(fail), policy, token=token)
         assert len(late) <= 1
 
-    def cancel() -> None:
+    def cancel():
         nonlocal is_over
         token.wait(draw.random() * 0.002)
         token.cancel()
@@ -110,16 +104,16 @@ def cancel_retries(crew: Crew, draw: Random) -> int:
     return len(calls)
 
 
-def hedge(crew: Crew, draw: Random) -> int:
+def hedge(crew, draw):
     """Hedged calls in threads and loops: one good result each, and no more attempts than allowed.
 
     The first attempt waits for a later one, the second fails, and the third has the result.
     """
     budget = RetryBudget(max_tokens=1_000, token_ratio=0)
-    attempts: list[None] = []
+    attempts = []
     runs = 5
 
-    async def attempt(face: Face, begun: list[None], ended: list[None]) -> str:
+    async def attempt(face, begun, ended):
         begun.append(None)
         attempts.append(None)
         place = len(begun)
@@ -130,9 +124,9 @@ def hedge(crew: Crew, draw: Random) -> int:
         ended.append(None)
         return "good"
 
-    async def run(face: Face) -> None:
+    async def run(face):
         for _ in range(runs):
-            begun: list[None] = []
+            begun = []
             operation = face.played(partial(attempt, begun=begun, ended=[]))
             policy = ConstantBackOff(draw.choice([1e-6, 1e-4]))
             options = {"max_attempts": 3, "budget": budget}
