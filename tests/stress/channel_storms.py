@@ -16,7 +16,6 @@ from backoff_ticker import (
     Ticker,
     WouldBlock,
     ZeroBackOff,
-    merge,
     select,
     select_async,
     with_max_retries,
@@ -201,27 +200,7 @@ def select_from_all(crew, draw):
     return sources.check(values)
 
 
-def share_a_merge(crew, draw):
-    """Threads and loops iterate over the same merge: each end is told once."""
-    sources = Sources()
-    merged = merge(*sources.all)
-    found = []
-
-    def thread():
-        found.extend(merged)
-
-    async def coroutine():
-        async for each in merged:
-            found.append(each)
-
-    crew.play(thread, coroutine, *sources.senders, thread, coroutine)
-    ends = [source for source, value in found if value is CLOSED]
-    assert sorted(map(id, ends)) == sorted(map(id, sources.all)), "an end was told again, or never"
-    return sources.check([each for each in found if each[1] is not CLOSED])
-
-
 STORMS = {
     **{f"channel({each:g})": partial(conserve, capacity=each) for each in (0, 1, 3, math.inf)},
     "select": select_from_all,
-    "merge": share_a_merge,
 }

@@ -20,12 +20,6 @@ LOOPS = 2
 PATIENCE = 20.0
 """Real seconds after which a round, of a few milliseconds, is known to hang."""
 
-SPINS = 200
-"""How often to look for the others before the processor is left to them."""
-
-RACES = 60
-"""Objects made anew, each for a race of a few steps."""
-
 
 class Face:
     """How an act waits: it blocks its thread, or is awaited in its loop.
@@ -97,31 +91,6 @@ class Crew:
             faulthandler.dump_traceback(all_threads=True)
             raise AssertionError(f"{len(running)} of {len(futures)} do not end")
         return [future.result() for future in futures]
-
-    def in_step(self, *acts):
-        """Run ``act(0)``, ``act(1)`` and so on for each race, each at once for all acts.
-
-        Two acts meet most closely where there are two processors. An act that has failed lets the
-        others go on.
-        """
-        steps = [0] * len(acts)  # each thread writes its own item only
-
-        def run(index, act):
-            try:
-                for number in range(RACES):
-                    steps[index] += 1
-                    spins = 0
-                    while min(steps) <= number:
-                        spins += 1
-                        if spins > SPINS:
-                            time.sleep(0)
-                    for _ in range(number * (2 * index + 3) % 13):
-                        pass  # so that they meet at one place after the other
-                    act(number)
-            finally:
-                steps[index] = RACES
-
-        self.play(*(partial(run, index, act) for index, act in enumerate(acts)))
 
     def close(self):
         """End the loops; nothing may be left of any act."""

@@ -11,16 +11,13 @@ import pytest
 from backoff_ticker import (
     AsyncTicker,
     CancellationToken,
-    ConstantBackOff,
     Pace,
     Ticker,
     TickerClosed,
-    Timer,
-    WouldBlock,
     with_max_retries,
 )
 from backoff_ticker.clock._scheduler import Scheduler
-from tests.stress.crew import PATIENCE, RACES, cast
+from tests.stress.crew import PATIENCE, cast
 
 READERS = 4
 TICKS = 60
@@ -187,48 +184,6 @@ def tell_it(crew, draw):
     return reading.check(math.inf)  # a reset() drops the tick that is due
 
 
-def wait_for_new_ones(crew, draw):
-    """Begin to wait for one ticker after the other in step, and end it: all readers wake."""
-    tickers = [Ticker(ConstantBackOff(60)) for _ in range(RACES)]
-    for ticker in tickers:
-        ticker.receive()
-
-    def read(number):
-        assert [*tickers[number]] == []
-
-    def stop(number):
-        tickers[number].stop()
-
-    crew.in_step(*draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
-    return RACES
-
-
-def race_for_timers(crew, draw):
-    """Start, stop and receive one timer after the other, in step: one of them gets it."""
-    delay = draw.choice([0, 1e-5, 5e-5])
-    timers = [Timer() for _ in range(RACES)]
-    ends = [[] for _ in range(RACES)]
-
-    def start(number):
-        timers[number].start(delay)
-
-    def stop(number):
-        if timers[number].stop():
-            ends[number].append("prevented")
-
-    def receive(number):
-        with suppress(TimeoutError):
-            ends[number].append(timers[number].c.receive(draw.choice([0, 1e-4])))
-
-    crew.in_step(start, *draw.choice([[stop], [stop, stop, receive, receive]]))
-    for number, timer in enumerate(timers):
-        stop(number)
-        with pytest.raises(WouldBlock):
-            timer.c.receive_nowait()
-        assert len(ends[number]) <= 1, "fired and prevented, or twice"
-    return RACES
-
-
 def race_for_calls(crew, draw):
     """Cancel calls about when they are due, while threads wait for theirs: made or cancelled."""
     made = []
@@ -262,7 +217,5 @@ def race_for_calls(crew, draw):
 STORMS = {
     "end tickers": end_it,
     "tell tickers": tell_it,
-    "wait for tickers in step": wait_for_new_ones,
-    "timers in step": race_for_timers,
     "scheduled calls": race_for_calls,
 }
