@@ -28,9 +28,6 @@ INTERVALS = (0.0013, 0.0023)
 TURN = 20
 
 
-# Without delays
-
-
 def rate(count, run):
     """Return how often a second, and at what cost, ``run`` did something ``count`` times."""
     cpu, start = time.process_time(), time.perf_counter()
@@ -96,9 +93,6 @@ def loop_sleep(count):
     return rate(count, lambda: asyncio.run(read()))
 
 
-# Lateness
-
-
 def in_threads(interval, turns):
     slept, ticked = [], []
     ticker = Ticker(ConstantBackOff(interval))
@@ -129,9 +123,6 @@ async def in_loop(interval, turns):
             tick = await ticker.receive()
             ticked.append(time.monotonic() - tick.due)
     return {"asyncio.sleep": percentiles(slept), "AsyncTicker": percentiles(ticked)}
-
-
-# Thousands
 
 
 async def sleeps(phase, interval, late):

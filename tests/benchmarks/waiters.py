@@ -19,9 +19,6 @@ SOON = 0.2
 STEP = 0.002
 
 
-# A cancel
-
-
 def woken(wake, crowd, times):
     """Wake those who note the time when they run, and join their threads."""
     start = time.perf_counter()
@@ -107,9 +104,6 @@ def cost(start, count):
     return {"us CPU a piece": (time.process_time() - start) / count * 1e6}
 
 
-# Readers
-
-
 async def _time_out(count, wait):
     async def run():
         try:
@@ -176,9 +170,6 @@ async def ticks_in_turn(count, seconds):
     return await _ticks(count, seconds, AsyncTicker(ConstantBackOff(STEP)).receive)
 
 
-# Senders
-
-
 async def _cancelled(count, wait):
     async def run():
         await wait()
@@ -200,9 +191,6 @@ async def senders_cancelled(count):
     channel = Channel(1)
     channel.send_nowait(0)
     return await _cancelled(count, lambda: channel.send_async(1))
-
-
-# Callbacks
 
 
 async def timers_of_the_loop(count):

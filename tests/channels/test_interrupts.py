@@ -163,9 +163,6 @@ def test_sending_and_receiving_in_a_loop(capacity):
     check_each_place(run, but=("fire",), at_least=20)
 
 
-# select
-
-
 def select_from(traffics, timeout):
     source, item = select(*[traffic.channel for traffic in traffics], timeout=timeout)
     if item is not CLOSED:

@@ -145,9 +145,6 @@ def test_a_full_channel_answers_as_one_may(name, capacity):
     explore(race(capacity, ON_FULL[name], full=True), SCHEDULES)
 
 
-# The explorer itself
-
-
 def count_then_append(buffer, item, _):
     if buffer.room > 0:
         buffer.items.append(item)

@@ -56,9 +56,6 @@ def test_the_first_that_is_ready_is_taken(senders, receivers, clock, capacity, f
                 channel.send_nowait("b")
 
 
-# What is no source
-
-
 def test_without_sources_there_is_nothing_to_wait_for(receivers):
     assert type(error(receivers.select())) is TypeError
     assert type(error(receivers.select(timeout=1))) is TypeError
@@ -196,9 +193,6 @@ def test_a_wait_for_many_idle_tickers_looks_once(receivers, clock, monkeypatch, 
     clock.advance(600)
     assert value(selecting)[1].number == 2
     assert len(looks) == len(tickers)
-
-
-# merge()
 
 
 @CAPACITY

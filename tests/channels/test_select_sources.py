@@ -177,9 +177,6 @@ def test_ticks_are_skipped_when_they_are_taken(receivers, clock, looks, kind):
     assert (tick.due, tick.missed) == (1030, 2)
 
 
-# Ticks that are sent to a channel
-
-
 def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(receivers, clock):
     channel = Channel()
     ticker = Ticker(ConstantBackOff(10))

@@ -43,9 +43,6 @@ def test_a_handler_at_every_place(who, capacity, does, act):
     check_each_place(run, at_least=0)
 
 
-# Real signals
-
-
 @contextmanager
 def on_alarm(act):
     """Call ``act`` in a signal handler after so long, and again while nobody waits for it yet."""

@@ -130,9 +130,6 @@ def test_a_real_timer_fires_and_never_early():
     assert nothing_comes(timer)
 
 
-# Two threads at one timer
-
-
 class Scene:
     """A timer that runs, what two threads do with it, and what became of it."""
 

@@ -25,29 +25,6 @@ from tests.retries.faces import in_loop
 from tests.stress.tools import gc_threshold
 
 
-class Delegating:
-    """A client whose own block is that of a breaker."""
-
-    def __init__(self, breaker):
-        self._breaker = breaker
-
-    def __enter__(self):
-        self._breaker.__enter__()
-
-    def __exit__(self, *details):
-        self._breaker.__exit__(*details)
-
-    async def __aenter__(self):
-        await self._breaker.__aenter__()
-
-    async def __aexit__(self, *details):
-        await self._breaker.__aexit__(*details)
-
-
-BLOCKS = [lambda breaker: breaker, Delegating]
-KINDS = pytest.mark.parametrize("make", BLOCKS, ids=["plain", "delegating"])
-
-
 async def in_a_task(block):
     """Begin a call in a task of its own; return what ends it, by an error or well."""
     ends = asyncio.get_running_loop().create_future()
@@ -92,22 +69,21 @@ def generator(block, error=None):
 # Blocks side by side
 
 
-@KINDS
 @pytest.mark.parametrize("begin", [in_a_task, in_a_context])
-def test_calls_that_overlap_are_told_apart(now, make, begin):
+def test_calls_that_overlap_are_told_apart(now, begin):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
 
     async def main():
-        early = [await begin(make(breaker)) for _ in range(2)]
+        early = [await begin(breaker) for _ in range(2)]
         fail(breaker)
         now.advance(10)
-        probe = await begin(make(breaker))
+        probe = await begin(breaker)
         await early[0](OSError())
         assert breaker.state is HALF_OPEN, "the early call is not the probe"
         refused(breaker)
         await probe()
         assert breaker.state is CLOSED
-        later = await begin(make(breaker))
+        later = await begin(breaker)
         await early[1](OSError())
         assert breaker.state is CLOSED, "nor is it of the time after the outage"
         await later(OSError())
@@ -120,12 +96,11 @@ def test_calls_that_overlap_are_told_apart(now, make, begin):
 # Blocks inside each other
 
 
-@KINDS
-def test_blocks_of_several_breakers_may_be_nested(now, make):
+def test_blocks_of_several_breakers_may_be_nested(now):
     one, other = (CircuitBreaker(ConstantBackOff(10), failures=most, clock=now) for most in (4, 2))
     for _ in range(2):
-        with contextlib.suppress(OSError), make(one):
-            with contextlib.suppress(LookupError), make(other), make(one):
+        with contextlib.suppress(OSError), one:
+            with contextlib.suppress(LookupError), other, one:
                 raise LookupError
             raise OSError
     assert (one.state, other.state) == (OPEN, OPEN)
@@ -148,23 +123,22 @@ def test_blocks_of_two_breakers_need_not_be_nested(now):
 # Tasks that are started in a block
 
 
-@KINDS
 @pytest.mark.parametrize("parent_is_probe", [False, True])
-def test_a_task_started_in_a_block_has_blocks_of_its_own(now, make, *, parent_is_probe):
+def test_a_task_started_in_a_block_has_blocks_of_its_own(now, *, parent_is_probe):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, probes=2, successes=2, clock=now)
     if parent_is_probe:
         fail(breaker)
         now.advance(10)
 
     async def main():
-        async with make(breaker):
+        async with breaker:
             if not parent_is_probe:
                 fail(breaker)
                 now.advance(10)
-            child = await in_a_task(make(breaker))
+            child = await in_a_task(breaker)
             await child()
             assert breaker.state is HALF_OPEN
-            late = await in_a_task(make(breaker))
+            late = await in_a_task(breaker)
         assert breaker.state is (CLOSED if parent_is_probe else HALF_OPEN)
         await late()
         assert breaker.state is CLOSED

@@ -192,16 +192,14 @@ def test_an_error_of_on_is_raised_and_the_call_does_not_count(way, now, on, kind
 # Rates in windows
 
 
-@pytest.mark.parametrize("percent", range(1, 101))
-def test_a_rate_is_met_exactly(now, percent):
-    breaker = CircuitBreaker(
-        failure_rate=percent / 100, window_calls=100, minimum_calls=100, clock=now
-    )
-    succeed(breaker, 100 - percent)
-    fail(breaker, percent - 1)
-    assert breaker.state is CLOSED
-    fail(breaker)
-    assert breaker.state is OPEN
+def test_a_rate_is_met_exactly(now):
+    for percent in range(1, 101):
+        breaker = CircuitBreaker(failure_rate=percent / 100, window_calls=100, clock=now)
+        succeed(breaker, 100)
+        fail(breaker, percent - 1)
+        assert breaker.state is CLOSED
+        fail(breaker)
+        assert breaker.state is OPEN
 
 
 def test_a_circuit_that_closes_begins_a_new_window(now):
@@ -286,15 +284,6 @@ def test_the_wall_clock_has_no_influence(now):
         now.set_back(seconds)
         assert breaker.remaining() == 10
     now.advance(10)
-    succeed(breaker)
-
-
-def test_the_clock_is_the_current_one(clock):
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1)
-    fail(breaker)
-    clock.sleep(9.5)
-    assert refused(breaker).seconds == 0.5
-    clock.sleep(0.5)
     succeed(breaker)
 
 

@@ -16,8 +16,6 @@ from tests.integrations.redis_server import RedisServer, needs_redis
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.timeout(180), needs_redis]
 
-"""Seconds by which Celery may begin a task too early: it compares clocks of different kinds."""
-
 TASKS = """\
 import http.client
 import os

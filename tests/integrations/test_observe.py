@@ -36,9 +36,6 @@ class Told(Observer):
     _retried = _ended = _circuit_made = _circuit_changed = _cancelled = _ticked = note
 
 
-# An observer that fails
-
-
 def test_an_observer_that_fails_breaks_nothing_and_is_logged(caplog, clock):
     tell_everything(Told(OSError("disk full")), clock)
     assert len(caplog.records) == 8
@@ -54,9 +51,6 @@ def test_an_interrupt_in_an_observer_passes(interrupt):
     told = Told(interrupt())
     with pytest.raises(interrupt):
         retry_call(failing(ConnectionError(), 1), ZeroBackOff(), **told.hooks)
-
-
-# Tokens
 
 
 def test_the_end_of_a_watch(clock):
@@ -80,9 +74,6 @@ def test_a_signal_handler_does_not_run_the_observer():
         eventually(lambda: told.facts, "the fact")
     assert told.facts == [("shutdown", "SIGUSR1")]
     assert told.threads != [threading.main_thread()]
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(

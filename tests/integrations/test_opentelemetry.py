@@ -1,7 +1,5 @@
 """Metrics and span events of OpenTelemetry: what is its alone; the rest is in ``test_metrics``."""
 
-import asyncio
-
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -13,7 +11,6 @@ import backoff_ticker
 from backoff_ticker import (
     CircuitBreaker,
     ConstantBackOff,
-    DeadlineExceeded,
     retry,
     retry_call,
 )
@@ -73,9 +70,6 @@ def test_names_units_and_attributes(reader, telemetry, clock):
     assert min(points["backoff_ticker.tick.lateness"].explicit_bounds) == 0.0001
 
 
-# Spans
-
-
 def events_of(spans):
     (span,) = spans.get_finished_spans()
     return [
@@ -117,23 +111,6 @@ def test_the_current_span_has_the_end_and_the_changes_of_circuits(telemetry, tra
     ]
 
 
-def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(telemetry, tracer, spans, clock):
-    @retry(timeout=5, **telemetry.hooks)
-    async def hang():
-        await asyncio.sleep(60)
-
-    async def main():
-        with tracer.start_as_current_span("request"):
-            await hang()
-
-    with pytest.raises(DeadlineExceeded):
-        clock.run_async(main())
-    gave_up, exception = events_of(spans)
-    assert (gave_up[0], exception[0]) == ("gave_up", "exception")  # the latter is of the SDK
-    assert "error.type" not in gave_up[1]
-    assert gave_up[1]["outcome"] == "deadline"
-
-
 def test_a_success_at_once_adds_nothing_to_a_span(telemetry, tracer, spans):
     with tracer.start_as_current_span("request"):
         retry_call(str, **telemetry.hooks)
@@ -146,9 +123,6 @@ def test_events_of_spans_can_be_left_out(tracer, spans):
         retry_call(failing(ConnectionError(), 1), **telemetry.hooks)
         CircuitBreaker(on_change=telemetry.on_change("prices")).open()
     assert events_of(spans) == []
-
-
-# Providers and options
 
 
 def test_the_global_provider_may_be_set_later():

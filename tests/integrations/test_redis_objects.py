@@ -327,20 +327,6 @@ def test_a_change_is_told_although_the_object_is_dropped_at_once(
     eventually(lambda: is_changed(watcher))
 
 
-def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
-    start = threading.Thread.start
-
-    def start_one(thread):
-        if threads():
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", start_one)
-    with pytest.raises(RuntimeError, match="new thread"):
-        RedisCancellationToken(redis_server.client(), "job")
-    eventually(lambda: not threads())
-
-
 @pytest.mark.posix
 @LINKED
 def test_parent_and_forked_child_tell_each_other(connected, kind, title):

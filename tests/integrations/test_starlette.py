@@ -60,9 +60,6 @@ def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
     assert seen == ["ada"]
 
 
-# FastAPI
-
-
 def test_dependencies_of_fastapi():
     fastapi = pytest.importorskip("fastapi")
     app = fastapi.FastAPI()

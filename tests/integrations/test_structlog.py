@@ -33,9 +33,6 @@ def log():
     return StructlogObserver()
 
 
-# Retries
-
-
 def test_a_retry_and_the_recovery(events, log, clock):
     @retry(ConstantBackOff(7), name="fetch", **log.hooks)
     async def fetch(password):
@@ -98,9 +95,6 @@ def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
     ]
 
 
-# Circuits, tokens, tickers
-
-
 def test_changes_of_a_circuit(events, log):
     breaker = CircuitBreaker(on_change=log.on_change("prices"))
     breaker.open()
@@ -144,9 +138,6 @@ def test_ticks_and_missed_ticks(events, log, clock):
     assert first == {"ticker": "poll", "tick": 1, "missed": 0, "since_success": 0, **times}
     assert (second["event"], second["log_level"]) == ("ticks_missed", "warning")
     assert (second["missed"], second["lateness"]) == (2, 0.0)
-
-
-# Loggers
 
 
 def test_what_is_no_logger_for_threads_is_refused():

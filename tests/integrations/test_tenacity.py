@@ -59,9 +59,6 @@ def sleep_of(call, token):
     return (sleep_using_token_async if is_async else sleep_using_token)(token)
 
 
-# The policy
-
-
 def test_the_statistics_and_the_state_have_them(time):
     seen = []
     wait = BackOffWait(ExponentialBackOff(1, 0, 2))
@@ -166,9 +163,6 @@ def test_the_elapsed_time_of_a_policy_counts_from_the_first_failure(time):
 def test_what_is_no_token_is_refused_at_once(make):
     with pytest.raises(TypeError, match="token must be a CancellationToken, not 5"):
         make(5)
-
-
-# The token
 
 
 @FORMS

@@ -51,9 +51,6 @@ def getting(retries, *behaviours):
         yield partial(http.request, "GET", server.url), server
 
 
-# The object
-
-
 def test_the_fields_are_kept(delays, noting):
     token, budget = CancellationToken(), RetryBudget(10)
     policy = ConstantBackOff(2)
@@ -87,9 +84,6 @@ def test_each_request_begins_the_policy_anew(delays, noting):
         get()
         get()
     assert delays == [1.0, 2.0, 1.0]
-
-
-# The end
 
 
 def test_unless_told_urllib3_and_requests_raise_their_own_errors():
@@ -167,9 +161,6 @@ def test_a_cancel_gives_the_connection_back():
         assert pool.request("GET", "/", retries=False, pool_timeout=5).status == 503
 
 
-# Answers
-
-
 def test_an_answer_that_was_read_keeps_its_connection():
     with getting(BackOffRetry(), answer(503, b"x" * 1000), answer(503)) as (get, server):
         assert get().data == b"fine"
@@ -232,9 +223,6 @@ def test_a_body_that_breaks_off_is_retried_where_urllib3_reads_it_itself():
     with getting(BackOffRetry(), half_an_answer) as (get, server):
         assert get().data == b"fine"
     assert server.methods == "GET GET"
-
-
-# What urllib3 does by itself
 
 
 def test_urllib3_repeats_a_post_after_an_error_that_it_does_not_know():
