@@ -84,9 +84,6 @@ class Connection:
         self.socket.close()
 
 
-Behaviour = "Callable[[Connection], None]"
-
-
 def answer(status, body=b"", **headers):
     """Answer; the connection stays open. Underscores in names of fields stand for hyphens."""
     fields = {
@@ -103,33 +100,18 @@ def reset(connection):
     connection.reset()
 
 
-def disconnect(connection):
-    """Close the connection once the request was read."""
-    connection.socket.close()
+def breaks_off(data=b""):
+    """Send so much once the request was read, and close the connection."""
+
+    def behave(connection):
+        connection.send(data)
+        connection.socket.close()
+
+    return behave
 
 
-def half_an_answer(connection):
-    """Promise 100 bytes, send 4, and close the connection."""
-    connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
-    connection.socket.close()
-
-
-def half_a_status(connection):
-    """Break off within the first line."""
-    connection.send(b"HTTP/1.1 2")
-    connection.socket.close()
-
-
-def half_a_header(connection):
-    """Break off within the headers."""
-    connection.send(b"HTTP/1.1 200 OK\r\nContent-Le")
-    connection.socket.close()
-
-
-def nonsense(connection):
-    """Send what is not HTTP."""
-    connection.send(b"220 mail.example ESMTP\r\n\r\n")
-    connection.socket.close()
+disconnect = breaks_off()
+half_an_answer = breaks_off(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 
 
 def hang(connection):

@@ -25,13 +25,11 @@ from tests.integrations.misbehaving_server import (
     PATIENCE,
     MisbehavingServer,
     answer,
+    breaks_off,
     disconnect,
     endless_body,
-    half_a_header,
-    half_a_status,
     half_an_answer,
     hang,
-    nonsense,
     reset,
     unused_port,
 )
@@ -85,26 +83,29 @@ def test_another_status_is_returned(face, status):
 FAILURES = {
     "reset": reset,
     "disconnect": disconnect,
-    "half a status": half_a_status,
-    "nonsense": nonsense,
+    "half a status": breaks_off(b"HTTP/1.1 2"),
+    "nonsense": breaks_off(b"220 mail.example ESMTP\r\n\r\n"),
     "503": answer(503),
 }
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-@pytest.mark.parametrize("method", ["DELETE", "HEAD", "OPTIONS", "GET"])
-def test_an_idempotent_request_is_sent_again_after_a_failure(face, method, failure):
-    status, _, methods = send(face, failure, method=method)
-    assert (status, methods) == (200, f"{method} {method}")
+def test_an_idempotent_request_is_sent_again_after_a_failure(face, failure):
+    assert send(face, failure) == (200, "fine", "GET GET")
+
+
+@pytest.mark.parametrize("method", ["DELETE", "HEAD", "OPTIONS"])
+def test_so_is_one_of_another_idempotent_method(face, method):
+    status, _, methods = send(face, reset, answer(503), method=method)
+    assert (status, methods) == (200, f"{method} {method} {method}")
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_another_request_is_sent_once_if_it_may_have_arrived(face, method, failure):
+def test_another_request_is_sent_once_if_it_may_have_arrived(face, failure):
     if failure is FAILURES["503"]:
-        assert send(face, failure, method=method, body=b"data") == (503, "", method)
+        assert send(face, failure, method="POST", body=b"data") == (503, "", "POST")
     else:
-        assert send_in_vain(face, failure, method=method, body=b"data") == method
+        assert send_in_vain(face, failure, method="POST", body=b"data") == "POST"
 
 
 @pytest.mark.parametrize("body", ["bytes", "stream"])
@@ -373,7 +374,7 @@ def needs_runs(face):
 
 def test_headers_that_break_off_are_a_failure(face):
     needs_runs(face)  # urllib3 takes them for whole ones
-    assert send(face, half_a_header) == (200, "fine", "GET GET")
+    assert send(face, breaks_off(b"HTTP/1.1 200 OK\r\nContent-Le")) == (200, "fine", "GET GET")
 
 
 def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(face):

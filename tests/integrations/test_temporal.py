@@ -6,7 +6,6 @@ No server of Temporal runs in these tests: activities run in Temporal's ``Activi
 import asyncio
 import dataclasses
 import threading
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -32,7 +31,6 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.integrations.temporal import activity_errors, activity_token, retry_policy
-from tests.effort import rounds
 from tests.helpers import eventually
 
 PATIENCE = 30.0
@@ -380,40 +378,6 @@ def test_nothing_is_left_over():
 def new_threads(before):
     """Return the threads that have started since; some of those from before may have ended."""
     return set(threading.enumerate()) - set(before)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_temporals_error_in_a_thread_leaves_nothing_behind_wherever_it_comes():
-    """Temporal raises it between any two instructions of the activity."""
-    before = threading.enumerate()
-    ends = []
-
-    def body(began):
-        began.set()
-        with activity_token(interval=0.001) as token:
-            retry_call(lambda: 1 / 0, ConstantBackOff(0.001), token=token)
-
-    def run(environment, began):
-        try:
-            environment.run(body, began)
-        except CancelledError as error:
-            ends.append(error)
-
-    number = rounds(30, 300)
-    for each in range(number):
-        environment, began = environment_with(start_to_close_timeout=None), threading.Event()
-        thread = threading.Thread(target=run, args=(environment, began))
-        thread.start()
-        assert began.wait(PATIENCE)
-        for _ in range(each % 40 * 20):
-            pass
-        with suppress(RuntimeError):  # the environment goes through a set that the thread changes
-            environment.cancel()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-    assert len(ends) == number
-    ends.clear()
-    eventually(lambda: not new_threads(before), "the end of all threads")
 
 
 def test_a_watch_ends_once_nobody_holds_the_token():
