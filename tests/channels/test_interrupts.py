@@ -85,10 +85,7 @@ ON_A_FULL_CHANNEL = {
     ),
     "send waits behind others": (senders_wait_and_all_is_taken, lambda t: t.send("item")),
     "send runs out of time": (lambda _: None, lambda t: t.send("item", 0.0005)),
-    "send meets the end": (
-        lambda t: t.once_waiting(1, t.channel.close),
-        lambda t: t.send("item"),
-    ),
+    "send meets the end": (lambda t: t.once_waiting(1, t.channel.close), lambda t: t.send("item")),
     "receive from blocked senders": (Traffic.senders_wait, twice(Traffic.receive)),
     "receive_nowait from blocked senders": (Traffic.senders_wait, twice(Traffic.receive_nowait)),
 }

@@ -68,9 +68,7 @@ def told(breaker, outcome):
     return done(outcome)
 
 
-WAYS = [
-    *(with_block, async_with_block, decorated, decorated_coroutine, in_a_stack, told),
-]
+WAYS = [*(with_block, async_with_block, decorated, decorated_coroutine, in_a_stack, told)]
 
 
 def none_is_open(breaker):

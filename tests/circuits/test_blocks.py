@@ -20,7 +20,7 @@ from tests.circuits.circuits import (
     refused,
     succeed,
 )
-from tests.helpers import PATIENCE, collect_garbage, in_thread
+from tests.helpers import collect_garbage
 from tests.retries.faces import in_loop
 from tests.stress.tools import gc_threshold
 
@@ -145,27 +145,6 @@ def test_a_task_started_in_a_block_has_blocks_of_its_own(now, *, parent_is_probe
 
     in_loop(main())
     assert none_is_open(breaker)
-
-
-def test_a_task_does_not_leave_the_block_in_which_it_was_started(now):
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    stale = ExitStack()
-    in_thread(stale.enter_context, breaker).result(PATIENCE)
-    fail(breaker)
-    now.advance(10)
-
-    async def leave():
-        with pytest.raises(OSError), stale:
-            raise OSError
-
-    async def main():
-        async with breaker:
-            await asyncio.create_task(leave())
-            assert breaker.state is HALF_OPEN, "the early call is not the probe"
-            refused(breaker)
-
-    in_loop(main())
-    assert breaker.state is CLOSED
 
 
 # Blocks that are left elsewhere

@@ -638,9 +638,7 @@ def test_an_error_of_may_probe_is_raised_and_takes_no_place(now, may_probe, kind
     assert breaker.state is CLOSED
 
 
-def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(
-    clock,
-):
+def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(clock):
     breaker = CircuitBreaker(failures=1)
 
     async def main():

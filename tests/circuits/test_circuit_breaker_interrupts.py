@@ -115,9 +115,7 @@ class Counting:
         self.asked = 0
 
 
-def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(
-    monkeypatch,
-):
+def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(monkeypatch):
     """The policy is reset once, whatever comes between: 1 s, then 2 s or 4 s, not 16 s."""
     begun = []
 

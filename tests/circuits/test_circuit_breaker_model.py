@@ -32,10 +32,7 @@ def test_a_window_of_calls_is_the_end_of_the_list(size, percent, minimum, result
         assert repr(breaker) == f"<CircuitBreaker {shown}>"
 
 
-@given(
-    st.floats(0.001, 1000),
-    st.lists(st.tuples(st.floats(0, 0.5), st.booleans()), max_size=120),
-)
+@given(st.floats(0.001, 1000), st.lists(st.tuples(st.floats(0, 0.5), st.booleans()), max_size=120))
 def test_a_window_of_seconds_covers_nine_to_ten_tenths(seconds, calls):
     now = SetClock(0.0)
     breaker = CircuitBreaker(failure_rate=1, window=seconds, minimum_calls=1000, clock=now)

@@ -232,24 +232,3 @@ probe.join(10); asker.join(10)
 assert breaker.state == "closed" and opening.state == "half-open"
 """
     )
-
-
-def test_a_block_that_spans_a_fork_is_told_by_both():
-    run_silently(
-        """
-breaker = CircuitBreaker(ConstantBackOff(0), failures=1)
-try:
-    with breaker: raise OSError
-except OSError: pass
-children = []
-with breaker:
-    assert breaker.remaining() is None
-    children.append(os.fork())
-assert breaker.state == "closed"
-try: breaker.__exit__(None, None, None)
-except RuntimeError: pass
-else: raise AssertionError
-if not children[0]: os._exit(7)
-assert collect(children[0]) == 7
-"""
-    )

@@ -172,8 +172,7 @@ def test_an_error_that_names_its_delay(error, most, delay):
 
 
 @pytest.mark.parametrize(
-    "error",
-    [Cancelled, dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded],
+    "error", [Cancelled, dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded]
 )
 def test_work_that_a_shutdown_cancels_or_dramatiq_interrupts_comes_back(error):
     setting = Setting(BackOffRetries(DOUBLING))

@@ -7,13 +7,7 @@ import threading
 
 import pytest
 
-from backoff_ticker import (
-    CancellationToken,
-    Ticker,
-    ZeroBackOff,
-    cancel_on_signals,
-    retry_call,
-)
+from backoff_ticker import CancellationToken, Ticker, ZeroBackOff, cancel_on_signals, retry_call
 from backoff_ticker.integrations._metrics.observer import Observer, type_name
 from tests.helpers import eventually
 from tests.integrations.test_metrics import failing, tell_everything

@@ -8,12 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import backoff_ticker
-from backoff_ticker import (
-    CircuitBreaker,
-    ConstantBackOff,
-    retry,
-    retry_call,
-)
+from backoff_ticker import CircuitBreaker, ConstantBackOff, retry, retry_call
 from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
 from backoff_ticker.testing import no_wait
 from tests.integrations.processes import run

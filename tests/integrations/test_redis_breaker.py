@@ -8,12 +8,7 @@ import time
 import pytest
 import redis
 
-from backoff_ticker import (
-    CircuitOpen,
-    CircuitState,
-    ConstantBackOff,
-    ExponentialBackOff,
-)
+from backoff_ticker import CircuitOpen, CircuitState, ConstantBackOff, ExponentialBackOff
 from backoff_ticker.integrations._redis import circuit as redis_circuit
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort

@@ -91,7 +91,7 @@ def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
     log = StructlogObserver(structlog.wrap_logger(logging.getLogger(), processors))
     tell_everything(log, clock)
     assert [record.getMessage() for record in caplog.records] == [
-        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "cancelled"),
+        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "cancelled")
     ]
 
 
@@ -119,9 +119,7 @@ def test_a_cancel(events, log, clock, cause, keys):
     log.watch_token(token, "shutdown")
     token.cancel(cause)
     clock.advance(0)
-    assert events == [
-        {"event": "cancelled", "log_level": "info", "token": "shutdown", **keys},
-    ]
+    assert events == [{"event": "cancelled", "log_level": "info", "token": "shutdown", **keys}]
 
 
 def test_ticks_and_missed_ticks(events, log, clock):

@@ -130,14 +130,8 @@ def caused(error, cause):
     "error, told",
     [
         (Permanent(LookupError("no user")), ("LookupError", "no user", True, None)),
-        (
-            caused(KeyError("user"), Permanent(LookupError())),
-            ("KeyError", "'user'", True, None),
-        ),
-        (
-            RetryAfter(20, ConnectionError("busy")),
-            ("ConnectionError", "busy", False, 20.0),
-        ),
+        (caused(KeyError("user"), Permanent(LookupError())), ("KeyError", "'user'", True, None)),
+        (RetryAfter(20, ConnectionError("busy")), ("ConnectionError", "busy", False, 20.0)),
         (RetryAfter(20), ("RetryAfter", "retry after 20.0 s", False, 20.0)),
         (RetryAfter(0), ("RetryAfter", "retry after 0.0 s", False, 0.001)),
         (RetryAfter(10**9), ("RetryAfter", "retry after 1000000000.0 s", False, 21_600.0)),

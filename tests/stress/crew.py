@@ -52,10 +52,7 @@ class Face:
 
 def cast(act, threads, loops):
     """Return an act for so many threads, and for so many coroutines in the loops."""
-    return [
-        *[Face(in_loop=False).played(act)] * threads,
-        *[Face(in_loop=True).played(act)] * loops,
-    ]
+    return [*[Face(in_loop=False).played(act)] * threads, *[Face(in_loop=True).played(act)] * loops]
 
 
 class Crew:

@@ -121,13 +121,7 @@ class InterruptAt:
             self.handler()
 
 
-def each_place(
-    run,
-    handler=None,
-    but=(),
-    *,
-    all_of_them=False,
-):
+def each_place(run, handler=None, but=(), *, all_of_them=False):
     """Run with an interrupt at the first place, at the second, until there is none.
 
     Without ``--all``, or ``all_of_them``, only some of the places are tried; fewer without the
@@ -149,13 +143,7 @@ def each_place(
         sys.settrace(None)
 
 
-def check_each_place(
-    run,
-    handler=None,
-    *,
-    at_least=1,
-    **options,
-):
+def check_each_place(run, handler=None, *, at_least=1, **options):
     """Run as ``each_place()`` does, at so many places at least; ``run()`` tells what is wrong."""
     wrong = []
 

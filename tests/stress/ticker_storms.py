@@ -1,10 +1,9 @@
-"""Storms over tickers and timers: each tick and each start once, one end, nothing after it."""
+"""Storms over tickers: each tick once, one end, nothing after it."""
 
 import math
 import threading
 import time
 from contextlib import suppress
-from functools import partial
 
 import pytest
 
@@ -16,17 +15,10 @@ from backoff_ticker import (
     TickerClosed,
     with_max_retries,
 )
-from backoff_ticker.clock._scheduler import Scheduler
-from tests.stress.crew import PATIENCE, cast
+from tests.stress.crew import cast
 
 READERS = 4
 TICKS = 60
-
-STARTS = 60
-"""Of each thread that starts a timer, or has calls scheduled."""
-
-SCHEDULER = Scheduler(time.monotonic, idle_seconds=1e-4)
-"""Its thread ends, and starts again, all the time."""
 
 
 class Watched:
@@ -184,38 +176,4 @@ def tell_it(crew, draw):
     return reading.check(math.inf)  # a reset() drops the tick that is due
 
 
-def race_for_calls(crew, draw):
-    """Cancel calls about when they are due, while threads wait for theirs: made or cancelled."""
-    made = []
-    cancelled = []
-
-    def wait():
-        for number in range(STARTS // 4):
-            done = threading.Event()
-            SCHEDULER.call_at(time.monotonic() + 1e-4 * (number % 3), done.set)
-            assert done.wait(PATIENCE)
-
-    def cancel():
-        calls = []
-        for number in range(STARTS):
-            key = object()
-            due = time.monotonic() + draw.choice([1e-5, 3e-4])
-            calls.append((key, SCHEDULER.call_at(due, partial(made.append, key))))
-            if number >= 5 and calls[-5][1].cancel():
-                cancelled.append(calls[-5][0])
-        SCHEDULER.call_at(time.monotonic() + 1e-3, last.set)
-        last.wait(PATIENCE)
-
-    last = threading.Event()
-    crew.play(*[wait] * draw.choice([1, 6]), cancel)
-    assert len(set(made)) == len(made), "made twice"
-    assert set(made).isdisjoint(cancelled), "made, and cancelled in time"
-    assert len(made) + len(cancelled) == STARTS, "lost"
-    return STARTS
-
-
-STORMS = {
-    "end tickers": end_it,
-    "tell tickers": tell_it,
-    "scheduled calls": race_for_calls,
-}
+STORMS = {"end tickers": end_it, "tell tickers": tell_it}

@@ -136,7 +136,4 @@ def wake_a_crowd(crew, draw):
     return len(woken)
 
 
-STORMS = {
-    "token trees": build_while_it_is_cancelled,
-    "a crowd of waits": wake_a_crowd,
-}
+STORMS = {"token trees": build_while_it_is_cancelled, "a crowd of waits": wake_a_crowd}
