@@ -9,6 +9,9 @@ from typing import Any
 
 from backoff_ticker import CLOSED, ChannelClosed, WouldBlock
 
+REFUSED = (ChannelClosed, TimeoutError, WouldBlock)
+ENDS = (*REFUSED, asyncio.CancelledError)
+
 
 @dataclass(eq=False)
 class Call:
@@ -44,8 +47,10 @@ class History:
         calls.append(call)
         try:
             yield call
-        except (ChannelClosed, TimeoutError, WouldBlock, asyncio.CancelledError) as error:
+        except BaseException as error:
             call.error = type(error)
+            if not isinstance(error, ENDS):
+                raise
         finally:
             call.end = self.stamp()
         if calls is self.sends:
@@ -91,6 +96,10 @@ class History:
         while self.receive():
             pass
 
+    def drain(self):
+        while self.receive_nowait():
+            pass
+
     # Judging
 
     def accepted(self):
@@ -111,8 +120,7 @@ class History:
 
     def check(self):
         """Drain the channel, and raise if it answered as no channel may."""
-        while self.receive_nowait():
-            pass
+        self.drain()
         if self.closes:
             assert self.receives[-1].error is ChannelClosed, "drained, closed, and not ended"
         assert len(self.channel) == 0, f"{len(self.channel)} items left after the drain"
@@ -125,7 +133,7 @@ class History:
     def _check_items(self):
         got = [call.item for call in self.got()]
         assert len(set(got)) == len(got), f"received twice: {got}"
-        unsure = {call.item for call in self.sends if call.error is asyncio.CancelledError}
+        unsure = {call.item for call in self.sends if call.error not in (None, *REFUSED)}
         lost = {call.item for call in self.accepted()} - set(got)
         assert not lost, f"accepted and lost: {lost}"
         refused = set(got) - {call.item for call in self.accepted()} - unsure

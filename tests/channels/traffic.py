@@ -1,82 +1,54 @@
 """What goes into a channel and comes out of it while somebody is interrupted, and the sum of it."""
 
+import itertools
 import threading
-from collections import Counter
-from contextlib import suppress
 from math import inf
 
 import pytest
 
-from backoff_ticker import Channel, ChannelClosed, WouldBlock
+from backoff_ticker import Channel, ChannelClosed
+from tests.channels.ends import drained
+from tests.channels.history import Call, History
 from tests.channels.turned_loop import outcome_of
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
 
 CAPACITIES = pytest.mark.parametrize("capacity", [inf, 2, 0])
 
 
-class Traffic:
-    """A channel with a record of its items.
-
-    Attributes:
-        sent: Items whose send returned.
-        perhaps: Items whose send was interrupted, or has not returned yet.
-        received: Items that somebody got.
-    """
+class Traffic(History):
+    """A channel and the history of its calls, of which some are interrupted."""
 
     def __init__(self, capacity, ready=0):
-        self.channel = Channel(capacity)
-        self.sent = []
-        self.perhaps = []
-        self.received = []
+        super().__init__(Channel(capacity), itertools.count(1).__next__)
         self._ended = threading.Event()
         self._others = []
         for number in range(ready):
             self.send_nowait(f"ready {number}")
 
-    def send(self, item, timeout=None):
-        self._send(item, lambda: self.channel.send(item, timeout))
-
-    def send_nowait(self, item):
-        self._send(item, lambda: self.channel.send_nowait(item))
-
-    def _send(self, item, send):
-        self.perhaps.append(item)
-        try:
-            send()
-        except (ChannelClosed, TimeoutError, WouldBlock):
-            self.perhaps.remove(item)
-            raise
-        self.sent.append(item)
-        self.perhaps.remove(item)
-
-    async def send_async(self, item, timeout=None):
-        self.perhaps.append(item)
-        await self.channel.send_async(item, timeout)
-        self.sent.append(item)
-        self.perhaps.remove(item)
-
-    def receive(self, timeout=None):
-        self.received.append(self.channel.receive(timeout))
-
-    def receive_nowait(self):
-        self.received.append(self.channel.receive_nowait())
+    def _check_room(self, _):
+        """Leave it: what selects is noted when it has ended."""
 
     def next(self):
-        self.received.append(next(self.channel))
+        with self._call(self.receives) as call:
+            try:
+                call.item = next(self.channel)
+            except StopIteration:
+                raise ChannelClosed from None
+
+    def note(self, item):
+        """Note what was received by a select."""
+        self.receives.append(Call(self.stamp(), self.stamp(), item))
 
     def handler(self, does):
         """Return a signal handler that does so."""
 
         def handle():
-            try:
-                if "send" in does:
-                    self.send_nowait("of the handler")
-                if "receive" in does:
-                    self.receive_nowait()
-                if "close" in does:
-                    self.channel.close()
-            except (WouldBlock, ChannelClosed):
-                pass
+            if "send" in does:
+                self.send_nowait("of the handler")
+            if "receive" in does:
+                self.receive_nowait()
+            if "close" in does:
+                self.close()
             if "raise" in does:
                 raise KeyboardInterrupt
 
@@ -85,7 +57,7 @@ class Traffic:
     # Others, each in a thread
 
     def other(self, act, *arguments):
-        """Have another thread ``act``; what it raises fails the sum, but that it came too late."""
+        """Have another thread ``act``; what it raises is a fault."""
         other = in_thread(act, *arguments)
         self._others.append(other)
         return other
@@ -133,20 +105,16 @@ class Traffic:
         )
         faults = self._serve()
         faults += [("left behind", self._waiting())] if self._waiting() else []
-        self._drain()
-        got = Counter(self.received)
-        faults += [("lost", item) for item in self.sent if not got[item]]
-        faults += [("twice", item) for item in got if got[item] > 1]
-        faults += [("never sent", item) for item in set(got) - {*self.sent, *self.perhaps}]
+        try:
+            self.drain()
+            self._check_items()
+        except AssertionError as error:
+            faults.append(error)
         if not channel.closed:
             faults += self._room_is_exact()
             faults += self._waiters_wake()
         channel.close()
-        for other in self._others:
-            error = other.exception(PATIENCE)
-            if not isinstance(error, ChannelClosed | WouldBlock | TimeoutError | None):
-                faults.append(error)
-        return faults
+        return faults + [error for each in self._others if (error := each.exception(PATIENCE))]
 
     def _live_others(self):
         return [other for other in self._others if not other.done()]
@@ -161,10 +129,9 @@ class Traffic:
                 return True
             if waiters_of(channel._buffer) and not len(channel) and not channel.closed:
                 served += 1
-                with suppress(WouldBlock):  # the receiver is just leaving the line to look again
-                    self.send_nowait(f"served {served}")
+                self.send_nowait(f"served {served}")  # unless the receiver is just looking again
             elif pending_sends_of(channel):
-                self._drain()
+                self.drain()
             return False
 
         try:
@@ -173,23 +140,14 @@ class Traffic:
             return [("still wait", len(self._live_others()))]
         return []
 
-    def _drain(self):
-        try:
-            while True:
-                self.receive_nowait()
-        except (WouldBlock, ChannelClosed):
-            pass
-
     def _room_is_exact(self):
         channel, accepted = self.channel, 0
         capacity = min(channel.capacity, 50)
         while accepted < 50 and outcome_of(channel.send_nowait, "filler") is None:
             accepted += 1
-        self.received, kept = [], self.received
-        self._drain()
-        drained, self.received = len(self.received), kept
-        right = accepted == drained == capacity and not self._waiting()
-        return [] if right else [("room", accepted, drained, capacity)]
+        left = len(drained(channel))
+        right = accepted == left == capacity and not self._waiting()
+        return [] if right else [("room", accepted, left, capacity)]
 
     def _waiters_wake(self):
         channel = self.channel
