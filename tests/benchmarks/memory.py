@@ -19,8 +19,6 @@ from tests.benchmarks._table import compare, options, say
 FAR = 3600.0
 CONSTANT = ConstantBackOff(FAR)
 
-Ticking = Ticker | AsyncTicker
-
 
 def ticked(ticker):
     ticker.receive_nowait()

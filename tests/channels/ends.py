@@ -2,7 +2,7 @@
 
 import asyncio
 
-from backoff_ticker import Channel, merge, select, select_async
+from backoff_ticker import Channel, ChannelClosed, WouldBlock, merge, select, select_async
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
 
@@ -102,3 +102,11 @@ async def turns(count):
     """Let everything that is ready in this loop run, so many times."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+def outcome_of(call, *args):
+    """Return what a call that does not wait returns, or the class of its error."""
+    try:
+        return call(*args)
+    except (ChannelClosed, TimeoutError, WouldBlock) as error:
+        return type(error)

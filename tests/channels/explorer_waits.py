@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from tests.channels.turned_loop import Timer
+from tests.channels.turned_clock import Timer
 from tests.helpers import SetClock
 
 

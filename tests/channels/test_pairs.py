@@ -1,17 +1,18 @@
 """Two calls at one channel, the second one at each instruction of the first: as if in some order.
 
 What both return, who of those who wait is served, and what is left must be as if one call had come
-after the other. What single calls do, ``test_machine.py`` compares with a model.
+after the other.
 """
 
+import asyncio
 from itertools import combinations_with_replacement
 from math import inf
 
 import pytest
 
 from backoff_ticker import Channel, select
-from tests.channels.ends import drained
-from tests.channels.turned_loop import TurnedClock, TurnedLoop, outcome_of
+from tests.channels.ends import drained, outcome_of
+from tests.channels.turned_clock import TurnedClock
 from tests.interleaving import each_interleaving
 
 WAITS = {
@@ -26,23 +27,29 @@ class Scene:
 
     def __init__(self, capacity, waiting):
         clock = TurnedClock()
-        self.loop = TurnedLoop(clock)
+        self.loop = asyncio.new_event_loop()
         self.channel = Channel(capacity, clock=clock)
         self.silent = Channel(clock=clock)
         if waiting != "receivers":
             for number in range(int(min(capacity, 1))):
                 self.channel.send_nowait(f"early {number}")
-        self.tasks = [self.loop.start(wait, None) for wait in WAITS[waiting](self.channel)]
-        self.loop.turn()
+        self.tasks = [self.loop.create_task(wait) for wait in WAITS[waiting](self.channel)]
+        self.turn()
+
+    def turn(self):
+        """Let everything in the loop run."""
+        for _ in range(6):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
 
     def result(self):
         """Return what has become of those who waited, be it one or the other, and what is left."""
-        self.loop.turn()
-        done = [str(task.outcome()) if task.task.done() else "waits" for task in self.tasks]
+        self.turn()
+        done = [str(outcome_of(task.result)) if task.done() else "waits" for task in self.tasks]
         for task in self.tasks:
-            task.task.cancel()
+            task.cancel()
         left = drained(self.channel)
-        self.loop.turn()
+        self.turn()
         self.loop.close()
         return *sorted(done), left, self.channel.closed
 

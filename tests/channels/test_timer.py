@@ -9,7 +9,7 @@ import pytest
 
 from backoff_ticker import SystemClock, Timer, WouldBlock
 from tests.channels.ends import drained, error, still_waits, value
-from tests.channels.turned_loop import TurnedClock
+from tests.channels.turned_clock import TurnedClock
 from tests.conftest import EPOCH
 from tests.helpers import PATIENCE, in_thread
 from tests.interleaving import each_interleaving

@@ -7,9 +7,8 @@ from math import inf
 import pytest
 
 from backoff_ticker import Channel, ChannelClosed
-from tests.channels.ends import drained
+from tests.channels.ends import drained, outcome_of
 from tests.channels.history import Call, History
-from tests.channels.turned_loop import outcome_of
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
 
 CAPACITIES = pytest.mark.parametrize("capacity", [inf, 2, 0])
