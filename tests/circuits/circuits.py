@@ -19,9 +19,6 @@ def done(outcome):
     return outcome
 
 
-# The ways to make a call
-
-
 def with_block(breaker, outcome):
     with breaker as entered:
         assert entered is breaker

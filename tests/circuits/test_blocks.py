@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import contextvars
-import sys
 import weakref
 from contextlib import ExitStack
 
@@ -66,9 +65,6 @@ def generator(block, error=None):
             raise error
 
 
-# Blocks side by side
-
-
 @pytest.mark.parametrize("begin", [in_a_task, in_a_context])
 def test_calls_that_overlap_are_told_apart(now, begin):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
@@ -91,9 +87,6 @@ def test_calls_that_overlap_are_told_apart(now, begin):
 
     in_loop(main())
     assert none_is_open(breaker)
-
-
-# Blocks inside each other
 
 
 def test_blocks_of_several_breakers_may_be_nested(now):
@@ -120,9 +113,6 @@ def test_blocks_of_two_breakers_need_not_be_nested(now):
             assert breaker.state is CLOSED
 
 
-# Tasks that are started in a block
-
-
 @pytest.mark.parametrize("parent_is_probe", [False, True])
 def test_a_task_started_in_a_block_has_blocks_of_its_own(now, *, parent_is_probe):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, probes=2, successes=2, clock=now)
@@ -145,9 +135,6 @@ def test_a_task_started_in_a_block_has_blocks_of_its_own(now, *, parent_is_probe
 
     in_loop(main())
     assert none_is_open(breaker)
-
-
-# Blocks that are left elsewhere
 
 
 def elsewhere(function, *args):
@@ -259,9 +246,6 @@ def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now):
     assert none_is_open(breaker)
 
 
-# Nothing grows
-
-
 def test_breakers_leave_nothing_in_the_context(now):
     before = dict(contextvars.copy_context())
     for _ in range(3):
@@ -314,35 +298,6 @@ def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now):
         in_loop(main())
     assert len(values) == 51
     assert none_is_open(breaker)
-
-
-def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now):
-    class Local:
-        pass
-
-    breaker = CircuitBreaker(clock=now)
-    code = CircuitBreaker.__exit__.__code__
-    found = []
-
-    def interrupt(frame, event, arg):
-        if frame.f_code is code and event == "call":
-            sys.settrace(None)
-            raise KeyboardInterrupt
-
-    def call():
-        local = Local()
-        found.append(weakref.ref(local))
-        with breaker:
-            sys.settrace(interrupt)
-
-    try:
-        with gc_threshold(0):
-            for _ in range(3):
-                with pytest.raises(KeyboardInterrupt):
-                    elsewhere(call)
-            assert [each() for each in found] == [None] * 3
-    finally:
-        sys.settrace(None)
 
 
 def test_an_async_generator_that_its_loop_closes_frees_its_probe(now):

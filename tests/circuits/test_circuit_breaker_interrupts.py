@@ -210,9 +210,6 @@ def test_two_that_ask_the_policy_at_once_ask_it_once():
     assert each_place(run, all_of_them=True) > 20
 
 
-# Retries through it
-
-
 def called(operation, **options):
     retry_call(operation, ZeroBackOff(), **options)
 

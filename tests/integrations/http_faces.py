@@ -1,14 +1,11 @@
 """Each client of HTTP that the package has an adapter for, behind one face for shared tests."""
 
-from __future__ import annotations
-
 import asyncio
-from dataclasses import dataclass
 from importlib import import_module
+from typing import NamedTuple
 
 
-@dataclass
-class Answer:
+class Answer(NamedTuple):
     """What a client got."""
 
     status: int
@@ -27,7 +24,7 @@ class Httpx:
         status_error: What an answer that is retried is for hooks.
 
     ``request()`` sends one request and reads the response. ``rules()`` gives the options that say
-    what is retried, under the names of the client; ``attempts()`` the one for their number.
+    what is retried, and how often, under the names of the client.
     ``stream()`` gives a body that can be read once.
     """
 
@@ -53,9 +50,6 @@ class Httpx:
 
     def rules(self, **options):
         return options
-
-    def attempts(self, number):
-        return {"max_attempts": number}
 
     def stream(self, *chunks):
         return (each for each in chunks)
@@ -109,15 +103,11 @@ class Urllib3:
             response.release_conn()
             return got
 
-    def rules(self, methods=None, statuses=None, **options):
-        if methods is not None:
-            options["allowed_methods"] = methods
-        if statuses is not None:
-            options["status_forcelist"] = statuses
-        return options
-
-    def attempts(self, number):
-        return {"total": number - 1}
+    def rules(self, **options):
+        names = {"methods": "allowed_methods", "statuses": "status_forcelist"}
+        if "max_attempts" in options:
+            options["total"] = options.pop("max_attempts") - 1
+        return {names.get(name, name): value for name, value in options.items()}
 
     def stream(self, *chunks):
         return (each for each in chunks)
@@ -150,7 +140,6 @@ class Aiohttp:
     has_breakers = True
     has_loop = True
     rules = Httpx.rules
-    attempts = Httpx.attempts
     stream = AsyncHttpx.stream
 
     def __init__(self):

@@ -3,9 +3,7 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import time
 import warnings
 from contextlib import contextmanager
 
@@ -13,6 +11,7 @@ import pytest
 import redis
 
 from tests.helpers import eventually
+from tests.integrations.misbehaving_server import unused_port
 
 PROGRAM = shutil.which("redis-server")
 PATIENCE = 20.0
@@ -30,9 +29,7 @@ class RedisServer:
     """
 
     def __init__(self, folder, *, durable=False, follows=None):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port = listener.getsockname()[1]
+        self.port = unused_port()
         folder.mkdir(parents=True, exist_ok=True)
         self._arguments = [
             *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)),
@@ -57,21 +54,11 @@ class RedisServer:
 
     def start(self):
         """Start it, and wait until it answers."""
-        assert PROGRAM is not None
         self._process = subprocess.Popen(
             [PROGRAM, *self._arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        end = time.monotonic() + PATIENCE
         with self.client(socket_timeout=1.0) as client:
-            while True:
-                try:
-                    client.ping()
-                except redis.RedisError:  # not there yet, or still reading its data
-                    assert self._process.poll() is None, "redis-server has ended"
-                    assert time.monotonic() < end, "redis-server does not answer"
-                    time.sleep(0.01)
-                else:
-                    return
+            eventually(lambda: _answered(client.ping), "an answer of redis-server")
 
     def kill(self):
         """Kill it, as a machine that fails does; ``start()`` starts it again on the same port."""
@@ -82,21 +69,17 @@ class RedisServer:
 
     def pause(self):
         """Stop answering, but keep the connections open; new ones are taken by the kernel."""
-        assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self):
         """Answer again."""
-        assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def wait_for_replicas(self, number=1):
         """Wait until that many replicas have all that was written."""
-        end = time.monotonic() + PATIENCE
         with self.client(single_connection_client=True) as client:
             client.incr("followed")  # WAIT is for what its own connection wrote, and all before
-            while client.wait(number, 1000) < number:
-                assert time.monotonic() < end, "no replica follows"
+            eventually(lambda: client.wait(number, 1000) >= number, "a replica that follows")
 
     def __enter__(self):
         self.start()
@@ -125,7 +108,6 @@ def failover(folder):
             f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
             "sentinel down-after-milliseconds jobs 1000\nsentinel failover-timeout jobs 2000\n"
         )
-        assert PROGRAM is not None
         watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
         try:
             with unused.client() as client:

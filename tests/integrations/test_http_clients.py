@@ -67,9 +67,6 @@ def waits(face, *behaviours, policy=SEVEN, **options):
         return send(face, *behaviours, policy=policy, **options), delays
 
 
-# What is sent again
-
-
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_a_status_that_may_pass_is_retried(face, status):
     assert send(face, answer(status), answer(status)) == (200, "fine", "GET GET GET")
@@ -149,9 +146,6 @@ def test_no_method_may_be_among_those_that_are_repeated(face):
     assert send_in_vain(face, reset, **none) == "GET"
 
 
-# Bodies
-
-
 @pytest.mark.parametrize("failure", [reset, answer(503)], ids=["reset", "503"])
 def test_a_body_in_memory_is_sent_again(face, failure):
     options = face.rules(methods={"PUT"})
@@ -168,9 +162,6 @@ def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(face):
     assert send(face, answer(503, b"busy"), **for_put) == (503, "busy", "PUT")
     for_put["body"] = face.stream(b"da", b"ta")
     assert send_in_vain(face, reset, **for_put) == "PUT"
-
-
-# The waits that a server asks for
 
 
 def http_date(seconds):
@@ -221,9 +212,6 @@ def test_nothing_is_sent_sooner_than_the_server_asks(face, fields, options):
     assert (got, delays) == ((503, "second", "GET GET"), [7.0])
 
 
-# The log
-
-
 def test_a_retry_is_logged_without_the_query(face, caplog):
     caplog.set_level("INFO", logger="backoff_ticker.http")
     with MisbehavingServer(answer(503, Retry_After="20"), reset) as server, no_wait():
@@ -237,17 +225,14 @@ def test_a_retry_is_logged_without_the_query(face, caplog):
     assert "secret" not in first.getMessage()
 
 
-# The end
-
-
 def test_the_last_response_is_returned_with_its_body(face):
     answers = [answer(503, b"first"), answer(502, b"second"), answer(500, b"third")]
-    assert send(face, *answers, **face.attempts(3)) == (500, "third", "GET GET GET")
+    assert send(face, *answers, **face.rules(max_attempts=3)) == (500, "third", "GET GET GET")
 
 
 def test_the_last_error_is_raised(face):
     behaviours = [answer(503), reset, disconnect]
-    assert send_in_vain(face, *behaviours, **face.attempts(3)) == "GET GET GET"
+    assert send_in_vain(face, *behaviours, **face.rules(max_attempts=3)) == "GET GET GET"
 
 
 def test_five_attempts_are_made_unless_told(face):
@@ -258,9 +243,6 @@ def test_the_policy_may_stop(face):
     policy = with_max_retries(ConstantBackOff(7), 1)
     got, delays = waits(face, *[answer(503)] * 9, policy=policy)
     assert (got, delays) == ((503, "", "GET GET"), [7.0])
-
-
-# What is shared with others: the pool, the budget, the token
 
 
 def test_a_response_is_closed_before_the_wait(face):
@@ -311,9 +293,6 @@ def test_a_circuit_hears_of_each_attempt(face):
     assert server.methods == "POST GET GET"
 
 
-# Mistakes
-
-
 @pytest.mark.parametrize(
     "options, kind, message",
     [
@@ -337,9 +316,6 @@ def test_a_mistake_is_refused_before_the_first_request(face, options, kind, mess
 def test_a_policy_is_checked_before_the_first_request(face):
     with pytest.raises(TypeError, match="policy must be a BackOff"):
         face.request("GET", "http://127.0.0.1:9/", 5)
-
-
-# What breaks off, and how long it may take
 
 
 def test_each_redirect_is_a_run_of_its_own(face):

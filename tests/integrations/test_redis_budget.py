@@ -100,9 +100,6 @@ def units(server, name="shared"):
         return int(client.get(KEY.format(name)))
 
 
-# The bucket
-
-
 @given(
     st.integers(10, 50).map(lambda number: number / 10),
     st.integers(0, 10).map(lambda number: number / 10),
@@ -148,9 +145,6 @@ def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
     assert server.client().pttl(KEY.format("forever")) > 10**13
 
 
-# Retries and hedged calls
-
-
 def fails():
     raise OSError
 
@@ -185,9 +179,6 @@ def test_each_cuts_the_bucket_to_its_own_size(server):
     assert large.try_acquire()
     assert small.try_acquire()
     assert units(server, "sizes") == 9 * TOKEN
-
-
-# Redis gone, slow, restarted, replaced
 
 
 @pytest.mark.faults
@@ -323,9 +314,6 @@ def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_serv
     assert watched.shares
 
 
-# Coroutines
-
-
 class Gate(CircuitBreaker):
     """Holds back who is about to ask Redis."""
 
@@ -447,9 +435,6 @@ def test_an_abandoned_budget_leaves_no_thread(make_budget):
     del budget
     wait_until_collected(gone)
     eventually(lambda: not any(name in thread.name for thread in threading.enumerate()))
-
-
-# Processes
 
 
 @pytest.mark.posix

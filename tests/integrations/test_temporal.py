@@ -37,9 +37,6 @@ PATIENCE = 30.0
 PLAIN = ExponentialBackOff(0.5, 0, 2, 60, None)
 
 
-# Policies
-
-
 @pytest.mark.parametrize(
     "policy, most, found",
     [
@@ -82,9 +79,6 @@ def test_errors_that_are_not_retried_are_named():
 def test_a_policy_that_the_server_cannot_follow_is_refused(policy, told):
     with pytest.raises((TypeError, ValueError), match=told):
         retry_policy(policy)
-
-
-# Errors
 
 
 def environment_with(**info):
@@ -194,9 +188,6 @@ def test_some_errors_pass(error, policy):
     with pytest.raises(type(error)) as caught:
         ActivityEnvironment().run(body)
     assert caught.value is error
-
-
-# Tokens
 
 
 def fail():
