@@ -15,7 +15,6 @@ from backoff_ticker import (
     Timer,
     merge,
     select,
-    select_async,
 )
 from backoff_ticker.waiting import WaitSet
 from tests.channels.traffic import CAPACITIES, Traffic
@@ -237,30 +236,6 @@ def test_merging_gives_each_item_and_each_end_once():
         return [] if sorted(got, key=repr) == sorted(expected, key=repr) else [got]
 
     check_each_place(run, at_least=20)
-
-
-def test_selecting_in_a_loop():
-    def run(interrupt):
-        traffics = [Traffic(2), Traffic(0)]
-
-        async def send(traffic):
-            with suppress(Interrupted):
-                await traffic.send_async("item")
-
-        async def main():
-            channels = [traffic.channel for traffic in traffics]
-            sending = [asyncio.create_task(send(traffic)) for traffic in traffics]
-            async with asyncio.timeout(PATIENCE):
-                while not all(task.done() for task in sending):
-                    with suppress(Interrupted, TimeoutError):
-                        source, item = await select_async(*channels, timeout=0.002)
-                        traffics[channels.index(source)].note(item)
-
-        with interrupt:
-            asyncio.run(main())
-        return traffics[0].faults() + traffics[1].faults()
-
-    check_each_place(run, but=("fire", "_fire"), at_least=20)
 
 
 def select_once_waiting(source, silent, news):

@@ -9,7 +9,6 @@ import pytest
 
 from backoff_ticker import CancellationToken, Channel, SystemClock, Timer, WouldBlock
 from tests.channels.ends import drained, error, filled, value
-from tests.helpers import in_thread
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 SCHEDULED = pytest.mark.parametrize("scheduled", ["before", "after"])
@@ -112,16 +111,3 @@ def test_room_that_comes_as_the_time_is_up_is_taken_or_left(senders, clock, capa
     sending = tied(clock, scheduled, receive, lambda: senders.send(channel, "late", 5))
     delivered = error(sending) is None
     assert received + drained(channel) == [*range(capacity), *["late"] * delivered]
-
-
-def test_an_item_that_is_accepted_as_the_time_runs_out_was_sent(clock):
-    channel = filled(1)
-    sending = in_thread(channel.send, "late", 5)
-    clock.settle()
-    with clock.trap("monotonic") as trap:  # the sender sees that it is late; then it is let in
-        clock.advance(5)
-        call = trap.wait()
-        assert channel.receive_nowait() == 0
-        call.release()
-        assert error(sending) is None
-    assert channel.receive_nowait() == "late"

@@ -14,7 +14,7 @@ from backoff_ticker import (
     WouldBlock,
     select,
 )
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.places import Interrupted, check_each_place
 from tests.tickers.made_timers import Fake
 
@@ -117,37 +117,3 @@ def test_an_interrupt_of_a_reader_loses_no_fire(pace, kind):
         return [] if right and len(timer.delays) <= 4 else [(taken, timer.delays)]
 
     check_each_place(run, at_least=15)
-
-
-@pytest.mark.parametrize("act", ["success", "reset", "stop", "immediately"])
-def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act):
-    def run(interrupt):
-        timer = Recording()
-        ticker = Ticker(ConstantBackOff(HOUR), timer=timer)
-        ticker.receive()
-        reader = in_thread(ticker.receive, PATIENCE)
-        eventually(lambda: ticker._readers and waiters_of(ticker._readers), "it waits")
-        with suppress(Interrupted), interrupt:
-            if act == "immediately":
-                ticker.reset(immediately=True)
-            else:
-                getattr(ticker, act)()
-        if act == "stop":
-            ticker.stop()
-            return [] if timer.stops and reader.exception(PATIENCE) else [timer.stops]
-        fire_until(reader, timer)
-        fire_until(in_thread(ticker.receive, PATIENCE), timer)
-        return []
-
-    def fire_until(reader, timer):
-        """Fire, again if the timer was started anew meanwhile."""
-
-        def fired():
-            if not len(timer.c):
-                timer.fire()
-            return reader.done()
-
-        eventually(fired, "a tick comes")
-        assert reader.exception() is None
-
-    check_each_place(run, at_least=5)

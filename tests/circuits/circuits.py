@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from contextlib import ExitStack
 
 import pytest
 
@@ -52,20 +51,13 @@ def decorated_coroutine(breaker, outcome):
     return in_loop(call(outcome))
 
 
-def in_a_stack(breaker, outcome):
-    with ExitStack() as stack:
-        stack.enter_context(breaker)
-        return done(outcome)
-    raise AssertionError
-
-
 def told(breaker, outcome):
     ticket = breaker.allow()
     breaker.record(ticket, outcome if isinstance(outcome, BaseException) else None)
     return done(outcome)
 
 
-WAYS = [*(with_block, async_with_block, decorated, decorated_coroutine, in_a_stack, told)]
+WAYS = [*(with_block, async_with_block, decorated, decorated_coroutine, told)]
 
 
 def none_is_open(breaker):

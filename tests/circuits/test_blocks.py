@@ -257,21 +257,6 @@ def test_breakers_leave_nothing_in_the_context(now):
     assert dict(contextvars.copy_context()) == before
 
 
-def test_the_innermost_block_is_left_even_if_others_are_never_left(now):
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-
-    def enter_many():
-        for _ in range(10):
-            breaker.__enter__()  # as if an interrupt had come just as the block was left
-        fail(breaker)
-        now.advance(10)
-        with breaker:
-            pass
-        assert breaker.state is CLOSED, "the probe is left"
-
-    elsewhere(enter_many)
-
-
 def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now):
     breaker = CircuitBreaker(clock=now)
     values = []

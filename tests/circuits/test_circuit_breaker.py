@@ -49,9 +49,6 @@ def way(request):
     return request.param
 
 
-# Its life, in every way
-
-
 def test_it_opens_refuses_probes_and_closes(way, now):
     policy = Counting()
     breaker = CircuitBreaker(policy, failures=3, clock=now)
@@ -103,9 +100,6 @@ def test_what_was_stopped_counts_as_neither_and_frees_its_probe(way, now, neithe
         assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
     succeed(breaker)
     assert breaker.state is CLOSED
-
-
-# Which errors count
 
 
 def test_an_error_that_on_does_not_cover_is_an_answer(now):
@@ -186,9 +180,6 @@ def test_an_error_of_on_is_raised_and_the_call_does_not_count(way, now, on, kind
         breaker.reset()
 
 
-# Rates in windows
-
-
 def test_a_rate_is_met_exactly(now):
     for percent in range(1, 101):
         breaker = CircuitBreaker(failure_rate=percent / 100, window_calls=100, clock=now)
@@ -210,9 +201,6 @@ def test_a_circuit_that_closes_begins_a_new_window(now):
     assert breaker.state is CLOSED
     fail(breaker)
     assert breaker.state is OPEN
-
-
-# How long it stays open
 
 
 def test_the_default_grows_to_a_minute_without_end(now):
@@ -249,16 +237,6 @@ def test_after_stop_it_stays_open_until_a_reset(now):
         succeed(breaker)
 
 
-def test_the_time_counts_from_the_failure_however_long_the_policy_takes(now):
-    def answer():
-        now.advance(4)
-        return 10.0
-
-    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
-    fail(breaker)
-    assert breaker.remaining() == 6
-
-
 @pytest.mark.parametrize("answer", [LookupError("policy"), float("nan"), -1, "1", None])
 def test_a_failing_policy_leaves_it_open_and_is_asked_again(now, answer):
     policy = Scripted(answer, answer, 3)
@@ -273,9 +251,6 @@ def test_a_failing_policy_leaves_it_open_and_is_asked_again(now, answer):
     assert refused(breaker).seconds == 3
     now.advance(3)
     succeed(breaker)
-
-
-# By hand
 
 
 def test_opened_by_hand_it_stays_open_until_a_reset(now):
@@ -346,9 +321,6 @@ def test_it_may_be_opened_while_its_policy_is_asked(now, answer):
     assert seen == [(OPEN, 7.0, 7.0)] * 2
     assert policy.asked == 2, "once for each opening, although it opens the circuit itself"
     succeed(breaker)
-
-
-# Hooks
 
 
 def test_each_change_is_told_to_all_hooks(now):
@@ -431,9 +403,6 @@ def test_a_hook_may_use_the_breaker(now):
     assert seen == [(OPEN, OPEN, 10.0), (CLOSED, CLOSED, 0.0)]
 
 
-# What may be given
-
-
 @pytest.mark.parametrize(
     ("options", "kind", "text"),
     [
@@ -508,9 +477,6 @@ def test_what_it_cannot_guard_is_refused(kind):
         CircuitBreaker()(lambda: coroutine_function(OSError()))()
 
 
-# What it is
-
-
 def test_it_belongs_to_its_process(now):
     breaker = CircuitBreaker(clock=now)
     assert copy.copy(breaker) is copy.deepcopy(breaker) is breaker
@@ -526,9 +492,6 @@ def test_its_error_is_pickled_without_it(now):
     assert (type(twin), twin.seconds, twin.breaker, twin.state) == (CircuitOpen, 10, None, OPEN)
     assert str(twin) == str(error) == "the circuit is open, 10.0 s left"
     assert twin.__notes__ == ["seen"]
-
-
-# Probes
 
 
 def test_as_many_probes_at_once_as_asked_for(now):
@@ -626,9 +589,6 @@ def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(clock):
         assert breaker.state is OPEN
 
     in_loop(main())
-
-
-# Threads
 
 
 def test_many_failures_at_once_open_it_once(now):

@@ -19,7 +19,6 @@ from tests.circuits.circuits import (
     done,
     fail,
     half_open,
-    in_a_stack,
     none_is_open,
     succeed,
     told,
@@ -68,7 +67,7 @@ AT_AN_EDGE |= {"_left_elsewhere", "<genexpr>", "_forget_newest"}
 @pytest.mark.parametrize(
     "way",
     [
-        *(with_block, in_a_stack, left_in_another_context, async_with_block_without_a_loop),
+        *(with_block, left_in_another_context, async_with_block_without_a_loop),
         *(decorated, decorated_coroutine_without_a_loop),
     ],
 )

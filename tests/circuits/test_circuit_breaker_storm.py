@@ -2,10 +2,9 @@
 
 import asyncio
 import random
-import sys
 import threading
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import count
 
 import pytest
@@ -15,15 +14,7 @@ from tests import effort
 from tests.circuits.circuits import none_is_open
 from tests.helpers import PATIENCE, SetClock
 from tests.stress.places import PACKAGE
-from tests.stress.tools import (
-    Finalized,
-    fast_switching,
-    gc_threshold,
-    join_all,
-    run_silently,
-    signal_storm,
-    start_threads,
-)
+from tests.stress.tools import fast_switching, join_all, run_silently, signal_storm, start_threads
 
 ENDS = OSError, CircuitOpen, asyncio.CancelledError
 """How calls end, if not well."""
@@ -70,10 +61,6 @@ class Service:
     def call(self, chance):
         with suppress(*ENDS), self.breaker:
             self.finish(chance)
-
-    def call_decorated(self, chance):
-        with suppress(*ENDS):
-            self.breaker(self.finish)(chance)
 
     def finish(self, chance):
         if chance.random() < 0.5:
@@ -144,29 +131,22 @@ class Interrupt(BaseException):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["raise", "have blocks", "have blocks, as finalizers do"])
+@pytest.mark.parametrize("what", ["raise", "have blocks"])
 def test_signal_handlers_may_come_anywhere(what):
     service = Service()
     chance, theirs = random.Random(7), random.Random(8)
     others = start_threads(2, lambda n: service.call_in_a_row(n, 3000)) if what == "raise" else []
-    # See "What is not promised" in docs/architecture_of_parts.md.
-    collects_anywhere = what.endswith("finalizers do") and sys.version_info < (3, 12)
-    call = service.call_decorated if collects_anywhere else service.call
 
     def handle(frame):
         if what != "raise":
-            call(theirs)
+            service.call(theirs)
         elif frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
             raise Interrupt
 
-    with signal_storm(handle) as handled, ExitStack() as stack:
-        if what.endswith("finalizers do"):
-            stack.enter_context(gc_threshold(20))
+    with signal_storm(handle) as handled:
         while len(handled) < 2000:
             with suppress(Interrupt):
                 service.call(chance)
-            if what.endswith("finalizers do"):
-                Finalized(lambda: handle(None))
     join_all(others)
     assert what == "raise" or none_is_open(service.breaker)
     service.check()

@@ -135,8 +135,3 @@ scope, = reader.get_metrics_data().resource_metrics[0].scope_metrics
 print([(metric.name, metric.data.data_points[0].value) for metric in scope.metrics])
 """
     assert run(script) == ["[('backoff_ticker.runs', 1)]"]
-
-
-def test_span_events_must_be_a_bool():
-    with pytest.raises(TypeError, match="^span_events must be a bool, not 1$"):
-        OpenTelemetryObserver(span_events=1)

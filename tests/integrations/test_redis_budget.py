@@ -418,15 +418,6 @@ def test_coroutines_await_a_fallback_that_waits():
     assert [asyncio.run(budget.try_acquire_async()) for _ in range(3)] == [True, False, False]
 
 
-def test_without_a_thread_the_fallback_decides(make_budget, monkeypatch):
-    def cannot_start(_):
-        raise RuntimeError("can't start new thread")
-
-    budget = make_budget(5, fallback=RetryBudget(1))
-    monkeypatch.setattr(threading.Thread, "start", cannot_start)
-    assert [asyncio.run(budget.try_acquire_async()) for _ in range(2)] == [True, False]
-
-
 def test_an_abandoned_budget_leaves_no_thread(make_budget):
     budget = make_budget(5)
     assert asyncio.run(budget.try_acquire_async())

@@ -240,17 +240,6 @@ def test_a_shutdown_of_the_worker_ends_the_wait(coroutine):
     assert token.cause == "the worker shuts down"
 
 
-def test_heartbeats_are_sent_while_the_block_of_a_coroutine_lasts():
-    beats = threading.Semaphore(0)
-
-    async def body():
-        with activity_token(interval=0.001, heartbeat=beats.release):
-            for _ in range(3):
-                assert await asyncio.to_thread(beats.acquire, timeout=PATIENCE)
-
-    asyncio.run(ActivityEnvironment().run(body))
-
-
 def test_heartbeats_go_on_while_the_activity_cleans_up():
     beats = threading.Semaphore(0)
     environment = ActivityEnvironment()

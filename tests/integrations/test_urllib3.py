@@ -26,7 +26,6 @@ from tests.integrations.misbehaving_server import (
     half_an_answer,
     hang,
     reset,
-    unused_port,
 )
 
 
@@ -125,26 +124,6 @@ def test_the_last_retry_is_charged_too(total, caplog):
         gc.collect()
         assert len(server.received) == 1 + total
     assert budget.tokens == 10 - 2 * total
-
-
-@pytest.mark.parametrize("behaviour", [answer(503), reset])
-def test_a_retry_after_which_none_is_allowed_is_charged(behaviour, caplog):
-    """The POST is repeated after it met no connection, and not after what comes then."""
-    caplog.set_level("CRITICAL", "urllib3")
-    budget = RetryBudget(max_tokens=10)
-    server = MisbehavingServer(behaviour, port=unused_port())
-
-    def start(outcome):
-        server.__enter__()
-
-    retries = BackOffRetry(ZeroBackOff(), budget=budget, on_retry=start)
-    try:
-        with urllib3.PoolManager(retries=retries) as http, suppress(urllib3.exceptions.HTTPError):
-            http.request("POST", f"http://127.0.0.1:{server.port}/", body=b"data")
-    finally:
-        server.__exit__()
-    gc.collect()
-    assert (server.methods, budget.tokens) == ("POST", 9)
 
 
 def test_a_cancel_gives_the_connection_back():
