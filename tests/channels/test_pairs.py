@@ -77,19 +77,21 @@ def end(scene, _):
 
 
 PAIRS = [*combinations_with_replacement([send, receive, choose, close], 2), (send, end)]
-QUICK_PAIRS = [(send, send), (send, end), (receive, close)]
+QUICK = [
+    ((send, send), (0, "receivers")),
+    ((send, end), (0, "receivers")),
+    ((send, end), (inf, "none")),
+    ((receive, close), (1, "senders")),
+]
 SCENES = [(capacity, waiting) for capacity in (0, 1, inf) for waiting in WAITS]
 SCENES.remove((inf, "senders"))
-QUICK_SCENES = [(0, "receivers"), (1, "senders"), (inf, "none")]
 CASES = [
     pytest.param(
         pair,
         scene,
         order,
         id=f"{pair[0].__name__} {pair[1].__name__}-{scene[0]} {scene[1]}-{order}",
-        marks=[]
-        if pair in QUICK_PAIRS and scene in QUICK_SCENES and order == 1
-        else [pytest.mark.slow],
+        marks=[] if (pair, scene) in QUICK and order == 1 else [pytest.mark.slow],
     )
     for pair in PAIRS
     for scene in SCENES
