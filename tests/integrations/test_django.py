@@ -1,7 +1,5 @@
 """The tokens of Django, through its own test clients and ASGI application."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
