@@ -1,7 +1,5 @@
 """Each benchmark script runs to its end at the smallest size; what it measures is not judged."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

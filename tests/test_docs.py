@@ -1,7 +1,5 @@
 """The code and the commands in README and docs run, and print what stands beside them."""
 
-from __future__ import annotations
-
 import doctest
 import os
 import re

@@ -1,7 +1,5 @@
 """Docstrings: each module and public name has one, parameters are described, examples run."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import inspect

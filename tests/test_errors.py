@@ -1,7 +1,5 @@
 """The tree of errors: what each is, says, and keeps through pickle."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

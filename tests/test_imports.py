@@ -1,7 +1,5 @@
 """The import is light, and the facade offers exactly what it says."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What the pages "From ..." name as the same behaves the same: waits, conditions, ends of a run."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from itertools import islice

@@ -1,7 +1,5 @@
 """Each public name of a package that a page compares with has a row there, or in its detail."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from importlib import import_module

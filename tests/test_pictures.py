@@ -1,7 +1,5 @@
 """The pictures of the documentation are what their scripts draw, and each stands on a page."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

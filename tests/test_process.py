@@ -1,7 +1,5 @@
 """Forked and spawned children, and exits, while tickers run: no hang and no noise."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import queue

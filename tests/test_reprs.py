@@ -1,7 +1,5 @@
 """What objects show of themselves: their state, in few words, at any time and without an error."""
 
-from __future__ import annotations
-
 import pytest
 
 from backoff_ticker import (

@@ -1,7 +1,5 @@
 """STOP and CLOSED: one object each, whatever is done to it, and not a number."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

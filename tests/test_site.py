@@ -1,7 +1,5 @@
 """``.ci/check_site.py``, which checks the built documentation site, finds what it has to find."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

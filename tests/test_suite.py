@@ -1,7 +1,5 @@
 """The suite itself: stable ids, a limit of time on each test, no word of the interpreter's own."""
 
-from __future__ import annotations
-
 import re
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """``async with token.scope()``: what ends a scope, and what it leaves in its task."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """``cancel_on_signals``: which signals, the handlers before and after, and loops that run."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """One token: its cause and errors, waits in threads and loops, the ``with`` block."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import pickle

@@ -1,7 +1,5 @@
 """Deadlines of tokens: the earliest counts, every look sees it, the clock calls back."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import weakref

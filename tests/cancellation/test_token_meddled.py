@@ -1,7 +1,5 @@
 """Two threads at one token: all of what one does, at each place in the middle of the other's."""
 
-from __future__ import annotations
-
 import weakref
 
 import pytest

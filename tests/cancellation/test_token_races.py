@@ -1,7 +1,5 @@
 """Races of tokens that chance seldom makes, forced."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Trees of tokens: children and ``any_of``, who cancels whom, and who keeps whom alive."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 

@@ -1,7 +1,5 @@
 """``backoff-ticker delays``: the table, its bar chart, JSON, CSV, lines."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """``--plot``: the diagrams of ``delays`` and ``simulate``, and what stands in their way."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

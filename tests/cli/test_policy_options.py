@@ -1,7 +1,5 @@
 """The options of policies, and what can be put around any policy."""
 
-from __future__ import annotations
-
 import json
 import re
 from inspect import signature

@@ -1,7 +1,5 @@
 """`run --until-output`: what counts as a match, and that the output passes as it comes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

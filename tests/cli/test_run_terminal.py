@@ -1,7 +1,5 @@
 """`run` on a terminal: who gets what is typed, what it shows."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """``backoff-ticker simulate``: what it simulates, and how it shows that."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The timers of a loop: under few handles of the loop, never early, each run or prevented."""
 
-from __future__ import annotations
-
 import contextvars
 import weakref
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The scheduler: in order, nothing left behind, and the life of its thread."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import random

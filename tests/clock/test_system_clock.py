@@ -1,7 +1,5 @@
 """The system clock: what is a clock, callbacks and waits that never come early."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import pickle

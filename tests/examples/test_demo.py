@@ -1,7 +1,5 @@
 """The demo of the README: what it shows, how it ends, and what must not go wrong at first sight."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

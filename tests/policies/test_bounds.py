@@ -1,7 +1,5 @@
 """``bounds(n)`` holds whatever is drawn, caps are caps, and no number of calls is too many."""
 
-from __future__ import annotations
-
 import copy
 from itertools import islice
 

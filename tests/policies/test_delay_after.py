@@ -1,7 +1,5 @@
 """``delay_after()``: what ``delays()`` gives at that place, at a cost that does not grow."""
 
-from __future__ import annotations
-
 import copy
 from itertools import islice
 

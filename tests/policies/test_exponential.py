@@ -1,7 +1,5 @@
 """Exponential back-off: what its vectors do not show; clocks and generators, also of others."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random

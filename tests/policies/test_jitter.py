@@ -1,7 +1,5 @@
 """Jitter: around any policy, and in those of AWS and Cloud Storage."""
 
-from __future__ import annotations
-
 import copy
 import random
 

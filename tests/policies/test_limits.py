@@ -1,7 +1,5 @@
 """Limits around a policy: of retries, of elapsed time, of a delay, by a token."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Policies by name: the table, the options of each, and what is refused."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

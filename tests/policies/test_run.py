@@ -1,7 +1,5 @@
 """A run of a policy: its delays, how its answers are checked, and policies without state."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

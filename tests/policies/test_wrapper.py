@@ -1,7 +1,5 @@
 """What the policies around another policy share."""
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -1,7 +1,5 @@
 """How a clock is entered and closed, and what happens to participants that still wait."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import threading

@@ -1,7 +1,5 @@
 """Threads that wait for work from another thread, whoever has written them, hold no time up."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import multiprocessing

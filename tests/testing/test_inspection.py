@@ -1,7 +1,5 @@
 """What a test can see of a clock, and hold: ``pending()``, ``block_until()``, ``trap()``."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

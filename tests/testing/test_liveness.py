@@ -1,7 +1,5 @@
 """Waits that nothing would end, or nobody in time: who gets an error, when, and which."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import re

@@ -1,7 +1,5 @@
 """Event loops as participants."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import socket

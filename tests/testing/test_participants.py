@@ -1,7 +1,5 @@
 """Who counts, who runs: ``tracked()``, ``external()``, ``idle()``, one participant at a time."""
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

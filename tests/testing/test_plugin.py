@@ -1,7 +1,5 @@
 """The fixtures in a pytest of their own, beside pytest-asyncio, anyio's plugin, or neither."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

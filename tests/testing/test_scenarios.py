@@ -1,7 +1,5 @@
 """What a virtual clock must get right, each time, under hostile thread switching."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import sys

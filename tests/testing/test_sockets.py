@@ -1,7 +1,5 @@
 """Sockets of event loops and threads on the virtual clock."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Other people's packages on the virtual clock: one test for each row of the page's table."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import multiprocessing

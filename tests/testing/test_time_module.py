@@ -1,7 +1,5 @@
 """The module ``time``, ``threading`` and ``queue`` under ``VirtualClock(patch_time=True)``."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 import queue

@@ -1,7 +1,5 @@
 """What a ticker promises, on both faces: first tick, endings, what a tick tells, no leaks."""
 
-from __future__ import annotations
-
 import asyncio
 import weakref
 

@@ -1,7 +1,5 @@
 """``success()`` and ``failure()``: what they do to the delay that is pending."""
 
-from __future__ import annotations
-
 import queue
 
 import pytest

@@ -1,7 +1,5 @@
 """Interleavings of a ticker's readers that chance seldom makes, forced by a policy or a pause."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from typing import Any

@@ -1,7 +1,5 @@
 """``send_to(sink)``: what is sent, what is dropped, how it ends, who else reads; loops."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import sys

@@ -1,7 +1,5 @@
 """What a second thread, or an interrupt, does at each instruction of a thread at a ticker."""
 
-from __future__ import annotations
-
 import threading
 from itertools import islice
 from operator import itemgetter

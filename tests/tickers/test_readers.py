@@ -1,7 +1,5 @@
 """Several readers of one ticker, who wait, time out and leave: in threads and in event loops."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from datetime import timedelta

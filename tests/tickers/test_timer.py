@@ -1,7 +1,5 @@
 """Tickers whose delays a user's timer measures: when it is started, fires and is stopped."""
 
-from __future__ import annotations
-
 import math
 import sys
 import weakref
