@@ -87,9 +87,6 @@ def test_a_class_describes_each_parameter_of_its_constructor(name):
     assert described(inspect.getdoc(value)) == list(inspect.signature(value).parameters)
 
 
-# Examples
-
-
 WITH_EXAMPLES = [name_of(path) for path in PATHS if ">>>" in path.read_text("utf-8")]
 
 

@@ -56,9 +56,6 @@ def declared():
     return names
 
 
-# Light
-
-
 def test_importing_the_package_imports_no_module_of_it():
     found = run("""
 before = set(sys.modules)
@@ -135,9 +132,6 @@ print(json.dumps([str(warning.message) for warning in caught]))
     assert run(script) == []
 
 
-# The facade
-
-
 def test_each_name_comes_from_the_folder_that_type_checkers_are_told():
     assert sorted(backoff_ticker.__all__) == sorted(declared())
     for name, folder in declared().items():
@@ -176,9 +170,6 @@ def test_a_star_import_gives_the_public_names():
     exec("from backoff_ticker import *", names)
     del names["__builtins__"]
     assert sorted(names) == sorted(backoff_ticker.__all__)
-
-
-# Internals stay inside
 
 
 def test_dir_of_a_token_shows_what_is_for_users():

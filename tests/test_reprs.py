@@ -101,9 +101,6 @@ def test_others_show_how_they_were_made(make, text):
     assert repr(make()).startswith(text)
 
 
-# What users hand in may fail
-
-
 class Failing:
     """A policy, a sink and a source of errors in one."""
 

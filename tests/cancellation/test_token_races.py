@@ -56,9 +56,6 @@ def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it():
         assert [each for each in left if not each.cancelled] == []
 
 
-# Forced
-
-
 @pytest.fixture
 def on_usr1():
     """Sets what SIGUSR1 does in the main thread."""

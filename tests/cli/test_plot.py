@@ -72,9 +72,6 @@ def test_plot_where_matplotlib_cannot_draw(monkeypatch, tmp_path, error, reason)
     assert not (tmp_path / "x.png").exists()
 
 
-# What is drawn
-
-
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
     """A function that calls a line with ``--plot``, and returns the diagram."""

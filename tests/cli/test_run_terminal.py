@@ -31,9 +31,6 @@ def test_each_attempt_can_read_the_terminal():
         assert running.wait() == 1
 
 
-# Ctrl-C, and terminals that are closed
-
-
 @pytest.mark.parametrize(
     ("key", "name", "status"),
     [(CTRL_C, "SIGINT", 130), pytest.param(CTRL_BACKSLASH, "SIGQUIT", 131, marks=slow)],
@@ -124,9 +121,6 @@ def test_a_terminal_that_is_closed_ends_the_command_and_the_run(options):
         assert running.told.rest() == b"\n"
 
 
-# What the command has started shares our process group there
-
-
 @pytest.mark.parametrize("ignored", ["", "signal.SIGTERM"])
 def test_a_time_limit_ends_all_that_the_command_has_started(ignored):
     script = f"rests_in_the_background({ignored}); rests()"
@@ -145,9 +139,6 @@ def test_without_ps_the_command_itself_is_ended():
         assert running.nobody_left()
 
 
-# Job control, which is the shell's
-
-
 def test_ctrl_z_stops_both_and_the_shell_continues_them():
     script = "tell('%d\\n' % os.getpid())"
     how = {"before": (sys.executable, "-c", SHELL), "prelude": ""}
@@ -160,9 +151,6 @@ def test_ctrl_z_stops_both_and_the_shell_continues_them():
         screen.type(b"hello\n")
         screen.until("got hello")
         assert running.wait() == 0
-
-
-# What it shows
 
 
 @slow

@@ -27,9 +27,6 @@ def now(monkeypatch):
     return now
 
 
-# The clock
-
-
 def test_what_others_make_of_the_module_time_changes_nothing(replaced_time):
     clock = SystemClock()
     before = clock.monotonic()
@@ -72,9 +69,6 @@ def test_an_object_that_lacks_a_method_is_refused(missing):
     assert str(caught.value).endswith(f": it has no method {missing}()")
 
 
-# Callbacks at a time
-
-
 def test_without_a_loop_a_callback_runs_in_the_scheduler_thread_and_not_early():
     ran, seen = threading.Event(), []
     when = time.monotonic() + 0.005
@@ -100,9 +94,6 @@ def test_with_a_loop_a_callback_runs_there_and_not_early():
         assert time.monotonic() >= when
 
     asyncio.run(main())
-
-
-# Where a thread waits
 
 
 def test_an_unpark_before_the_wait_ends_it_at_once_and_once():

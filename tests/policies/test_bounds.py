@@ -89,9 +89,6 @@ def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
             assert least <= delay <= greatest
 
 
-# Policies that build on the delay before
-
-
 @pytest.mark.parametrize(
     ("policy", "n", "expected"),
     [
@@ -138,9 +135,6 @@ def test_bounds_hold_where_rounding_and_overflow_matter(policy, far):
             assert least <= delay <= greatest, n
 
 
-# Any number of calls
-
-
 @pytest.mark.parametrize("policy", samples(), ids=readable_id)
 def test_bounds_of_any_call_cost_the_same(policy):
     late = policy.bounds(MANY)
@@ -169,9 +163,6 @@ def test_call_a_billion_costs_what_an_early_one_costs(policy, count):
         assert least <= delay <= greatest
     assert 0.0 <= delay <= LARGEST
     assert steps(policy.next_backoff) <= early + 50
-
-
-# The same run again
 
 
 @for_each_kind(EVERY, times=moments)

@@ -144,9 +144,6 @@ def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason():
         copy.copy(with_max_retries(Stubborn(), 1))
 
 
-# Subclasses of policies of the package
-
-
 class Holding(ExponentialBackOff):
     def __init__(self, held):
         super().__init__(2)

@@ -43,9 +43,6 @@ def replayed(policy, n):
     return next(islice(delays(policy), n - 1, None), STOP)
 
 
-# The same as a replay
-
-
 @for_each_kind(
     EVERY,
     n=st.integers(1, 50),
@@ -82,9 +79,6 @@ def test_a_cancelled_token_ends_the_run_of_its_policy():
     assert delay_after(with_token(ConstantBackOff(1), token), 1) is STOP
 
 
-# Any number of failures
-
-
 def asks_again(policy):
     """Whether the delays before are drawn, too."""
     limits = [getattr(policy, name, None) for name in ("max_elapsed_time", "last_delay")]
@@ -98,9 +92,6 @@ def test_a_billion_failures_cost_few_steps(policy):
     for n in (MANY, 10**400):
         delay, bounds = delay_after(policy, n), policy.bounds(n)
         assert delay is STOP or bounds[0] <= delay <= bounds[1]
-
-
-# Policies of a user
 
 
 def test_a_policy_of_a_user_is_asked_for_each_delay():
@@ -127,9 +118,6 @@ def test_a_feedback_policy_is_told_of_each_failure():
     policy = Shared()
     assert delay_after(policy, 2) == 5.0
     assert policy.calls == ["reset", ("failure", None), ("failure", None)]
-
-
-# Errors
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,6 @@ def test_bad_input_names_the_parameter(make, error, message):
     assert message in str(caught.value)
 
 
-# Policies with a jitter of their own
-
-
 def test_the_jitters_of_aws_are_those_around_a_plain_exponential_policy():
     """What a source names must be the same by either name here: full, equal, and multipliers."""
     for multiplier in (1.0, 1.5, 2.0, 3.0):

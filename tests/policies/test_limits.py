@@ -23,8 +23,6 @@ from backoff_ticker.policies import start_policy
 from tests.helpers import SetClock
 from tests.policies.policy_doubles import Feedback, Guarded, Recording, ask
 
-# Retries
-
 
 def test_reset_starts_the_count_and_the_policy_inside_anew():
     inner = Recording()
@@ -61,9 +59,6 @@ def test_what_the_policy_inside_refuses_to_hear_is_not_counted():
     assert policy.retries == 1
     assert policy.failure(6) == 2.0
     assert policy.failure(7) is STOP
-
-
-# Elapsed time
 
 
 def test_it_stops_where_a_delay_would_end_after_the_limit_until_reset(clock):
@@ -108,9 +103,6 @@ def test_equality_passes_although_floats_are_rounded(clock, policy):
     assert answers == [0.1, 0.1, 0.1]
 
 
-# Clocks
-
-
 @pytest.mark.parametrize(
     ("make", "method"),
     [
@@ -132,9 +124,6 @@ def test_the_time_that_a_policy_reads_is_all_it_needs_of_a_clock(make, method):
     other = {"monotonic": "time", "time": "monotonic"}[method]
     with pytest.raises(TypeError, match=rf"^clock must have a method {method}\(\), not be "):
         make(SimpleNamespace(**{other: lambda: now}))
-
-
-# Tokens
 
 
 def test_feedback_passes_through_a_token_until_it_is_cancelled():

@@ -78,9 +78,6 @@ def test_delays_of_a_policy_with_a_clock_of_its_own_read_that(clock):
     assert list(iterator) == []
 
 
-# Policies without state
-
-
 @pytest.mark.parametrize(
     ("policy", "delay", "text"),
     [

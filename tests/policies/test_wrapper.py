@@ -120,9 +120,6 @@ def test_a_bad_answer_inside_is_told_and_not_compared(wrap, ask, bad):
         getattr(wrap(Bad()), ask)()
 
 
-# A wrapper of a user's own
-
-
 class Doubled(BackOffWrapper):
     limit = 7.0
 
@@ -147,9 +144,6 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
 
     policy = Own(LIMDBackOff(2, 4, 0.5))
     assert [policy.failure(), policy.success()] == [4.0, 3.0]
-
-
-# Bounds
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,6 @@ def test_an_attempt_has_a_token_of_its_own(clock):
     assert now() == 13
 
 
-# Misuse
-
-
 @LOOPS
 @pytest.mark.parametrize("again", ["loop", "async loop"])
 def test_a_run_is_iterated_once(face, again):

@@ -92,9 +92,6 @@ def test_a_retry_that_was_not_made_is_not_paid(way):
     assert len(lost) <= (way is looped)
 
 
-# Budgets
-
-
 ACTIONS = {
     "take": lambda budget: budget.try_acquire(2),
     "put back": lambda budget: budget.release(2),
@@ -137,9 +134,6 @@ def test_a_signal_handler_may_use_a_budget():
         assert budget.tokens == (50 - 5 + 0.1 if interrupt.where is None else 50 - 22 + 0.2)
 
     assert each_place(run) > 5
-
-
-# Settings of the process
 
 
 CHANGES = [

@@ -121,9 +121,6 @@ def test_attempt_timeout_is_for_coroutines(face):
     assert script.count == 0
 
 
-# Operations
-
-
 @pytest.mark.parametrize("operation", [None, 7, "text", ValueError()])
 def test_an_operation_that_cannot_be_called_is_refused(operation):
     with pytest.raises(TypeError, match="operation"):
@@ -172,9 +169,6 @@ def test_a_class_is_not_decorated_but_may_be_called_again():
         with pytest.raises(TypeError, match="not the class Connection"):
             decorate(Connection)
     assert isinstance(retry_call(Connection, ZeroBackOff()), Connection)
-
-
-# Signatures
 
 
 OPTIONS = [

@@ -75,9 +75,6 @@ def test_static_and_class_methods(clock, kind):
     assert attempts_of(undone.__get__(None, Client), Client.shared) == 2
 
 
-# Options
-
-
 def test_options_are_read_as_they_were_given():
     hooks = [print]
     fetch = retry(POLICY, on=(OSError, KeyError), timeout=5, on_retry=hooks)(lambda: 7)
@@ -93,9 +90,6 @@ def test_options_are_read_as_they_were_given():
     assert retry_options(retry_with(fetch, timeout=7))["timeout"] == 7
     assert retry_options(retry(lambda: 7)) == retry_options(retry()(lambda: 7)) == {}
     assert retry_options(retry(max_attempts=3)(lambda: 7)) == {"max_attempts": 3}
-
-
-# What it refuses
 
 
 @pytest.mark.parametrize("read", [retry_with, retry_options])

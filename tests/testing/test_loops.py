@@ -138,9 +138,6 @@ def test_a_loop_of_a_closed_clock_runs_in_real_time():
     loop.close()
 
 
-# Loops that are not asyncio's
-
-
 class _ForeignBase:
     """Like the base of uvloop's class: it only notes what it would do."""
 
@@ -186,9 +183,6 @@ def test_a_loop_that_is_not_asyncios_runs_outside_the_clock_only():
     loop.run_forever()
     assert loop.done == ["in a thread of nobody's", "if not strict", "ran"]
     assert dict(vars(Foreign)) == before
-
-
-# The times of timers
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,6 @@ def readings():
     return [getattr(time, name)() for name in [*NAMES, *(f"{name}_ns" for name in NAMES)]]
 
 
-# What is told, and to whom
-
-
 def test_participants_and_the_driver_read_the_time_of_the_clock(clock):
     task = clock.spawn(lambda: clock.sleep(1.5) or readings())
     clock.advance(2)
@@ -79,9 +76,6 @@ def test_a_replacement_can_be_pickled(clock):
     assert pickle.loads(pickle.dumps(time.sleep)) is time.sleep
 
 
-# Sleeping
-
-
 def test_sleeps_are_waits_on_the_clock(patched_clock):
     threads = [threading.Thread(target=time.sleep, args=(seconds,)) for seconds in (3, 4)]
     for thread in threads:
@@ -117,9 +111,6 @@ def test_the_thread_that_drives_cannot_sleep(clock):
 def test_a_process_is_waited_for_in_real_time(patched_clock):
     done = subprocess.run([sys.executable, "-c", "pass"], timeout=50, check=True)
     assert (done.returncode, patched_clock.monotonic()) == (0, 0.0)
-
-
-# Waits in threading and queue
 
 
 def test_time_outs_of_threading_and_queue_are_on_the_clock(patched_clock):

@@ -60,9 +60,6 @@ def waiting_in(clock, ticker, *loops):
     return started
 
 
-# Exactly one each
-
-
 @pytest.mark.parametrize("pace", list(Pace))
 @pytest.mark.parametrize("readers", [2, 7])
 def test_each_tick_goes_to_exactly_one_of_those_who_wait(face, clock, readers, pace):
@@ -118,9 +115,6 @@ def test_readers_that_wait_do_nothing_meanwhile(face, clock, readers):
     assert [reason_of(future) for future in waiting] == ["stopped"] * (readers - 1)
 
 
-# A reader that leaves
-
-
 def test_a_leader_that_times_out_at_the_due_time_takes_the_tick_or_passes_it_on(face, clock):
     ticker = ticked(face, ConstantBackOff(10), clock=clock)
     leader = reader_that_waits(face, clock, ticker, 10)
@@ -156,9 +150,6 @@ def test_a_leader_whose_task_is_cancelled_passes_on(loops, clock, resolved):
     clock.advance(10)
     assert outcome.result(PATIENCE) == (resolved, True, 2)
     assert len(clock.pending()) == 0
-
-
-# Several loops
 
 
 @pytest.mark.parametrize("how", ["stopped", "closed"])

@@ -104,9 +104,6 @@ def test_objects_in_the_memory_of_different_threads_have_different_claims(monkey
         assert len({id(claim) for claim in claims}) == 16
 
 
-# Loops that wait
-
-
 WAITS = [park_thread, park_coroutine, block_on, _wait_async]
 WAITS += [Channel.send, Channel.send_async, Channel.receive, Channel.receive_async]
 
