@@ -279,7 +279,7 @@ class RejectedResult(BackoffTickerError):
     Example:
         >>> from backoff_ticker import RejectedResult, retry_call
         >>> try:
-        ...     retry_call(lambda: "pending", until=lambda state: state == "done", max_attempts=1)
+        ...     retry_call(lambda: "pending", until="done".__eq__, max_attempts=1)
         ... except RejectedResult as error:
         ...     print(error.result)
         pending

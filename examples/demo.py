@@ -40,15 +40,17 @@ from backoff_ticker import (
 )
 
 INTRODUCTION = """\
-One token stops two threads and an event loop. Press Ctrl-C whenever you like.
+One token stops two threads and an event loop, and Ctrl-C cancels it.
 
-A server on this machine is up for 4 s, then down for 4 s, and so on. Four clients call it every
-1.5 s: two run in threads, two in the event loop. While the server is down, a client waits about
-0.5 s, then 1 s, then 2 s between its attempts. The waits grow, so that nobody hammers a server in
-trouble. They are random, so that the clients do not all come back at the same moment.
+A server on this machine is down for 5 s, then up for 5 s, and so on. Four
+clients call it, two in threads and two in the event loop. While it is down,
+each waits about 0.5 s, then 1 s, then 2 s between its attempts: longer, to
+spare a server in trouble, and at random, so that they do not come in a crowd.
 """
+HINT = "        Now press Ctrl-C: all clients wait for their next attempt."
 
 POLICY = ExponentialBackOff(0.5, multiplier=2, max_interval=2)  # how long to wait before each retry
+PHASE, REST = ConstantBackOff(5), ConstantBackOff(2)  # of the server, of a client
 
 
 class Demo:
@@ -57,21 +59,21 @@ class Demo:
     def __init__(self, stop: CancellationToken, screen: Screen) -> None:
         self.stop = stop
         self.screen = screen
-        self.is_up = asyncio.Event()
+        self.has_address = asyncio.Event()
 
     async def run(self) -> None:
         """Run all of them until the token is cancelled."""
         with self.stop:  # if one of them fails, this cancels the token, and the others end too
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.server())
-                await self.is_up.wait()
+                await self.has_address.wait()
                 group.create_task(asyncio.to_thread(self.client, "client-1"))
                 group.create_task(asyncio.to_thread(self.client, "client-2"))
                 group.create_task(self.client_async("client-3"))
                 group.create_task(self.client_async("client-4"))
 
     def client(self, name: str) -> None:
-        """Call the server, rest for 1.5 s, and so on, in a thread."""
+        """Call the server, rest for 2 s, and so on, in a thread."""
         job = Job(self.screen, name, "thread")
 
         @retry(POLICY, on=OSError, token=self.stop, on_retry=job.tried, on_success=job.tried)
@@ -80,7 +82,7 @@ class Demo:
                 line.recv(100)
 
         with job:
-            for _ in Ticker(ConstantBackOff(1.5), token=self.stop, pace=Pace.RETURN):
+            for _ in Ticker(REST, token=self.stop, pace=Pace.RETURN):
                 call()
 
     async def client_async(self, name: str) -> None:
@@ -94,24 +96,27 @@ class Demo:
                 await reader.read(100)
 
         with job:
-            async for _ in AsyncTicker(ConstantBackOff(1.5), token=self.stop, pace=Pace.RETURN):
+            async for _ in AsyncTicker(REST, token=self.stop, pace=Pace.RETURN):
                 await call()
 
     async def server(self) -> None:
-        """Be up for 4 s, down for 4 s, and so on."""
+        """Be down for 5 s, up for 5 s, and so on."""
         loop = asyncio.get_running_loop()
         with Job(self.screen, "server", "event loop") as job, contextlib.ExitStack() as listening:
-            async for tick in AsyncTicker(ConstantBackOff(4), token=self.stop):
+            async for tick in AsyncTicker(PHASE, token=self.stop):
                 if tick.number % 2:
-                    listener = listening.enter_context(socket.create_server(("127.0.0.1", 0)))
+                    listening.close()
+                    listener = listening.enter_context(socket.socket())
+                    listener.bind(("127.0.0.1", 0))  # and refuse: it does not listen yet
+                    self.address = listener.getsockname()
+                    self.has_address.set()
+                    job.tell("DOWN", RED, "coming back", 5)
+                    loop.call_later(2, self.screen.show, HINT, BOLD)
+                else:
+                    listener.listen()
                     loop.add_reader(listener, greet, listener)
                     listening.callback(loop.remove_reader, listener)
-                    self.address = listener.getsockname()
-                    self.is_up.set()
-                    job.tell("up", GREEN, "going down", 4)
-                else:
-                    listening.close()
-                    job.tell("DOWN", RED, "coming back", 4)
+                    job.tell("up", GREEN, "going down", 5)
 
 
 def greet(listener: socket.socket) -> None:
@@ -188,7 +193,7 @@ class Job:
         """Tell of an attempt: it failed, and a wait follows, or it succeeded."""
         number, delay = outcome.attempts, outcome.delay
         if delay is None:
-            self.tell(f"attempt {number} succeeded", GREEN, "the next call", 1.5)
+            self.tell(f"attempt {number} succeeded", GREEN, "the next call", 2)
         else:
             what = f"attempt {number} failed, the next follows in {delay:.2f} s"
             self.tell(what, YELLOW, f"attempt {number + 1}", delay)
@@ -197,7 +202,7 @@ class Job:
 def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=15, help="how long (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=14, help="how long (%(default)s)")
     seconds = parser.parse_args().seconds
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         parser.error("argument --seconds: must be a number more than 0")

@@ -30,8 +30,13 @@ from backoff_ticker.types import RetryOptions
 
 
 def protection(name: str) -> RetryOptions:
-    options = RetryOptions(on=ConnectionError, max_attempts=5, max_elapsed_time=20)
-    if "budget" in name:  # one for each service, shared by all callers, as is the breaker
+    options = RetryOptions(
+        on=ConnectionError,
+        max_attempts=5,
+        max_elapsed_time=20,
+    )
+    # One for each service, which all callers share.
+    if "budget" in name:
         options["budget"] = RetryBudget(max_tokens=10, token_ratio=0.1)
     if "circuit" in name:
         options["breaker"] = CircuitBreaker(ConstantBackOff(5), failures=5)
@@ -42,7 +47,9 @@ async def run(name: str, clock: VirtualClock) -> None:
     calls = 0
     waits = []
 
-    @retry(ExponentialBackOff(0.5, rng=random.Random(1)), **protection(name))
+    policy = ExponentialBackOff(0.5, rng=random.Random(1))
+
+    @retry(policy, **protection(name))
     async def fetch() -> None:
         if 30 <= clock.monotonic() < 90:
             nonlocal calls
@@ -59,13 +66,20 @@ async def run(name: str, clock: VirtualClock) -> None:
 
     end = CancellationToken(timeout=120)
     async with asyncio.TaskGroup() as requests:
-        async for _ in AsyncTicker(ConstantBackOff(0.5), token=end, pace=Pace.BURST):
+        every = ConstantBackOff(0.5)
+        async for _ in AsyncTicker(every, token=end, pace=Pace.BURST):
             requests.create_task(request())
-    print(f"{name:<18}{calls:>6}{len(waits):>8}{sum(waits) / len(waits):>9.1f} s")
+    mean = sum(waits) / len(waits)
+    print(f"{name:<18}{calls:>6}{len(waits):>8}{mean:>9.1f} s")
 
 
 if __name__ == "__main__":
     print("                   calls  failed  each took")
-    for name in ["retries alone", "budget", "circuit", "budget and circuit"]:
+    for name in [
+        "retries alone",
+        "budget",
+        "circuit",
+        "budget and circuit",
+    ]:
         with VirtualClock(auto=True) as clock:
             asyncio.run(run(name, clock))

@@ -18,7 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Pace, Tick, Ticker
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    ConstantBackOff,
+    Pace,
+    Tick,
+    Ticker,
+)
 from backoff_ticker.testing import VirtualClock
 
 
@@ -44,23 +51,30 @@ class Device:
 
 
 async def poll(device: Device, stop: CancellationToken) -> None:
-    async for tick in AsyncTicker(ConstantBackOff(device.every), token=stop, pace=Pace.SKIP):
+    every = ConstantBackOff(device.every)
+    async for tick in AsyncTicker(every, token=stop, pace=Pace.SKIP):
         with device.note(tick):
             await asyncio.sleep(device.takes)  # stands for a request
 
 
 def poll_in_thread(device: Device, stop: CancellationToken) -> None:
-    for tick in Ticker(ConstantBackOff(device.every), token=stop, pace=Pace.SKIP):
+    every = ConstantBackOff(device.every)
+    for tick in Ticker(every, token=stop, pace=Pace.SKIP):
         with device.note(tick):
             time.sleep(device.takes)  # stands for a driver that blocks
 
 
-async def poll_all(sensors: list[Device], meters: list[Device], stop: CancellationToken) -> None:
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(len(meters)) as threads, stop:  # leaving it cancels `stop`, then waits
+async def poll_all(
+    sensors: list[Device],
+    meters: list[Device],
+    stop: CancellationToken,
+) -> None:
+    run = asyncio.get_running_loop().run_in_executor
+    # Leaving the block cancels `stop`, then waits for the threads.
+    with ThreadPoolExecutor(len(meters)) as pool, stop:
         await asyncio.gather(
             *(poll(device, stop) for device in sensors),
-            *(loop.run_in_executor(threads, poll_in_thread, device, stop) for device in meters),
+            *(run(pool, poll_in_thread, device, stop) for device in meters),
         )
 
 
@@ -69,10 +83,16 @@ if __name__ == "__main__":
     sensors += [Device("flaky", every=15, takes=2) for _ in range(20)]
     sensors += [Device("slow", every=10, takes=25) for _ in range(20)]
     meters = [Device("blocking", every=30, takes=40) for _ in range(20)]
-    with VirtualClock(auto=True, patch_time=True):  # without this, five minutes take five minutes
-        asyncio.run(poll_all(sensors, meters, CancellationToken(timeout=300)))
+    # Without this, five minutes take five minutes.
+    with VirtualClock(auto=True, patch_time=True):
+        stop = CancellationToken(timeout=300)
+        asyncio.run(poll_all(sensors, meters, stop))
     print("kind      devices   polled   failed  skipped")
     for kind in dict.fromkeys(device.kind for device in sensors + meters):
-        fleet = [device for device in sensors + meters if device.kind == kind]
-        totals = (sum(getattr(d, name) for d in fleet) for name in ("polled", "failed", "skipped"))
-        print(f"{kind:<8}", *(f"{number:>8}" for number in (len(fleet), *totals)))
+        fleet = [each for each in sensors + meters if each.kind == kind]
+        names = ("polled", "failed", "skipped")
+        totals = (sum(getattr(d, name) for d in fleet) for name in names)
+        print(
+            f"{kind:<8}",
+            *(f"{number:>8}" for number in (len(fleet), *totals)),
+        )

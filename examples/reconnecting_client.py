@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from backoff_ticker import (
     AsyncTicker,
@@ -29,19 +30,32 @@ from backoff_ticker import (
 )
 
 
-async def stay_connected(port: int, handle: Callable[[str], None], stop: CancellationToken) -> None:
-    """Pass on every line that the server sends, until the token is cancelled."""
-    policy = ExponentialBackOff(0.1, max_interval=60, max_elapsed_time=None, rng=random.Random(1))
+async def stay_connected(
+    port: int,
+    handle: Callable[[str], None],
+    stop: CancellationToken,
+) -> None:
+    """Pass on every line that the server sends, until a cancel."""
+    policy = ExponentialBackOff(
+        0.1,
+        max_interval=60,
+        max_elapsed_time=None,
+        rng=random.Random(1),
+    )
     async with stop.scope():  # cancels whatever is awaited inside
         ticker = AsyncTicker(policy, pace=Pace.RETURN)
         async for tick in ticker:
-            print(f"waited {tick.delay:.2f} s, failures in a row: {tick.since_success}")
+            failed = tick.since_success
+            print(f"waited {tick.delay:.2f} s, failures in a row: {failed}")
             try:
                 async with asyncio.timeout(10):
-                    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                    reader, writer = await asyncio.open_connection(
+                        "127.0.0.1",
+                        port,
+                    )
                 try:
                     async for line in reader:
-                        ticker.success()  # it works, so the back-off starts again
+                        ticker.success()  # the back-off starts again
                         handle(line.decode().strip())
                 finally:
                     writer.close()
@@ -52,7 +66,8 @@ async def stay_connected(port: int, handle: Callable[[str], None], stop: Cancell
 
 class Server(socketserver.BaseRequestHandler):
     prices = iter(range(100, 200))
-    visits = iter([2, 0, 0, 3, 1, 4])  # how many prices a visitor gets before the server hangs up
+    # How many prices a visitor gets before the server hangs up.
+    visits = iter([2, 0, 0, 3, 1, 4])
 
     def handle(self) -> None:
         for _ in range(next(self.visits)):
@@ -62,17 +77,22 @@ class Server(socketserver.BaseRequestHandler):
 
 
 if __name__ == "__main__":
-    with cancel_on_signals() as stop:  # Ctrl-C and SIGTERM cancel this token
+    with cancel_on_signals() as stop:  # Ctrl-C and SIGTERM cancel it
 
         def handle(price: str) -> None:
             print("  price", price)
             if price == "108":
                 stop.cancel("seen enough")
 
-        with suppress(Cancelled), socketserver.TCPServer(("127.0.0.1", 0), Server) as server:
-            threading.Thread(target=server.serve_forever, args=(0.1,)).start()
+        with (
+            suppress(Cancelled),
+            socketserver.TCPServer(("127.0.0.1", 0), Server) as server,
+        ):
+            serve = partial(server.serve_forever, 0.1)
+            threading.Thread(target=serve).start()
             try:
-                asyncio.run(stay_connected(server.server_address[1], handle, stop))
+                port = server.server_address[1]
+                asyncio.run(stay_connected(port, handle, stop))
             finally:
                 server.shutdown()
         print("stopped:", stop.cause)

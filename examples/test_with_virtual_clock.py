@@ -28,13 +28,16 @@ HOUR = 3600
 Job = Callable[[], object]
 
 
-def renew(log_in: Job, stop: CancellationToken) -> None:  # every eight hours, in a thread
-    with suppress(Cancelled):  # raised if the service stops between two attempts
+def renew(log_in: Job, stop: CancellationToken) -> None:
+    """Log in every eight hours, in a thread."""
+    with suppress(Cancelled):  # if the service stops between two attempts
         for _ in Ticker(ConstantBackOff(8 * HOUR), token=stop):
-            retry_call(log_in, ConstantBackOff(60), on=ConnectionError, token=stop)
+            minute = ConstantBackOff(60)
+            retry_call(log_in, minute, on=ConnectionError, token=stop)
 
 
-async def report(send: Job, stop: CancellationToken) -> None:  # every day, in an event loop
+async def report(send: Job, stop: CancellationToken) -> None:
+    """Report every day, in an event loop."""
     async for _ in AsyncTicker(ConstantBackOff(24 * HOUR), token=stop):
         send()
 
@@ -67,13 +70,18 @@ def test_it_stops_at_once(virtual_clock: VirtualClock) -> None:
     service = virtual_clock.spawn(serve, log_in, lambda: None, stop)
     virtual_clock.advance(150)
     assert attempts == [0, 60, 120]
-    stop.cancel()  # the thread waits for another attempt, the event loop for tomorrow
+    # The thread waits for another attempt, the event loop for tomorrow.
+    stop.cancel()
     service.join()
     assert virtual_clock.monotonic() == 150
 
 
 if __name__ == "__main__":
-    for test, auto in [(test_it_logs_in_and_reports, True), (test_it_stops_at_once, False)]:
+    for test, auto in [
+        (test_it_logs_in_and_reports, True),
+        (test_it_stops_at_once, False),
+    ]:
         with VirtualClock(auto=auto) as clock:
             test(clock)
-            print(f"{test.__name__}: passed, {clock.monotonic():g} s on the clock")
+            passed = clock.monotonic()
+            print(f"{test.__name__}: passed, {passed:g} s on the clock")

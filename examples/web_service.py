@@ -55,7 +55,7 @@ async def refresh(stop: CancellationToken) -> None:
     async for tick in AsyncTicker(ConstantBackOff(1), token=stop):
         print("job: run", tick.number)
         if tick.number == 2:
-            signal.raise_signal(signal.SIGTERM)  # somebody stops the service
+            signal.raise_signal(signal.SIGTERM)  # somebody stops it
 
 
 def visit(port: int, path: str) -> None:
@@ -66,9 +66,14 @@ def visit(port: int, path: str) -> None:
 
 
 if __name__ == "__main__":
-    with cancel_on_signals() as stop, set_default_token(stop), ThreadPoolExecutor() as threads:
+    with (
+        cancel_on_signals() as stop,
+        set_default_token(stop),
+        ThreadPoolExecutor() as threads,
+    ):
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            server.daemon_threads = False  # leaving this block waits for requests in flight
+            # Leaving this block waits for requests in flight.
+            server.daemon_threads = False
             threads.submit(server.serve_forever)
             for path in ["/flaky", "/down", "/slow"]:
                 threads.submit(visit, server.server_port, path)

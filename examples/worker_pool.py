@@ -28,7 +28,13 @@ from backoff_ticker import (
     with_max_retries,
 )
 
-HOSTS = {"a.example": 0.02, "b.example": 0.03, "c.example": 0.05, "d.example": 0.1}  # seconds
+HOSTS = {
+    "a.example": 0.02,
+    "b.example": 0.03,
+    "c.example": 0.05,
+    "d.example": 0.1,
+}
+"""Seconds between two pages."""
 PAGES = 15  # of each host
 
 
@@ -40,7 +46,8 @@ def schedule(pages: Channel[str], stop: CancellationToken) -> None:
     with contextlib.closing(pages):  # then the workers end
         for ticker, tick in merge(*hosts):
             if tick is not CLOSED:  # a ticker that has ended gives that
-                pages.send(f"{hosts[ticker]}/{tick.number}")  # waits while the channel is full
+                # This waits while the channel is full.
+                pages.send(f"{hosts[ticker]}/{tick.number}")
 
 
 def fetch(pages: Channel[str], fetched: list[str]) -> None:
@@ -58,13 +65,19 @@ async def fetch_async(pages: Channel[str], fetched: list[str]) -> None:
 def main() -> None:
     pages = Channel[str](10)
     fetched: list[str] = []
-    with cancel_on_signals() as signals, ThreadPoolExecutor() as threads, signals.child() as stop:
+    with (
+        cancel_on_signals() as signals,
+        ThreadPoolExecutor() as threads,
+        signals.child() as stop,
+    ):
         print(f"{len(HOSTS)} hosts, 3 threads and a coroutine")
         threads.submit(schedule, pages, stop)
         for _ in range(3):
             threads.submit(fetch, pages, fetched)
-        asyncio.run(fetch_async(pages, fetched))  # leaving the block cancels `stop`
-    for host, number in sorted(Counter(page.partition("/")[0] for page in fetched).items()):
+        asyncio.run(fetch_async(pages, fetched))
+        # Leaving the block cancels `stop`.
+    numbers = Counter(page.partition("/")[0] for page in fetched)
+    for host, number in sorted(numbers.items()):
         print(f"{host}: {number} pages")
     print(f"{len(set(fetched))} different pages, {len(pages)} left over")
     print("stopped:", signals.cause or "all is done")

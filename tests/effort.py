@@ -4,8 +4,6 @@
 schedules, storms of signals, real processes, thousands of rounds) and repeats others more often.
 """
 
-from __future__ import annotations
-
 import sys
 
 from hypothesis import HealthCheck, settings

@@ -5,8 +5,6 @@ at the same place in each run: the first function runs up to an instruction, the
 runs in a thread of its own until it has returned, or waits for the first.
 """
 
-from __future__ import annotations
-
 import _thread
 import sys
 import threading

@@ -1,7 +1,5 @@
 """What docs/why_compared.md says of other packages is true: a test or more for each row."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import inspect

@@ -1,7 +1,5 @@
 """The code and the commands in README and docs run, and print what stands beside them."""
 
-from __future__ import annotations
-
 import doctest
 import os
 import re
@@ -157,6 +155,19 @@ def test_no_code_on_a_page_has_to_be_scrolled(page):
     assert [line for line in lines if len(line) > WIDTH] == []
 
 
+GUIDES = (
+    *("cancellation", "channels", "circuit_breaker", "command", "hedging", "policies"),
+    *("retries", "testing", "tickers"),
+)
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_guide_says_what_most_people_need(name):
+    """What fewer need has pages of its own, beneath the guide."""
+    words = (ROOT / "docs" / f"{name}.md").read_text("utf-8").split()
+    assert len(words) <= 1200
+
+
 @pytest.mark.posix
 def test_ctrl_c_ends_the_first_example_of_the_readme_at_once(tmp_path):
     program = tmp_path / "service.py"
@@ -169,9 +180,10 @@ def test_ctrl_c_ends_the_first_example_of_the_readme_at_once(tmp_path):
             printed += process.stdout.read(1)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        status = process.wait(PATIENCE / 10)
+        printed, _ = process.communicate(timeout=PATIENCE / 10)
         assert time.monotonic() - began < 30 - 1  # what its thread waits for
-        assert status == 0
+        assert printed.endswith("stopped by SIGINT\n")
+        assert process.returncode == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

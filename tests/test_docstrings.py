@@ -1,7 +1,5 @@
 """Docstrings: each module and public name has one, parameters are described, examples run."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import inspect
@@ -87,9 +85,6 @@ def described(text):
 def test_a_class_describes_each_parameter_of_its_constructor(name):
     value = getattr(backoff_ticker, name)
     assert described(inspect.getdoc(value)) == list(inspect.signature(value).parameters)
-
-
-# Examples
 
 
 WITH_EXAMPLES = [name_of(path) for path in PATHS if ">>>" in path.read_text("utf-8")]

@@ -1,7 +1,5 @@
 """The import is light, and the facade offers exactly what it says."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess
@@ -58,9 +56,6 @@ def declared():
     return names
 
 
-# Light
-
-
 def test_importing_the_package_imports_no_module_of_it():
     found = run("""
 before = set(sys.modules)
@@ -97,22 +92,6 @@ assert handle.remove()
 print(json.dumps(heavy()))
 """
     script = script.replace("import *", f"import {', '.join(set(declared()) - PROTOCOLS)}")
-    assert run(script) == []
-
-
-def test_an_async_ticker_imports_no_more_than_asyncio_does():
-    script = """
-import asyncio
-before = set(sys.modules)
-from backoff_ticker import AsyncTicker, ConstantBackOff, with_max_retries
-
-async def main():
-    backoff = with_max_retries(ConstantBackOff(0.001), 2)
-    return [tick.number async for tick in AsyncTicker(backoff)]
-
-assert asyncio.run(main()) == [1, 2, 3]
-print(json.dumps(sorted({"janus", "dataclasses"} & (set(sys.modules) - before))))
-"""
     assert run(script) == []
 
 
@@ -153,14 +132,6 @@ print(json.dumps([str(warning.message) for warning in caught]))
     assert run(script) == []
 
 
-# The facade
-
-
-def test_editors_do_not_take_the_names_for_unreachable():
-    """Those that use jedi skip a block if its condition is literally False."""
-    assert "\nTYPE_CHECKING = bool()" in FACADE.read_text()
-
-
 def test_each_name_comes_from_the_folder_that_type_checkers_are_told():
     assert sorted(backoff_ticker.__all__) == sorted(declared())
     for name, folder in declared().items():
@@ -172,16 +143,6 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told():
 def test_what_one_calls_is_at_the_top_and_no_more():
     assert len(backoff_ticker.__all__) <= 90
     assert not set(backoff_ticker.__all__) & set(types.__all__)
-
-
-def test_a_name_is_looked_up_once():
-    script = """
-import backoff_ticker
-before = "STOP" in vars(backoff_ticker)
-first = backoff_ticker.STOP
-print(json.dumps([before, vars(backoff_ticker)["STOP"] is first]))
-"""
-    assert run(script) == [False, True]
 
 
 def test_dir_has_every_name_before_any_is_used_and_what_else_is_public_once_imported():
@@ -209,9 +170,6 @@ def test_a_star_import_gives_the_public_names():
     exec("from backoff_ticker import *", names)
     del names["__builtins__"]
     assert sorted(names) == sorted(backoff_ticker.__all__)
-
-
-# Internals stay inside
 
 
 def test_dir_of_a_token_shows_what_is_for_users():

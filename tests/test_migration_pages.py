@@ -1,6 +1,4 @@
-"""Each public name of a package that a page compares with has a row on that page."""
-
-from __future__ import annotations
+"""Each public name of a package that a page compares with has a row there, or in its detail."""
 
 import inspect
 import re
@@ -94,7 +92,8 @@ def of_urllib3(retry):
 )
 def test_each_public_name_has_a_row(page, module, names_of):
     pytest.importorskip(module)
-    cells = FIRST_CELL.findall((DOCS / page).read_text())
+    pages = [DOCS / page, *DOCS.glob(page.replace(".md", "_in_detail.md"))]
+    cells = [cell for each in pages for cell in FIRST_CELL.findall(each.read_text("utf-8"))]
     rows = {
         name for cell in cells for code in CODE.findall(cell) for name in re.findall(r"\w+", code)
     }

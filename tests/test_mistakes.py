@@ -1,7 +1,5 @@
 """Common mistakes get an error that says what was probably meant."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import signal

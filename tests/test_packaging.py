@@ -1,7 +1,5 @@
 """What is shipped: the project file, the marker for type checkers, the pages beside them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Forked and spawned children, and exits, while tickers run: no hang and no noise."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import queue
@@ -93,44 +91,6 @@ assert sorted(taken) == [1, 2, 3], taken
     )
 
 
-@pytest.mark.slow
-def test_a_fork_inside_a_policy_leaves_both_processes_working():
-    run_silently(
-        """
-children = []
-class Forking:
-    def next_backoff(self):
-        if not children: children.append(os.fork())
-        return 0.0
-    def reset(self): pass
-    def __copy__(self): return self
-ticker = Ticker(Forking())
-numbers = [ticker.receive(20).number for _ in range(5)]
-assert numbers == [1, 2, 3, 4, 5]
-if not children[0]: os._exit(0)
-assert collect(children[0]) == 0
-"""
-    )
-
-
-@pytest.mark.slow
-def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone():
-    run_silently(
-        """
-called = threading.Event()
-token = CancellationToken().child(timeout=0.3)
-handle = token.on_cancel(called.set)
-def child():
-    assert token.wait(20) and token.cancelled
-    late = threading.Event(); token.on_cancel(late.set)
-    assert late.is_set()
-    handle.remove()
-assert collect(fork(child)) == 0
-assert called.wait(20)
-"""
-    )
-
-
 def tick_and_report(reports):
     async def in_loop():
         ticker = AsyncTicker(ConstantBackOff(0.001))
@@ -144,6 +104,44 @@ def tick_and_report(reports):
     called = threading.Event()
     CancellationToken(timeout=0.001).on_cancel(called.set)
     reports.put([in_thread, asyncio.run(in_loop()), pushed, called.wait(PATIENCE)])
+
+
+def test_a_child_runs_the_callbacks_that_another_thread_of_its_parent_was_running():
+    """Its thread may have the identifier of that thread."""
+    run_silently(
+        """
+from backoff_ticker.cancellation import _tree
+token = CancellationToken()
+runs, begun, go_on = [], threading.Event(), threading.Event()
+def hold():
+    begun.set()
+    go_on.wait()
+token.on_cancel(hold)
+token.on_cancel(lambda: runs.append("left"))
+canceller = threading.Thread(target=token.cancel)
+canceller.start()
+begun.wait()
+def body():
+    _tree.get_ident = lambda: canceller.ident
+    token.cancel()
+    assert runs == ["left"], runs
+assert collect(fork(body)) == 0
+go_on.set()
+canceller.join()
+assert runs == ["left"], runs
+"""
+    )
+
+
+def test_a_hedged_attempt_may_fork_and_make_hedged_calls_in_the_child():
+    run_silently(
+        """
+def operation():
+    child = fork(lambda: hedge_call(int, ConstantBackOff(1), timeout=20))
+    return collect(child)
+assert hedge_call(operation, ConstantBackOff(20)) == 0
+"""
+    )
 
 
 @pytest.mark.slow
@@ -216,30 +214,14 @@ class Late:
 late = Late()
 sys.late = Late()
 """,
-    "a loop left open": """
-loop = asyncio.new_event_loop()
-ticker = AsyncTicker(ConstantBackOff(0.001))
-async def read():
-    for _ in range(3): await ticker.receive()
-    Ticker(ConstantBackOff(0.001)).send_to(asyncio.Queue(1))
-loop.run_until_complete(read())
-sys.loop = loop
-atexit.register(loop.close)
-""",
-}
-ENDS = {
-    "the end of the script": "",
-    "sys.exit": "sys.exit(0)",
-    "time to run": "time.sleep(0.05)",
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("body", EXITS)
-def test_an_exit_with_running_tickers_is_quick_and_silent(body, end):
-    for _ in range(2):
-        script = PATIENT + EXITS[body] + ENDS[end]
+def test_an_exit_with_running_tickers_is_quick_and_silent(body):
+    for end in ("", "time.sleep(0.05)"):
+        script = PATIENT + EXITS[body] + end
         run_silently(script, "-X", "dev", "-W", "error", timeout=25.0)
 
 

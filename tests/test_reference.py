@@ -1,7 +1,5 @@
 """The reference pages of the documentation site describe each public name, once."""
 
-from __future__ import annotations
-
 import ast
 import re
 from inspect import getdoc, signature

@@ -1,7 +1,5 @@
 """The suite itself: stable ids, a limit of time on each test, no word of the interpreter's own."""
 
-from __future__ import annotations
-
 import re
 import sys
 import sysconfig
@@ -44,22 +42,10 @@ def test_what_the_fault_matrix_names_is_a_test_of_faults(request):
     assert [item.nodeid for item in found if not item.get_closest_marker("faults")] == []
 
 
-def test_threads_are_not_dumped_in_the_middle_of_a_test():
-    """To walk the stacks of running threads crashed the interpreter."""
-    assert "faulthandler_timeout" not in OPTIONS
-
-
 def test_warnings_are_errors():
     first, *others = OPTIONS["filterwarnings"]
     assert first == "error"
     assert [each for each in others if not re.fullmatch(r"ignore:.+:\w+:.+", each)] == []
-
-
-def test_effort_is_set_in_one_place():
-    """In effort.py: no test has a number of examples of its own, or a deadline."""
-    own = re.compile(r"\bmax_examples\s*=\s*\d|\bdeadline\s*=\s*None\s*[,)]")
-    paths = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "effort.py"]
-    assert [path.name for path in paths if own.search(path.read_text())] == []
 
 
 def test_nothing_imported_has_switched_the_lock_on():

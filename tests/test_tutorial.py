@@ -1,7 +1,5 @@
 """The tutorial, followed by copy and paste; its tests are run by test_docs.py."""
 
-from __future__ import annotations
-
 import re
 import signal
 

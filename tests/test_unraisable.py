@@ -1,7 +1,5 @@
 """Errors that no caller can receive reach ``sys.unraisablehook``, and nothing else happens."""
 
-from __future__ import annotations
-
 import io
 import sys
 

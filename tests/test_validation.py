@@ -1,7 +1,5 @@
 """Checks of numbers: one table over every public parameter that takes one, and the messages."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import math

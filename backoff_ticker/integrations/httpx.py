@@ -56,7 +56,8 @@ class RetryTransport(httpx.BaseTransport):
         >>> from backoff_ticker.integrations.httpx import RetryTransport
         >>> answers = iter([503, 200])
         >>> server = httpx.MockTransport(lambda request: httpx.Response(next(answers)))
-        >>> with httpx.Client(transport=RetryTransport(server, ConstantBackOff(0.001))) as client:
+        >>> transport = RetryTransport(server, ConstantBackOff(0.001))
+        >>> with httpx.Client(transport=transport) as client:
         ...     client.get("http://prices.example")
         <Response [200 OK]>
 

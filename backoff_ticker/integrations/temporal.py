@@ -72,10 +72,9 @@ def retry_policy(
     Example:
         >>> from backoff_ticker import ExponentialBackOff
         >>> from backoff_ticker.integrations.temporal import retry_policy
-        >>> policy = ExponentialBackOff(
-        ...     1, randomization_factor=0, multiplier=2, max_interval=60, max_elapsed_time=None
-        ... )
-        >>> found = retry_policy(policy, max_attempts=5, non_retryable_error_types=[LookupError])
+        >>> policy = ExponentialBackOff(1, 0, 2, max_interval=60, max_elapsed_time=None)
+        >>> final = [LookupError]
+        >>> found = retry_policy(policy, max_attempts=5, non_retryable_error_types=final)
         >>> found.initial_interval.total_seconds(), found.backoff_coefficient
         (1.0, 2.0)
         >>> found.maximum_attempts, found.non_retryable_error_types

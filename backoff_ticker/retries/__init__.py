@@ -4,8 +4,8 @@ Files, each of which imports only from those above it:
 
 - ``_settings``: what holds for all retries of the process.
 - ``_log_retries``: a hook that is ready to use.
-- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``: parts that do
-  not depend on a run.
+- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``: parts that do not depend on a
+  run.
 - ``_option_table``, ``_option_types``: each option declared; its types.
 - ``_options``: the options of one retry; whether an error is retried.
 - ``_signatures``: how functions that take ``**options`` show each of them.

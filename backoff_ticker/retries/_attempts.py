@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import coroutine
 
 from .._validation import counted, whole_repr
+from ..clock import resolve_clock
 from ._attempt_context import close_run, enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._decisions import AWAIT, Marker
@@ -79,7 +80,7 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
     Raises:
         TypeError, ValueError: An argument is invalid.
     """
-    return Attempts(Options(_NAME, backoff, options, allowed=LOOP_OPTIONS))
+    return Attempts(Options(_NAME, backoff, options, LOOP_OPTIONS))
 
 
 class Attempts(Generic[Options_co]):
@@ -103,8 +104,8 @@ class Attempts(Generic[Options_co]):
     """
 
     __slots__ = (
-        *("_awaits", "_began", "_ended_at", "_error", "_has_ended", "_made", "_open", "_options"),
-        *("_run", "_steps"),
+        *("_awaits", "_began", "_ended_at", "_error", "_has_ended", "_made", "_monotonic", "_open"),
+        *("_options", "_run", "_steps"),
     )
 
     def __init__(self, options: Options) -> None:
@@ -113,6 +114,7 @@ class Attempts(Generic[Options_co]):
         self._made = 0
         self._error: Exception | None = None  # of the last attempt
         self._began = self._ended_at = 0.0
+        self._monotonic: Any = None  # of the clock of the run
         self._steps: Any = None  # perform() of the run
         self._open: Attempt | None = None
         self._awaits: bool | None = None
@@ -129,7 +131,7 @@ class Attempts(Generic[Options_co]):
         if not made:
             return Outcome(name, 0, 0.0, 0.0, None, None, None)
         reason = StopReason.SUCCEEDED if has_ended else None
-        elapsed = (self._ended_at if has_ended else self._options.now()) - self._began
+        elapsed = (self._ended_at if has_ended else self._monotonic()) - self._began
         return Outcome(name, made, elapsed, 0.0, None, reason, error)
 
     def __repr__(self) -> str:
@@ -164,39 +166,45 @@ class Attempts(Generic[Options_co]):
         run.is_loop, run.awaits = True, bool(self._awaits)
         return run
 
-    def _next_at_once(self, *, awaits: bool) -> Attempt | None:
-        """Return the next attempt, if nothing has to be done before it; check what is asked."""
+    def _next_at_once(self) -> Attempt | None:
+        """Return the next attempt, if nothing has to be done before it."""
         if self._open is not None:
             raise RuntimeError(
                 f"attempt {self._open.number} was not made: write `with attempt:` in the loop"
             )
         if not self._made:
-            self._begin(awaits=awaits)
             options = self._options
-            if options.starts_early or settings.in_use or (awaits and options.can_cut):
+            if options.starts_early or settings.in_use or (self._awaits and options.can_cut):
                 self._steps = perform(self._new_run(), None)
                 self._made = 1
                 return None
-            self._began = self._options.now()
+            self._monotonic = resolve_clock(options.clock).monotonic
+            self._began = self._monotonic()
         elif self._run is not None or self._has_ended:
             return None
         self._made += 1
         self._open = attempt = Attempt(self, self._made)
         return attempt
 
-    def _ends_without_run(self, error: BaseException | None) -> Any:
+    def _block_ended(self, error: BaseException | None) -> Any:
         """Note how an attempt has ended; return the next ``Marker``, if that takes a run."""
+        self._open = None
         options, run = self._options, self._run
+        if self._steps is not None:
+            if error is None or isinstance(error, Exception):
+                return self._go_on(error)
+            carried = GeneratorExitCarrier(error) if isinstance(error, GeneratorExit) else error
+            return self._go_on(None, carried)
         if isinstance(error, Exception):
             can_repeat = run is None and options.token is None
-            if can_repeat and options.may_try_again(error, self._made):
+            if can_repeat and options.may_try_again(error, self._made, self._began):
                 self._error = error
                 return None
             self._steps = perform(run or self._new_run(self._began), error)
             self._error = None
             return self._go_on()
         if error is None and run is None:
-            self._ended_at = self._options.now()
+            self._ended_at = self._monotonic()
         else:
             run = run or self._new_run(self._began)
             run.end(StopReason.SUCCEEDED if error is None else StopReason.INTERRUPTED)
@@ -210,7 +218,9 @@ class Attempts(Generic[Options_co]):
         return self._begin(awaits=False)
 
     def __next__(self) -> Attempt:
-        attempt = self._next_at_once(awaits=False)
+        if self._awaits is not False:
+            self._begin(awaits=False)
+        attempt = self._next_at_once()
         if attempt is None and self._run is not None:
             try:
                 self._next().send(None)
@@ -224,7 +234,9 @@ class Attempts(Generic[Options_co]):
         return self._begin(awaits=True)
 
     async def __anext__(self) -> Attempt:
-        attempt = self._next_at_once(awaits=True) or (await self._next())
+        if not self._awaits:
+            self._begin(awaits=True)
+        attempt = self._next_at_once() or (await self._next())
         if attempt is None:
             raise StopAsyncIteration
         return attempt
@@ -345,8 +357,6 @@ class Attempt:
 
         It is cancelled with the token of the run, when ``timeout`` is reached, and when the run
         ends. All attempts of a run have the same token.
-
-        Thread safety: read it in the block; the token may be used in any thread.
         """
         attempts = self._attempts
         return token_of_run(attempts._run or attempts._new_run(attempts._began))
@@ -378,17 +388,6 @@ class Attempt:
             attempts._open = None
             attempts._raise_final()
         return self
-
-    def _block_ended(self, error: BaseException | None) -> Any:
-        """Tell how the block has ended; return the next ``Marker``."""
-        attempts = self._attempts
-        attempts._open = None
-        if attempts._steps is None:
-            return attempts._ends_without_run(error)
-        if error is None or isinstance(error, Exception):
-            return attempts._go_on(error)
-        carried = GeneratorExitCarrier(error) if isinstance(error, GeneratorExit) else error
-        return attempts._go_on(None, carried)
 
     def _swallows(self, error: BaseException | None) -> bool:
         """Whether the block swallows the error that ended it, because the loop goes on."""
@@ -426,7 +425,7 @@ class Attempt:
     ) -> bool:
         attempts = self._attempts
         try:
-            self._block_ended(error)
+            attempts._block_ended(error)
             if attempts._run is None:
                 return not attempts._has_ended
         except BaseException as raised:
@@ -434,7 +433,8 @@ class Attempt:
                 return False  # the interrupt that ended the block propagates by itself
             raise
         finally:
-            self._attempts._leave()
+            if attempts._run is not None:
+                attempts._leave()
         return self._swallows(error)
 
     async def __aenter__(self) -> Self:
@@ -457,7 +457,7 @@ class Attempt:
         traceback: TracebackType | None,
     ) -> bool:
         try:
-            if self._block_ended(error) is AWAIT:
+            if self._attempts._block_ended(error) is AWAIT:
                 await self._attempts._go_on_async()
         except BaseException as raised:
             if raised is error or isinstance(raised, GeneratorExitCarrier):

@@ -84,9 +84,12 @@ class RetryBudget(ProcessBound):
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
-        wanted = self._units_of(cost)
+        wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
         claim = self._claim
-        acquire(claim)
+        try:
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
         try:
             left = self._units - wanted
             if left >= 0:
@@ -103,14 +106,11 @@ class RetryBudget(ProcessBound):
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
-        self._put_back(self._units_of(cost))
+        self._put_back(self._cost if cost is None else _units(as_factor("cost", cost, 0)))
 
     def success(self) -> None:
         """Put ``token_ratio`` back after a success, up to ``max_tokens``."""
         self._put_back(self._gain)
-
-    def _units_of(self, cost: float | None) -> int:
-        return self._cost if cost is None else _units(as_factor("cost", cost, 0))
 
     def _put_back(self, units: int) -> None:
         most = self._most

@@ -25,8 +25,8 @@ class BudgetLike(Protocol):
         ...     def release(self): ...
         ...     def success(self): ...
         >>> budget: BudgetLike = AtNight()
-        >>> answers = iter(["busy", "done"])
-        >>> retry_call(lambda: next(answers), ZeroBackOff(), retry_if="busy".__eq__, budget=budget)
+        >>> ask = iter(["busy", "done"]).__next__
+        >>> retry_call(ask, ZeroBackOff(), retry_if="busy".__eq__, budget=budget)
         'done'
     """
 

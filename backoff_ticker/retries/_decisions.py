@@ -71,26 +71,19 @@ def decide(run: Run, error: Exception | None) -> Generator[Any, Any, StopReason 
     Raises:
         Exception: The policy, a predicate or the budget raised it.
     """
-    options = run.options
     demand: Demand = None
     if error is None:
         if (yield from accepts_result(run)):
             return SUCCEEDED
         run.error = RejectedResult(run.result)
-    elif error.__class__ in options.retried and error.__cause__ is None:
-        run.error = error
     else:
         demand = yield from note_failure(run, error)
         if demand.__class__ is StopReason:
             return demand
     reason = run.plan_retry(demand)
-    if reason is None and options.budget is not None:
-        run.failing_component = "the budget"
-        if options.awaits_budget and run.awaits:
-            yield from _ask_budget(run)
-            reason = run.limit_reached()  # the answer may have taken long
-        else:
-            run.is_paid = options.budget.try_acquire()
+    if reason is None and run.awaits and run.options.awaits_budget:
+        yield from _ask_budget(run)
+        reason = run.limit_reached()  # the answer may have taken long
         if reason is None and not run.is_paid:
             return StopReason.BUDGET
     return reason
@@ -159,6 +152,7 @@ async def _ask_budget(run: Run) -> None:
     A cancel of the run's token, or ``timeout``, ends the question: nothing is paid then.
     """
     budget = run.options.budget
+    run.failing_component = "the budget"
     if run.is_loop:
         await AWAIT
     if run.token is None and run.deadline is None:

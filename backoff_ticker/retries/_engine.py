@@ -114,8 +114,9 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - one path, read from top to bottom
     """
     options = run.options
     on_attempt, needs_steps = options.on_attempt, options.needs_steps
+    awaits_budget = run.awaits and options.awaits_budget
     is_loop = run.is_loop
-    may_await = run.awaits or options.breaker is not None
+    may_await = is_loop or run.awaits or options.breaker is not None
     # The shortest way to make an attempt; in managers of hooks it is always _attempt().
     make: Any = _attempt if is_loop or options.breaker is not None else _call_async
     managers: Any
@@ -135,14 +136,17 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - one path, read from top to bottom
                     run.refusal = error = REFUSED  # the hooks may have taken long
                 if managers:
                     error = yield from _inside(run, "on_attempt", managers, _attempt)
-                elif is_loop or may_await:
-                    error = error or (yield from make(run))  # REFUSED, or None
-                else:
-                    error = error or _call(run)
+                elif error is None:
+                    error = (yield from make(run)) if may_await else _call(run)
             if error is None and not options.judges_results:
                 reason = SUCCEEDED
                 break
-            reason = yield from decide(run, error)
+            is_known = error.__class__ in options.retried and not awaits_budget
+            if is_known and error.__cause__ is None:  # type: ignore[union-attr]  # not None
+                run.error = error  # as decide() would do, but without a generator
+                reason = run.plan_retry(None)
+            else:
+                reason = yield from decide(run, error)
             if reason is not None:
                 break
             error = None
@@ -255,7 +259,8 @@ async def _call_async(  # noqa: C901, PLR0912 - it must be awaited, and may be c
 ) -> Exception | None:
     """Await the operation once, unless that is refused or cut; or have a loop run its block."""
     operation = run.operation
-    scope = attempt_scope(run) if run.awaits and run.can_be_cut() else None
+    can_cut = run.awaits and (run.options.can_cut or run.token is not None)
+    scope = attempt_scope(run) if can_cut else None
     if scope is not None:
         if operation is None:
             scope.block.enter()
@@ -289,15 +294,10 @@ async def _call_async(  # noqa: C901, PLR0912 - it must be awaited, and may be c
     if plain and not run.options.is_off:
         run.failing_component = run.name
         raise not_awaitable(run.name, run.result)
-    if error is None and run.result is EMPTY:
-        _require_result(run)
-    return error  # type: ignore[no-any-return]
-
-
-def _require_result(run: Run) -> None:
-    if run.result is EMPTY and run.options.judges_results:
+    if error is None and run.result is EMPTY and run.options.judges_results:
         run.failing_component = "a block without attempt.set_result()"
         raise RuntimeError("until and retry_if need attempt.set_result(value)")
+    return error  # type: ignore[no-any-return]
 
 
 async def _settled(run: Run, scope: AttemptScope) -> None:

@@ -62,8 +62,11 @@ def raise_final(run: Run, ended_by: BaseException | None = None) -> None:
         run: The run.
         ended_by: What has ended the block of a loop, and is raised anyway.
     """
-    final, run.final = run.final, None
-    if final is None or final is ended_by:
+    final = run.final
+    if final is None:
+        return
+    run.final = None
+    if final is ended_by:
         return
     context = final.__context__
     try:
@@ -113,7 +116,7 @@ def _why(run: Run) -> str:  # noqa: C901, PLR0911 - one for each reason
         case StopReason.MAX_ATTEMPTS:
             return f"max_attempts is {run.max_attempts}"
         case StopReason.EXHAUSTED:
-            return f"the policy stopped: {safe_repr(run.policy or options.backoff)}"
+            return f"the policy stopped: {safe_repr(run.policy)}"
         case StopReason.BUDGET:
             return f"nothing left in {safe_repr(options.budget)}"
         case StopReason.DEADLINE:

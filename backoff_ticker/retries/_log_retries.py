@@ -33,9 +33,8 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
         >>> def fetch():
         ...     raise ConnectionError("no route")
         >>> try:
-        ...     retry_call(
-        ...         fetch, ConstantBackOff(0.001), max_attempts=2, on_retry=hook, on_give_up=hook
-        ...     )
+        ...     policy = ConstantBackOff(0.001)
+        ...     retry_call(fetch, policy, max_attempts=2, on_retry=hook, on_give_up=hook)
         ... except ConnectionError:
         ...     pass
         fetch failed in attempt 1, again in 0.001 s: ConnectionError('no route')

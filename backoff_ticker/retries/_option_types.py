@@ -65,12 +65,6 @@ class _Limits(TypedDict, total=False):
     name: str | None
 
 
-class _NotHedged(TypedDict, total=False):
-    """The options that hedged calls lack, and that mean the same in threads and in coroutines."""
-
-    timer: TimerLike | None
-
-
 class HedgeOptions(_Limits, total=False):
     """A ``TypedDict`` of the options of ``hedge_call``, which ``retry`` describes.
 
@@ -84,7 +78,7 @@ class HedgeOptions(_Limits, total=False):
     retry_if: ResultCheck | None
 
 
-class RetryOptions(HedgeOptions, _NotHedged, total=False):
+class RetryOptions(HedgeOptions, total=False):
     """A ``TypedDict`` of the options that ``retry``, ``retry_call`` and ``attempts`` share.
 
     ``retry`` describes them. Annotate a function of yours that passes them on with ``**options:
@@ -99,6 +93,7 @@ class RetryOptions(HedgeOptions, _NotHedged, total=False):
         'done'
     """
 
+    timer: TimerLike | None
     notify: Notify | None
     on_attempt: Hooks | None
     on_retry: Hooks | None
@@ -114,7 +109,7 @@ class AsyncHedgeOptions(_Limits, total=False):
     retry_if: AsyncResultCheck | None
 
 
-class AsyncRetryOptions(AsyncHedgeOptions, _NotHedged, total=False):
+class AsyncRetryOptions(AsyncHedgeOptions, total=False):
     """``RetryOptions`` for coroutines only, with ``attempt_timeout``, and with hooks to be awaited.
 
     Example:
@@ -129,6 +124,7 @@ class AsyncRetryOptions(AsyncHedgeOptions, _NotHedged, total=False):
     """
 
     attempt_timeout: Seconds | None
+    timer: TimerLike | None
     notify: AsyncNotify | None
     on_attempt: AsyncHooks | None
     on_retry: AsyncHooks | None

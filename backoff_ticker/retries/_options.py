@@ -90,6 +90,7 @@ class Options:
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: to call functions, to ask a breaker, or to compare the clock of a deadline.
         most_at_once: How many attempts ``may_try_again()`` allows; None: not known yet.
+        half_of_time: For how many seconds it allows them, if there are time limits.
         retried: Error classes that are known to be retried; ``classify()`` adds them.
 
     Args:
@@ -115,6 +116,7 @@ class Options:
     limits_time: bool = False
     starts_early: bool = False
     most_at_once: int | None = None
+    half_of_time: float = 0.0
     retried: Collection[type] = frozenset()
     _on_types: Any = Exception  # None: `on` is a function or a mapping
     _not_retried: tuple[type[Exception], ...] = _WRONG_PROGRAM  # although their class is in `on`
@@ -155,7 +157,7 @@ class Options:
                 except TypeError as error:
                     raise self._with_hint(error) from None
                 self._check_copy_and_token("backoff", backoff)
-        if self.on is not None:
+        if "on" in options and self.on is not None:
             self._use_on(self.on)
         if "token" in options:
             self._obey(self.token)
@@ -283,10 +285,11 @@ class Options:
         expected = "a bool, seconds >= 0, a timedelta or a BackOff"
         return self._clamped(as_seconds("what on returns", answer, expected))
 
-    def may_try_again(self, error: Exception, attempts: int) -> bool:
+    def may_try_again(self, error: Exception, attempts: int, began: float | None) -> bool:
         """Whether an attempt follows a failure at once, because nothing but its class decides.
 
-        There is no wait, time limit, hook or budget then. The caller looks at the token.
+        There is no wait, hook or budget then, and less than half of the time limits is over. The
+        caller looks at the token.
         """
         if error.__class__ not in self.retried and self._on_types is not None:
             self.classify(error)  # for its effect: it adds the class to `retried`
@@ -294,12 +297,16 @@ class Options:
         if not is_known or active_no_wait or settings.in_use:
             return False
         if self.most_at_once is None:
-            is_plain = self.budget is None and not (
-                self.limits_time or self.timer or self.starts_early or self.is_off
-            )
+            is_plain = self.budget is None and not (self.timer or self.starts_early or self.is_off)
             # An immutable policy has one delay, and no state that this call could use up.
             repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
+            if self.limits_time:
+                limits = self.timeout, self.max_elapsed_time
+                self.half_of_time = min(each for each in limits if each is not None) / 2
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
+        is_limited = began is not None and self.limits_time
+        if is_limited and self.now() - began >= self.half_of_time:  # type: ignore[operator]
+            return False
         return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0
 
     def _clamped(self, seconds: float) -> float:

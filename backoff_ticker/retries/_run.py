@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
-    from ..clock import Clock
+    from ..clock import Clock, Parker, TimerHandle
     from ..policies import BackOff
-    from ._no_wait import SkippingClock
     from ._options import Demand, Options
 
     Args = tuple[Any, ...]
@@ -63,6 +62,31 @@ run has ended before anybody asked for it."""
 
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a time limit")
+
+
+class SkippingClock:
+    """The clock of one run in ``no_wait()``: the time of the waits that it skips counts as passed.
+
+    So time limits end a run after as many attempts as if it really waited.
+    """
+
+    __slots__ = ("clock", "skipped")
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock: Clock = clock
+        self.skipped: float = 0.0  # seconds by which it is ahead of that clock
+
+    def monotonic(self) -> float:
+        return later(self.clock.monotonic(), self.skipped)
+
+    def time(self) -> float:
+        return self.clock.time() + self.skipped
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
+        return self.clock.call_at(later(when, -self.skipped), callback, loop=loop)
+
+    def parker(self, what: str = "") -> Parker:
+        return self.clock.parker(what)
 
 
 class Run:
@@ -113,7 +137,7 @@ class Run:
     failed_component: str = ""  # the one that raised `failure`
     failure: Exception | None = None  # of a component other than the operation
     final: BaseException | None = None  # the error to raise at the end
-    policy: BackOff | None = None  # that of `on` that has ended the run; None: that of the retry
+    policy: BackOff | None = None  # that has ended the run
     needs_await: bool = False  # the next attempt of a loop has an asynchronous manager around it
     refusal: Exception | None = None  # why a loop must not make its next attempt
     cut: BaseException | None = None  # the CancelledError that cut the last attempt: shows where
@@ -155,8 +179,10 @@ class Run:
             self._monotonic = (self._clock or self.clock).monotonic
             if began is None:
                 self.began = began = self._monotonic()
-            if options.limits_time:
-                self._set_limits(began)
+            if options.timeout is not None:
+                self.deadline = min(later(began, options.timeout), LARGEST)
+            if options.max_elapsed_time is not None:
+                self.latest_start = min(later(began, options.max_elapsed_time), LARGEST)
 
     def _use_token_or_no_wait(self) -> None:
         options = self.options
@@ -169,19 +195,10 @@ class Run:
                 )
             self.token = token
         if active_no_wait:
-            from ._no_wait import SkippingClock  # only tests need it
-
             limits = (options.max_attempts, *active_no_wait.copy().values())
             self.max_attempts = min((each for each in limits if each is not None), default=None)
             self._clock = self.skipping = SkippingClock(self.clock)
             self.always_waits = True
-
-    def _set_limits(self, began: float) -> None:
-        options = self.options
-        if options.timeout is not None:
-            self.deadline = min(later(began, options.timeout), LARGEST)
-        if options.max_elapsed_time is not None:
-            self.latest_start = min(later(began, options.max_elapsed_time), LARGEST)
 
     @property
     def clock(self) -> Clock:
@@ -193,13 +210,15 @@ class Run:
     # What follows a failure
 
     def plan_retry(self, demand: Demand) -> StopReason | None:
-        """Set the ``delay`` before the next attempt; return why there is none.
+        """Set the ``delay`` before the next attempt, and pay for it; return why there is none.
+
+        A budget that has to be awaited is not asked here.
 
         Args:
             demand: What ``note_failure()`` returned, if that does not end the run.
 
         Raises:
-            Exception: The policy failed.
+            Exception: The policy or the budget failed.
         """
         options = self.options
         if self.token is not None or options.limits_time:
@@ -210,17 +229,22 @@ class Run:
         if most is not None and self.attempts >= most:
             return StopReason.MAX_ATTEMPTS
         # Polled even if the error says how long to wait: the delay that this replaces is used up.
-        asked: Any = demand if demand.__class__ is float else None
-        reason = self.poll_policy(None if asked is not None else demand)  # type: ignore[arg-type]
+        is_asked = demand.__class__ is float
+        reason = self.poll_policy(None if is_asked else demand)  # type: ignore[arg-type]
         if reason is not None:
             return reason
-        if asked is not None:
-            self.delay = asked
+        if is_asked:
+            self.delay = demand  # type: ignore[assignment]
         circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
         reason = self._limit_of_wait() if options.limits_time else None
         if circuit_is_open and (reason is StopReason.DEADLINE or self.skipping is not None):
             reason = StopReason.CIRCUIT_OPEN
-        self.is_waiting = reason is not None
+        if reason is not None:
+            self.is_waiting = True
+        elif options.budget is not None and not (self.awaits and options.awaits_budget):
+            self.failing_component = "the budget"
+            self.is_paid = is_paid = options.budget.try_acquire()
+            reason = None if is_paid else StopReason.BUDGET
         return reason
 
     def _limit_of_wait(self) -> StopReason | None:
@@ -258,14 +282,6 @@ class Run:
                 return StopReason.MAX_ELAPSED_TIME
         return None
 
-    def wait_would_pass_latest_start(self) -> bool:
-        """Whether a wait of ``delay`` from now would end later than ``latest_start``."""
-        return later(self._monotonic(), self.delay) > self.latest_start  # type: ignore[operator]
-
-    def can_be_cut(self) -> bool:
-        """Whether something may cut an attempt in a coroutine."""
-        return self.options.can_cut or self.token is not None
-
     def is_refused(self) -> bool:
         """Whether a call must not be made: the last check of the token, right before the call.
 
@@ -297,29 +313,25 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None or chosen is self.options.backoff:
-            chosen = None
-            answer: Any = (self._poll or self._start_policy())()
-        else:
-            answer = self._poll_of(chosen)()
+        options, poll = self.options, self._poll
+        if chosen is not None and chosen is not options.backoff:
+            poll = self._poll_of(chosen)
+        elif poll is None:  # at the first failure: its limits of elapsed time count from here
+            # The delays of an immutable one need no check: it is of this package.
+            policy = options.backoff
+            poll = policy.next_backoff if options.is_immutable else self._started(policy)
+            self._poll = poll
+        answer: Any = poll()
         if answer.__class__ is float:
             self.delay = answer
             return None
-        self.policy = chosen
+        self.policy = chosen or options.backoff
         try:
             if isinstance(answer, End) and answer.error is not None:
                 raise answer.error
         finally:
             del answer  # the traceback of its error refers to this frame: a reference cycle
         return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
-
-    def _start_policy(self) -> Poll:
-        """Start the policy at the first failure: its limits of elapsed time count from here."""
-        policy = self.options.backoff
-        # The delays of an immutable one need no check: it is of this package.
-        is_immutable = self.options.is_immutable
-        self._poll = poll = policy.next_backoff if is_immutable else self._started(policy)
-        return poll
 
     def _poll_of(self, chosen: BackOff) -> Poll:
         """Return a function that polls the run's copy of a policy that ``on`` chose."""

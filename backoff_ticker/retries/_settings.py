@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Hook = Callable[[Outcome], object]
     Hooks = tuple[Hook, ...]
-    Changes = tuple["_Change", ...]
+    Changes = tuple["Change", ...]
 
 _AT_START: Final[Mapping[str, Any]] = {
     "active": True,
@@ -80,15 +80,11 @@ class Settings:
             finally:
                 claim[FREE] = True
 
-    def change(self, name: str, value: object) -> None:
-        """Change the setting ``name``."""
-        _Block(name, value)
-
 
 settings: Settings = Settings()
 
 
-class _Change:
+class Change:
     """A change of a setting."""
 
     __slots__ = ("is_plain", "name", "value")
@@ -115,7 +111,7 @@ class _Change:
 
     def settled(self, seen: Changes) -> Changes:
         """Return the changes without plain ones that another plain one has replaced for good."""
-        kept: list[_Change] = []
+        kept: list[Change] = []
         for each in seen:
             last = next((old for old in reversed(kept) if old.name == each.name), None)
             if last is not None and last.is_plain and each.is_plain:
@@ -134,9 +130,9 @@ class _Block:
 
     __slots__ = ("_call", "_change")
 
-    def __init__(self, name: str, value: object, call: str = "") -> None:
+    def __init__(self, name: str, value: object, call: str) -> None:
         self._call = call
-        self._change = change = _Change(name, value)
+        self._change = change = Change(name, value)
         settings.update(change.added)
 
     def __repr__(self) -> str:
@@ -263,7 +259,8 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     As a block it restores the previous token, and like ``set_active`` it affects later runs only.
 
     Example:
-        >>> from backoff_ticker import Cancelled, CancellationToken, retry_call, set_default_token
+        >>> from backoff_ticker import Cancelled, CancellationToken, retry_call
+        >>> from backoff_ticker import set_default_token
         >>> shutdown = CancellationToken()
         >>> def fetch():
         ...     shutdown.cancel("shutting down")

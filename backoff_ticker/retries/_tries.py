@@ -28,16 +28,15 @@ def retried(  # noqa: C901 - counts the nested function
         name: Its name; None: to be found out if it fails.
         options: The options.
     """
-    starts_early, limits_time = options.starts_early, options.limits_time
-    is_watched, budget = starts_early or limits_time, options.budget
+    is_watched, budget = options.starts_early or options.limits_time, options.budget
 
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call: fast
         began = first = token = error = None
         attempts = 1
         if is_watched or settings.in_use:
-            if starts_early or settings.overrides:
+            if settings.overrides or (is_watched and options.starts_early):
                 return drive(Run(options.under_settings(), name, function, args, kwargs))
-            if limits_time:
+            if is_watched:  # by a time limit
                 began = options.now()
             if settings.tracks_attempts:
                 first = [shown_here(), options, name, function, args, kwargs, 1, began]
@@ -50,7 +49,7 @@ def retried(  # noqa: C901 - counts the nested function
                     result = function(*args, **kwargs)
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
                     error = failure
-                    if first is None and options.may_try_again(failure, attempts):
+                    if first is None and options.may_try_again(failure, attempts, began):
                         attempts += 1
                         token = options.token
                         continue
@@ -81,8 +80,8 @@ def retried_async(  # noqa: C901 - as above
     function: Operation, name: str | None, options: Options
 ) -> Operation:
     """Return a coroutine function that awaits a function as the options say."""
-    starts_early, limits_time = options.starts_early or options.can_cut, options.limits_time
-    is_watched, budget = starts_early or limits_time, options.budget
+    starts_early, budget = options.starts_early or options.can_cut, options.budget
+    is_watched = starts_early or options.limits_time
 
     async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - as above
         began = first = error = None
@@ -91,7 +90,7 @@ def retried_async(  # noqa: C901 - as above
             if starts_early or settings.overrides:
                 run = Run(options.under_settings(), name, function, args, kwargs)
                 return await drive_async(run)
-            if limits_time:
+            if is_watched:  # by a time limit
                 began = options.now()
             if settings.tracks_attempts:
                 first = [shown_here(), options, name, function, args, kwargs, 1, began]
@@ -106,7 +105,7 @@ def retried_async(  # noqa: C901 - as above
                         result = await result
                 except Exception as failure:  # noqa: BLE001 - the run decides about it
                     error = failure
-                    if first is None and options.may_try_again(failure, attempts):
+                    if first is None and options.may_try_again(failure, attempts, began):
                         attempts += 1
                         continue
                     break

@@ -23,12 +23,11 @@ from ._outcome import StopReason
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from typing import Any, Self
+    from typing import Any
 
     from ..channels import TimerLike
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
-    from ._no_wait import SkippingClock
-    from ._run import Run
+    from ._run import Run, SkippingClock
 
     Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
 
@@ -63,7 +62,8 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
     run.failing_component = "the wait"
     awaits = run.awaits
     try:
-        if run.latest_start is not None and run.wait_would_pass_latest_start():
+        latest = run.latest_start
+        if latest is not None and later(run.clock.monotonic(), run.delay) > latest:
             return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
@@ -89,21 +89,51 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
         return run.fail(failure)
 
 
+_timers: dict[tuple[int, int], object] = {}
+"""The timers in use, by id and process: two runs on one timer would receive each other's times."""
+
+
+def _forget(key: tuple[int, int], claim: object) -> None:
+    """Release a claim that a wait, interrupted, did not release."""
+    if _timers.get(key) is claim:
+        del _timers[key]
+
+
 async def _wait_on_timer(run: Run, timer: TimerLike) -> None:
     from ..channels import block_on, select_async  # rarely needed
 
-    what = f"a retry of {run.name}"
+    what, token = f"a retry of {run.name}", run.token
     if not run.awaits:
         warn_if_loop_runs(what, _IN_COROUTINES)
-    with _TimerWait(run, timer) as timed:
-        if run.awaits:
-            chosen, value = await select_async(*timed.sources, timeout=timed.timeout)
-        else:
-            seconds = NO_DEADLINE if timed.timeout is None else timed.timeout
-            found = block_on((what, ""), timed.sources, seconds)
-            chosen, value = found.chosen, found.value
+    run.failing_component = "the timer"
+    key, owner = (id(timer), _process.generation), {"the wait"}
+    claim = weakref.ref(owner, partial(_forget, key))
+    sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)
+    began, chosen, value = run.clock.monotonic(), None, None
+    seconds = NO_DEADLINE if run.deadline is None else max(0.0, run.deadline - began)
+    try:
+        if _timers.setdefault(key, claim) is not claim:
+            raise RuntimeError(f"{timer!r} already measures the wait of another run")
+        timer.c._drop_items()  # of earlier waits
+        timer.start(run.delay)
+        try:
+            if run.awaits:
+                timeout = None if seconds == NO_DEADLINE else seconds
+                chosen, value = await select_async(*sources, timeout=timeout)
+            else:
+                found = block_on((what, ""), sources, seconds)
+                chosen, value = found.chosen, found.value
+        except TimeoutError:
+            pass  # the run then checks its deadline itself
         if chosen is timer and value is CLOSED:
             raise RuntimeError(f"the channel of {timer!r} is closed")
+    finally:
+        if _timers.get(key) is claim:
+            try:
+                timer.stop()  # before the release: the next run may start it at once
+            finally:
+                _timers.pop(key, None)
+        run.waited += run.clock.monotonic() - began
 
 
 def _waits(run: Run, began: float) -> Waits:
@@ -130,56 +160,3 @@ def _skip(run: Run, clock: SkippingClock) -> None:
     if seconds > 0.0 and not (token is not None and token.cancelled):
         clock.skipped = min(clock.skipped + seconds, LARGEST / 4)
         run.waited += seconds
-
-
-_timers: dict[tuple[int, int], object] = {}
-"""The timers in use, by id and process: two runs on one timer would receive each other's times."""
-
-
-def _forget(key: tuple[int, int], claim: object) -> None:
-    """Release a claim that a wait, interrupted, did not release."""
-    if _timers.get(key) is claim:
-        del _timers[key]
-
-
-class _TimerWait:
-    """A block in which a timer measures one wait; leaving it stops the timer."""
-
-    __slots__ = ("__weakref__", "_began", "_claim", "_key", "_run", "_timer", "sources", "timeout")
-
-    def __init__(self, run: Run, timer: TimerLike) -> None:
-        self._run = run
-        self._timer = timer
-        self._key = id(timer), _process.generation
-        self._claim = weakref.ref(self, partial(_forget, self._key))
-        token = run.token
-        self.sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)
-        self._began = run.clock.monotonic()
-        self.timeout = None if run.deadline is None else max(0.0, run.deadline - self._began)
-
-    def __enter__(self) -> Self:
-        self._run.failing_component = "the timer"
-        try:
-            self._claim_timer()
-            self._timer.c._drop_items()  # of earlier waits
-            self._timer.start(self._run.delay)
-        except BaseException:
-            self._release()
-            raise
-        return self
-
-    def _claim_timer(self) -> None:
-        if _timers.setdefault(self._key, self._claim) is not self._claim:
-            raise RuntimeError(f"{self._timer!r} already measures the wait of another run")
-
-    def _release(self) -> None:
-        if _timers.get(self._key) is self._claim:
-            try:
-                self._timer.stop()  # before the release: the next run may start it at once
-            finally:
-                _timers.pop(self._key, None)
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
-        self._release()
-        self._run.waited += self._run.clock.monotonic() - self._began
-        return kind is TimeoutError  # the run then checks its deadline itself

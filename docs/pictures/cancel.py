@@ -28,6 +28,9 @@ LANES = [
     ("loop", "async with stop.child(timeout=30).scope()", "raises Cancelled"),
 ]
 
+RUN, STAND, HIT = 8.0, 3.0, 0.5
+"""How long the picture runs up to the cancel, stands after it, and shows the hit, in seconds."""
+
 LEFT, TOP, ROW, SCALE = 10, 74, 58, 24
 HEIGHT = TOP + 4 * ROW + 18
 
@@ -120,23 +123,55 @@ def _x(time: float) -> float:
     return LEFT + time * SCALE
 
 
+def _motion() -> str:
+    """Return the rules: the lanes run up to the cancel, and what it did stands for a while.
+
+    The first that is seen is what stands, complete: a printer or a preview may take just that.
+    """
+    cycle = RUN + STAND
+    before, now, soon = (f"{100 * (RUN + s) / cycle:.2f}%" for s in (-0.001, 0, HIT))
+    time = f"{cycle:g}s -{RUN + HIT:g}s"
+    there = f"translateX({_x(CANCEL) - LEFT:g}px)"
+    return f"""
+.past{{animation:past {time} linear infinite;transform-origin:{LEFT}px 0}}
+.now{{animation:now {time} linear infinite}}
+.end{{animation:end {time} linear infinite}}
+.hit path{{animation:hit {time} ease-out infinite}}
+@keyframes past{{0%{{transform:scaleX(0)}}{now},to{{transform:scaleX(1)}}}}
+@keyframes now{{0%{{opacity:1;transform:none}}
+{before}{{opacity:1}}{now},to{{opacity:0;transform:{there}}}}}
+@keyframes end{{0%,{before}{{opacity:0}}{now},to{{opacity:1}}}}
+@keyframes hit{{0%,{now}{{stroke-width:19px}}{soon},to{{stroke-width:9px}}}}
+"""
+
+
 def draw(picture: Picture, data: list[Lane]) -> None:
     """Draw a lane for each, and the cancel across them."""
     cancel = _x(CANCEL)
-    picture.text(cancel, 24, "stop.cancel()", mono=True, bold=True, size=14, anchor="middle")
+    picture.motion(_motion())
+    with picture.group("now", seen_at_rest=False):
+        picture.line(LEFT, 34, LEFT, HEIGHT - 30, "wait", width=1.5)
+    picture.clip("past", LEFT, TOP - 4, cancel - LEFT, HEIGHT - TOP)
     picture.rect(10, 14, 16, 12, "thread", radius=2)
     picture.text(32, 24, "thread", size=13)
     picture.rect(92, 14, 16, 12, "loop", radius=2)
     picture.text(114, 24, "event loop", size=13)
     picture.line(198, 20, 216, 20, "wait", width=1.5, dash="1 4")
     picture.text(223, 24, "waits", size=13)
-    picture.line(cancel, 34, cancel, HEIGHT - 30, "bad", width=2)
-    for row, (lane, (colour, code, ended)) in enumerate(zip(data, LANES, strict=True)):
-        y = TOP + row * ROW
-        picture.text(LEFT, y - 8, code, mono=True)
-        picture.line(_x(lane.begun), y + 10, _x(lane.ended), y + 10, "wait", width=1.5, dash="1 4")
-        for begin, end in lane.work:
-            picture.rect(_x(begin), y, (end - begin) * SCALE, 20, colour, radius=2)
-        picture.dots([(_x(lane.ended), y + 10)], "bad", size=9)
-        picture.text(cancel + 10, y + 14, ended, "bad", size=13)
     picture.seconds(HEIGHT - 12, range(2, 15, 2), _x)
+    lanes = list(zip((TOP + row * ROW for row in range(len(LANES))), data, LANES, strict=True))
+    for y, _, (_, code, _) in lanes:
+        picture.text(LEFT, y - 8, code, mono=True)
+    with picture.group("lanes", clip="past"):
+        for y, lane, (colour, _, _) in lanes:
+            begun, ended = _x(lane.begun), _x(lane.ended)
+            picture.line(begun, y + 10, ended, y + 10, "wait", width=1.5, dash="1 4")
+            for begin, end in lane.work:
+                picture.rect(_x(begin), y, (end - begin) * SCALE, 20, colour, radius=2)
+    with picture.group("end"):
+        picture.text(cancel, 24, "stop.cancel()", mono=True, bold=True, size=14, anchor="middle")
+        picture.line(cancel, 34, cancel, HEIGHT - 30, "bad", width=2)
+        for y, _, (_, _, ended) in lanes:
+            picture.text(cancel + 10, y + 14, ended, "bad", size=13)
+        with picture.group("hit"):
+            picture.dots([(_x(lane.ended), y + 10) for y, lane, _ in lanes], "bad", size=9)

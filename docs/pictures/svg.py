@@ -8,9 +8,13 @@ than 11 units. Colours mean the same in every picture:
 - ``bad``: failures, and what is lost.
 - ``good``: successes.
 - ``wait``: waiting.
+
+A picture may move, by CSS within it. Without its animations it is complete: so it is shown where
+nothing moves, such as on paper or to people who have asked their system for less motion.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from typing import Any
 
@@ -176,6 +180,31 @@ class Picture:
         """Write times below a diagram: ``place`` turns one into an abscissa."""
         for time in times:
             self.text(place(time), y, f"{time} s", "faint", size=11, anchor="middle")
+
+    @contextmanager
+    def group(
+        self, name: str, *, clip: str | None = None, seen_at_rest: bool = True
+    ) -> Iterator[None]:
+        """Let rules for ``name`` move what the block draws; ``clip`` names a ``clip()``."""
+        more = f' clip-path="url(#{clip})"' if clip else ""
+        more += "" if seen_at_rest else ' opacity="0"'
+        self.parts.append(f'<g class="{name}"{more}>')
+        yield
+        self.parts.append("</g>")
+
+    def clip(self, name: str, x: float, y: float, width: float, height: float) -> None:
+        """Define a rectangle outside of which a group is not seen. Rules for the name move it."""
+        self.parts.append(
+            f'<clipPath id="{name}"><rect class="{name}" x="{at(x)}" y="{at(y)}" '
+            f'width="{at(width)}" height="{at(height)}"/></clipPath>'
+        )
+
+    def motion(self, rules: str) -> None:
+        """Add rules of CSS that move what groups and clips name, where motion is welcome."""
+        self.parts.append(
+            "<style>@media screen and (prefers-reduced-motion:no-preference){\n"
+            f"{rules.strip()}\n}}</style>"
+        )
 
     def svg(self) -> str:
         """Return the file's content."""

@@ -20,7 +20,7 @@ wait = BackOffWait(ExponentialBackOff(30, max_elapsed_time=300))
 
 
 def terminate(_state: tenacity.RetryCallState) -> None:
-    shutdown.cancel("SIGTERM")  # stands for a signal in the middle of the wait
+    shutdown.cancel("SIGTERM")  # stands for a signal during the wait
 
 
 @tenacity.retry(

@@ -7,13 +7,10 @@ import math
 import queue
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import Any
 
 from backoff_ticker import Channel
 from tests.benchmarks._table import say
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 async def _nothing():
@@ -32,11 +29,11 @@ class Ends:
         close: Run in the loop when all is done.
     """
 
-    send: Callable[[object], object] | None = None
-    receive: Callable[[], object] | None = None
-    send_async: Callable[[object], Awaitable[object]] | None = None
-    receive_async: Callable[[], Awaitable[object]] | None = None
-    close: Callable[[], Awaitable[object]] = _nothing
+    send: Any = None
+    receive: Any = None
+    send_async: Any = None
+    receive_async: Any = None
+    close: Any = _nothing
 
 
 def _maxsize(capacity):

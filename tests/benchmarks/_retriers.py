@@ -130,8 +130,6 @@ class Case:
         return operation_async if self.awaits else operation
 
 
-Subjects = dict[str, Subject]
-
 LOOP = "loop by hand"
 CUT_BY_HAND = "loop by hand, asyncio.timeout(3600)"
 CUTTING = ("@retry(ZeroBackOff(), token=)", "@retry(ZeroBackOff(), timeout=3600)")

@@ -1,17 +1,8 @@
 """What the benchmark scripts share: options, interleaved rounds, medians side by side."""
 
-from __future__ import annotations
-
 import argparse
 import platform
 from statistics import median
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Figures = dict[str, float]
-    Round = Mapping[str, Figures]
 
 
 def options(doc, *, rounds, **flags):

@@ -8,46 +8,28 @@ long shares with them, although bursts are repeated until they took 40 ms.
 Run as ``python -m tests.benchmarks.channels`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import math
 import time
 from contextlib import suppress
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, select, select_async
 from tests.benchmarks._queues import MAKERS, installed
 from tests.benchmarks._table import compare, interleaved, options, percentiles, show
-
-if TYPE_CHECKING:
-    Moment = tuple[float, float]
-    Way = tuple[str, str]
 
 TOGETHER = 100
 PAUSE = 0.001
 SETTLED = 0.002
 
 WAYS = {
-    "thread -> thread": ("send", "receive"),
-    "thread -> loop": ("send", "receive_async"),
-    "loop -> thread": ("send_async", "receive"),
-    "loop -> loop": ("send_async", "receive_async"),
+    "thread -> thread": (("send", "receive"), "queue.SimpleQueue", "queue.Queue"),
+    "thread -> loop": (("send", "receive_async"), "asyncio.Queue", "janus.Queue"),
+    "loop -> thread": (("send_async", "receive"), "queue.SimpleQueue", "janus.Queue"),
+    "loop -> loop": (("send_async", "receive_async"), "asyncio.Queue", "asyncio.Queue"),
 }
-UNBOUNDED = {
-    "thread -> thread": ("queue.SimpleQueue", "aiologic.SimpleQueue"),
-    "thread -> loop": ("asyncio.Queue", "aiologic.SimpleQueue"),
-    "loop -> thread": ("queue.SimpleQueue", "aiologic.SimpleQueue"),
-    "loop -> loop": ("asyncio.Queue", "aiologic.SimpleQueue"),
-}
-BOUNDED = {
-    "thread -> thread": ("queue.Queue",),
-    "thread -> loop": ("janus.Queue",),
-    "loop -> thread": ("janus.Queue",),
-    "loop -> loop": ("asyncio.Queue",),
-}
+"""Both ends, and what a channel is beside: without a bound, and with one."""
 
 
 def moment():
@@ -189,11 +171,12 @@ def main():
     quick, rounds = chosen.quick, chosen.rounds
     for capacity, count in ((math.inf, 20_000), (128, 2_560), (1, 500)):
         sizes = (count // 50, 0.0) if quick else (count, 0.04)
-        for title, peers in (UNBOUNDED if capacity == math.inf else BOUNDED).items():
-            beside(f"burst, {title}", peers, capacity, burst, (WAYS[title], *sizes), rounds)
-    for title, peers in UNBOUNDED.items():
-        sizes = WAYS[title], 5 if quick else 50
-        beside(f"wake-up, {title}", peers, math.inf, wake_ups, sizes, rounds)
+        for title, (way, of_any, of_some) in WAYS.items():
+            peers = [of_any, "aiologic.SimpleQueue"] if capacity == math.inf else [of_some]
+            beside(f"burst, {title}", peers, capacity, burst, (way, *sizes), rounds)
+    for title, (way, of_any, _) in WAYS.items():
+        peers = of_any, "aiologic.SimpleQueue"
+        beside(f"wake-up, {title}", peers, math.inf, wake_ups, (way, 5 if quick else 50), rounds)
     subjects = {
         f"{kind.__name__}, {count:,}, {seconds:g} s": in_loop(idle_select, kind, count, seconds)
         for kind in (Ticker, AsyncTicker)

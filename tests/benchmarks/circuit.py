@@ -8,8 +8,6 @@ the error caught.
 Run as ``python -m tests.benchmarks.circuit`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
@@ -17,15 +15,9 @@ import warnings
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import CircuitBreaker, ConstantBackOff
 from tests.benchmarks._table import compare, options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Call = Callable[[], Any]
 
 HOUR = 3600
 

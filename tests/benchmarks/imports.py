@@ -3,8 +3,6 @@
 Run as ``python -m tests.benchmarks.imports`` from the project's root.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Each subject is measured in a process of its own, by ``tracemalloc`` and by resi
 Run as ``python -m tests.benchmarks.memory`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import multiprocessing
@@ -20,8 +18,6 @@ from tests.benchmarks._table import compare, options, say
 
 FAR = 3600.0
 CONSTANT = ConstantBackOff(FAR)
-
-Ticking = Ticker | AsyncTicker
 
 
 def ticked(ticker):

@@ -23,8 +23,6 @@ All in one process and in turn, with the collector on. What is measured is CPU, 
 have other work. Run as ``python -m tests.benchmarks.retries`` from the project's root.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from tests.benchmarks._retriers import (

@@ -12,8 +12,6 @@ Thousands: each ticker with its task, beside tasks that sleep.
 Run as ``python -m tests.benchmarks.tickers`` from the project's root.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import queue
@@ -22,21 +20,12 @@ import time
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, ZeroBackOff
 from tests.benchmarks._table import compare, options, percentiles, show
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    Reader = Callable[[float, float, list[float]], Coroutine[object, object, None]]
-
 INTERVALS = (0.0013, 0.0023)
 TURN = 20
-
-
-# Without delays
 
 
 def rate(count, run):
@@ -104,9 +93,6 @@ def loop_sleep(count):
     return rate(count, lambda: asyncio.run(read()))
 
 
-# Lateness
-
-
 def in_threads(interval, turns):
     slept, ticked = [], []
     ticker = Ticker(ConstantBackOff(interval))
@@ -137,9 +123,6 @@ async def in_loop(interval, turns):
             tick = await ticker.receive()
             ticked.append(time.monotonic() - tick.due)
     return {"asyncio.sleep": percentiles(slept), "AsyncTicker": percentiles(ticked)}
-
-
-# Thousands
 
 
 async def sleeps(phase, interval, late):

@@ -1,9 +1,6 @@
 """One token: its cause and errors, waits in threads and loops, the ``with`` block."""
 
-from __future__ import annotations
-
 import asyncio
-import contextlib
 import copy
 import pickle
 from datetime import timedelta
@@ -16,7 +13,6 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
-from tests.stress.places import Interrupted, each_place
 
 
 def waiting(token):
@@ -24,32 +20,13 @@ def waiting(token):
     return len(waiters_of(token._wait_set()))
 
 
-@pytest.mark.parametrize("timeout", [None, 3600])
-def test_cancelled_is_read_only(timeout):
-    token = CancellationToken().child(timeout)
-    with pytest.raises(AttributeError):
-        token.cancelled = True
-    assert not token.cancelled
-    token.cancel("first")
-    with pytest.raises(AttributeError):
-        token.cancelled = False
-    assert (token.cancelled, token.cause) == (True, "first")
-
-
-def test_a_subclass_may_have_attributes_of_its_own():
-    class Named(CancellationToken):
-        name = "none"
-
-    token = Named()
-    token.name = "shutdown"
-    assert (token.name, token.cancelled) == ("shutdown", False)
-
-
 @pytest.mark.parametrize("cause", [None, "", "why", ValueError("why"), KeyboardInterrupt()])
 def test_a_cause_is_an_exception_a_text_or_none(cause):
     token = CancellationToken()
+    with pytest.raises(AttributeError, match="read-only"):
+        token.cancelled = True
     assert token.cancel(cause) is True
-    assert token.cause is cause
+    assert (token.cancelled, token.cause) == (True, cause)
 
 
 @pytest.mark.parametrize("cause", [1, 0, False, b"why", ValueError, ["why"], object()])
@@ -119,21 +96,6 @@ def test_a_wait_that_times_out_is_false_and_leaves_nothing(clock, timeout):
     assert loop.errors == []
 
 
-def test_a_waiter_that_is_woken_for_nothing_waits_on(clock):
-    token = CancellationToken(clock=clock).child(timeout=60)
-    thread = in_thread(token.wait)
-    clock.settle()
-    (waiter,) = waiters_of(token._wait_set())
-    with clock.trap("monotonic") as trap:
-        waiter.wake()
-        trap.wait()  # it compares the deadline with the time
-    clock.settle()
-    assert not thread.done()
-    assert waiters_of(token._wait_set()) == [waiter]
-    token.cancel()
-    assert thread.result(PATIENCE) is True
-
-
 def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(clock):
     token = CancellationToken(clock=clock)
     loop = LoopThread()
@@ -178,52 +140,6 @@ def test_a_disarmed_block_does_not_cancel_and_the_next_one_is_armed_again():
     assert token.cancelled is False
     with token:
         pass
-    assert token.cancelled is True
-
-
-@pytest.mark.parametrize("armed", [True, False])
-def test_the_end_of_a_block_cancels_wherever_a_signal_handler_raises(armed):
-    wrong = []
-
-    def run(interrupt):
-        token = CancellationToken()
-        child = token.child()
-        with contextlib.suppress(Interrupted), token:
-            if not armed:
-                token.disarm()
-            interrupt.__enter__()
-        interrupt.__exit__()
-        interrupt.forget()
-        if (token.cancelled, child.cancelled) != (armed, armed):
-            wrong.append(interrupt.where)
-
-    assert each_place(run, all_of_them=True) > 0
-    assert wrong == []
-
-
-def test_a_block_that_a_signal_handler_keeps_from_being_entered_cancels_nothing():
-    wrong = []
-
-    def run(interrupt):
-        token = CancellationToken()
-        with contextlib.suppress(Interrupted):
-            interrupt.__enter__()
-            with token:
-                interrupt.__exit__()
-                token.disarm()
-        interrupt.__exit__()
-        interrupt.forget()
-        if token.cancelled:
-            wrong.append(interrupt.where)
-
-    assert each_place(run, all_of_them=True) > 0
-    assert wrong == []
-
-
-def test_a_block_may_be_entered_by_an_exit_stack():
-    with contextlib.ExitStack() as stack:
-        token = stack.enter_context(CancellationToken())
-        assert token.cancelled is False
     assert token.cancelled is True
 
 

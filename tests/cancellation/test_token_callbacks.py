@@ -1,7 +1,5 @@
 """Callbacks of a token: once, in order, in their own context, removable, stopping nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Deadlines of tokens: the earliest counts, every look sees it, the clock calls back."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import weakref
@@ -180,18 +178,3 @@ def test_a_late_callback_on_a_deadline_needs_no_thread():
     runs = []
     token.on_cancel(lambda: runs.append("ran"))
     assert runs == ["ran"]
-
-
-def test_callbacks_on_a_deadline_run_in_the_scheduler_thread_of_the_system_clock():
-    names = []
-    done = threading.Event()
-    token = CancellationToken().child(timeout=0.02)
-
-    def callback():
-        names.append(threading.current_thread().name)
-        done.set()
-
-    token.on_cancel(callback)
-    assert done.wait(PATIENCE)
-    assert names in (["backoff_ticker-scheduler"], [threading.current_thread().name])
-    assert isinstance(token.cause, DeadlineExceeded)

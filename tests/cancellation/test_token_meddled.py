@@ -1,8 +1,5 @@
 """Two threads at one token: all of what one does, at each place in the middle of the other's."""
 
-from __future__ import annotations
-
-import os
 import weakref
 
 import pytest
@@ -10,7 +7,6 @@ import pytest
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from tests.helpers import PATIENCE, SetClock, in_thread, wait_until_collected
 from tests.stress.places import Interrupted, each_place
-from tests.stress.tools import run_silently
 
 HOUR = 3600.0
 
@@ -218,30 +214,3 @@ def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(wha
 
     assert each_place(run, all_of_them=True) > 3
     assert wrong == []
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_runs_the_callbacks_that_another_thread_of_its_parent_was_running():
-    """Its thread may have the identifier of that thread."""
-    run_silently("""
-from backoff_ticker.cancellation import _tree
-token = CancellationToken()
-runs, begun, go_on = [], threading.Event(), threading.Event()
-def hold():
-    begun.set()
-    go_on.wait()
-token.on_cancel(hold)
-token.on_cancel(lambda: runs.append("left"))
-canceller = threading.Thread(target=token.cancel)
-canceller.start()
-begun.wait()
-def body():
-    _tree.get_ident = lambda: canceller.ident
-    token.cancel()
-    assert runs == ["left"], runs
-child = fork(body)
-assert collect(child) == 0
-go_on.set()
-canceller.join()
-assert runs == ["left"], runs
-""")

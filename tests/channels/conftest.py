@@ -1,7 +1,5 @@
 """Fixtures of the channel tests: who sends and who receives."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.channels.ends import End

@@ -1,113 +1,112 @@
 """The two ends of a channel, each in threads or in an event loop."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
 
-from backoff_ticker import Channel, merge, select, select_async
+from backoff_ticker import Channel, ChannelClosed, WouldBlock, merge, select, select_async
 from tests.helpers import PATIENCE, LoopThread, in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from concurrent.futures import Future
-
-    from backoff_ticker.testing import VirtualClock
 
 
 class End:
     """One end of channels: each operation in a thread of its own, or in a task of one loop."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind):
         self._loop = LoopThread() if kind == "loop" else None
 
-    def _start(self, block: Any, await_: Any, *args: Any, **options: Any) -> Future[Any]:
+    def _start(self, block, await_, *args, **options):
         if self._loop is None:
             return in_thread(lambda: block(*args, **options))
         return self._loop.submit(await_(*args, **options))
 
-    def send(self, channel: Any, item: Any, timeout: Any = None) -> Future[Any]:
+    def send(self, channel, item, timeout=None):
         return self._start(channel.send, channel.send_async, item, timeout)
 
-    def send_all(self, channel: Any, items: Iterable[Any]) -> Future[Any]:
+    def send_all(self, channel, items):
         """Send ``items`` one after the other."""
 
-        def block() -> None:
+        def block():
             for item in items:
                 channel.send(item)
 
-        async def await_() -> None:
+        async def await_():
             for item in items:
                 await channel.send_async(item)
 
         return self._start(block, await_)
 
-    def receive(self, channel: Any, timeout: Any = None) -> Future[Any]:
+    def receive(self, channel, timeout=None):
         return self._start(channel.receive, channel.receive_async, timeout)
 
-    def select(self, *sources: Any, timeout: Any = None) -> Future[Any]:
+    def select(self, *sources, timeout=None):
         return self._start(select, select_async, *sources, timeout=timeout)
 
-    def collect(self, channel: Any) -> Future[list[Any]]:
+    def collect(self, channel):
         """Iterate to the end."""
         return self._collect(lambda: channel)
 
-    def merge(self, *sources: Any) -> Future[list[Any]]:
+    def merge(self, *sources):
         return self._collect(lambda: merge(*sources))
 
-    def _collect(self, make: Callable[[], Any]) -> Future[list[Any]]:
-        async def await_() -> list[Any]:
+    def _collect(self, make):
+        async def await_():
             return [each async for each in make()]
 
         return self._start(lambda: list(make()), await_)
 
-    def close(self) -> None:
+    def close(self):
         if self._loop is not None:
             self._loop.close()
             assert self._loop.errors == []
 
 
-def value(future: Future[Any]) -> Any:
+def value(future):
     """Return what ``future`` ends with now."""
     return future.result(PATIENCE)
 
 
-def error(future: Future[Any]) -> BaseException | None:
+def error(future):
     """Return what ``future`` fails with now."""
     return future.exception(PATIENCE)
 
 
-def still_waits(clock: VirtualClock, *futures: Future[Any]) -> None:
+def still_waits(clock, *futures):
     """Check that all of ``futures`` go on waiting once everything else has come to rest."""
     clock.settle()
     assert not any(future.done() for future in futures)
 
 
-def ended(clock: VirtualClock, futures: Iterable[Future[Any]]) -> list[Future[Any]]:
+def ended(clock, futures):
     """Return those of ``futures`` that are done once everything has come to rest."""
     clock.settle()
     return [future for future in futures if future.done()]
 
 
-def values(futures: Iterable[Future[Any]]) -> list[Any]:
+def values(futures):
     """Return what all of ``futures`` end with now."""
     return [value(future) for future in futures]
 
 
-def filled(capacity: float, items: int = 3) -> Channel[Any]:
+def filled(capacity, items=3):
     """Return a channel with the items 0, 1 and so on, so many, or as many as there is room for."""
-    channel: Channel[Any] = Channel(capacity)
+    channel = Channel(capacity)
     for item in range(int(min(capacity, items))):
         channel.send_nowait(item)
     return channel
 
 
-def drained(channel: Any) -> list[Any]:
+def drained(channel):
     """Take what can be taken now without waiting."""
     return [channel.receive_nowait() for _ in range(len(channel))]
 
 
-async def turns(count: int) -> None:
+async def turns(count):
     """Let everything that is ready in this loop run, so many times."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+def outcome_of(call, *args):
+    """Return what a call that does not wait returns, or the class of its error."""
+    try:
+        return call(*args)
+    except (ChannelClosed, TimeoutError, WouldBlock) as error:
+        return type(error)

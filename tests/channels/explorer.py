@@ -9,8 +9,6 @@ addresses, and a claim that is taken inside another shows as a thread that waits
 thread that finds the claim taken gives way.
 """
 
-from __future__ import annotations
-
 import dis
 import faulthandler
 import functools
@@ -23,20 +21,11 @@ import threading
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from backoff_ticker._random import shared_random
 from backoff_ticker.waiting import _claim
 from tests.channels.explorer_waits import ScheduledClock
 from tests.stress.places import PACKAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
-
-    from tests.channels.explorer_waits import ScheduledParker
-
-    Model = Callable[["Schedule"], Callable[[], object]]
 
 PATIENCE = 20.0
 """Real seconds after which a schedule hangs for a reason unknown to the explorer."""
@@ -57,7 +46,7 @@ TOUCHING = (
 
 
 @functools.cache
-def switch_points(code: CodeType) -> frozenset[int]:
+def switch_points(code):
     """Return the offsets of the instructions before which a switch is possible."""
     steps = dis.get_instructions(code)
     return frozenset(each.offset for each in steps if each.opname.startswith(TOUCHING))
@@ -74,16 +63,16 @@ class Abandoned(BaseException):
 class Member:
     """One thread of a schedule."""
 
-    def __init__(self, name: str, body: Callable[[], object]) -> None:
+    def __init__(self, name, body):
         self.name = name
         self.body = body
-        self.go: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self.go = queue.SimpleQueue()
         self.done = False
         self.spins = False
-        self.parker: ScheduledParker | None = None
-        self.deadline: float | None = None
+        self.parker = None
+        self.deadline = None
 
-    def can_run(self) -> bool:
+    def can_run(self):
         if self.done or (self.spins and not _claim._CLAIMS[0]):
             return False
         return self.parker is None or self.parker.permit or self.deadline is not None
@@ -97,29 +86,28 @@ class Schedule:
         rate: How often it is.
     """
 
-    def __init__(self, seed: int, rate: float) -> None:
+    def __init__(self, seed, rate):
         self.rate = rate
         self.chances = 0
         self.clock = ScheduledClock(self)
         self.failure = ""
-        self._members: list[Member] = []
-        self._running: Member
+        self._members = []
         self._switches = 0
-        self._story: list[tuple[str, str, int]] = []
+        self._story = []
         self._stamp = 0
         self._ended = False
         self._random = random.Random(seed)
 
-    def thread(self, name: str, body: Callable[..., object], *arguments: Any) -> None:
+    def thread(self, name, body, *arguments):
         """Have a thread run ``body(*arguments)``."""
         self._members.append(Member(name, lambda: body(*arguments)))
 
-    def stamp(self) -> int:
+    def stamp(self):
         """Return a number greater than all before."""
         self._stamp += 1
         return self._stamp
 
-    def run(self, trace: Any) -> None:
+    def run(self, trace):
         threads = [
             threading.Thread(target=self._run, args=(member, trace), daemon=True)
             for member in self._members
@@ -135,7 +123,7 @@ class Schedule:
                 self.failure = f"{self._running.name} waits for what the explorer cannot see"
                 self._abandon()
 
-    def _run(self, me: Member, trace: Any) -> None:
+    def _run(self, me, trace):
         me.go.get()
         sys.settrace(trace)
         try:
@@ -159,7 +147,7 @@ class Schedule:
 
     # Called by the thread whose turn it is
 
-    def point(self, frame: FrameType) -> None:
+    def point(self, frame):
         """Here another thread may be switched to."""
         self._check()
         me = self._running
@@ -174,14 +162,14 @@ class Schedule:
         if len(self._story) > LONGEST:
             self._fail(f"no end after {LONGEST} steps")
 
-    def spin(self) -> None:
+    def spin(self):
         """Let another thread run, as this one waits for a claim."""
         me = self._running
         me.spins = True
         self._let_go_on(f"{me.name} waits for a claim that nobody gives back")
         me.spins = False
 
-    def wait(self, parker: ScheduledParker, deadline: float | None) -> None:
+    def wait(self, parker, deadline):
         """Let the others run until this thread is unparked or chosen to be out of time."""
         me = self._running
         me.parker, me.deadline = parker, deadline
@@ -190,19 +178,19 @@ class Schedule:
         if deadline is not None and not parker.permit:
             self.clock.now = max(self.clock.now, deadline)
 
-    def _let_go_on(self, failure: str) -> None:
+    def _let_go_on(self, failure):
         able = self._able()
         if not able:
             self._fail(failure)
         self._turn_to(self._choose(able))
 
-    def _able(self, but: Member | None = None) -> list[Member]:
+    def _able(self, but=None):
         return [each for each in self._members if each is not but and each.can_run()]
 
-    def _choose(self, able: list[Member]) -> Member:
+    def _choose(self, able):
         return self._random.choice(able) if self.rate else able[0]
 
-    def _turn_to(self, chosen: Member) -> None:
+    def _turn_to(self, chosen):
         me = self._running
         if chosen is not me:
             self._running = chosen
@@ -210,23 +198,23 @@ class Schedule:
             me.go.get()
         self._check()
 
-    def _waiting(self) -> str:
+    def _waiting(self):
         waits = [each for each in self._members if not each.done and each.parker is not None]
-        return ", ".join(f"{each.name} waits in {each.parker.what}" for each in waits)  # type: ignore[union-attr]
+        return ", ".join(f"{each.name} waits in {each.parker.what}" for each in waits)
 
     # Failing
 
-    def _check(self) -> None:
+    def _check(self):
         if self._ended:
             self._leave()
 
-    def _fail(self, failure: str) -> None:
+    def _fail(self, failure):
         self.failure = failure
         self._abandon()
         self._leave()
 
-    def _leave(self) -> NoReturn:
-        frame: FrameType | None = sys._getframe()
+    def _leave(self):
+        frame = sys._getframe()
         while frame is not None:
             # An error out of a trace function ends the tracing of its thread. CPython 3.12 goes on
             # tracing the instructions of such a frame, by a null pointer.
@@ -234,12 +222,12 @@ class Schedule:
             frame = frame.f_back
         raise Abandoned
 
-    def _abandon(self) -> None:
+    def _abandon(self):
         self._ended = True
         for each in self._members:
             each.go.put(None)
 
-    def told_story(self) -> str:
+    def told_story(self):
         """Return the steps as a text: a line each, blank lines where the thread changes."""
         rows = []
         for before, step in pairwise([("", "", 0), *self._story]):
@@ -251,15 +239,15 @@ class Schedule:
         return "\n".join(rows)
 
 
-def _trace_opcodes() -> None:
+def _trace_opcodes():
     """Have instructions traced from now on: CPython 3.12 asks before the first trace function."""
     sys._getframe().f_trace_opcodes = True
 
 
 @contextmanager
-def _exploring() -> Iterator[list[Schedule]]:
+def _exploring():
     """Have all changes under one claim, and no collection of garbage; yields the schedule."""
-    current: list[Schedule] = []
+    current = []
     _trace_opcodes()
     kept = _claim._CLAIMS, _claim.let_other_threads_run
     _claim._CLAIMS = ({_claim.FREE: True},)
@@ -274,7 +262,7 @@ def _exploring() -> Iterator[list[Schedule]]:
         gc.enable()
 
 
-def explore(model: Model, schedules: int, watch: tuple[str, ...] = WATCHED) -> None:
+def explore(model, schedules, watch=WATCHED):
     """Run so many schedules of a model.
 
     Args:
@@ -286,9 +274,9 @@ def explore(model: Model, schedules: int, watch: tuple[str, ...] = WATCHED) -> N
     Raises:
         ScheduleFailure: One of them went wrong.
     """
-    tracers: dict[int, tuple[CodeType, Any]] = {}
+    tracers = {}
 
-    def enter(frame: FrameType, event: str, argument: object) -> Any:
+    def enter(frame, event, argument):
         code = frame.f_code
         if not code.co_filename.startswith(watch):
             return None
@@ -299,10 +287,10 @@ def explore(model: Model, schedules: int, watch: tuple[str, ...] = WATCHED) -> N
         frame.f_trace_lines = False
         return step
 
-    def tracer(code: CodeType) -> Any:
+    def tracer(code):
         points = switch_points(code)
 
-        def step(frame: FrameType, event: str, argument: object) -> Any:
+        def step(frame, event, argument):
             if event == "opcode" and frame.f_lasti in points:
                 current[0].point(frame)
             return step

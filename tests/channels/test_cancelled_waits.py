@@ -1,12 +1,9 @@
 """Waits that are cancelled, or woken just before they begin, at every step: nothing is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from asyncio import futures
 from math import inf
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 
 
-async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
+async def cancelled_after(later, *tasks):
     """Cancel ``tasks`` so many turns from now, each before what is ready then."""
     await turns(later)
     for task in tasks:
@@ -25,7 +22,7 @@ async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
     await turns(6)
 
 
-async def choose_async(channel: Channel[Any]) -> Any:
+async def choose_async(channel):
     return (await select_async(Channel(), channel))[1]
 
 
@@ -37,7 +34,7 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
     loop, clock, capacity, wait, later, leaving
 ):
     """So many turns of the loop after the wake-up, or just before it. All eight may leave."""
-    channel: Channel[str] = Channel(capacity)
+    channel = Channel(capacity)
 
     async def main():
         tasks = [asyncio.ensure_future(wait(channel)) for _ in range(8)]
@@ -61,7 +58,7 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
 @pytest.mark.parametrize("later", [0, 1, 2, 3, 4])
 def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(loop, clock, capacity, later):
     """So many turns after it was. The next in line is let in either way."""
-    channel: Channel[Any] = Channel(capacity)
+    channel = Channel(capacity)
 
     async def main():
         for number in range(capacity):
@@ -84,15 +81,15 @@ def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(loop, clock, cap
     assert clock.pending() == []
 
 
-def send_nowait(channel: Channel[str]) -> None:
+def send_nowait(channel):
     channel.send_nowait("a")
 
 
-def send(channel: Channel[str]) -> None:
+def send(channel):
     channel.send("a")
 
 
-def choose(channel: Channel[str]) -> Any:
+def choose(channel):
     return select(Channel(), channel, Channel())[1]
 
 
@@ -110,7 +107,7 @@ def choose(channel: Channel[str]) -> Any:
     ],
 )
 def test_what_comes_as_a_thread_is_about_to_wait_is_not_missed(clock, wait, news, expected):
-    channel: Channel[str] = Channel(1)
+    channel = Channel(1)
     if wait is send:
         channel.send_nowait("first")
     with clock.trap("parker") as trap:
@@ -129,7 +126,7 @@ def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
     clock, loop, monkeypatch, wait, other
 ):
     """It runs in the very task, as its future is made: the first, or the one after a wake-up."""
-    channel: Channel[str] = Channel(2)
+    channel = Channel(2)
     make = loop.loop.create_future
     left = [other]
 
@@ -160,9 +157,9 @@ def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
     clock, loop, monkeypatch
 ):
     """It comes after the look whether the future is done, before it is resolved."""
-    channel: Channel[str] = Channel(1)
+    channel = Channel(1)
 
-    class Future(futures._PyFuture):  # type: ignore[name-defined, misc]
+    class Future(futures._PyFuture):
         def set_result(self, result):
             super().set_result(None)  # by the handler
             super().set_result(result)
@@ -227,7 +224,7 @@ def test_a_receiver_that_is_woken_for_two_items_wakes_the_next(monkeypatch, capa
 
     monkeypatch.setattr(kind, "remove", slow_remove, raising=False)
     monkeypatch.setattr(Channel, "_recheck", slow_recheck)
-    channel: Channel[str] = Channel(capacity)
+    channel = Channel(capacity)
     received = []
     for count in (1, 2):
         received.append(in_thread(receive, channel))

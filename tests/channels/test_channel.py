@@ -111,9 +111,6 @@ def test_a_subclass_may_send_in_its_own_way():
         assert channel.receive() == 6
 
 
-# Room
-
-
 @BOUNDED
 def test_blocked_senders_are_let_in_in_the_order_they_came(senders, clock, capacity):
     channel = filled(capacity)
@@ -157,9 +154,6 @@ def test_each_of_those_who_wait_gets_one(receivers, clock, capacity):
     if capacity == 0:  # at a rendezvous as many are sent as receivers wait
         with pytest.raises(WouldBlock):
             channel.send_nowait(5)
-
-
-# The end: what was accepted is still received, and nobody waits on
 
 
 @CAPACITY

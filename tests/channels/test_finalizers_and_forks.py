@@ -39,8 +39,6 @@ def test_finalizers_send_receive_and_close_wherever_a_collection_runs(capacity, 
             in_thread(one_round).result(PATIENCE)
 
 
-# Forked children
-
 WAITING = """
 from tests.helpers import pending_sends_of, waiters_of
 inf = float("inf")

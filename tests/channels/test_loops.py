@@ -1,10 +1,7 @@
 """Channels outlive loops: those that end, those that stand still; and they let loops run."""
 
-from __future__ import annotations
-
 import asyncio
 import math
-from typing import Any
 
 import pytest
 
@@ -27,21 +24,21 @@ CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 class LoopThatGoes:
     """An event loop in which one coroutine was left waiting."""
 
-    def __init__(self, wait: Any, how: str) -> None:
+    def __init__(self, wait, how):
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(lambda *_: None)
 
-        async def begin() -> asyncio.Task[Any]:
+        async def begin():
             task = asyncio.ensure_future(wait)
             await turns(3)
             assert not task.done()
             return task
 
-        self.task: Any = self.loop.run_until_complete(begin())
+        self.task = self.loop.run_until_complete(begin())
         if how == "closed":
             self.loop.close()
 
-    def end(self) -> None:
+    def end(self):
         """Let its coroutine end, if the loop can still run, or collect what is left."""
         task, self.task = self.task, None
         if not self.loop.is_closed():
@@ -58,7 +55,7 @@ def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
     receivers, clock, capacity, how
 ):
     """One waiter of each loop, and a thread, are woken for it; those who find nothing wait on."""
-    channel: Channel[str] = Channel(capacity)
+    channel = Channel(capacity)
     gone = [LoopThatGoes(channel.receive_async(), how) for _ in range(2)]
     waiting = [receivers.receive(channel) for _ in range(2)]
     still_waits(clock, *waiting)
@@ -75,7 +72,7 @@ def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
 
 @pytest.mark.parametrize("wait", ["receive", "select"])
 def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock, wait):
-    channel: Channel[str] = Channel()
+    channel = Channel()
     waits = channel.receive_async() if wait == "receive" else select_async(channel, Channel())
     gone = LoopThatGoes(waits, "closed")
     for _ in range(2):
@@ -89,7 +86,7 @@ def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock, wait):
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_senders_of_a_closed_loop_hold_up_nobody_else(senders, receivers, clock, capacity):
     """Whether its item is still received is open; that of the next in line is."""
-    channel: Channel[str] = Channel(capacity)
+    channel = Channel(capacity)
     first = ["first"] * capacity
     for item in first:
         channel.send_nowait(item)
@@ -107,7 +104,7 @@ def test_senders_of_a_closed_loop_hold_up_nobody_else(senders, receivers, clock,
 
 @GONE
 def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock, how):
-    channel: Channel[str] = Channel()
+    channel = Channel()
     gone = LoopThatGoes(channel.receive_async(), how)
     collecting = [end.collect(channel) for end in (senders, receivers)]
     selecting = receivers.select(channel)
@@ -121,7 +118,7 @@ def test_closing_wakes_the_others_when_a_loop_is_gone(senders, receivers, clock,
     gone.end()
 
 
-def gives_way(coroutine: Any) -> bool:
+def gives_way(coroutine):
     """Run ``coroutine``, which need not wait, in a loop; whether it gave way, once, on the way."""
     try:
         assert coroutine.send(None) is None
@@ -136,7 +133,7 @@ def gives_way(coroutine: Any) -> bool:
 @pytest.mark.parametrize("uses_another", [False, True])
 def test_a_channel_gives_way_at_each_64th(capacity, uses_another):
     """Whatever goes on on other channels meanwhile."""
-    other: Channel[int] = Channel(math.inf)
+    other = Channel(math.inf)
 
     async def main():
         sending = Channel(capacity)

@@ -1,7 +1,5 @@
 """Channels and ``select`` under schedules of a few threads with few switches."""
 
-from __future__ import annotations
-
 import re
 from math import inf
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, select
-from backoff_ticker.channels._buffer import Bounded, PendingSend, Unbounded
+from backoff_ticker.channels._buffer import Bounded, Unbounded
 from tests import effort
 from tests.channels.explorer import WATCHED, ScheduleFailure, explore
 from tests.channels.explorer_waits import cancel_meanwhile
@@ -19,14 +17,14 @@ SCHEDULES = effort.rounds(5, 300)
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, inf])
 
 
-def race(capacity: float, threads: dict[str, Any], *, full: bool = False) -> Any:
+def race(capacity, threads, *, full=False):
     """Return a model of threads that each do something with the history of one channel.
 
     Args:
         full: Whether the channel is, unless it takes any number of items.
     """
 
-    def model(schedule: Any) -> Any:
+    def model(schedule):
         history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
         for number in range(int(capacity) if full and capacity != inf else 0):
             history.send_nowait(f"early {number}")
@@ -40,15 +38,15 @@ def race(capacity: float, threads: dict[str, Any], *, full: bool = False) -> Any
     return model
 
 
-def sends(*items: str, timeout: float | None = None) -> Any:
+def sends(*items, timeout=None):
     return lambda history: [history.send(item, timeout) for item in items]
 
 
-def receives(count: int, timeout: float | None = None) -> Any:
+def receives(count, timeout=None):
     return lambda history: [history.receive(timeout) for _ in range(count)]
 
 
-def crowd(senders: int, receivers: int, items: int = 1) -> dict[str, Any]:
+def crowd(senders, receivers, items=1):
     """As many receives as sends: nobody waits for ever."""
     each = items * receivers
     sending = {f"sender {s}": sends(*(f"{s}{n}" for n in range(each))) for s in "ab"[:senders]}
@@ -56,30 +54,30 @@ def crowd(senders: int, receivers: int, items: int = 1) -> dict[str, Any]:
     return sending | receiving
 
 
-def crowd_and_close(senders: int, receivers: int) -> dict[str, Any]:
+def crowd_and_close(senders, receivers):
     """Somebody closes meanwhile; receivers go on to the end."""
     sending = {f"sender {s}": sends(*f"{s}0 {s}1".split()[senders - 1 :]) for s in "ab"[:senders]}
     receiving = {f"receiver {n}": History.receive_all for n in range(receivers)}
     return {**sending, "closer": History.close, **receiving}
 
 
-def receive_until_the_patient(history: History) -> None:
+def receive_until_the_patient(history):
     while not any(call.item == "patient" for call in history.got()):
         history.receive()
 
 
-def receive_in_time_and_send(history: History) -> None:
+def receive_in_time_and_send(history):
     if history.receive(1.0):
         history.send("another")
 
 
-async def receive_and_send(history: History) -> None:
+async def receive_and_send(history):
     if await history.receive_async():
         history.send_nowait("another")
 
 
 LEAVES = "an item that a cancelled coroutine leaves"
-ON_EMPTY: dict[str, dict[str, Any]] = {
+ON_EMPTY = {
     **{f"{s} to {r}": crowd(s, r) for s in (1, 2) for r in (1, 2)},
     **{f"{s} to {r}, and a close": crowd_and_close(s, r) for s in (1, 2) for r in (1, 2)},
     "three items keep their order": crowd(1, 1, items=3),
@@ -104,7 +102,7 @@ ON_EMPTY: dict[str, dict[str, Any]] = {
     LEAVES: {"cancelled": receive_and_send, "receiver": receives(1), "sender": sends("a")},
 }
 LATE = "a sender runs out of time as room is made"
-ON_FULL: dict[str, dict[str, Any]] = {
+ON_FULL = {
     LATE: {"impatient": sends("late", timeout=1.0), "receiver": receives(1, timeout=2.0)},
     "the same for two": {
         "impatient": sends("late", timeout=1.0),
@@ -147,10 +145,7 @@ def test_a_full_channel_answers_as_one_may(name, capacity):
     explore(race(capacity, ON_FULL[name], full=True), SCHEDULES)
 
 
-# The explorer itself
-
-
-def count_then_append(buffer: Bounded, item: object, _: object) -> bool:
+def count_then_append(buffer, item, _):
     if buffer.room > 0:
         buffer.items.append(item)
         buffer.room -= 1
@@ -158,15 +153,15 @@ def count_then_append(buffer: Bounded, item: object, _: object) -> bool:
     return False
 
 
-def refuse_what_is_accepted(_: Bounded, pending: PendingSend) -> None:
+def refuse_what_is_accepted(_, pending):
     pending.accepted = False
 
 
-def offer(history: History) -> None:
+def offer(history):
     history.send_nowait(object())
 
 
-FAULTS: dict[tuple[type, str], tuple[Any, Any, str]] = {
+FAULTS = {
     (Unbounded, "take_out_late"): (
         lambda *_: False,
         race(inf, crowd_and_close(1, 1)),

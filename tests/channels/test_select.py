@@ -1,7 +1,5 @@
 """``select`` and ``merge``: the first of several sources, in threads and loops, at random."""
 
-from __future__ import annotations
-
 import math
 import queue
 from collections import Counter
@@ -28,9 +26,9 @@ from tests.helpers import readable_id
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 
 
-def of(*items: Any) -> Channel[Any]:
+def of(*items):
     """Return a channel without a bound that holds ``items``."""
-    channel: Channel[Any] = Channel(math.inf)
+    channel = Channel(math.inf)
     for item in items:
         channel.send_nowait(item)
     return channel
@@ -56,9 +54,6 @@ def test_the_first_that_is_ready_is_taken(senders, receivers, clock, capacity, f
         for channel in channels:
             with pytest.raises(WouldBlock):
                 channel.send_nowait("b")
-
-
-# What is no source
 
 
 def test_without_sources_there_is_nothing_to_wait_for(receivers):
@@ -92,7 +87,7 @@ def test_an_unknown_source_is_refused_before_anything_is_taken(receivers, clock,
 
 @CAPACITY
 def test_a_source_given_twice_gives_one_item_at_a_time(senders, receivers, clock, capacity):
-    channel: Channel[int] = Channel(capacity)
+    channel = Channel(capacity)
     for number in range(3):
         selecting = receivers.select(channel, channel)
         still_waits(clock, selecting)
@@ -134,7 +129,7 @@ def test_beside_a_channel_of_another_clock_a_timers_clock_counts(
 @EITHER_ORDER
 @pytest.mark.parametrize("other", list(TIMED))
 def test_a_timer_is_not_mixed_with_times_of_another_clock(receivers, clock, order, other):
-    ready: Channel[int] = Channel(1)
+    ready = Channel(1)
     ready.send_nowait(1)
     sources = [ready, *[Timer(clock=clock), TIMED[other](SystemClock())][::order]]
     assert "needs sources on one clock" in str(error(receivers.select(*sources)))
@@ -147,7 +142,7 @@ def test_a_timer_is_not_mixed_with_times_of_another_clock(receivers, clock, orde
 EACH = 100
 
 
-def even(counts: list[int]) -> bool:
+def even(counts):
     """Whether counts are as even as chance would have them; a fair choice fails once in 10**11."""
     expected = sum(counts) / len(counts)
     return sum((count - expected) ** 2 for count in counts) / expected < 60
@@ -156,7 +151,7 @@ def even(counts: list[int]) -> bool:
 def test_each_kind_of_source_has_the_same_chance(receivers, clock):
     token = CancellationToken()
     token.cancel("over")
-    ended: Channel[int] = Channel()
+    ended = Channel()
     ended.close()
     stopped = Ticker(ZeroBackOff())
     stopped.stop()
@@ -200,9 +195,6 @@ def test_a_wait_for_many_idle_tickers_looks_once(receivers, clock, monkeypatch, 
     assert len(looks) == len(tickers)
 
 
-# merge()
-
-
 @CAPACITY
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_everything_from_all_and_each_end_once(senders, receivers, clock, capacity, count):
@@ -233,7 +225,7 @@ def test_the_end_of_each_source_is_told_once_also_of_one_given_twice(receivers, 
 
 
 def test_a_token_ends_nothing_but_itself(senders, receivers, clock):
-    channel: Channel[str] = Channel()
+    channel = Channel()
     token = CancellationToken()
     merging = receivers.merge(token, channel)
     value(senders.send(channel, "a"))
@@ -259,7 +251,7 @@ def test_one_merge_goes_on_where_another_loop_over_it_left(clock):
 
 
 def test_an_item_that_looks_like_an_end_ends_nothing(receivers, clock):
-    channel: Channel[Any] = Channel(3)
+    channel = Channel(3)
     for item in (CLOSED, 1, CLOSED):
         channel.send_nowait(item)
     channel.close()
@@ -271,10 +263,10 @@ def test_an_item_that_looks_like_an_end_ends_nothing(receivers, clock):
 
 
 def test_an_end_that_another_thread_has_given_meanwhile_is_not_given_again(clock, monkeypatch):
-    channel: Channel[int] = Channel()
+    channel = Channel()
     channel.close()
     merging = merge(channel)
-    given: list[Any] = []
+    given = []
 
     def draw():
         """Stand for another thread that takes a step between two of ours."""

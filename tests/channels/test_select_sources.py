@@ -1,9 +1,5 @@
 """``select`` over tickers, tokens and timers, to the moment; channels that get ticks."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from backoff_ticker import (
@@ -53,7 +49,7 @@ def test_a_timer_of_the_users_own_is_a_source(receivers, clock):
 
 
 def test_each_kind_of_source_ends_the_wait_for_all(senders, receivers, clock):
-    channel: Channel[str] = Channel()
+    channel = Channel()
     ticker = Ticker(ConstantBackOff(10))
     other = AsyncTicker(ConstantBackOff(25))
     ticker.receive_nowait()
@@ -61,7 +57,7 @@ def test_each_kind_of_source_ends_the_wait_for_all(senders, receivers, clock):
     token = CancellationToken().child(timeout=27)
     timer = Timer(clock=clock)
     timer.start(3)
-    happened: list[tuple[float, Any]] = []
+    happened = []
     clock.call_at(1007, lambda: senders.send(channel, "a"))
     while not happened or happened[-1][1] is not token:
         selecting = receivers.select(channel, ticker, other, token, timer)
@@ -86,7 +82,7 @@ def test_each_kind_of_source_ends_the_wait_for_all(senders, receivers, clock):
 @EITHER
 def test_a_ticker_that_is_not_chosen_keeps_its_tick(receivers, clock, kind):
     ticker = kind(with_max_retries(ZeroBackOff(), 20))
-    channel: Channel[int] = Channel(20)
+    channel = Channel(20)
     for number in range(20):
         channel.send_nowait(number)
     channel.close()
@@ -132,8 +128,8 @@ def looks(request, monkeypatch):
     monkeypatch.setattr("backoff_ticker.channels._select.shared_random", lambda: request.param)
 
 
-def ready() -> Channel[str]:
-    channel: Channel[str] = Channel(1)
+def ready():
+    channel = Channel(1)
     channel.send_nowait("a")
     return channel
 
@@ -181,11 +177,8 @@ def test_ticks_are_skipped_when_they_are_taken(receivers, clock, looks, kind):
     assert (tick.due, tick.missed) == (1030, 2)
 
 
-# Ticks that are sent to a channel
-
-
 def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(receivers, clock):
-    channel: Channel[Any] = Channel()
+    channel = Channel()
     ticker = Ticker(ConstantBackOff(10))
     handle = ticker.send_to(channel)
     clock.settle()
@@ -201,7 +194,7 @@ def test_at_a_rendezvous_a_tick_needs_somebody_who_waits(receivers, clock):
 
 @EITHER
 def test_a_channel_of_several_tickers_outlives_the_first_that_ends(clock, kind):
-    channel: Channel[Any] = Channel(10)
+    channel = Channel(10)
     short = kind(with_max_retries(ConstantBackOff(10), 1))
     long = kind(ConstantBackOff(10))
     for ticker in (short, long):
@@ -220,7 +213,7 @@ def test_a_channel_of_several_tickers_outlives_the_first_that_ends(clock, kind):
 @EITHER
 @pytest.mark.parametrize("close", [None, 0, 1, "no"])
 def test_whether_to_close_is_a_bool(clock, kind, close):
-    channel: Channel[Any] = Channel(10)
+    channel = Channel(10)
     ticker = kind(ConstantBackOff(10))
     with pytest.raises(TypeError, match=f"close must be a bool, not {close!r}"):
         ticker.send_to(channel, close=close)

@@ -1,9 +1,6 @@
 """An interrupt at every place of timers, and of tickers with a timer: no time is lost or stale."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -17,14 +14,14 @@ from backoff_ticker import (
     WouldBlock,
     select,
 )
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.places import Interrupted, check_each_place
 from tests.tickers.made_timers import Fake
 
 HOUR = 3600.0
 
 
-def received(source: Any) -> Any:
+def received(source):
     """Return what another thread receives."""
     return in_thread(source.receive, PATIENCE).result(PATIENCE)
 
@@ -71,11 +68,11 @@ def test_selecting_from_a_timer_loses_no_time(delay):
 class Recording(Fake):
     """Fires when told; notes what it was fired with."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.fired: list[float] = []
+        self.fired = []
 
-    def fire(self, time: float = 0.0) -> None:
+    def fire(self, time=0.0):
         self.fired.append(len(self.fired) + 1.0)
         super().fire(self.fired[-1])
 
@@ -83,7 +80,7 @@ class Recording(Fake):
 class Inside(Recording):
     """Fires in its start."""
 
-    def start(self, delay: float) -> None:
+    def start(self, delay):
         super().start(delay)
         self.fire()
 
@@ -120,37 +117,3 @@ def test_an_interrupt_of_a_reader_loses_no_fire(pace, kind):
         return [] if right and len(timer.delays) <= 4 else [(taken, timer.delays)]
 
     check_each_place(run, at_least=15)
-
-
-@pytest.mark.parametrize("act", ["success", "reset", "stop", "immediately"])
-def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act):
-    def run(interrupt):
-        timer = Recording()
-        ticker = Ticker(ConstantBackOff(HOUR), timer=timer)
-        ticker.receive()
-        reader = in_thread(ticker.receive, PATIENCE)
-        eventually(lambda: ticker._readers and waiters_of(ticker._readers), "it waits")
-        with suppress(Interrupted), interrupt:
-            if act == "immediately":
-                ticker.reset(immediately=True)
-            else:
-                getattr(ticker, act)()
-        if act == "stop":
-            ticker.stop()
-            return [] if timer.stops and reader.exception(PATIENCE) else [timer.stops]
-        fire_until(reader, timer)
-        fire_until(in_thread(ticker.receive, PATIENCE), timer)
-        return []
-
-    def fire_until(reader, timer):
-        """Fire, again if the timer was started anew meanwhile."""
-
-        def fired():
-            if not len(timer.c):
-                timer.fire()
-            return reader.done()
-
-        eventually(fired, "a tick comes")
-        assert reader.exception() is None
-
-    check_each_place(run, at_least=5)

@@ -1,89 +1,53 @@
 """What goes into a channel and comes out of it while somebody is interrupted, and the sum of it."""
 
-from __future__ import annotations
-
+import itertools
 import threading
-from collections import Counter
-from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import Channel, ChannelClosed, WouldBlock
-from tests.channels.turned_loop import outcome_of
+from backoff_ticker import Channel, ChannelClosed
+from tests.channels.ends import drained, outcome_of
+from tests.channels.history import Call, History
 from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Future
 
 CAPACITIES = pytest.mark.parametrize("capacity", [inf, 2, 0])
 
 
-class Traffic:
-    """A channel with a record of its items.
+class Traffic(History):
+    """A channel and the history of its calls, of which some are interrupted."""
 
-    Attributes:
-        sent: Items whose send returned.
-        perhaps: Items whose send was interrupted, or has not returned yet.
-        received: Items that somebody got.
-    """
-
-    def __init__(self, capacity: float, ready: int = 0) -> None:
-        self.channel: Channel[Any] = Channel(capacity)
-        self.sent: list[Any] = []
-        self.perhaps: list[Any] = []
-        self.received: list[Any] = []
+    def __init__(self, capacity, ready=0):
+        super().__init__(Channel(capacity), itertools.count(1).__next__)
         self._ended = threading.Event()
-        self._others: list[Future[Any]] = []
+        self._others = []
         for number in range(ready):
             self.send_nowait(f"ready {number}")
 
-    def send(self, item: Any, timeout: float | None = None) -> None:
-        self._send(item, lambda: self.channel.send(item, timeout))
+    def _check_room(self, _):
+        """Leave it: what selects is noted when it has ended."""
 
-    def send_nowait(self, item: Any) -> None:
-        self._send(item, lambda: self.channel.send_nowait(item))
+    def next(self):
+        with self._call(self.receives) as call:
+            try:
+                call.item = next(self.channel)
+            except StopIteration:
+                raise ChannelClosed from None
 
-    def _send(self, item: Any, send: Callable[[], None]) -> None:
-        self.perhaps.append(item)
-        try:
-            send()
-        except (ChannelClosed, TimeoutError, WouldBlock):
-            self.perhaps.remove(item)
-            raise
-        self.sent.append(item)
-        self.perhaps.remove(item)
+    def note(self, item):
+        """Note what was received by a select."""
+        self.receives.append(Call(self.stamp(), self.stamp(), item))
 
-    async def send_async(self, item: Any, timeout: float | None = None) -> None:
-        self.perhaps.append(item)
-        await self.channel.send_async(item, timeout)
-        self.sent.append(item)
-        self.perhaps.remove(item)
-
-    def receive(self, timeout: float | None = None) -> None:
-        self.received.append(self.channel.receive(timeout))
-
-    def receive_nowait(self) -> None:
-        self.received.append(self.channel.receive_nowait())
-
-    def next(self) -> None:
-        self.received.append(next(self.channel))
-
-    def handler(self, does: str) -> Callable[[], None]:
+    def handler(self, does):
         """Return a signal handler that does so."""
 
-        def handle() -> None:
-            try:
-                if "send" in does:
-                    self.send_nowait("of the handler")
-                if "receive" in does:
-                    self.receive_nowait()
-                if "close" in does:
-                    self.channel.close()
-            except (WouldBlock, ChannelClosed):
-                pass
+        def handle():
+            if "send" in does:
+                self.send_nowait("of the handler")
+            if "receive" in does:
+                self.receive_nowait()
+            if "close" in does:
+                self.close()
             if "raise" in does:
                 raise KeyboardInterrupt
 
@@ -91,19 +55,19 @@ class Traffic:
 
     # Others, each in a thread
 
-    def other(self, act: Callable[..., object], *arguments: Any) -> Future[Any]:
-        """Have another thread ``act``; what it raises fails the sum, but that it came too late."""
+    def other(self, act, *arguments):
+        """Have another thread ``act``; what it raises is a fault."""
         other = in_thread(act, *arguments)
         self._others.append(other)
         return other
 
-    def _waiting(self) -> int:
+    def _waiting(self):
         return len(pending_sends_of(self.channel)) + len(waiters_of(self.channel._buffer))
 
-    def once_waiting(self, count: int, act: Callable[..., object], *arguments: Any) -> None:
+    def once_waiting(self, count, act, *arguments):
         """Have another thread ``act`` once so many wait, unless it never comes to that."""
 
-        def run() -> None:
+        def run():
             while not self._ended.is_set():
                 if self._waiting() >= count:
                     act(*arguments)
@@ -112,17 +76,17 @@ class Traffic:
 
         self.other(run)
 
-    def wait_for(self, count: int) -> None:
+    def wait_for(self, count):
         """Wait until so many wait."""
         eventually(lambda: self._waiting() == count, "they wait")
 
-    def receivers_wait(self) -> None:
+    def receivers_wait(self):
         """Have two wait for items."""
         for count in (1, 2):
             self.other(self.receive)
             self.wait_for(count)
 
-    def senders_wait(self) -> None:
+    def senders_wait(self):
         """Have two wait for room."""
         for count in (1, 2):
             self.other(self.send, f"waiting {count}")
@@ -130,7 +94,7 @@ class Traffic:
 
     # The sum
 
-    def faults(self) -> list[Any]:
+    def faults(self):
         """Say what is wrong, once the others are done; ends with a closed channel."""
         self._ended.set()
         channel = self.channel
@@ -140,38 +104,33 @@ class Traffic:
         )
         faults = self._serve()
         faults += [("left behind", self._waiting())] if self._waiting() else []
-        self._drain()
-        got = Counter(self.received)
-        faults += [("lost", item) for item in self.sent if not got[item]]
-        faults += [("twice", item) for item in got if got[item] > 1]
-        faults += [("never sent", item) for item in set(got) - {*self.sent, *self.perhaps}]
+        try:
+            self.drain()
+            self._check_items()
+        except AssertionError as error:
+            faults.append(error)
         if not channel.closed:
             faults += self._room_is_exact()
             faults += self._waiters_wake()
         channel.close()
-        for other in self._others:
-            error = other.exception(PATIENCE)
-            if not isinstance(error, ChannelClosed | WouldBlock | TimeoutError | None):
-                faults.append(error)
-        return faults
+        return faults + [error for each in self._others if (error := each.exception(PATIENCE))]
 
-    def _live_others(self) -> list[Future[Any]]:
+    def _live_others(self):
         return [other for other in self._others if not other.done()]
 
-    def _serve(self) -> list[Any]:
+    def _serve(self):
         """Bring what those who still wait wait for; nobody may be left."""
         channel, served = self.channel, 0
 
-        def all_done() -> bool:
+        def all_done():
             nonlocal served
             if not self._live_others():
                 return True
             if waiters_of(channel._buffer) and not len(channel) and not channel.closed:
                 served += 1
-                with suppress(WouldBlock):  # the receiver is just leaving the line to look again
-                    self.send_nowait(f"served {served}")
+                self.send_nowait(f"served {served}")  # unless the receiver is just looking again
             elif pending_sends_of(channel):
-                self._drain()
+                self.drain()
             return False
 
         try:
@@ -180,25 +139,16 @@ class Traffic:
             return [("still wait", len(self._live_others()))]
         return []
 
-    def _drain(self) -> None:
-        try:
-            while True:
-                self.receive_nowait()
-        except (WouldBlock, ChannelClosed):
-            pass
-
-    def _room_is_exact(self) -> list[Any]:
+    def _room_is_exact(self):
         channel, accepted = self.channel, 0
         capacity = min(channel.capacity, 50)
         while accepted < 50 and outcome_of(channel.send_nowait, "filler") is None:
             accepted += 1
-        self.received, kept = [], self.received
-        self._drain()
-        drained, self.received = len(self.received), kept
-        right = accepted == drained == capacity and not self._waiting()
-        return [] if right else [("room", accepted, drained, capacity)]
+        left = len(drained(channel))
+        right = accepted == left == capacity and not self._waiting()
+        return [] if right else [("room", accepted, left, capacity)]
 
-    def _waiters_wake(self) -> list[Any]:
+    def _waiters_wake(self):
         channel = self.channel
         receiver = in_thread(channel.receive, PATIENCE)
         self.wait_for(1)

@@ -1,41 +1,31 @@
 """The ways to make a call through a circuit breaker, and breakers in each state."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CircuitBreaker, CircuitOpen, CircuitState, ConstantBackOff
 from tests.retries.faces import in_loop
 
-if TYPE_CHECKING:
-    from tests.helpers import SetClock
-
 CLOSED, OPEN, HALF_OPEN = CircuitState
 
 
-def done(outcome: object) -> object:
+def done(outcome):
     """Return the outcome of a call, or raise it."""
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome
 
 
-# The ways to make a call
-
-
-def with_block(breaker: CircuitBreaker, outcome: object) -> object:
+def with_block(breaker, outcome):
     with breaker as entered:
         assert entered is breaker
         return done(outcome)
 
 
-def async_with_block(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
+def async_with_block(breaker, outcome):
+    async def main():
         async with breaker as entered:
             assert entered is breaker
             await asyncio.sleep(0)
@@ -44,80 +34,71 @@ def async_with_block(breaker: CircuitBreaker, outcome: object) -> object:
     return in_loop(main())
 
 
-def decorated(breaker: CircuitBreaker, outcome: object) -> object:
+def decorated(breaker, outcome):
     @breaker
-    def call(outcome: object) -> object:
+    def call(outcome):
         return done(outcome)
 
     return call(outcome)
 
 
-def decorated_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
+def decorated_coroutine(breaker, outcome):
     @breaker
-    async def call(outcome: object) -> object:
+    async def call(outcome):
         await asyncio.sleep(0)
         return done(outcome)
 
     return in_loop(call(outcome))
 
 
-def in_a_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    with ExitStack() as stack:
-        stack.enter_context(breaker)
-        return done(outcome)
-    raise AssertionError
-
-
-def told(breaker: CircuitBreaker, outcome: object) -> object:
+def told(breaker, outcome):
     ticket = breaker.allow()
     breaker.record(ticket, outcome if isinstance(outcome, BaseException) else None)
     return done(outcome)
 
 
-WAYS = [
-    *(with_block, async_with_block, decorated, decorated_coroutine, in_a_stack, told),
-]
+WAYS = [*(with_block, async_with_block, decorated, decorated_coroutine, told)]
 
 
-def none_is_open(breaker: CircuitBreaker) -> bool:
+def none_is_open(breaker):
     """Find that no block of the breaker is open, here or elsewhere: none can be left."""
     with pytest.raises(RuntimeError) as caught:
         breaker.__exit__(None, None, None)
     return str(caught.value).endswith(" was left, but not entered")
 
 
-def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:
+def fail(breaker, times=1, error=OSError, way=told):
     for _ in range(times):
         with pytest.raises(error):
             way(breaker, error())
 
 
-def succeed(breaker: CircuitBreaker, times: int = 1, way: Any = told) -> None:
+def succeed(breaker, times=1, way=told):
     for number in range(times):
         assert way(breaker, number) == number
 
 
-def refused(breaker: CircuitBreaker, way: Any = told) -> CircuitOpen:
+def refused(breaker, way=told):
     with pytest.raises(CircuitOpen) as caught:
         way(breaker, "not reached")
     assert caught.value.breaker is breaker
     return caught.value
 
 
-def opened(now: SetClock, **options: Any) -> CircuitBreaker:
+def opened(now, **options):
     """Return a breaker that has just opened for 10 s."""
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now, **options)
     fail(breaker)
     return breaker
 
 
-def half_open(now: SetClock, **options: Any) -> CircuitBreaker:
+def half_open(now, **options):
     breaker = opened(now, **options)
     now.advance(10)
     return breaker
 
 
-def walk(breaker: CircuitBreaker, now: SetClock, way: Any = with_block) -> None:
+def walk(breaker, now, way=with_block):
     """Bring a breaker through all its states."""
     for outcome in [None, OSError(), OSError()]:
         with contextlib.suppress(OSError, CircuitOpen):

@@ -1,14 +1,10 @@
 """CircuitBreaker: which ``with`` block is left, in threads, tasks, stacks and generators."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars
-import sys
 import weakref
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,42 +19,16 @@ from tests.circuits.circuits import (
     refused,
     succeed,
 )
-from tests.helpers import PATIENCE, collect_garbage, in_thread
+from tests.helpers import collect_garbage
 from tests.retries.faces import in_loop
 from tests.stress.tools import gc_threshold
 
-if TYPE_CHECKING:
-    from tests.helpers import SetClock
 
-
-class Delegating:
-    """A client whose own block is that of a breaker."""
-
-    def __init__(self, breaker: CircuitBreaker) -> None:
-        self._breaker = breaker
-
-    def __enter__(self) -> None:
-        self._breaker.__enter__()
-
-    def __exit__(self, *details: object) -> None:
-        self._breaker.__exit__(*details)
-
-    async def __aenter__(self) -> None:
-        await self._breaker.__aenter__()
-
-    async def __aexit__(self, *details: object) -> None:
-        await self._breaker.__aexit__(*details)
-
-
-BLOCKS = [lambda breaker: breaker, Delegating]
-KINDS = pytest.mark.parametrize("make", BLOCKS, ids=["plain", "delegating"])
-
-
-async def in_a_task(block: Any) -> Any:
+async def in_a_task(block):
     """Begin a call in a task of its own; return what ends it, by an error or well."""
-    ends: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ends = asyncio.get_running_loop().create_future()
 
-    async def call() -> None:
+    async def call():
         async with block:
             error = await ends
             if error is not None:
@@ -67,7 +37,7 @@ async def in_a_task(block: Any) -> Any:
     task = asyncio.create_task(call())
     await asyncio.sleep(0)
 
-    async def end(error: Any = None) -> None:
+    async def end(error=None):
         ends.set_result(error)
         with contextlib.suppress(OSError):
             await task
@@ -75,19 +45,19 @@ async def in_a_task(block: Any) -> Any:
     return end
 
 
-async def in_a_context(block: Any) -> Any:
+async def in_a_context(block):
     """Do the same in a generator, in a context such as each thread has."""
     called, context = generator(block), contextvars.copy_context()
     context.run(next, called)
 
-    async def end(error: Any = None) -> None:
+    async def end(error=None):
         with contextlib.suppress(OSError, StopIteration):
             context.run(called.send, error)
 
     return end
 
 
-def generator(block: Any, error: Exception | None = None) -> Any:
+def generator(block, error=None):
     """Make a call between the first and the second step of a generator."""
     with block:
         error = (yield) or error
@@ -95,25 +65,21 @@ def generator(block: Any, error: Exception | None = None) -> Any:
             raise error
 
 
-# Blocks side by side
-
-
-@KINDS
 @pytest.mark.parametrize("begin", [in_a_task, in_a_context])
-def test_calls_that_overlap_are_told_apart(now: SetClock, make: Any, begin: Any) -> None:
+def test_calls_that_overlap_are_told_apart(now, begin):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
 
-    async def main() -> None:
-        early = [await begin(make(breaker)) for _ in range(2)]
+    async def main():
+        early = [await begin(breaker) for _ in range(2)]
         fail(breaker)
         now.advance(10)
-        probe = await begin(make(breaker))
+        probe = await begin(breaker)
         await early[0](OSError())
         assert breaker.state is HALF_OPEN, "the early call is not the probe"
         refused(breaker)
         await probe()
         assert breaker.state is CLOSED
-        later = await begin(make(breaker))
+        later = await begin(breaker)
         await early[1](OSError())
         assert breaker.state is CLOSED, "nor is it of the time after the outage"
         await later(OSError())
@@ -123,15 +89,11 @@ def test_calls_that_overlap_are_told_apart(now: SetClock, make: Any, begin: Any)
     assert none_is_open(breaker)
 
 
-# Blocks inside each other
-
-
-@KINDS
-def test_blocks_of_several_breakers_may_be_nested(now: SetClock, make: Any) -> None:
+def test_blocks_of_several_breakers_may_be_nested(now):
     one, other = (CircuitBreaker(ConstantBackOff(10), failures=most, clock=now) for most in (4, 2))
     for _ in range(2):
-        with contextlib.suppress(OSError), make(one):
-            with contextlib.suppress(LookupError), make(other), make(one):
+        with contextlib.suppress(OSError), one:
+            with contextlib.suppress(LookupError), other, one:
                 raise LookupError
             raise OSError
     assert (one.state, other.state) == (OPEN, OPEN)
@@ -139,7 +101,7 @@ def test_blocks_of_several_breakers_may_be_nested(now: SetClock, make: Any) -> N
     assert none_is_open(other)
 
 
-def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock) -> None:
+def test_blocks_of_two_breakers_need_not_be_nested(now):
     breakers = half_open(now), half_open(now)
     for _ in range(3):  # probes, then calls of a closed circuit
         stacks = ExitStack(), ExitStack()
@@ -151,28 +113,22 @@ def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock) -> None:
             assert breaker.state is CLOSED
 
 
-# Tasks that are started in a block
-
-
-@KINDS
 @pytest.mark.parametrize("parent_is_probe", [False, True])
-def test_a_task_started_in_a_block_has_blocks_of_its_own(
-    now: SetClock, make: Any, *, parent_is_probe: bool
-) -> None:
+def test_a_task_started_in_a_block_has_blocks_of_its_own(now, *, parent_is_probe):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, probes=2, successes=2, clock=now)
     if parent_is_probe:
         fail(breaker)
         now.advance(10)
 
-    async def main() -> None:
-        async with make(breaker):
+    async def main():
+        async with breaker:
             if not parent_is_probe:
                 fail(breaker)
                 now.advance(10)
-            child = await in_a_task(make(breaker))
+            child = await in_a_task(breaker)
             await child()
             assert breaker.state is HALF_OPEN
-            late = await in_a_task(make(breaker))
+            late = await in_a_task(breaker)
         assert breaker.state is (CLOSED if parent_is_probe else HALF_OPEN)
         await late()
         assert breaker.state is CLOSED
@@ -181,36 +137,12 @@ def test_a_task_started_in_a_block_has_blocks_of_its_own(
     assert none_is_open(breaker)
 
 
-def test_a_task_does_not_leave_the_block_in_which_it_was_started(now: SetClock) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    stale = ExitStack()
-    in_thread(stale.enter_context, breaker).result(PATIENCE)
-    fail(breaker)
-    now.advance(10)
-
-    async def leave() -> None:
-        with pytest.raises(OSError), stale:
-            raise OSError
-
-    async def main() -> None:
-        async with breaker:
-            await asyncio.create_task(leave())
-            assert breaker.state is HALF_OPEN, "the early call is not the probe"
-            refused(breaker)
-
-    in_loop(main())
-    assert breaker.state is CLOSED
-
-
-# Blocks that are left elsewhere
-
-
-def elsewhere(function: Any, *args: Any) -> Any:
+def elsewhere(function, *args):
     """Call it in a context of its own, which is gone when it returns."""
     return contextvars.Context().run(function, *args)
 
 
-def test_a_block_that_is_left_elsewhere_counts(now: SetClock) -> None:
+def test_a_block_that_is_left_elsewhere_counts(now):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=3, clock=now)
     failing = [generator(breaker, OSError()) for _ in range(3)]
     for each in failing:
@@ -229,7 +161,7 @@ def test_a_block_that_is_left_elsewhere_counts(now: SetClock) -> None:
     assert none_is_open(breaker)
 
 
-def test_what_may_be_of_another_call_counts_for_nothing(now: SetClock) -> None:
+def test_what_may_be_of_another_call_counts_for_nothing(now):
     breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
     early, late = generator(breaker, OSError()), generator(breaker, OSError())
     elsewhere(next, early)
@@ -248,7 +180,7 @@ def test_what_may_be_of_another_call_counts_for_nothing(now: SetClock) -> None:
     assert breaker.state is OPEN, "one call is open, so it is this one"
 
 
-def test_a_call_of_the_past_never_counts_for_one_of_the_present(now: SetClock) -> None:
+def test_a_call_of_the_past_never_counts_for_one_of_the_present(now):
     """Whichever order they end in: see ``_left_elsewhere()``."""
     for order in [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)]:
         breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
@@ -270,19 +202,19 @@ class Value:
     """What a context variable of a program has."""
 
 
-of_request: contextvars.ContextVar[Value] = contextvars.ContextVar("of_request")
+of_request = contextvars.ContextVar("of_request")
 
 
 @pytest.mark.parametrize("is_left_elsewhere", [False, True])
 @pytest.mark.parametrize("kind", ["closed", "probe", "closed meanwhile"])
-def test_no_context_is_kept(now: SetClock, kind: str, *, is_left_elsewhere: bool) -> None:
+def test_no_context_is_kept(now, kind, *, is_left_elsewhere):
     breaker = CircuitBreaker(clock=now)
     if kind == "probe":
         breaker = half_open(now)
     elif kind == "closed meanwhile":
         breaker = half_open(now, may_probe=lambda: breaker.reset() or True)
 
-    def call() -> Any:
+    def call():
         value = Value()
         of_request.set(value)
         entered = generator(breaker)
@@ -298,7 +230,7 @@ def test_no_context_is_kept(now: SetClock, kind: str, *, is_left_elsewhere: bool
         assert value() is None
 
 
-def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -> None:
+def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now):
     breaker = half_open(now, probes=2, successes=2)
     first, second = generator(breaker), generator(breaker)
     next(first)
@@ -314,10 +246,7 @@ def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -
     assert none_is_open(breaker)
 
 
-# Nothing grows
-
-
-def test_breakers_leave_nothing_in_the_context(now: SetClock) -> None:
+def test_breakers_leave_nothing_in_the_context(now):
     before = dict(contextvars.copy_context())
     for _ in range(3):
         breaker = half_open(now)
@@ -328,26 +257,11 @@ def test_breakers_leave_nothing_in_the_context(now: SetClock) -> None:
     assert dict(contextvars.copy_context()) == before
 
 
-def test_the_innermost_block_is_left_even_if_others_are_never_left(now: SetClock) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-
-    def enter_many() -> None:
-        for _ in range(10):
-            breaker.__enter__()  # as if an interrupt had come just as the block was left
-        fail(breaker)
-        now.advance(10)
-        with breaker:
-            pass
-        assert breaker.state is CLOSED, "the probe is left"
-
-    elsewhere(enter_many)
-
-
-def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetClock) -> None:
+def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now):
     breaker = CircuitBreaker(clock=now)
-    values: list[weakref.ref[Value]] = []
+    values = []
 
-    async def job(left: int) -> asyncio.Task[Any] | None:
+    async def job(left):
         value = Value()
         of_request.set(value)
         values.append(weakref.ref(value))
@@ -360,8 +274,8 @@ def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetCl
             await asyncio.sleep(0)  # it enters its block before this one is left
             return started
 
-    async def main() -> None:
-        running: Any = asyncio.create_task(job(50))
+    async def main():
+        running = asyncio.create_task(job(50))
         while running is not None:
             running = await running
 
@@ -371,44 +285,15 @@ def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetCl
     assert none_is_open(breaker)
 
 
-def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock) -> None:
-    class Local:
-        pass
-
-    breaker = CircuitBreaker(clock=now)
-    code = CircuitBreaker.__exit__.__code__
-    found = []
-
-    def interrupt(frame: Any, event: str, arg: object) -> None:
-        if frame.f_code is code and event == "call":
-            sys.settrace(None)
-            raise KeyboardInterrupt
-
-    def call() -> None:
-        local = Local()
-        found.append(weakref.ref(local))
-        with breaker:
-            sys.settrace(interrupt)
-
-    try:
-        with gc_threshold(0):
-            for _ in range(3):
-                with pytest.raises(KeyboardInterrupt):
-                    elsewhere(call)
-            assert [each() for each in found] == [None] * 3
-    finally:
-        sys.settrace(None)
-
-
-def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
+def test_an_async_generator_that_its_loop_closes_frees_its_probe(now):
     breaker = half_open(now)
 
-    async def rows() -> Any:
+    async def rows():
         async with breaker:
             yield 1
             yield 2
 
-    async def main() -> None:
+    async def main():
         async for _ in rows():
             refused(breaker)
             break

@@ -1,10 +1,7 @@
 """CircuitBreaker: interrupts and signal handlers at each place at which CPython lets them run."""
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,7 +19,6 @@ from tests.circuits.circuits import (
     done,
     fail,
     half_open,
-    in_a_stack,
     none_is_open,
     succeed,
     told,
@@ -31,15 +27,12 @@ from tests.circuits.circuits import (
 )
 from tests.helpers import SetClock, collect_garbage
 from tests.interleaving import each_interleaving
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 from tests.tickers.made_policies import Scripted
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-
-def async_with_block_without_a_loop(breaker: CircuitBreaker, outcome: object) -> None:
-    async def main() -> None:
+def async_with_block_without_a_loop(breaker, outcome):
+    async def main():
         async with breaker:
             done(outcome)
 
@@ -47,17 +40,17 @@ def async_with_block_without_a_loop(breaker: CircuitBreaker, outcome: object) ->
         main().send(None)
 
 
-def decorated_coroutine_without_a_loop(breaker: CircuitBreaker, outcome: object) -> None:
+def decorated_coroutine_without_a_loop(breaker, outcome):
     @breaker
-    async def call() -> None:
+    async def call():
         done(outcome)
 
     with contextlib.suppress(StopIteration):
         call().send(None)
 
 
-def left_in_another_context(breaker: CircuitBreaker, outcome: object) -> None:
-    def block() -> Iterator[None]:
+def left_in_another_context(breaker, outcome):
+    def block():
         with breaker:
             yield
             done(outcome)
@@ -74,14 +67,14 @@ AT_AN_EDGE |= {"_left_elsewhere", "<genexpr>", "_forget_newest"}
 @pytest.mark.parametrize(
     "way",
     [
-        *(with_block, in_a_stack, left_in_another_context, async_with_block_without_a_loop),
+        *(with_block, left_in_another_context, async_with_block_without_a_loop),
         *(decorated, decorated_coroutine_without_a_loop),
     ],
 )
-def test_an_interrupt_anywhere_leaves_it_usable(way: Any) -> None:
-    lost: set[str] = set()
+def test_an_interrupt_anywhere_leaves_it_usable(way):
+    lost = set()
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         now = SetClock()
         breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now, probe_timeout=40)
         try:
@@ -110,24 +103,22 @@ def test_an_interrupt_anywhere_leaves_it_usable(way: Any) -> None:
 class Counting:
     """1, 2, 4, ... after each reset."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.asked = 0
 
-    def next_backoff(self) -> float:
+    def next_backoff(self):
         self.asked += 1
         return 2.0 ** (self.asked - 1)
 
-    def reset(self) -> None:
+    def reset(self):
         self.asked = 0
 
 
-def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(monkeypatch):
     """The policy is reset once, whatever comes between: 1 s, then 2 s or 4 s, not 16 s."""
-    begun: list[Any] = []
+    begun = []
 
-    def begin() -> Any:
+    def begin():
         now = SetClock()
         breaker = CircuitBreaker(Counting(), failures=1, clock=now)
         for _ in range(4):  # an outage before, so that the policy has gone on
@@ -148,11 +139,11 @@ def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(
     assert seen <= {2.0, 4.0}
 
 
-def test_a_block_that_could_not_be_entered_hides_no_other() -> None:
+def test_a_block_that_could_not_be_entered_hides_no_other():
     """Blocks that are left in another context count only while no stale one is open."""
     closed = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         now = SetClock()
         breaker = CircuitBreaker(Scripted(then=10.0), failures=1, clock=now, probe_timeout=1)
         fail(breaker)
@@ -176,12 +167,12 @@ def test_a_block_that_could_not_be_entered_hides_no_other() -> None:
     assert closed == []
 
 
-def test_a_signal_handler_may_use_it_anywhere() -> None:
-    def run(interrupt: InterruptAt) -> None:
+def test_a_signal_handler_may_use_it_anywhere():
+    def run(interrupt):
         now = SetClock()
         breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
 
-        def handler() -> None:
+        def handler():
             with contextlib.suppress(CircuitOpen, OSError), breaker:
                 raise OSError
 
@@ -198,14 +189,14 @@ def test_a_signal_handler_may_use_it_anywhere() -> None:
     assert each_place(run) > 100
 
 
-def test_two_that_ask_the_policy_at_once_ask_it_once() -> None:
-    def run(interrupt: InterruptAt) -> None:
+def test_two_that_ask_the_policy_at_once_ask_it_once():
+    def run(interrupt):
         policy = Scripted(LookupError(), 10.0)
         breaker = CircuitBreaker(policy, failures=1, clock=SetClock())
         with pytest.raises(LookupError):
             told(breaker, OSError())
 
-        def allow() -> None:
+        def allow():
             with pytest.raises(CircuitOpen):
                 breaker.allow()
 
@@ -218,22 +209,19 @@ def test_two_that_ask_the_policy_at_once_ask_it_once() -> None:
     assert each_place(run, all_of_them=True) > 20
 
 
-# Retries through it
-
-
-def called(operation: Any, **options: Any) -> None:
+def called(operation, **options):
     retry_call(operation, ZeroBackOff(), **options)
 
 
-def awaited(operation: Any, **options: Any) -> None:
-    async def attempt() -> None:
+def awaited(operation, **options):
+    async def attempt():
         operation()
 
     with contextlib.suppress(StopIteration):
         retry_call_async(attempt, ZeroBackOff(), **options).send(None)
 
 
-def looped(operation: Any, **options: Any) -> None:
+def looped(operation, **options):
     for attempt in attempts(ZeroBackOff(), **options):
         with attempt:
             operation()
@@ -241,14 +229,14 @@ def looped(operation: Any, **options: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 @pytest.mark.parametrize("way", [called, awaited, looped], ids=lambda way: way.__name__)
-def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way: Any) -> None:
-    lost: list[object] = []
+def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way):
+    lost = []
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         breaker = half_open(SetClock(), on=OSError)
         errors = [LookupError()]  # an answer, but retried
 
-        def operation() -> None:
+        def operation():
             if errors:
                 raise errors.pop()
 

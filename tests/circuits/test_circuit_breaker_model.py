@@ -1,9 +1,5 @@
 """CircuitBreaker: it does what a model does, and counts what a list of all results says."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from hypothesis import example, given, strategies as st
 
@@ -11,7 +7,7 @@ from backoff_ticker import CircuitBreaker, CircuitOpen, CircuitState, ConstantBa
 from tests.helpers import SetClock
 
 
-def record(breaker: CircuitBreaker, *, failed: bool) -> None:
+def record(breaker, *, failed):
     breaker.record(breaker.allow(), OSError() if failed else None)
 
 
@@ -21,9 +17,7 @@ def record(breaker: CircuitBreaker, *, failed: bool) -> None:
     st.integers(1, 40),
     st.lists(st.booleans(), max_size=120),
 )
-def test_a_window_of_calls_is_the_end_of_the_list(
-    size: int, percent: int, minimum: int, results: list[bool]
-) -> None:
+def test_a_window_of_calls_is_the_end_of_the_list(size, percent, minimum, results):
     minimum = min(minimum, size)
     breaker = CircuitBreaker(
         failure_rate=percent / 100, window_calls=size, minimum_calls=minimum, clock=SetClock()
@@ -38,16 +32,11 @@ def test_a_window_of_calls_is_the_end_of_the_list(
         assert repr(breaker) == f"<CircuitBreaker {shown}>"
 
 
-@given(
-    st.floats(0.001, 1000),
-    st.lists(st.tuples(st.floats(0, 0.5), st.booleans()), max_size=120),
-)
-def test_a_window_of_seconds_covers_nine_to_ten_tenths(
-    seconds: float, calls: list[tuple[float, bool]]
-) -> None:
+@given(st.floats(0.001, 1000), st.lists(st.tuples(st.floats(0, 0.5), st.booleans()), max_size=120))
+def test_a_window_of_seconds_covers_nine_to_ten_tenths(seconds, calls):
     now = SetClock(0.0)
     breaker = CircuitBreaker(failure_rate=1, window=seconds, minimum_calls=1000, clock=now)
-    ended: list[tuple[float, bool]] = []
+    ended = []
     for step, failed in calls:
         now.advance(step * seconds)
         ended.append((now.now, failed))
@@ -65,7 +54,7 @@ def test_a_window_of_seconds_covers_nine_to_ten_tenths(
             assert certain <= int(found) <= possible
 
 
-def test_a_slower_thread_with_an_earlier_time_counts_where_the_others_are() -> None:
+def test_a_slower_thread_with_an_earlier_time_counts_where_the_others_are():
     now = SetClock()
     breaker = CircuitBreaker(failure_rate=0.5, window=10, clock=now)
     now.now = 5.5
@@ -82,7 +71,7 @@ def test_a_slower_thread_with_an_earlier_time_counts_where_the_others_are() -> N
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9, exclude_min=True))
 @example(7.705, 25.132)
-def test_who_waits_as_long_as_it_says_finds_it_half_open(time: float, until: float) -> None:
+def test_who_waits_as_long_as_it_says_finds_it_half_open(time, until):
     now = SetClock()
     now.now = 0.0
     breaker = CircuitBreaker(clock=now)
@@ -97,20 +86,20 @@ def test_who_waits_as_long_as_it_says_finds_it_half_open(time: float, until: flo
 class Model:
     """What a breaker has to do, said with sets and lists instead of states."""
 
-    def __init__(self, most: int, probes: int, successes: int, delay: float, patience: float):
+    def __init__(self, most, probes, successes, delay, patience):
         self.most, self.probes, self.successes = most, probes, successes
         self.delay, self.patience = delay, patience
         self.close()
 
-    def close(self) -> None:
+    def close(self):
         self.state, self.failures = CircuitState.CLOSED, 0
-        self.valid: dict[Any, float] = {}
+        self.valid = {}
 
-    def open(self, now: float, seconds: float | None = None) -> None:
+    def open(self, now, seconds=None):
         self.state, self.until = CircuitState.OPEN, now + (seconds or self.delay)
         self.valid = {}
 
-    def look(self, now: float) -> tuple[CircuitState, float | None]:
+    def look(self, now):
         """Return the state that a call would meet, and the seconds until one is let through."""
         if self.state is CircuitState.OPEN and now < self.until:
             return self.state, self.until - now
@@ -120,7 +109,7 @@ class Model:
         is_refused = self.state is CircuitState.HALF_OPEN and is_full
         return self.state, None if is_refused else 0.0
 
-    def allow(self, call: int, now: float) -> bool:
+    def allow(self, call, now):
         state, left = self.look(now)
         if left != 0.0:
             return False
@@ -131,7 +120,7 @@ class Model:
         self.valid[call] = now + self.patience
         return True
 
-    def record(self, call: int, result: bool | None, now: float) -> None:
+    def record(self, call, result, now):
         if self.valid.pop(call, None) is None or result is None:
             return
         if self.state is CircuitState.CLOSED:
@@ -159,9 +148,7 @@ class Model:
         max_size=200,
     ),
 )
-def test_it_does_what_the_model_does(
-    most: int, probes: int, successes: int, actions: list[Any]
-) -> None:
+def test_it_does_what_the_model_does(most, probes, successes, actions):
     model = Model(most, probes, successes, delay=5.0, patience=7.0)
     now = SetClock()
     breaker = CircuitBreaker(
@@ -172,7 +159,7 @@ def test_it_does_what_the_model_does(
         probe_timeout=model.patience,
         clock=now,
     )
-    running: dict[int, Any] = {}
+    running = {}
     for number, action in enumerate(actions):
         if action == "allow":
             try:

@@ -1,15 +1,11 @@
 """CircuitBreaker in threads, loops, signal handlers, finalizers and forked children, at once."""
 
-from __future__ import annotations
-
 import asyncio
 import random
-import sys
 import threading
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,19 +14,7 @@ from tests import effort
 from tests.circuits.circuits import none_is_open
 from tests.helpers import PATIENCE, SetClock
 from tests.stress.places import PACKAGE
-from tests.stress.tools import (
-    Finalized,
-    fast_switching,
-    gc_threshold,
-    join_all,
-    run_silently,
-    signal_storm,
-    start_threads,
-)
-
-if TYPE_CHECKING:
-    from types import FrameType
-
+from tests.stress.tools import fast_switching, join_all, run_silently, signal_storm, start_threads
 
 ENDS = OSError, CircuitOpen, asyncio.CancelledError
 """How calls end, if not well."""
@@ -39,21 +23,21 @@ ENDS = OSError, CircuitOpen, asyncio.CancelledError
 class GoingOn(SetClock):
     """A clock that goes on with each look at it; threads never see it go back."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self._looks = count()
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.now + next(self._looks) / 10
 
 
 class Service:
     """A breaker under load; checks what holds at any time."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options):
         self.now = GoingOn()
         self.asked = 0
-        self.changes: list[Any] = []  # a Counter is not safe in threads
+        self.changes = []  # a Counter is not safe in threads
         self.breaker = CircuitBreaker(
             self,  # its policy
             probes=2,
@@ -64,37 +48,33 @@ class Service:
             **(options or {"failures": 3}),
         )
 
-    def next_backoff(self) -> float:
+    def next_backoff(self):
         self.asked += 1
         return 2.0
 
-    def reset(self) -> None:
+    def reset(self):
         pass
 
-    def __copy__(self) -> Service:
+    def __copy__(self):
         return self
 
-    def call(self, chance: random.Random) -> None:
+    def call(self, chance):
         with suppress(*ENDS), self.breaker:
             self.finish(chance)
 
-    def call_decorated(self, chance: random.Random) -> None:
-        with suppress(*ENDS):
-            self.breaker(self.finish)(chance)
-
-    def finish(self, chance: random.Random) -> None:
+    def finish(self, chance):
         if chance.random() < 0.5:
             raise OSError
         if chance.random() < 0.1:
             raise asyncio.CancelledError
 
-    def call_in_a_row(self, seed: int, times: int) -> None:
+    def call_in_a_row(self, seed, times):
         chance = random.Random(seed)
         for _ in range(times):
             self.call(chance)
 
-    async def call_in_tasks(self, seed: int, times: int) -> None:
-        async def work(seed: int) -> None:
+    async def call_in_tasks(self, seed, times):
+        async def work(seed):
             chance = random.Random(seed)
             for _ in range(times):
                 with suppress(*ENDS):
@@ -105,7 +85,7 @@ class Service:
 
         await asyncio.gather(*(work(seed + number) for number in range(5)))
 
-    def check(self) -> None:
+    def check(self):
         """Find that it works as ever, once all have ended."""
         breaker, now = self.breaker, self.now
         with suppress(CircuitOpen):
@@ -122,10 +102,10 @@ class Service:
 @pytest.mark.parametrize(
     "options", [{}, {"failure_rate": 0.4, "window": 5, "minimum_calls": 3}], ids=["row", "rate"]
 )
-def test_threads_and_loops_open_it_once_each_time(options: Any) -> None:
+def test_threads_and_loops_open_it_once_each_time(options):
     start = threading.Barrier(6)
 
-    def run(service: Service, seed: int) -> None:
+    def run(service, seed):
         start.wait(PATIENCE)
         if seed % 20:
             service.call_in_a_row(seed, 200)
@@ -151,35 +131,28 @@ class Interrupt(BaseException):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["raise", "have blocks", "have blocks, as finalizers do"])
-def test_signal_handlers_may_come_anywhere(what: str) -> None:
+@pytest.mark.parametrize("what", ["raise", "have blocks"])
+def test_signal_handlers_may_come_anywhere(what):
     service = Service()
     chance, theirs = random.Random(7), random.Random(8)
     others = start_threads(2, lambda n: service.call_in_a_row(n, 3000)) if what == "raise" else []
-    # See "What is not promised" in docs/architecture_of_parts.md.
-    collects_anywhere = what.endswith("finalizers do") and sys.version_info < (3, 12)
-    call = service.call_decorated if collects_anywhere else service.call
 
-    def handle(frame: FrameType | None) -> None:
+    def handle(frame):
         if what != "raise":
-            call(theirs)
+            service.call(theirs)
         elif frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
             raise Interrupt
 
-    with signal_storm(handle) as handled, ExitStack() as stack:
-        if what.endswith("finalizers do"):
-            stack.enter_context(gc_threshold(20))
+    with signal_storm(handle) as handled:
         while len(handled) < 2000:
             with suppress(Interrupt):
                 service.call(chance)
-            if what.endswith("finalizers do"):
-                Finalized(lambda: handle(None))
     join_all(others)
     assert what == "raise" or none_is_open(service.breaker)
     service.check()
 
 
-def test_a_child_has_a_circuit_of_its_own() -> None:
+def test_a_child_has_a_circuit_of_its_own():
     run_silently(
         """
 from tests.helpers import SetClock
@@ -237,26 +210,5 @@ now.advance(0.25)
 go_on.set()
 probe.join(10); asker.join(10)
 assert breaker.state == "closed" and opening.state == "half-open"
-"""
-    )
-
-
-def test_a_block_that_spans_a_fork_is_told_by_both() -> None:
-    run_silently(
-        """
-breaker = CircuitBreaker(ConstantBackOff(0), failures=1)
-try:
-    with breaker: raise OSError
-except OSError: pass
-children = []
-with breaker:
-    assert breaker.remaining() is None
-    children.append(os.fork())
-assert breaker.state == "closed"
-try: breaker.__exit__(None, None, None)
-except RuntimeError: pass
-else: raise AssertionError
-if not children[0]: os._exit(7)
-assert collect(children[0]) == 7
 """
     )

@@ -1,7 +1,5 @@
 """Policies of a user's own, for the commands that take an import path."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

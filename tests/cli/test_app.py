@@ -1,7 +1,5 @@
 """The command as a whole: help, exit status, closed streams, what a system may lack."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Bad input: it is told with exit code 2 and, if a name was mistyped, with what may be meant."""
 
-from __future__ import annotations
-
 import pytest
 
 from .calling import call, catch_runs

@@ -1,7 +1,5 @@
 """Completion in shells: click makes it; what is completed is ours."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``backoff-ticker delays``: the table, its bar chart, JSON, CSV, lines."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -18,9 +16,6 @@ def as_data(line):
     said = call(f"delays {line} --json")
     assert (said.status, said.err) == (0, "")
     return json.loads(said.out)["delays"]
-
-
-# The rows
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -48,9 +43,6 @@ def test_what_a_policy_requires_may_be_given_without_its_option(line):
     assert as_data(f"{line} --seed 1") == as_data("full-jitter --base 1 --cap 20 --seed 1")
 
 
-# JSON, CSV and lines
-
-
 def test_json_has_exactly_this_form():
     said = call("delays constant --interval 0.5 -n 2 --json")
     assert said.out == (
@@ -74,8 +66,6 @@ def test_the_plain_form_is_one_delay_a_line():
     assert call("delays constant --interval 4 -n 3 --plain") == (0, "4\n4\n4\n", "")
     assert call("delays stop --plain") == (0, "", "")
 
-
-# The table on consoles of all kinds
 
 PLAIN = "delays exponential --randomization-factor 0"
 
@@ -136,9 +126,6 @@ def test_piped_output_is_plain_and_whole():
     assert (said.status, said.err) == (0, "")
     assert said.out.isascii()
     assert "= least  | drawn  - greatest" in said.out
-
-
-# Numbers
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """``backoff-ticker feedback``: logs of failures and successes, and what policies answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from .calling import LIMD, call

@@ -1,7 +1,5 @@
 """``--plot``: the diagrams of ``delays`` and ``simulate``, and what stands in their way."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -72,9 +70,6 @@ def test_plot_where_matplotlib_cannot_draw(monkeypatch, tmp_path, error, reason)
     said = call("delays go --plot", str(tmp_path / "x.png"))
     assert said.complaint == f"--plot: cannot draw '{tmp_path / 'x.png'}': {reason}"
     assert not (tmp_path / "x.png").exists()
-
-
-# What is drawn
 
 
 @pytest.fixture

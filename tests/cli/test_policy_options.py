@@ -1,7 +1,5 @@
 """The options of policies, and what can be put around any policy."""
 
-from __future__ import annotations
-
 import json
 import re
 from inspect import signature
@@ -15,9 +13,6 @@ from .calling import call, catch_runs
 
 def help_of(name):
     return " ".join(call(f"delays {name} --help", COLUMNS="1000").out.split())
-
-
-# Which options there are
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -47,9 +42,6 @@ def test_help_tells_what_the_policy_has_from_what_is_put_around_it():
     assert "--max-interval" not in own
     assert "--max-interval DURATION The greatest delay: seconds >= 0." in around
     assert "Options of the policy" not in call("delays grpc --help").out
-
-
-# Their values
 
 
 @pytest.mark.parametrize(
@@ -82,9 +74,6 @@ def test_a_cap_may_be_none_or_inf(line, name):
     (said,) = most
     assert said.status == 0
     assert json.loads(said.out)["delays"][19]["greatest"] > 900
-
-
-# Jitter and limits around any policy
 
 
 def rows(line):
@@ -138,9 +127,6 @@ def test_a_limit_that_a_policy_has_itself_is_its_own():
     plain = "exponential --randomization-factor 0 --multiplier 2"
     assert drawn(f"{plain} -n 4 --max-interval 1.5") == [0.5, 1.0, 1.5, 1.5]
     assert len(drawn("aws --max-retries 9 -n 20")) == 9
-
-
-# Policies of one's own
 
 
 def test_a_policy_of_ones_own_is_named_by_its_import_path(own, monkeypatch):

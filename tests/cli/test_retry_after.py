@@ -1,7 +1,5 @@
 """``backoff-ticker retry-after``: the parser has tests of its own."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime
 from email.utils import format_datetime

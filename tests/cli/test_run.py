@@ -1,7 +1,5 @@
 """`run` with real commands: how often, how long, what comes through, what it exits with."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``backoff-ticker run``: what its options become; what it does has tests of its own."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

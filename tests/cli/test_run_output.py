@@ -1,7 +1,5 @@
 """`run --until-output`: what counts as a match, and that the output passes as it comes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -18,9 +16,6 @@ from tests.helpers import eventually
 
 NAME = "backoff-ticker"
 slow = pytest.mark.slow
-
-
-# The search
 
 
 def matches(pattern, *parts):
@@ -58,17 +53,11 @@ def test_a_line_without_end_is_searched_where_parts_of_it_meet():
         assert matches("ready", *(line[at : at + 1000] for at in range(0, len(line), 1000)))
 
 
-# What decides
-
-
 def test_a_command_is_repeated_until_its_output_matches():
     with shell('echo "run $BACKOFF_TICKER_ATTEMPT"', until_output=r"^run\s+2$") as running:
         status, out, err = running.finish()
     assert (status, out) == (0, "run 1\nrun 2\n")
     assert err.startswith(lines("attempt 1 printed no match; next attempt in 0 s"))
-
-
-# How the output passes
 
 
 def test_a_match_may_come_in_parts_and_nothing_is_held_back():
@@ -120,9 +109,6 @@ def test_what_a_command_writes_at_its_end_is_passed_on_to_a_slow_reader():
         eventually(lambda: not state(child), "the end of the command")
         assert running.out.rest() == bytes(100_000)
         assert running.wait() == 143
-
-
-# Readers that are slow or gone, full disks
 
 
 ALONE = "attempt 1 was killed by SIGPIPE; nobody reads the output"

@@ -1,7 +1,5 @@
 """`run` and signals: who gets them, what it exits with, and that nobody is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 

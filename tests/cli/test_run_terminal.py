@@ -1,7 +1,5 @@
 """`run` on a terminal: who gets what is typed, what it shows."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
@@ -31,9 +29,6 @@ def test_each_attempt_can_read_the_terminal():
         answer(running, screen)
         answer(running, screen)
         assert running.wait() == 1
-
-
-# Ctrl-C, and terminals that are closed
 
 
 @pytest.mark.parametrize(
@@ -126,9 +121,6 @@ def test_a_terminal_that_is_closed_ends_the_command_and_the_run(options):
         assert running.told.rest() == b"\n"
 
 
-# What the command has started shares our process group there
-
-
 @pytest.mark.parametrize("ignored", ["", "signal.SIGTERM"])
 def test_a_time_limit_ends_all_that_the_command_has_started(ignored):
     script = f"rests_in_the_background({ignored}); rests()"
@@ -147,9 +139,6 @@ def test_without_ps_the_command_itself_is_ended():
         assert running.nobody_left()
 
 
-# Job control, which is the shell's
-
-
 def test_ctrl_z_stops_both_and_the_shell_continues_them():
     script = "tell('%d\\n' % os.getpid())"
     how = {"before": (sys.executable, "-c", SHELL), "prelude": ""}
@@ -162,9 +151,6 @@ def test_ctrl_z_stops_both_and_the_shell_continues_them():
         screen.type(b"hello\n")
         screen.until("got hello")
         assert running.wait() == 0
-
-
-# What it shows
 
 
 @slow

@@ -1,7 +1,5 @@
 """``backoff-ticker simulate``: what it simulates, and how it shows that."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -50,9 +48,6 @@ def as_data(line, *policies):
     return json.loads(said.out)
 
 
-# Contention
-
-
 def test_contention_has_the_figures_of_the_original():
     clients = "10,50" if rounds(0, 1) == 0 else "10,50,190"
     data = as_data(f"contention --seed 7 --clients {clients} --trials {TRIALS}")
@@ -86,9 +81,6 @@ def test_limits_of_elapsed_time_count_in_simulated_time_and_no_delay_is_too_long
     assert limited["gave_up"] > 0
     assert 1 < limited["time"] < 2
     assert endless["time"] > 1e308
-
-
-# Outage
 
 
 def test_an_outage_without_a_limit_with_a_budget_and_with_a_breaker():
@@ -136,9 +128,6 @@ def test_an_outage_that_nobody_meets_has_no_bars():
     assert "\u2588" not in said.out
 
 
-# Both
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["contention --clients 5,9 --trials 2", "outage --clients 9 --outage 20s"]
@@ -168,9 +157,6 @@ def test_a_policy_is_a_name_with_options_and_maybe_a_label():
     assert labelled == {**plain, "policy": "a-b"}
 
 
-# The table
-
-
 @pytest.mark.parametrize(
     ("width", "cells"),
     [
@@ -193,9 +179,6 @@ def test_the_bars_compare_policies_with_the_same_number_of_clients():
     assert bars[1] == bars[3] == 32  # without a wait there are more calls than with one attempt
     assert 0 < bars[2] < bars[0] < 32
     assert lines[5:] == ["\u2588 calls, by number of clients"]
-
-
-# Progress, and Ctrl-C
 
 
 def test_ctrl_c_ends_it_at_once_while_a_bar_on_the_terminal_tells_how_far_it_is():

@@ -1,6 +1,4 @@
-"""The scheduler: in order, exactly once, nothing left behind, and the life of its thread."""
-
-from __future__ import annotations
+"""The scheduler: in order, nothing left behind, and the life of its thread."""
 
 import asyncio
 import queue
@@ -90,9 +88,6 @@ def test_callbacks_run_in_the_order_of_their_times_then_of_their_adding(schedule
         for when, name in entries:
             scheduler.call_at(start + when, lambda entry=(when, name): ran.append(entry))
     assert ran == sorted(entries, key=lambda entry: entry[0])
-
-
-# Exactly once
 
 
 # What stays behind
@@ -287,21 +282,6 @@ def test_no_thread_starts_while_the_interpreter_shuts_down(scheduler, monkeypatc
     assert scheduler.thread is None
     flush(scheduler)
     assert ran == []
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
-def test_a_failing_hook_does_not_end_the_thread_either(scheduler, monkeypatch, error):
-    called = []
-
-    def hook(args):
-        called.append(args)
-        raise error
-
-    monkeypatch.setattr(sys, "unraisablehook", hook)
-    monkeypatch.setattr(threading, "excepthook", lambda args: None)
-    scheduler.call_at(soon(), lambda: 1 / 0)
-    eventually(lambda: called)
-    flush(scheduler)
 
 
 def test_a_callback_can_cancel_another_that_is_due_but_not_itself(scheduler):

@@ -1,7 +1,5 @@
 """The system clock: what is a clock, callbacks and waits that never come early."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import pickle
@@ -27,9 +25,6 @@ def now(monkeypatch):
     now = SimpleNamespace(value=1000.0)
     monkeypatch.setattr(_scheduler, "monotonic", lambda: now.value)
     return now
-
-
-# The clock
 
 
 def test_what_others_make_of_the_module_time_changes_nothing(replaced_time):
@@ -74,9 +69,6 @@ def test_an_object_that_lacks_a_method_is_refused(missing):
     assert str(caught.value).endswith(f": it has no method {missing}()")
 
 
-# Callbacks at a time
-
-
 def test_without_a_loop_a_callback_runs_in_the_scheduler_thread_and_not_early():
     ran, seen = threading.Event(), []
     when = time.monotonic() + 0.005
@@ -104,22 +96,12 @@ def test_with_a_loop_a_callback_runs_there_and_not_early():
     asyncio.run(main())
 
 
-# Where a thread waits
-
-
 def test_an_unpark_before_the_wait_ends_it_at_once_and_once():
     parker = SystemClock().parker()
     parker.unpark()
     parker.unpark()
     assert parker.park(None) is True
     assert parker.park(time.monotonic()) is False
-
-
-def test_an_unpark_counts_also_if_the_deadline_has_passed():
-    parker = SystemClock().parker()
-    parker.unpark()
-    assert parker.park(time.monotonic() - 1) is True
-    assert parker.park(time.monotonic() - 1) is False
 
 
 @pytest.mark.parametrize("delay", [0.0, 1e-9, 0.0001, 0.003])

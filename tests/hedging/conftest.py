@@ -1,5 +1,3 @@
 """The fixtures of the retry tests, which hedged calls use, too."""
 
-from __future__ import annotations
-
 from tests.retries.conftest import clock, hedge  # noqa: F401 - pytest finds them by name

@@ -277,18 +277,6 @@ def test_a_policy_that_fails_at_once_leaves_no_attempt(hedge: HedgeFace) -> None
     assert (caught.value.__cause__, now()) == (None, 0)
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_interrupts_end_the_loop(kind: type[BaseException]) -> None:
-    operation = InTurn(takes(100, 1), takes(3, kind))
-
-    async def main() -> None:
-        await hedge_call_async(operation.in_loop, TEN)
-
-    with pytest.raises(kind):
-        asyncio.run(main())
-    assert (len(operation.times), now()) == (2, 13)
-
-
 # No more attempts
 
 LIMITS: list[tuple[Any, dict[str, Any], str]] = [
@@ -515,20 +503,6 @@ def test_one_that_returns_no_awaitable_is_not_made_again(value: Any) -> None:
     with pytest.raises(TypeError, match=f"awaitable, not one of type {type(value).__name__}"):
         hedge_in_loop(operation, TEN)
     assert (script.count, now()) == (1, 10)
-
-
-class Awaitable:
-    """Can be awaited, and is no coroutine."""
-
-    def __await__(self) -> Any:
-        yield from asyncio.sleep(15).__await__()
-        return 7
-
-
-def test_whatever_can_be_awaited_will_do() -> None:
-    operation = InTurn(Awaitable)
-    assert hedge_in_loop(operation, TEN) == 7
-    assert operation.times == [0, 10]
 
 
 @pytest.mark.parametrize("pooled", [False, True])

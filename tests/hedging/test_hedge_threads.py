@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +31,7 @@ from tests.helpers import eventually, wait_until_collected
 from tests.retries.hedges import InTurn, own_token, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, now
+from tests.retries.test_leaks import HEDGED, Failure
 from tests.stress.tools import gc_threshold
 from tests.tickers.made_policies import Scripted
 
@@ -254,29 +255,10 @@ def test_on_the_systems_clock(backoff: Any) -> None:
 # What is left
 
 
-class Failure(Exception):
-    """Keeps weak references to all of its instances."""
-
-    made: ClassVar[list[weakref.ref[Any]]] = []
-
-    def __init__(self) -> None:
-        self.made.append(weakref.ref(self))
-
-
-CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "all fail": ([(1, Failure)], Failure, {}),
-    "success": ([(1, Failure), (50, Failure), (2, 7)], (), {}),
-    "losers": ([(50, 7), (45, Failure), (60, Failure)], (), {"timeout": 60}),
-    "permanent": ([(50, Failure), (3, Failure)], Failure, {"on": KeyError}),
-    "timeout": ([(1, Failure), (50, 7)], DeadlineExceeded, {"timeout": 20}),
-    "rejected": ([(1, Failure), (1, 7)], RejectedResult, {"until": lambda _: False}),
-}
-
-
 @pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", HEDGED)
 def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualClock) -> None:
-    steps, caught, options = CASES[case]
+    steps, caught, options = HEDGED[case]
     Failure.made.clear()
     token = CancellationToken()
 

@@ -1,8 +1,5 @@
 """What tests of integrations share."""
 
-from __future__ import annotations
-
-import socket
 import sys
 import threading
 from contextlib import ExitStack
@@ -12,14 +9,13 @@ import pytest
 from backoff_ticker import ConstantBackOff
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import eventually
+from tests.integrations.misbehaving_server import unused_port
 
 
 @pytest.fixture
 def port():
     """Return a free port of this machine."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    return unused_port()
 
 
 @pytest.fixture(autouse=True)

@@ -1,15 +1,11 @@
 """Each client of HTTP that the package has an adapter for, behind one face for shared tests."""
 
-from __future__ import annotations
-
 import asyncio
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import NamedTuple
 
 
-@dataclass
-class Answer:
+class Answer(NamedTuple):
     """What a client got."""
 
     status: int
@@ -28,7 +24,7 @@ class Httpx:
         status_error: What an answer that is retried is for hooks.
 
     ``request()`` sends one request and reads the response. ``rules()`` gives the options that say
-    what is retried, under the names of the client; ``attempts()`` the one for their number.
+    what is retried, and how often, under the names of the client.
     ``stream()`` gives a body that can be read once.
     """
 
@@ -36,9 +32,9 @@ class Httpx:
     has_breakers = True
     has_loop = False
 
-    def __init__(self) -> None:
-        self.httpx: Any = import_module("httpx")
-        self.module: Any = import_module("backoff_ticker.integrations.httpx")
+    def __init__(self):
+        self.httpx = import_module("httpx")
+        self.module = import_module("backoff_ticker.integrations.httpx")
         self.transport_errors = self.httpx.TransportError
         self.connect_errors = self.httpx.ConnectError
         self.status_error = self.httpx.HTTPStatusError
@@ -54,9 +50,6 @@ class Httpx:
 
     def rules(self, **options):
         return options
-
-    def attempts(self, number):
-        return {"max_attempts": number}
 
     def stream(self, *chunks):
         return (each for each in chunks)
@@ -93,10 +86,10 @@ class Urllib3:
     has_breakers = False
     has_loop = False
 
-    def __init__(self) -> None:
-        self.urllib3: Any = import_module("urllib3")
-        self.module: Any = import_module("backoff_ticker.integrations.urllib3")
-        self.transport_errors: Any = self.urllib3.exceptions.HTTPError
+    def __init__(self):
+        self.urllib3 = import_module("urllib3")
+        self.module = import_module("backoff_ticker.integrations.urllib3")
+        self.transport_errors = self.urllib3.exceptions.HTTPError
         self.connect_errors = self.urllib3.exceptions.NewConnectionError
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
@@ -110,15 +103,11 @@ class Urllib3:
             response.release_conn()
             return got
 
-    def rules(self, methods=None, statuses=None, **options):
-        if methods is not None:
-            options["allowed_methods"] = methods
-        if statuses is not None:
-            options["status_forcelist"] = statuses
-        return options
-
-    def attempts(self, number):
-        return {"total": number - 1}
+    def rules(self, **options):
+        names = {"methods": "allowed_methods", "statuses": "status_forcelist"}
+        if "max_attempts" in options:
+            options["total"] = options.pop("max_attempts") - 1
+        return {names.get(name, name): value for name, value in options.items()}
 
     def stream(self, *chunks):
         return (each for each in chunks)
@@ -127,9 +116,9 @@ class Urllib3:
 class Requests(Urllib3):
     """A session of requests."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.requests: Any = import_module("requests")
+        self.requests = import_module("requests")
         self.transport_errors = self.requests.RequestException
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
@@ -151,12 +140,11 @@ class Aiohttp:
     has_breakers = True
     has_loop = True
     rules = Httpx.rules
-    attempts = Httpx.attempts
     stream = AsyncHttpx.stream
 
-    def __init__(self) -> None:
-        self.aiohttp: Any = import_module("aiohttp")
-        self.module: Any = import_module("backoff_ticker.integrations.aiohttp")
+    def __init__(self):
+        self.aiohttp = import_module("aiohttp")
+        self.module = import_module("backoff_ticker.integrations.aiohttp")
         self.transport_errors = self.aiohttp.ClientError
         self.connect_errors = self.aiohttp.ClientConnectorError
         self.status_error = self.aiohttp.ClientResponseError

@@ -7,10 +7,6 @@ import socket
 import struct
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 PATIENCE = 30.0
 
@@ -33,31 +29,31 @@ class Connection:
     buffer: bytes = field(default=b"", repr=False)
     is_head: bool = False
 
-    def _more(self) -> None:
+    def _more(self):
         got = self.socket.recv(65536)
         if not got:
             raise ConnectionError
         self.buffer += got
 
-    def _until(self, end: bytes) -> bytes:
+    def _until(self, end):
         while end not in self.buffer:
             self._more()
         found, _, self.buffer = self.buffer.partition(end)
         return found
 
-    def _exactly(self, size: int) -> bytes:
+    def _exactly(self, size):
         while len(self.buffer) < size:
             self._more()
         found, self.buffer = self.buffer[:size], self.buffer[size:]
         return found
 
-    def _chunks(self) -> Iterable[bytes]:
+    def _chunks(self):
         while size := int(self._until(b"\r\n"), 16):
             yield self._exactly(size)
             self._exactly(2)
         self._exactly(2)
 
-    def receive(self) -> Received:
+    def receive(self):
         """Read one request."""
         first, *lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
         headers = {
@@ -73,22 +69,19 @@ class Connection:
         self.is_head = method == "HEAD"
         return Received(method, path, body)
 
-    def answer_early(self) -> None:
+    def answer_early(self):
         """Answer 503 once the headers are there, and close the connection."""
         self._until(b"\r\n\r\n")
         self.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
-    def send(self, data: bytes) -> None:
+    def send(self, data):
         """Send bytes as they are."""
         self.socket.sendall(data)
 
-    def reset(self) -> None:
+    def reset(self):
         """End the connection with a reset instead of an orderly close."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
-
-
-Behaviour = "Callable[[Connection], None]"
 
 
 def answer(status, body=b"", **headers):
@@ -107,33 +100,18 @@ def reset(connection):
     connection.reset()
 
 
-def disconnect(connection):
-    """Close the connection once the request was read."""
-    connection.socket.close()
+def breaks_off(data=b""):
+    """Send so much once the request was read, and close the connection."""
+
+    def behave(connection):
+        connection.send(data)
+        connection.socket.close()
+
+    return behave
 
 
-def half_an_answer(connection):
-    """Promise 100 bytes, send 4, and close the connection."""
-    connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
-    connection.socket.close()
-
-
-def half_a_status(connection):
-    """Break off within the first line."""
-    connection.send(b"HTTP/1.1 2")
-    connection.socket.close()
-
-
-def half_a_header(connection):
-    """Break off within the headers."""
-    connection.send(b"HTTP/1.1 200 OK\r\nContent-Le")
-    connection.socket.close()
-
-
-def nonsense(connection):
-    """Send what is not HTTP."""
-    connection.send(b"220 mail.example ESMTP\r\n\r\n")
-    connection.socket.close()
+disconnect = breaks_off()
+half_an_answer = breaks_off(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 
 
 def hang(connection):
@@ -172,38 +150,36 @@ class MisbehavingServer:
         port: Where to listen; 0: anywhere.
     """
 
-    def __init__(
-        self, *behaviours: Behaviour, reset_first: int = 0, early_first: int = 0, port: int = 0
-    ) -> None:
+    def __init__(self, *behaviours, reset_first=0, early_first=0, port=0):
         self._behaviours = list(behaviours)
         self._first = [Connection.reset] * reset_first + [Connection.answer_early] * early_first
         self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
-        self._open: list[socket.socket] = []
-        self.received: list[Received] = []
+        self._threads = []
+        self._open = []
+        self.received = []
         self.connections = 0
         self.port = port
         self.hung = threading.Event()
         self.ended = threading.Event()
 
     @property
-    def methods(self) -> str:
+    def methods(self):
         """The methods of the requests that reached it."""
         return " ".join(each.method for each in self.received)
 
     @property
-    def bodies(self) -> list[bytes]:
+    def bodies(self):
         """The bodies of the requests that reached it."""
         return [each.body for each in self.received]
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"
         self._start(self._accept)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.ended.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -215,12 +191,12 @@ class MisbehavingServer:
             thread.join(PATIENCE)
             assert not thread.is_alive()
 
-    def _start(self, target: Callable[..., None], *args: object) -> None:
+    def _start(self, target, *args):
         thread = threading.Thread(target=target, args=args, daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _accept(self) -> None:
+    def _accept(self):
         while True:
             try:
                 accepted, _ = self._listener.accept()
@@ -233,7 +209,7 @@ class MisbehavingServer:
                     accepted.close()
             self._start(self._serve, Connection(accepted, self))
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection):
         with connection.socket, contextlib.suppress(OSError):
             with self._lock:
                 first = self._first.pop(0) if self._first else None
@@ -248,7 +224,7 @@ class MisbehavingServer:
                 behave(connection)
 
 
-def unused_port() -> int:
+def unused_port():
     """Return a port of loopback on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]

@@ -1,7 +1,5 @@
 """Programs made of the blocks of a page, in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -10,10 +8,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how_to"
@@ -28,7 +22,7 @@ set_default_hooks(on_retry=lambda outcome: print("waits", flush=True))
 """What lets a program say that a retry waits now."""
 
 
-def write_files(page: str, folder: Path) -> None:
+def write_files(page, folder):
     """Write each block of a page that begins with a file's name into that file."""
     for name, code in FILE.findall((HOW_TO / page).read_text("utf-8")):
         file = folder / name
@@ -36,7 +30,7 @@ def write_files(page: str, folder: Path) -> None:
         file.write_text(code, "utf-8")
 
 
-def run(script: str, **environment: str) -> list[str]:
+def run(script, **environment):
     """Run a Python script that says nothing on stderr; return the lines that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -54,14 +48,19 @@ def run(script: str, **environment: str) -> list[str]:
 class Process:
     """A Python program in a group of its own, whose lines are collected as they come."""
 
-    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] = {}) -> None:
-        self.lines: list[str] = []
+    def __init__(self, folder, *arguments, env=()):
+        self.lines = []
         self._has_ended = False
         self._news = threading.Condition()
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT}", "PYTHONUNBUFFERED": "1", **env},
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{folder}:{ROOT}",
+                "PYTHONUNBUFFERED": "1",
+                **dict(env),
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -70,7 +69,7 @@ class Process:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
-    def _read(self) -> None:
+    def _read(self):
         for line in self._process.stdout:
             with self._news:
                 self.lines.append(line.rstrip("\n"))
@@ -79,17 +78,17 @@ class Process:
             self._has_ended = True
             self._news.notify_all()
 
-    def count(self, text: str) -> int:
+    def count(self, text):
         """Return how often a text was printed; lines of several processes may have become one."""
         return "\n".join(self.lines).count(text)
 
-    def wait_for(self, text: str, times: int = 1) -> None:
+    def wait_for(self, text, times=1):
         """Wait until a text was printed so many times."""
         with self._news:
             self._news.wait_for(lambda: self._has_ended or self.count(text) >= times, PATIENCE)
         assert self.count(text) >= times, (text, self.lines)
 
-    def wait(self) -> int:
+    def wait(self):
         """Wait until it has ended, and return its status."""
         try:
             status = self._process.wait(PATIENCE)
@@ -98,14 +97,14 @@ class Process:
         self._reader.join(PATIENCE)
         return status
 
-    def stop(self, number: int = signal.SIGTERM) -> tuple[int, float]:
+    def stop(self, number=signal.SIGTERM):
         """Send a signal to the main process; return its status, and the seconds it has taken."""
         started = time.monotonic()
         self._process.send_signal(number)
         status = self.wait()
         return status, time.monotonic() - started
 
-    def kill(self) -> None:
+    def kill(self):
         """Kill it, and all processes that it has started."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -113,11 +112,11 @@ class Process:
             pass
         self._process.wait()
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         """Return it."""
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         """Leave nothing of it behind."""
         self.kill()
         self._reader.join()

@@ -1,29 +1,21 @@
 """A Redis server of the tests' own, which can be slowed down, killed, restarted and failed over."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import time
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 import redis
 
 from tests.helpers import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+from tests.integrations.misbehaving_server import unused_port
 
 PROGRAM = shutil.which("redis-server")
 PATIENCE = 20.0
-CLIENTS: list[redis.Redis] = []  # that the test made
+CLIENTS = []  # that the test made
 needs_redis = pytest.mark.skipif(PROGRAM is None, reason="there is no redis-server")
 
 
@@ -36,12 +28,8 @@ class RedisServer:
         follows: The server whose replica it is.
     """
 
-    def __init__(
-        self, folder: Path, *, durable: bool = False, follows: RedisServer | None = None
-    ) -> None:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port: int = listener.getsockname()[1]
+    def __init__(self, folder, *, durable=False, follows=None):
+        self.port = unused_port()
         folder.mkdir(parents=True, exist_ok=True)
         self._arguments = [
             *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)),
@@ -51,72 +39,58 @@ class RedisServer:
         ]
         if follows is not None:
             self._arguments += ["--replicaof", "127.0.0.1", str(follows.port)]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = None
 
     @property
-    def url(self) -> str:
+    def url(self):
         """What ``redis.Redis.from_url()`` takes."""
         return f"redis://127.0.0.1:{self.port}/0"
 
-    def client(self, **options: Any) -> redis.Redis:
+    def client(self, **options):
         """Return a client, by default one that waits long, on a machine with much to do."""
         client = redis.Redis.from_url(self.url, **{"socket_timeout": PATIENCE, **options})
         CLIENTS.append(client)
         return client
 
-    def start(self) -> None:
+    def start(self):
         """Start it, and wait until it answers."""
-        assert PROGRAM is not None
         self._process = subprocess.Popen(
             [PROGRAM, *self._arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        end = time.monotonic() + PATIENCE
         with self.client(socket_timeout=1.0) as client:
-            while True:
-                try:
-                    client.ping()
-                except redis.RedisError:  # not there yet, or still reading its data
-                    assert self._process.poll() is None, "redis-server has ended"
-                    assert time.monotonic() < end, "redis-server does not answer"
-                    time.sleep(0.01)
-                else:
-                    return
+            eventually(lambda: _answered(client.ping), "an answer of redis-server")
 
-    def kill(self) -> None:
+    def kill(self):
         """Kill it, as a machine that fails does; ``start()`` starts it again on the same port."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
-    def pause(self) -> None:
+    def pause(self):
         """Stop answering, but keep the connections open; new ones are taken by the kernel."""
-        assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
-    def resume(self) -> None:
+    def resume(self):
         """Answer again."""
-        assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
-    def wait_for_replicas(self, number: int = 1) -> None:
+    def wait_for_replicas(self, number=1):
         """Wait until that many replicas have all that was written."""
-        end = time.monotonic() + PATIENCE
         with self.client(single_connection_client=True) as client:
             client.incr("followed")  # WAIT is for what its own connection wrote, and all before
-            while client.wait(number, 1000) < number:
-                assert time.monotonic() < end, "no replica follows"
+            eventually(lambda: client.wait(number, 1000) >= number, "a replica that follows")
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.kill()
 
 
 @contextmanager
-def failover(folder: Path) -> Iterator[tuple[RedisServer, RedisServer, int]]:
+def failover(folder):
     """Run a server, its replica, and a sentinel that makes the replica take over from ``"jobs"``.
 
     Returns:
@@ -134,7 +108,6 @@ def failover(folder: Path) -> Iterator[tuple[RedisServer, RedisServer, int]]:
             f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
             "sentinel down-after-milliseconds jobs 1000\nsentinel failover-timeout jobs 2000\n"
         )
-        assert PROGRAM is not None
         watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
         try:
             with unused.client() as client:
@@ -145,7 +118,7 @@ def failover(folder: Path) -> Iterator[tuple[RedisServer, RedisServer, int]]:
             watch.wait()
 
 
-def _answered(ask: Callable[[], object]) -> object:
+def _answered(ask):
     """Return what Redis answers, None if it does not yet."""
     try:
         return ask()
@@ -154,7 +127,7 @@ def _answered(ask: Callable[[], object]) -> object:
 
 
 @contextmanager
-def forked(check: Callable[[], object]) -> Iterator[None]:
+def forked(check):
     """Fork a child, which is to find ``check()`` true; the end of the block waits for it."""
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         child = os.fork()

@@ -3,8 +3,6 @@
 ``python -m tests.integrations.sharing_program URL`` runs until SIGTERM. All lines are complete.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import logging
@@ -36,25 +34,25 @@ NAME = "fleet"
 TIMEOUTS = {"socket_timeout": 1, "socket_connect_timeout": 1}
 
 
-def let_clock_be_stepped() -> None:
+def let_clock_be_stepped():
     """Have the script of circuits add the seconds under the key "step" to the time of Redis."""
     time_of_redis = 'redis.call("TIME")'
     stepped = f'{{{time_of_redis}[1] + (redis.call("GET", "step") or 0), {time_of_redis}[2]}}'
     circuit.SCRIPT = circuit.SCRIPT.replace(time_of_redis, stepped)
 
 
-def say(*words: object) -> None:
+def say(*words):
     """Write a line at once: those of other processes do not get into it."""
     os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
-def work(url: str) -> None:
+def work(url):
     """Make calls that fail and are retried, and calls through the circuit, until SIGTERM."""
     client = Redis.from_url(url, **TIMEOUTS)
     budget = RedisRetryBudget(client, NAME, TOKENS, 0, fallback=None)
     retries, longest_retry, longest_call = 0, 0.0, 0.0
 
-    def fail() -> None:
+    def fail():
         nonlocal retries
         retries += 1
         raise ConnectionError
@@ -84,7 +82,7 @@ def work(url: str) -> None:
     say("ended", json.dumps([retries, longest_retry, longest_call]))
 
 
-def main(url: str) -> int:
+def main(url):
     """Fork the processes; stop them at SIGTERM."""
     logging.basicConfig(level="INFO", format="%(message)s")
     let_clock_be_stepped()

@@ -1,7 +1,5 @@
 """The middleware for aiohttp: what is its alone; the rest is in ``test_http_clients``."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import asynccontextmanager
 
@@ -37,9 +35,6 @@ def send(method, url, *middlewares, session=(), **options):
     return asyncio.run(main())
 
 
-# Time
-
-
 def test_the_total_time_of_aiohttp_is_for_all_attempts():
     total = aiohttp.ClientTimeout(total=1.5)
     for behaviours, policy in ([hang, hang], ZeroBackOff()), ([answer(503)], ConstantBackOff(3600)):
@@ -67,9 +62,6 @@ def test_a_cancelled_task_gives_the_connection_back():
 
     with MisbehavingServer(answer(503)) as server:
         assert asyncio.run(main()) == 200
-
-
-# Answers
 
 
 def test_a_short_answer_keeps_its_connection():
@@ -109,9 +101,6 @@ def test_a_tunnel_that_a_proxy_refuses_for_now_is_asked_for_again(method):
     assert proxy.methods == "CONNECT CONNECT"
 
 
-# Bodies
-
-
 @pytest.mark.parametrize("failures", [{"early_first": 2}, {"reset_first": 1}])
 def test_a_body_that_waits_for_100_continue_is_sent_again(failures):
     options = {"expect100": True, "timeout": aiohttp.ClientTimeout(total=20)}
@@ -130,9 +119,6 @@ def test_a_file_is_sent_once(tmp_path):
             assert send("PUT", server.url, RetryMiddleware(ZeroBackOff()), data=data)[0] == 503
         assert len(server.bodies) == 1
         assert b"gold 42" in server.bodies[0]
-
-
-# What aiohttp does by itself
 
 
 @pytest.mark.parametrize("failure", [reset, disconnect])

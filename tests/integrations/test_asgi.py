@@ -1,7 +1,5 @@
 """The tokens of ASGI applications, driven message by message."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from types import SimpleNamespace
@@ -211,9 +209,6 @@ async def test_nothing_of_a_request_stays_behind():
     assert asyncio.all_tasks() == before
 
 
-# A request that is cut short
-
-
 CANCELS = [Cancelled("SIGTERM"), ExceptionGroup("tasks", [Cancelled(), DeadlineExceeded()])]
 
 
@@ -351,9 +346,6 @@ async def test_a_websocket_that_the_application_closes_is_no_disconnect_for_what
     server.send = send
     server.client_sends({"type": "websocket.connect"})
     await server.serve()
-
-
-# The lifespan
 
 
 class Starlette:

@@ -1,7 +1,5 @@
 """Tasks that are retried by real workers, whose broker is a real Redis: none is lost."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os
@@ -17,8 +15,6 @@ from tests.integrations.processes import PATIENCE, Process
 from tests.integrations.redis_server import RedisServer, needs_redis
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.timeout(180), needs_redis]
-
-"""Seconds by which Celery may begin a task too early: it compares clocks of different kinds."""
 
 TASKS = """\
 import http.client

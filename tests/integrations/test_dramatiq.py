@@ -1,7 +1,5 @@
 """Messages of dramatiq that fail: put back after the policy's delay, dead-lettered, never lost."""
 
-from __future__ import annotations
-
 import logging
 import time
 from datetime import timedelta
@@ -174,8 +172,7 @@ def test_an_error_that_names_its_delay(error, most, delay):
 
 
 @pytest.mark.parametrize(
-    "error",
-    [Cancelled, dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded],
+    "error", [Cancelled, dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded]
 )
 def test_work_that_a_shutdown_cancels_or_dramatiq_interrupts_comes_back(error):
     setting = Setting(BackOffRetries(DOUBLING))
@@ -191,18 +188,12 @@ def test_no_delay_is_longer_than_dramatiq_allows():
     assert setting.recorder.delays == [7 * 86_400_000]
 
 
-# The budget
-
-
 def test_a_success_fills_the_budget_and_only_a_retry_takes_from_it():
     budget = RetryBudget(10, token_ratio=0.5)
     for max_retries in (2, 0):
         setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=max_retries, budget=budget))
         setting.run(setting.actor(2).message())
         assert budget.tokens == 8.5
-
-
-# The circuit
 
 
 class StandingClock(SetClock, Middleware):
@@ -269,9 +260,6 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
     assert (setting.calls, breaker.state) == ([1], "closed")
 
 
-# Nothing is lost
-
-
 @pytest.mark.parametrize("is_back", [True, False])
 def test_a_message_is_put_back_once_the_broker_is_there_and_else_dead_lettered(
     monkeypatch, caplog, is_back
@@ -307,9 +295,6 @@ def test_so_is_one_whose_policy_or_predicate_fails(caplog):
         setting.run(setting.actor(1, **options).message())
         assert len(setting.dead) == 1
     assert "ZeroDivisionError" in caplog.text
-
-
-# Its place in the broker
 
 
 def test_it_takes_the_place_of_retries():

@@ -3,8 +3,6 @@
 ``.ci/extras.py`` tries each extra in an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import pkgutil
 import tomllib
@@ -55,12 +53,3 @@ def test_where_its_package_is_missing_a_module_names_its_extra():
     assert advice == {
         module: f"pip install 'backoff-ticker[{module.replace('_', '-')}]'" for module in said
     }, "import the package in `with imports_of_extra(...):`"
-
-
-def test_an_extra_has_a_lower_bound_for_each_package():
-    assert [
-        each
-        for requirements in EXTRAS.values()
-        for each in requirements
-        if ">=" not in each and not each.startswith("backoff-ticker[")
-    ] == []

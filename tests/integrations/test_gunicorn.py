@@ -1,7 +1,5 @@
 """The hooks for gunicorn, called as it calls them."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import ExitStack
@@ -70,17 +68,3 @@ def test_the_end_of_a_worker_cancels_in_the_worker_only(token):
     assert not token.cancelled
     gunicorn.worker_exit(None, WORKER)
     assert token.cause == "the worker exits"
-
-
-def test_the_handler_of_gunicorn_runs_also_if_a_callback_of_the_token_is_interrupted(token):
-    calls = []
-
-    def interrupt():
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, lambda number, frame: calls.append(number))
-    gunicorn.post_worker_init(WORKER)
-    token.on_cancel(interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGTERM)
-    assert calls == [signal.SIGTERM]

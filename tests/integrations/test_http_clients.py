@@ -1,7 +1,5 @@
 """What holds for every client of HTTP: what is sent again, when, and how it ends."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 from email.utils import formatdate
@@ -27,13 +25,11 @@ from tests.integrations.misbehaving_server import (
     PATIENCE,
     MisbehavingServer,
     answer,
+    breaks_off,
     disconnect,
     endless_body,
-    half_a_header,
-    half_a_status,
     half_an_answer,
     hang,
-    nonsense,
     reset,
     unused_port,
 )
@@ -71,9 +67,6 @@ def waits(face, *behaviours, policy=SEVEN, **options):
         return send(face, *behaviours, policy=policy, **options), delays
 
 
-# What is sent again
-
-
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_a_status_that_may_pass_is_retried(face, status):
     assert send(face, answer(status), answer(status)) == (200, "fine", "GET GET GET")
@@ -87,26 +80,29 @@ def test_another_status_is_returned(face, status):
 FAILURES = {
     "reset": reset,
     "disconnect": disconnect,
-    "half a status": half_a_status,
-    "nonsense": nonsense,
+    "half a status": breaks_off(b"HTTP/1.1 2"),
+    "nonsense": breaks_off(b"220 mail.example ESMTP\r\n\r\n"),
     "503": answer(503),
 }
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-@pytest.mark.parametrize("method", ["DELETE", "HEAD", "OPTIONS", "GET"])
-def test_an_idempotent_request_is_sent_again_after_a_failure(face, method, failure):
-    status, _, methods = send(face, failure, method=method)
-    assert (status, methods) == (200, f"{method} {method}")
+def test_an_idempotent_request_is_sent_again_after_a_failure(face, failure):
+    assert send(face, failure) == (200, "fine", "GET GET")
+
+
+@pytest.mark.parametrize("method", ["DELETE", "HEAD", "OPTIONS"])
+def test_so_is_one_of_another_idempotent_method(face, method):
+    status, _, methods = send(face, reset, answer(503), method=method)
+    assert (status, methods) == (200, f"{method} {method} {method}")
 
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_another_request_is_sent_once_if_it_may_have_arrived(face, method, failure):
+def test_another_request_is_sent_once_if_it_may_have_arrived(face, failure):
     if failure is FAILURES["503"]:
-        assert send(face, failure, method=method, body=b"data") == (503, "", method)
+        assert send(face, failure, method="POST", body=b"data") == (503, "", "POST")
     else:
-        assert send_in_vain(face, failure, method=method, body=b"data") == method
+        assert send_in_vain(face, failure, method="POST", body=b"data") == "POST"
 
 
 @pytest.mark.parametrize("body", ["bytes", "stream"])
@@ -150,9 +146,6 @@ def test_no_method_may_be_among_those_that_are_repeated(face):
     assert send_in_vain(face, reset, **none) == "GET"
 
 
-# Bodies
-
-
 @pytest.mark.parametrize("failure", [reset, answer(503)], ids=["reset", "503"])
 def test_a_body_in_memory_is_sent_again(face, failure):
     options = face.rules(methods={"PUT"})
@@ -169,9 +162,6 @@ def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(face):
     assert send(face, answer(503, b"busy"), **for_put) == (503, "busy", "PUT")
     for_put["body"] = face.stream(b"da", b"ta")
     assert send_in_vain(face, reset, **for_put) == "PUT"
-
-
-# The waits that a server asks for
 
 
 def http_date(seconds):
@@ -222,9 +212,6 @@ def test_nothing_is_sent_sooner_than_the_server_asks(face, fields, options):
     assert (got, delays) == ((503, "second", "GET GET"), [7.0])
 
 
-# The log
-
-
 def test_a_retry_is_logged_without_the_query(face, caplog):
     caplog.set_level("INFO", logger="backoff_ticker.http")
     with MisbehavingServer(answer(503, Retry_After="20"), reset) as server, no_wait():
@@ -238,17 +225,14 @@ def test_a_retry_is_logged_without_the_query(face, caplog):
     assert "secret" not in first.getMessage()
 
 
-# The end
-
-
 def test_the_last_response_is_returned_with_its_body(face):
     answers = [answer(503, b"first"), answer(502, b"second"), answer(500, b"third")]
-    assert send(face, *answers, **face.attempts(3)) == (500, "third", "GET GET GET")
+    assert send(face, *answers, **face.rules(max_attempts=3)) == (500, "third", "GET GET GET")
 
 
 def test_the_last_error_is_raised(face):
     behaviours = [answer(503), reset, disconnect]
-    assert send_in_vain(face, *behaviours, **face.attempts(3)) == "GET GET GET"
+    assert send_in_vain(face, *behaviours, **face.rules(max_attempts=3)) == "GET GET GET"
 
 
 def test_five_attempts_are_made_unless_told(face):
@@ -259,9 +243,6 @@ def test_the_policy_may_stop(face):
     policy = with_max_retries(ConstantBackOff(7), 1)
     got, delays = waits(face, *[answer(503)] * 9, policy=policy)
     assert (got, delays) == ((503, "", "GET GET"), [7.0])
-
-
-# What is shared with others: the pool, the budget, the token
 
 
 def test_a_response_is_closed_before_the_wait(face):
@@ -312,9 +293,6 @@ def test_a_circuit_hears_of_each_attempt(face):
     assert server.methods == "POST GET GET"
 
 
-# Mistakes
-
-
 @pytest.mark.parametrize(
     "options, kind, message",
     [
@@ -338,9 +316,6 @@ def test_a_mistake_is_refused_before_the_first_request(face, options, kind, mess
 def test_a_policy_is_checked_before_the_first_request(face):
     with pytest.raises(TypeError, match="policy must be a BackOff"):
         face.request("GET", "http://127.0.0.1:9/", 5)
-
-
-# What breaks off, and how long it may take
 
 
 def test_each_redirect_is_a_run_of_its_own(face):
@@ -375,7 +350,7 @@ def needs_runs(face):
 
 def test_headers_that_break_off_are_a_failure(face):
     needs_runs(face)  # urllib3 takes them for whole ones
-    assert send(face, half_a_header) == (200, "fine", "GET GET")
+    assert send(face, breaks_off(b"HTTP/1.1 200 OK\r\nContent-Le")) == (200, "fine", "GET GET")
 
 
 def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(face):

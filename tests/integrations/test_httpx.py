@@ -1,7 +1,5 @@
 """The transports for httpx: what is theirs alone; the rest is in ``test_http_clients``."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
@@ -89,9 +87,6 @@ def handle(request):
     return handle
 
 
-# Timeouts
-
-
 def test_the_time_outs_of_an_attempt_are_cut_to_what_is_left(handle):
     inner = Kept(503, 200)
     given = {"timeout": {"connect": 3, "read": None, "write": 50, "pool": 5}, "other": "kept"}
@@ -122,12 +117,6 @@ def test_without_time_no_attempt_is_endless(handle):
     inner = Kept(200)
     handle(inner, timeout=0)
     assert set(inner.requests[0].extensions["timeout"].values()) == {0.001}
-
-
-# Cancellation
-
-
-# Responses are closed, or the caller's
 
 
 @pytest.mark.parametrize("error", [LookupError, KeyboardInterrupt])
@@ -175,9 +164,6 @@ def test_no_cycle_keeps_a_response_alive():
         gc.enable()
 
 
-# Bodies
-
-
 @pytest.mark.parametrize("kind", ["ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"])
 def test_a_request_that_was_not_sent_is_sent_whatever_it_is(handle, kind):
     """A ``ProxyError`` is that of a tunnel: the server has not been reached."""
@@ -209,9 +195,6 @@ def test_a_form_is_sent_again_and_a_file_is_not(tmp_path):
             assert client.put(server.url, **sent).status_code == 503
         assert len(server.bodies) == 1
         assert b"gold 42" in server.bodies[0]
-
-
-# Where it is used
 
 
 def test_they_open_and_close_the_transport_inside():

@@ -1,7 +1,5 @@
 """What holds for every observer that counts: what is counted, under which labels."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from importlib import import_module

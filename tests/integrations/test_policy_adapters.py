@@ -1,7 +1,5 @@
 """What holds for every package that retries by itself, and takes its delays from a policy."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 

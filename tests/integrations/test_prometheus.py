@@ -1,9 +1,8 @@
 """Metrics of prometheus-client: what is its alone; the rest is in ``test_metrics``."""
 
-from __future__ import annotations
-
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from backoff_ticker import ConstantBackOff, Ticker, retry_call
 from backoff_ticker.integrations.prometheus import PrometheusObserver
@@ -40,17 +39,12 @@ def test_the_buckets_of_the_histograms(registry):
 
 
 def test_the_global_registry_is_the_default():
-    script = """
-from prometheus_client import REGISTRY
-from backoff_ticker import ConstantBackOff, Ticker
-from backoff_ticker.integrations.prometheus import PrometheusObserver
-PrometheusObserver().record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
-print(REGISTRY.get_sample_value("backoff_ticker_ticks_total", {"ticker": "poll"}))
-"""
-    assert run(script) == ["1.0"]
+    observer = PrometheusObserver(namespace="of_this_test")
+    observer.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
+    assert REGISTRY.get_sample_value("of_this_test_ticks_total", {"ticker": "poll"}) == 1
 
 
-def test_several_processes_are_counted_together(tmp_path):
+def test_several_processes_are_counted_together(registry, tmp_path):
     script = """
 from backoff_ticker import CircuitBreaker, ConstantBackOff, Ticker
 from backoff_ticker.integrations.prometheus import PrometheusObserver
@@ -61,13 +55,8 @@ metrics.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
     environment = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     run(script, **environment)
     run(script, **environment)
-    serve = """
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
-MultiProcessCollector(registry := CollectorRegistry())
-print(generate_latest(registry).decode())
-"""
-    served = run(serve, **environment)
+    MultiProcessCollector(registry, str(tmp_path))
+    served = generate_latest(registry).decode().splitlines()
     assert 'backoff_ticker_ticks_total{ticker="poll"} 2.0' in served
     assert 'backoff_ticker_circuits{circuit="prices",state="closed"} 0.0' in served
     assert 'backoff_ticker_circuits{circuit="prices",state="open"} 2.0' in served

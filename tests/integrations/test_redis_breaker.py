@@ -1,7 +1,5 @@
 """Circuits that processes share, with a real Redis that fails."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import sys
@@ -10,12 +8,7 @@ import time
 import pytest
 import redis
 
-from backoff_ticker import (
-    CircuitOpen,
-    CircuitState,
-    ConstantBackOff,
-    ExponentialBackOff,
-)
+from backoff_ticker import CircuitOpen, CircuitState, ConstantBackOff, ExponentialBackOff
 from backoff_ticker.integrations._redis import circuit as redis_circuit
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
@@ -122,9 +115,6 @@ def probe(breaker):
     """Return the ticket of a probe, once it may be made."""
     eventually(lambda: is_let_through(breaker))
     return breaker.allow()
-
-
-# Changes
 
 
 def test_it_opens_and_closes_everywhere(make):
@@ -421,9 +411,6 @@ def test_whatever_happens_they_agree_in_the_end(by_hand, redis_server, seed):
     assert {each._shared.version for each in breakers} == {int(known.get("version", 0))}
 
 
-# Probes
-
-
 @pytest.fixture
 def due(by_hand, now):
     """Two breakers that are half-open, on a clock that the test sets."""
@@ -573,9 +560,6 @@ def test_a_late_process_finds_a_circuit_whose_time_is_over_half_open(make):
     each_is(CLOSED, one, late)
 
 
-# Redis fails
-
-
 @pytest.mark.faults
 def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server):
     one, other = (make(ConstantBackOff(3600)) for _ in range(2))
@@ -593,9 +577,6 @@ def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server):
     assert one.remaining() > 50, "it has not moved on"
 
 
-# Processes
-
-
 def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
     write_files("share_a_circuit.md", tmp_path)
     one = make()
@@ -604,9 +585,6 @@ def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
         assert program.wait() == 0
     each_is(OPEN, one)
     assert 1700 < one.remaining() <= 1800
-
-
-# Its life
 
 
 def test_a_closed_one_goes_on_alone(make, now):

@@ -1,7 +1,5 @@
 """Budgets that processes share, with a real Redis that is there, gone, slow, empty or replaced."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging
@@ -102,9 +100,6 @@ def units(server, name="shared"):
         return int(client.get(KEY.format(name)))
 
 
-# The bucket
-
-
 @given(
     st.integers(10, 50).map(lambda number: number / 10),
     st.integers(0, 10).map(lambda number: number / 10),
@@ -150,9 +145,6 @@ def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
     assert server.client().pttl(KEY.format("forever")) > 10**13
 
 
-# Retries and hedged calls
-
-
 def fails():
     raise OSError
 
@@ -187,9 +179,6 @@ def test_each_cuts_the_bucket_to_its_own_size(server):
     assert large.try_acquire()
     assert small.try_acquire()
     assert units(server, "sizes") == 9 * TOKEN
-
-
-# Redis gone, slow, restarted, replaced
 
 
 @pytest.mark.faults
@@ -325,9 +314,6 @@ def test_what_a_provider_of_passwords_raises_leaves_the_budget_usable(redis_serv
     assert watched.shares
 
 
-# Coroutines
-
-
 class Gate(CircuitBreaker):
     """Holds back who is about to ask Redis."""
 
@@ -432,15 +418,6 @@ def test_coroutines_await_a_fallback_that_waits():
     assert [asyncio.run(budget.try_acquire_async()) for _ in range(3)] == [True, False, False]
 
 
-def test_without_a_thread_the_fallback_decides(make_budget, monkeypatch):
-    def cannot_start(_):
-        raise RuntimeError("can't start new thread")
-
-    budget = make_budget(5, fallback=RetryBudget(1))
-    monkeypatch.setattr(threading.Thread, "start", cannot_start)
-    assert [asyncio.run(budget.try_acquire_async()) for _ in range(2)] == [True, False]
-
-
 def test_an_abandoned_budget_leaves_no_thread(make_budget):
     budget = make_budget(5)
     assert asyncio.run(budget.try_acquire_async())
@@ -449,9 +426,6 @@ def test_an_abandoned_budget_leaves_no_thread(make_budget):
     del budget
     wait_until_collected(gone)
     eventually(lambda: not any(name in thread.name for thread in threading.enumerate()))
-
-
-# Processes
 
 
 @pytest.mark.posix

@@ -1,7 +1,5 @@
 """Twenty processes that share a budget, a token and a circuit, and whatever happens to Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """What holds for every object that processes share over Redis, and tokens in particular."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc
@@ -40,7 +38,9 @@ ANY = pytest.mark.parametrize(
 LINKED = pytest.mark.parametrize(
     "kind, title", [(RedisCancellationToken, "Token"), (RedisCircuitBreaker, "Circuit")]
 )
-HANGING = Sentinel([("127.0.0.1", 1)], sentinel_kwargs={"socket_timeout": None})
+NO_CONNECTION = Redis(socket_timeout=1, socket_connect_timeout=0)
+SENTINEL = Sentinel([("127.0.0.1", 1)], sentinel_kwargs={"socket_timeout": None})
+HANGING = SENTINEL.master_for("jobs", socket_timeout=1)
 FILES = Path("/proc/self/fd")
 TOKEN, TOKEN_KEY = RedisCancellationToken, "backoff_ticker:token:job"
 
@@ -75,9 +75,6 @@ def is_changed(shared):
     return shared.state is CircuitState.OPEN
 
 
-# Arguments
-
-
 @ANY
 @pytest.mark.parametrize(
     "client, name, error, message",
@@ -85,14 +82,8 @@ def is_changed(shared):
         (AsyncRedis(), "n", TypeError, r"redis\.Redis, .*not a redis\.asyncio"),
         (3, "n", TypeError, "client must be a redis.Redis"),
         (Redis(socket_timeout=None), "n", ValueError, "client must have a socket_timeout > 0"),
-        (
-            *(Redis(socket_timeout=1, socket_connect_timeout=0), "n", ValueError),
-            "client must have a socket_connect_timeout > 0",
-        ),
-        (
-            *(HANGING.master_for("jobs", socket_timeout=1), "n", ValueError),
-            "Sentinel with a socket_timeout > 0, not None",
-        ),
+        (NO_CONNECTION, "n", ValueError, "client must have a socket_connect_timeout > 0"),
+        (HANGING, "n", ValueError, "Sentinel with a socket_timeout > 0, not None"),
         (Redis(socket_timeout=1), b"n", TypeError, "name must be a str, not b'n'"),
         (Redis(socket_timeout=1), "", ValueError, "name must not be empty"),
     ],
@@ -150,9 +141,6 @@ def test_the_rights_that_its_page_names_are_enough(
         change(one)
         eventually(lambda: is_changed(other))
     assert not caplog.records
-
-
-# Redis fails
 
 
 @pytest.mark.faults
@@ -301,9 +289,6 @@ def test_a_policy_that_stops_or_fails_ends_the_connection(
     eventually(lambda: message in caplog.text)
 
 
-# Threads
-
-
 def token_with_a_parent(client, name):
     return RedisCancellationToken(client, name, parent=CancellationToken())
 
@@ -327,20 +312,6 @@ def test_a_change_is_told_although_the_object_is_dropped_at_once(
     change(kind(redis_server.client(), "job"))
     gc.collect()
     eventually(lambda: is_changed(watcher))
-
-
-def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
-    start = threading.Thread.start
-
-    def start_one(thread):
-        if threads():
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", start_one)
-    with pytest.raises(RuntimeError, match="new thread"):
-        RedisCancellationToken(redis_server.client(), "job")
-    eventually(lambda: not threads())
 
 
 @pytest.mark.posix
@@ -376,9 +347,6 @@ def test_a_forked_child_keeps_no_connection_of_its_parent(connected):
     with forked(lambda: not ours & connections()):
         pass
     assert shared.connected
-
-
-# Tokens
 
 
 class Unprintable(Exception):
@@ -556,9 +524,6 @@ def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_serv
     assert redis_server.client().get(TOKEN_KEY) is None
     redis_server.client().config_set("maxmemory", 0)
     eventually(lambda: redis_server.client().get(TOKEN_KEY) == b"stopped")
-
-
-# Programs
 
 
 PROGRAM_TEXT = """

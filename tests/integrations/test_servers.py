@@ -1,7 +1,5 @@
 """Tokens in applications that real servers serve: a client that leaves, a server that stops."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -86,45 +84,3 @@ def test_a_thread_ends_with_its_client_or_the_server_and_requests_finish(tmp_pat
         assert status in {0, -signal.SIGTERM}
         assert server.count("ended: SIGTERM") == 1
         assert server.count("Traceback") == 0, server.lines
-
-
-def test_a_worker_of_gunicorn_that_has_served_enough_ends_and_the_next_one_works(tmp_path, port):
-    pytest.importorskip("gunicorn")
-    (tmp_path / "gunicorn.conf.py").write_text(
-        """\
-from threading import Thread
-
-from backoff_ticker.integrations import gunicorn
-from backoff_ticker.integrations.gunicorn import shutdown_token, worker_exit, worker_int
-
-
-def wait():
-    print(f"begins: {shutdown_token().cancelled}", flush=True)
-    shutdown_token().wait()
-    print(f"ended: {shutdown_token().cause}", flush=True)
-
-
-def post_worker_init(worker):
-    gunicorn.post_worker_init(worker)
-    Thread(target=wait).start()
-"""
-    )
-    (tmp_path / "served.py").write_text(
-        """\
-def app(environ, start_response):
-    start_response("200 OK", [("Content-Length", "4")])
-    return [b"done"]
-"""
-    )
-    options = ["--bind", f"127.0.0.1:{port}", "--max-requests", "1", "--preload"]
-    with Process(tmp_path, "-m", "gunicorn", *options, "served:app") as server:
-        for number in range(1, 4):
-            assert get(port, "/") == 200
-            server.wait_for("ended: the worker exits", number)
-            server.wait_for("begins: False", number + 1)
-        status, seconds = server.stop()
-        assert status == 0
-        assert seconds < AT_ONCE
-        assert server.count("begins: True") == 0
-        assert server.count("ended: SIGTERM") == 1
-        assert server.count("Traceback") == 0

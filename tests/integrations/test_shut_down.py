@@ -1,7 +1,5 @@
 """SIGTERM in the middle of a wait ends servers and workers at once and cleanly."""
 
-from __future__ import annotations
-
 import http.client
 import runpy
 import signal

@@ -1,7 +1,5 @@
 """The tokens of Starlette and FastAPI, through their own test clients."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Annotated
 
@@ -60,9 +58,6 @@ def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
     )
     TestClient(app).get("/")
     assert seen == ["ada"]
-
-
-# FastAPI
 
 
 def test_dependencies_of_fastapi():

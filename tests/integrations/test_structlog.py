@@ -1,7 +1,5 @@
 """Retries, circuits, tokens and tickers as events of structlog."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 
@@ -33,9 +31,6 @@ def events():
 @pytest.fixture
 def log():
     return StructlogObserver()
-
-
-# Retries
 
 
 def test_a_retry_and_the_recovery(events, log, clock):
@@ -96,11 +91,8 @@ def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
     log = StructlogObserver(structlog.wrap_logger(logging.getLogger(), processors))
     tell_everything(log, clock)
     assert [record.getMessage() for record in caplog.records] == [
-        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "cancelled"),
+        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "cancelled")
     ]
-
-
-# Circuits, tokens, tickers
 
 
 def test_changes_of_a_circuit(events, log):
@@ -127,9 +119,7 @@ def test_a_cancel(events, log, clock, cause, keys):
     log.watch_token(token, "shutdown")
     token.cancel(cause)
     clock.advance(0)
-    assert events == [
-        {"event": "cancelled", "log_level": "info", "token": "shutdown", **keys},
-    ]
+    assert events == [{"event": "cancelled", "log_level": "info", "token": "shutdown", **keys}]
 
 
 def test_ticks_and_missed_ticks(events, log, clock):
@@ -146,9 +136,6 @@ def test_ticks_and_missed_ticks(events, log, clock):
     assert first == {"ticker": "poll", "tick": 1, "missed": 0, "since_success": 0, **times}
     assert (second["event"], second["log_level"]) == ("ticks_missed", "warning")
     assert (second["missed"], second["lateness"]) == (2, 0.0)
-
-
-# Loggers
 
 
 def test_what_is_no_logger_for_threads_is_refused():

@@ -3,12 +3,9 @@
 No server of Temporal runs in these tests: activities run in Temporal's ``ActivityEnvironment``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import threading
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -34,14 +31,10 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.integrations.temporal import activity_errors, activity_token, retry_policy
-from tests.effort import rounds
 from tests.helpers import eventually
 
 PATIENCE = 30.0
 PLAIN = ExponentialBackOff(0.5, 0, 2, 60, None)
-
-
-# Policies
 
 
 @pytest.mark.parametrize(
@@ -88,9 +81,6 @@ def test_a_policy_that_the_server_cannot_follow_is_refused(policy, told):
         retry_policy(policy)
 
 
-# Errors
-
-
 def environment_with(**info):
     """Return where an activity can run, which has such a message."""
     environment = ActivityEnvironment()
@@ -134,14 +124,8 @@ def caused(error, cause):
     "error, told",
     [
         (Permanent(LookupError("no user")), ("LookupError", "no user", True, None)),
-        (
-            caused(KeyError("user"), Permanent(LookupError())),
-            ("KeyError", "'user'", True, None),
-        ),
-        (
-            RetryAfter(20, ConnectionError("busy")),
-            ("ConnectionError", "busy", False, 20.0),
-        ),
+        (caused(KeyError("user"), Permanent(LookupError())), ("KeyError", "'user'", True, None)),
+        (RetryAfter(20, ConnectionError("busy")), ("ConnectionError", "busy", False, 20.0)),
         (RetryAfter(20), ("RetryAfter", "retry after 20.0 s", False, 20.0)),
         (RetryAfter(0), ("RetryAfter", "retry after 0.0 s", False, 0.001)),
         (RetryAfter(10**9), ("RetryAfter", "retry after 1000000000.0 s", False, 21_600.0)),
@@ -206,9 +190,6 @@ def test_some_errors_pass(error, policy):
     assert caught.value is error
 
 
-# Tokens
-
-
 def fail():
     raise ConnectionError("no route")
 
@@ -257,17 +238,6 @@ def test_a_shutdown_of_the_worker_ends_the_wait(coroutine):
     token, error = ended(coroutine, "worker_shutdown")
     assert type(error) is Cancelled  # Temporal retries the activity
     assert token.cause == "the worker shuts down"
-
-
-def test_heartbeats_are_sent_while_the_block_of_a_coroutine_lasts():
-    beats = threading.Semaphore(0)
-
-    async def body():
-        with activity_token(interval=0.001, heartbeat=beats.release):
-            for _ in range(3):
-                assert await asyncio.to_thread(beats.acquire, timeout=PATIENCE)
-
-    asyncio.run(ActivityEnvironment().run(body))
 
 
 def test_heartbeats_go_on_while_the_activity_cleans_up():
@@ -382,40 +352,6 @@ def test_nothing_is_left_over():
 def new_threads(before):
     """Return the threads that have started since; some of those from before may have ended."""
     return set(threading.enumerate()) - set(before)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_temporals_error_in_a_thread_leaves_nothing_behind_wherever_it_comes():
-    """Temporal raises it between any two instructions of the activity."""
-    before = threading.enumerate()
-    ends = []
-
-    def body(began):
-        began.set()
-        with activity_token(interval=0.001) as token:
-            retry_call(lambda: 1 / 0, ConstantBackOff(0.001), token=token)
-
-    def run(environment, began):
-        try:
-            environment.run(body, began)
-        except CancelledError as error:
-            ends.append(error)
-
-    number = rounds(30, 300)
-    for each in range(number):
-        environment, began = environment_with(start_to_close_timeout=None), threading.Event()
-        thread = threading.Thread(target=run, args=(environment, began))
-        thread.start()
-        assert began.wait(PATIENCE)
-        for _ in range(each % 40 * 20):
-            pass
-        with suppress(RuntimeError):  # the environment goes through a set that the thread changes
-            environment.cancel()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-    assert len(ends) == number
-    ends.clear()
-    eventually(lambda: not new_threads(before), "the end of all threads")
 
 
 def test_a_watch_ends_once_nobody_holds_the_token():

@@ -1,7 +1,5 @@
 """Policies and tokens as options of tenacity."""
 
-from __future__ import annotations
-
 import pytest
 import tenacity
 
@@ -43,25 +41,11 @@ def coroutine(clock, operation, **options):
     return clock.run_async(call())
 
 
-def async_block(clock, operation, **options):
-    async def call():
-        async for attempt in tenacity.AsyncRetrying(**options):
-            with attempt:
-                result = operation()
-        return result
-
-    return clock.run_async(call())
-
-
-FORMS = pytest.mark.parametrize("call", [function, block, coroutine, async_block])
+FORMS = pytest.mark.parametrize("call", [function, block, coroutine])
 
 
 def sleep_of(call, token):
-    is_async = call in (coroutine, async_block)
-    return (sleep_using_token_async if is_async else sleep_using_token)(token)
-
-
-# The policy
+    return (sleep_using_token_async if call is coroutine else sleep_using_token)(token)
 
 
 def test_the_statistics_and_the_state_have_them(time):
@@ -170,9 +154,6 @@ def test_what_is_no_token_is_refused_at_once(make):
         make(5)
 
 
-# The token
-
-
 @FORMS
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_cancel_or_a_deadline_ends_the_wait_and_no_attempt_follows(time, call, is_late):
@@ -182,13 +163,6 @@ def test_a_cancel_or_a_deadline_ends_the_wait_and_no_attempt_follows(time, call,
         call(time, service, wait=tenacity.wait_fixed(60), sleep=sleep_of(call, token))
     assert service.calls == [100]
     assert time.monotonic() == 105
-
-
-@FORMS
-def test_without_a_cancel_the_waits_are_whole(time, call):
-    service, sleep = Service(time), sleep_of(call, CancellationToken())
-    assert call(time, service, wait=tenacity.wait_fixed(2), sleep=sleep) == "page"
-    assert service.calls == [100, 102, 104, 106]
 
 
 @FORMS

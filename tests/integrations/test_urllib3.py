@@ -1,7 +1,5 @@
 """The ``Retry`` for urllib3 and requests; what all clients share is in ``test_http_clients``."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from contextlib import contextmanager, nullcontext, suppress
@@ -28,7 +26,6 @@ from tests.integrations.misbehaving_server import (
     half_an_answer,
     hang,
     reset,
-    unused_port,
 )
 
 
@@ -51,9 +48,6 @@ def getting(retries, *behaviours):
         urllib3.PoolManager(retries=retries) as http,
     ):
         yield partial(http.request, "GET", server.url), server
-
-
-# The object
 
 
 def test_the_fields_are_kept(delays, noting):
@@ -89,9 +83,6 @@ def test_each_request_begins_the_policy_anew(delays, noting):
         get()
         get()
     assert delays == [1.0, 2.0, 1.0]
-
-
-# The end
 
 
 def test_unless_told_urllib3_and_requests_raise_their_own_errors():
@@ -135,26 +126,6 @@ def test_the_last_retry_is_charged_too(total, caplog):
     assert budget.tokens == 10 - 2 * total
 
 
-@pytest.mark.parametrize("behaviour", [answer(503), reset])
-def test_a_retry_after_which_none_is_allowed_is_charged(behaviour, caplog):
-    """The POST is repeated after it met no connection, and not after what comes then."""
-    caplog.set_level("CRITICAL", "urllib3")
-    budget = RetryBudget(max_tokens=10)
-    server = MisbehavingServer(behaviour, port=unused_port())
-
-    def start(outcome):
-        server.__enter__()
-
-    retries = BackOffRetry(ZeroBackOff(), budget=budget, on_retry=start)
-    try:
-        with urllib3.PoolManager(retries=retries) as http, suppress(urllib3.exceptions.HTTPError):
-            http.request("POST", f"http://127.0.0.1:{server.port}/", body=b"data")
-    finally:
-        server.__exit__()
-    gc.collect()
-    assert (server.methods, budget.tokens) == ("POST", 9)
-
-
 def test_a_cancel_gives_the_connection_back():
     """The pool has one, and would wait for it."""
     token = CancellationToken()
@@ -167,9 +138,6 @@ def test_a_cancel_gives_the_connection_back():
         with pytest.raises(Cancelled):
             pool.request("GET", "/", retries=retries, pool_timeout=5, preload_content=False)
         assert pool.request("GET", "/", retries=False, pool_timeout=5).status == 503
-
-
-# Answers
 
 
 def test_an_answer_that_was_read_keeps_its_connection():
@@ -234,9 +202,6 @@ def test_a_body_that_breaks_off_is_retried_where_urllib3_reads_it_itself():
     with getting(BackOffRetry(), half_an_answer) as (get, server):
         assert get().data == b"fine"
     assert server.methods == "GET GET"
-
-
-# What urllib3 does by itself
 
 
 def test_urllib3_repeats_a_post_after_an_error_that_it_does_not_know():

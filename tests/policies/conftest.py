@@ -1,7 +1,5 @@
 """Fixtures for the tests of policies."""
 
-from __future__ import annotations
-
 import pytest
 
 from backoff_ticker import POLICIES, named_policy

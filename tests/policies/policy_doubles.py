@@ -1,7 +1,5 @@
 """Policies and wrappers as a user may write them, how a test asks one, and what that costs."""
 
-from __future__ import annotations
-
 import gc
 import sys
 

@@ -7,8 +7,6 @@ The strategies give recipes: functions that make a policy of a generator and a c
 built once, and not, with all it is made of, for each example.
 """
 
-from __future__ import annotations
-
 from inspect import signature
 from itertools import accumulate
 from math import inf

@@ -5,8 +5,6 @@ replaced. ``StubRandom`` draws one number, ``InTurn`` a list forever, ``NoMore``
 nothing; ``Seeded`` really draws, and prints as it is made.
 """
 
-from __future__ import annotations
-
 import random
 
 LAST_DRAW = 1.0 - 2.0**-53

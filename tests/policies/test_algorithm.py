@@ -1,7 +1,5 @@
 """The feedback policies in use: refused timestamps, clocks and tickers."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Policies one after the other."""
 
-from __future__ import annotations
-
 import pytest
 
 from backoff_ticker import (

@@ -6,25 +6,20 @@ import copy
 import dataclasses
 import pickle
 import random
-from collections import defaultdict
-from typing import NamedTuple
 
 import pytest
 
 from backoff_ticker import (
     BackOffWrapper,
-    ConstantBackOff,
     ExponentialBackOff,
     LIMDBackOff,
     Ticker,
-    ZeroBackOff,
     chain,
     with_jitter,
     with_max_retries,
 )
-from backoff_ticker.policies import copy_policy, start_policy
-from tests.helpers import readable_id
-from tests.policies.policy_doubles import Counting, Feedback, InDict, Passing, ask, steps
+from backoff_ticker.policies import copy_policy
+from tests.policies.policy_doubles import Counting, InDict, Passing, ask, steps
 
 
 class InAttribute(Passing):
@@ -44,11 +39,6 @@ class Frozen(Passing):
     inner: object
 
 
-class Pair(NamedTuple):
-    label: str
-    policy: object
-
-
 def held_in(name, put, get):
     """Return a class that holds a policy in the container ``put(policy)``."""
 
@@ -65,22 +55,12 @@ PLACES = [
     Frozen,
     InDict,
     held_in("InList", lambda policy: [1, policy], lambda held: held[1]),
-    held_in("InNamedTuple", lambda policy: Pair("x", policy), lambda held: held.policy),
-    held_in("InDefaultDict", lambda p: defaultdict(list, {"x": p}), lambda held: held["x"]),
     held_in("InLongList", lambda policy: [policy, *range(1000)], lambda held: held[0]),
+    held_in("InTuple", lambda policy: ("x", policy), lambda held: held[1]),
 ]
 
 
-def through_everything(policy):
-    for place in PLACES:
-        policy = with_max_retries(place(policy), 100)
-    return policy
-
-
-EVERYWHERE = pytest.mark.parametrize("wrap", [*PLACES, through_everything])
-
-
-@EVERYWHERE
+@pytest.mark.parametrize("wrap", PLACES)
 @pytest.mark.parametrize("make_copy", [lambda p: copy_policy("backoff", p), copy.copy])
 def test_a_policy_is_copied_where_a_wrapper_holds_it(wrap, make_copy):
     inner = Counting()
@@ -164,9 +144,6 @@ def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason():
         copy.copy(with_max_retries(Stubborn(), 1))
 
 
-# Subclasses of policies of the package
-
-
 class Holding(ExponentialBackOff):
     def __init__(self, held):
         super().__init__(2)
@@ -184,20 +161,7 @@ class HoldingInSlots(Holding):
         return self.__own
 
 
-class Sealed(Holding):
-    sealed = False
-
-    def __init__(self, held):
-        super().__init__(held)
-        self.sealed = True
-
-    def __setattr__(self, name, value):
-        if self.sealed:
-            raise AttributeError(name)
-        super().__setattr__(name, value)
-
-
-@pytest.mark.parametrize("kind", [Holding, HoldingInSlots, Sealed])
+@pytest.mark.parametrize("kind", [Holding, HoldingInSlots])
 def test_a_subclass_is_copied_with_all_its_attributes(kind):
     policy = kind(Counting())
     for twin in (copy.copy(policy), copy_policy("backoff", with_max_retries(policy, 1)).backoff):
@@ -232,22 +196,3 @@ def test_every_copy_of_a_wrapper_around_feedback_takes_feedback(wrap, make_copy)
     twin = make_copy(policy)
     assert type(twin) is type(policy)
     assert (twin.failure(), policy.failure(), policy.failure()) == (6.0, 6.0, 10.0)
-
-
-# What a run costs
-
-
-@pytest.mark.parametrize(
-    ("policy", "most"),
-    [
-        (ZeroBackOff(), 30),
-        (ConstantBackOff(1), 30),
-        (ExponentialBackOff(), 160),
-        (with_max_retries(ExponentialBackOff(), 5), 240),
-        (with_max_retries(Feedback(), 5), 240),
-    ],
-    ids=readable_id,
-)
-def test_a_run_begins_in_few_steps(policy, most):
-    start_policy("backoff", policy, None)
-    assert steps(lambda: start_policy("backoff", policy, None)) <= most

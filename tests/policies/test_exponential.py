@@ -1,7 +1,5 @@
 """Exponential back-off: what its vectors do not show; clocks and generators, also of others."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random
@@ -41,9 +39,6 @@ def test_what_is_of_another_type_is_refused(name, value, expected):
     assert str(caught.value) == f"{name} must {expected}{value!r}"
 
 
-# Whose clock
-
-
 def wrapped(policy):
     return with_max_retries(InDict(with_max_retries(InDict(policy), 99)), 50)
 
@@ -65,9 +60,6 @@ def test_a_ticker_lends_its_clock_at_any_depth_unless_the_policy_has_one(wrap, h
         clock.advance(2)
         ticker.receive_nowait()
         assert ticker.closed
-
-
-# Generators
 
 
 @pytest.mark.parametrize(

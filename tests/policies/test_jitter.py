@@ -1,7 +1,5 @@
 """Jitter: around any policy, and in those of AWS and Cloud Storage."""
 
-from __future__ import annotations
-
 import copy
 import random
 
@@ -14,13 +12,10 @@ from backoff_ticker import (
     ExponentialBackOff,
     FullJitterBackOff,
     LIMDBackOff,
-    TruncatedExponentialBackOff,
     with_added_jitter,
     with_jitter,
-    with_max_interval,
 )
 from tests.policies.policy_doubles import ask
-from tests.policies.policy_strategies import LARGEST
 from tests.policies.random_doubles import LAST_DRAW, StubRandom
 
 
@@ -72,9 +67,6 @@ def test_bad_input_names_the_parameter(make, error, message):
     assert message in str(caught.value)
 
 
-# Policies with a jitter of their own
-
-
 def test_the_jitters_of_aws_are_those_around_a_plain_exponential_policy():
     """What a source names must be the same by either name here: full, equal, and multipliers."""
     for multiplier in (1.0, 1.5, 2.0, 3.0):
@@ -96,28 +88,3 @@ def test_the_decorrelated_jitter_grows_by_its_multiplier_from_the_capped_delay()
     assert policy.next_backoff() == 1.0 + 19.0 / 4.0 == policy.last_delay
     steady = DecorrelatedJitterBackOff(5, None, rng=StubRandom(LAST_DRAW), multiplier=1)
     assert ask(steady, 3) == [5.0] * 3
-
-
-@pytest.mark.parametrize(
-    ("policy", "text"),
-    [
-        (with_jitter(ConstantBackOff(1)), "with_jitter(ConstantBackOff(1.0), 'full')"),
-        (with_added_jitter(ConstantBackOff(1), 2), "with_added_jitter(ConstantBackOff(1.0), 2.0)"),
-        (
-            DecorrelatedJitterBackOff(1, 9, multiplier=2),
-            "DecorrelatedJitterBackOff(base=1.0, cap=9.0, multiplier=2.0)",
-        ),
-    ],
-)
-def test_they_print_as_they_are_made(policy, text):
-    assert repr(policy) == text
-
-
-def test_the_back_off_of_cloud_storage_is_added_jitter_under_a_cap():
-    one = TruncatedExponentialBackOff(
-        10, 0.5, rng=random.Random(7), initial_backoff=0.25, multiplier=3
-    )
-    plain = ExponentialBackOff(0.25, 0, 3, LARGEST, None)
-    other = with_max_interval(with_added_jitter(plain, 0.5, rng=random.Random(7)), 10)
-    assert [one.bounds(n) for n in range(1, 9)] == [other.bounds(n) for n in range(1, 9)]
-    assert ask(one, 8) == pytest.approx(ask(other, 8))

@@ -1,7 +1,5 @@
 """Limits around a policy: of retries, of elapsed time, of a delay, by a token."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -24,8 +22,6 @@ from backoff_ticker import (
 from backoff_ticker.policies import start_policy
 from tests.helpers import SetClock
 from tests.policies.policy_doubles import Feedback, Guarded, Recording, ask
-
-# Retries
 
 
 def test_reset_starts_the_count_and_the_policy_inside_anew():
@@ -63,9 +59,6 @@ def test_what_the_policy_inside_refuses_to_hear_is_not_counted():
     assert policy.retries == 1
     assert policy.failure(6) == 2.0
     assert policy.failure(7) is STOP
-
-
-# Elapsed time
 
 
 def test_it_stops_where_a_delay_would_end_after_the_limit_until_reset(clock):
@@ -110,9 +103,6 @@ def test_equality_passes_although_floats_are_rounded(clock, policy):
     assert answers == [0.1, 0.1, 0.1]
 
 
-# Clocks
-
-
 @pytest.mark.parametrize(
     ("make", "method"),
     [
@@ -134,9 +124,6 @@ def test_the_time_that_a_policy_reads_is_all_it_needs_of_a_clock(make, method):
     other = {"monotonic": "time", "time": "monotonic"}[method]
     with pytest.raises(TypeError, match=rf"^clock must have a method {method}\(\), not be "):
         make(SimpleNamespace(**{other: lambda: now}))
-
-
-# Tokens
 
 
 def test_feedback_passes_through_a_token_until_it_is_cancelled():

@@ -1,7 +1,5 @@
 """Policies by name: the table, the options of each, and what is refused."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest
@@ -40,9 +38,6 @@ def test_an_entry_tells_name_source_defaults_and_whether_it_takes_feedback(name,
     assert entry.feedback is hasattr(policy, "success") is hasattr(policy, "failure")
 
 
-# Presets
-
-
 def test_a_preset_takes_the_parameters_of_its_class():
     for name, of in [
         ("go", ExponentialBackOff),
@@ -72,9 +67,6 @@ def test_a_preset_has_the_published_defaults(name, published):
     for parameter in parameters(name).values():
         if parameter.default is not None:
             assert parameter.default == getattr(published, parameter.name)
-
-
-# What is refused
 
 
 @pytest.mark.parametrize("name", [None, b"constant", ["constant"], ConstantBackOff])

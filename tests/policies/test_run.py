@@ -1,7 +1,5 @@
 """A run of a policy: its delays, how its answers are checked, and policies without state."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math
@@ -78,9 +76,6 @@ def test_delays_of_a_policy_with_a_clock_of_its_own_read_that(clock):
     assert [next(iterator) for _ in range(9)] == [2.0] * 9
     clock.now += 4
     assert list(iterator) == []
-
-
-# Policies without state
 
 
 @pytest.mark.parametrize(

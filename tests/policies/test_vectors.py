@@ -158,15 +158,3 @@ def test_a_vector_of_a_source(vector, unit):
 
 def test_no_source_is_without_vectors():
     assert {"aws", "cloud_storage", "go", "grpc", "java", "perl"} <= {name for name, _ in LOADED}
-
-
-@pytest.mark.parametrize(("name", "loaded"), LOADED, ids=[name for name, _ in LOADED])
-def test_every_file_says_where_its_numbers_are_from(name, loaded):
-    sources = loaded["source"] if isinstance(loaded["source"], list) else [loaded["source"]]
-    assert sources
-    assert all(source["project"] and source["obtained"] for source in sources)
-    assert loaded["vectors"]
-    assert all(vector["from"] for vector in loaded["vectors"])
-    assert all(vector.get("steps") or "raises" in vector for vector in loaded["vectors"])
-    names = [vector["name"] for vector in loaded["vectors"]]
-    assert len(set(names)) == len(names)

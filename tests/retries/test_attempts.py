@@ -9,7 +9,6 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     RetryBudget,
     StopBackOff,
     StopReason,
@@ -79,18 +78,6 @@ def test_an_attempt_has_a_token_of_its_own(clock):
     assert now() == 13
 
 
-def test_the_token_of_an_attempt_is_cancelled_at_the_deadline(clock):
-    with pytest.raises(DeadlineExceeded):
-        for attempt in attempts(ZeroBackOff(), timeout=4):
-            with attempt:
-                assert attempt.token.wait(9)
-                attempt.token.raise_if_cancelled()
-    assert now() == 4
-
-
-# Misuse
-
-
 @LOOPS
 @pytest.mark.parametrize("again", ["loop", "async loop"])
 def test_a_run_is_iterated_once(face, again):
@@ -117,27 +104,6 @@ def test_a_block_is_entered_once(clock):
                 raise OSError
             with attempt:
                 pass
-
-
-@on_faces("loop", "async loop, async with")
-def test_an_interrupt_as_a_block_begins_is_told_by_the_token(face):
-    tokens = []
-
-    @contextlib.contextmanager
-    def span(outcome):
-        if outcome.attempts == 2:
-            raise KeyboardInterrupt
-        yield
-
-    def block(attempt):
-        tokens.append(attempt.token)
-        raise OSError
-
-    run = attempts(ZeroBackOff(), on_attempt=span)
-    with pytest.raises(KeyboardInterrupt):
-        face.blocks(run, block)
-    assert [token.cancelled for token in tokens] == [True]
-    assert run.outcome.reason is StopReason.INTERRUPTED
 
 
 @LOOPS

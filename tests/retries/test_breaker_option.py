@@ -17,7 +17,7 @@ from backoff_ticker import (
     hedge_call,
 )
 from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, BOTH
+from tests.retries.faces import ALL_ASYNC, BOTH, FOUR
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
 from tests.retries.made_policies import at, spent_budget
@@ -115,6 +115,7 @@ CASES = {
 }
 
 
+@FOUR
 @pytest.mark.parametrize("case", CASES)
 def test_what_an_open_circuit_does(face, case):
     check(face, CASES[case])

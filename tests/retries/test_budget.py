@@ -22,7 +22,7 @@ from backoff_ticker import (
     hedge_call_async,
 )
 from tests.helpers import eventually
-from tests.retries.faces import ALL_ASYNC, LOOPS, in_loop, left_after_a_failure, on_faces
+from tests.retries.faces import ALL_ASYNC, FOUR, LOOPS, in_loop, left_after_a_failure
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, Takes, now
 from tests.tickers.made_policies import Scripted
@@ -125,11 +125,6 @@ def test_each_retry_costs_and_each_success_pays(face, make_budget):
     assert budget.tokens == 3
 
 
-def test_the_smallest_cost_counts():
-    budget = RetryBudget(1e-9, 0, 4e-10)
-    assert [budget.try_acquire() for _ in range(3)].count(True) <= 2
-
-
 # Retries that are not made
 
 
@@ -162,6 +157,7 @@ PREVENTED = {
 }
 
 
+@FOUR
 @pytest.mark.parametrize("why", PREVENTED)
 def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
     kind, options = PREVENTED[why]
@@ -334,13 +330,6 @@ def test_a_retry_that_is_not_made_after_the_answer_is_paid_back(face):
         with pytest.raises(kind):
             face.run(script, ZeroBackOff(), budget=budget, **options)
         assert (script.count, budget.log) == (1, ["awaited", "released"])
-
-
-@on_faces("async loop")
-def test_a_loop_that_is_left_before_the_question_asks_nothing(face):
-    budget = Slow()
-    left_after_a_failure(face, TEN, budget=budget)
-    assert budget.log == []
 
 
 # Hedged calls, in which each attempt asks for itself

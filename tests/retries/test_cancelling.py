@@ -240,6 +240,14 @@ def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
     assert script.times == [0, 4]
 
 
+@BOTH
+def test_a_timer_whose_channel_is_closed_ends_the_run(face):
+    timer = Fake()
+    timer.c.close()
+    with pytest.raises(RuntimeError, match="the channel of .* is closed"):
+        face.run(Script(OSError), ConstantBackOff(1), timer=timer)
+
+
 @FOUR
 @pytest.mark.parametrize("kind", [LookupError, KeyboardInterrupt])
 def test_what_a_timer_raises_ends_the_run(face, kind):

@@ -1,7 +1,6 @@
 """``current_attempt()``: what runs inside an attempt knows which it is."""
 
 import asyncio
-import contextlib
 import contextvars
 import types
 import weakref
@@ -21,11 +20,10 @@ from backoff_ticker import (
     retry_call_async,
     set_active,
 )
-from tests.helpers import PATIENCE, collect_garbage, in_thread
+from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
 from tests.retries.faces import (
     ALL_ASYNC,
-    FACES,
     FOUR,
     LOOPS,
     in_loop,
@@ -133,15 +131,6 @@ def test_the_innermost_attempt_is_seen(face):
 # Threads, tasks, contexts
 
 
-def test_threads_see_it_in_a_copy_of_the_context(clock):
-    def operation():
-        context = contextvars.copy_context()
-        return here(), in_thread(lambda: context.run(current_attempt)).result(PATIENCE)
-
-    attempt, seen = retry_call(operation)
-    assert seen is attempt
-
-
 def test_tasks_and_threads_of_a_coroutine_see_it(clock):
     async def look():
         await asyncio.sleep(1)
@@ -153,27 +142,6 @@ def test_tasks_and_threads_of_a_coroutine_see_it(clock):
 
     first, *others = in_loop(retry_call_async(operation))
     assert others == [first, first]
-
-
-def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(clock):
-    async def endless():
-        await asyncio.sleep(3600)
-
-    async def main():
-        other = contextvars.copy_context()
-        left = retry_call_async(endless)
-        other.run(left.send, None)
-
-        async def closing():
-            number = here().number
-            left.close()
-            assert here().number == number
-            return number
-
-        assert await retry_call_async(closing) == 1
-        assert current_attempt() is None
-
-    in_loop(main())
 
 
 def test_a_generator_sees_it_until_its_first_item(clock):
@@ -261,20 +229,6 @@ def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(face, 
     assert contexts[0].run(here) is attempt
 
 
-def test_jobs_that_start_the_next_one_in_their_attempt_keep_none_alive():
-    class Rule:
-        def __call__(self, _):
-            return True
-
-    rules = [Rule() for _ in range(3)]
-    known = [weakref.ref(rule) for rule in rules]
-    context = contextvars.copy_context()
-    while rules:
-        context = context.run(retry_call, contextvars.copy_context, on=rules.pop(0))
-    collect_garbage()
-    assert [rule() is None for rule in known] == [True, True, False]
-
-
 @pytest.mark.parametrize("pair", [("end", "ask"), ("ask", "end"), ("ask", "ask")])
 def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(monkeypatch, pair):
     contexts = []
@@ -316,26 +270,6 @@ def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face):
     assert seen[0].cancelled
 
 
-def rows():
-    """Yield inside the block of a loop."""
-    for attempt in attempts(ZeroBackOff()):
-        with attempt:
-            yield 1
-
-
-def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock):
-    def operation():
-        first, second = rows(), rows()
-        outer = here()
-        next(first)
-        next(second)
-        assert [*first, *second] == []
-        assert current_attempt() is outer
-
-    retry_call(operation)
-    assert current_attempt() is None
-
-
 def failing_rows(failures):
     for attempt in attempts(ZeroBackOff(), on=OSError):
         with attempt:
@@ -367,55 +301,12 @@ def test_generators_whose_attempts_fail_may_take_turns_in_any_order(case):
     assert contextvars.Context().run(run) is None
 
 
-@contextlib.asynccontextmanager
-async def never_entered(_):
-    await asyncio.Event().wait()
-    yield
-
-
-@contextlib.contextmanager
-def interrupting(_):
-    raise KeyboardInterrupt
-    yield
-
-
-def test_nothing_is_seen_after_a_block_that_could_not_be_entered(clock):
-    async def main():
-        for face, span, error in [
-            ("async loop, async with", never_entered, TimeoutError),
-            ("async loop, async with", interrupting, KeyboardInterrupt),
-            ("async loop", never_entered, RuntimeError),  # which says that it needs `async with`
-        ]:
-            with pytest.raises(error):
-                async with asyncio.timeout(5):
-                    await FACES[face].main(Script(7), on_attempt=span)
-            assert current_attempt() is None
-
-    in_loop(main())
-    with pytest.raises(KeyboardInterrupt):
-        FACES["loop"].run(Script(7), on_attempt=interrupting)
-    assert current_attempt() is None
-
-
 @pytest.mark.parametrize("options", [{}, {"on_attempt": bool}], ids=["first try", "run"])
-def test_a_generator_may_be_left_after_the_attempt_that_entered_it_or_in_another(clock, options):
-    def enter():
-        entered = rows()
-        next(entered)
-        return entered
-
-    async def enter_in_loop():
-        return enter()
-
-    async def main():
-        (await retry_call_async(enter_in_loop, **options)).close()
-        assert current_attempt() is None
-        retry_call(enter, **options).close()
-        assert current_attempt() is None
-        retry_call(enter().close, **options)
-        assert current_attempt() is None
-
-    in_loop(main())
+def test_a_generator_may_be_left_in_another_attempt(options):
+    entered = failing_rows(0)
+    next(entered)
+    retry_call(entered.close, **options)
+    assert current_attempt() is None
 
 
 # Hedges
@@ -452,7 +343,7 @@ def test_while_retries_are_off_there_is_no_attempt(clock):
 FIRST_USE = """
 import asyncio
 import backoff_ticker
-from backoff_ticker import attempts, hedge_call, hedge_call_async, retry
+from backoff_ticker import attempts, hedge_call, retry
 from backoff_ticker.testing import no_wait
 seen = []
 def operation():
@@ -466,10 +357,6 @@ def operation():
 async def coroutine():
     await asyncio.sleep(0)
     operation()
-def loop():
-    for attempt in attempts():
-        with attempt:
-            operation()
 async def async_loop():
     async for attempt in attempts():
         with attempt:
@@ -485,11 +372,8 @@ print(json.dumps(seen))
     "call",
     [
         "retry(operation)()",
-        "asyncio.run(retry(coroutine)())",
-        "loop()",
         "asyncio.run(async_loop())",
         "hedge_call(operation)",
-        "asyncio.run(hedge_call_async(coroutine))",
     ],
 )
 def test_who_first_asks_inside_of_an_attempt_is_told(call):

@@ -161,17 +161,6 @@ def test_an_error_inside_a_marker_has_its_note_its_cause_and_its_place(face, mak
     assert isinstance(caught.value.__context__, KeyError)
 
 
-@BOTH
-def test_the_error_of_a_hook_that_has_a_cause_leads_to_the_operations_error_too(face):
-    def hook(_):
-        raise LookupError("hook") from KeyError("its cause")
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError("work")), ConstantBackOff(1), on_retry=hook)
-    assert isinstance(caught.value.__cause__, KeyError)
-    assert str(caught.value.__cause__.__context__) == "work"
-
-
 @on_faces("call", "async call", "loop")
 def test_the_last_hook_that_fails_is_blamed_and_its_error_is_not_its_own_cause(face):
     own = LookupError("same")

@@ -127,20 +127,6 @@ def test_an_error_of_a_hook_ends_the_run(face, how):
         assert ends == {"call": [], "enter": ["in"], "leave": ["in", "out"]}[how]
 
 
-@FOUR
-def test_an_error_of_the_last_hook_is_raised(face):
-    for how in ("call", "enter", "leave"):
-        own, log = LookupError("own"), []
-        hooks = made("on_give_up", how, own, log)
-        script = Script(OSError, 7)
-        with pytest.raises(LookupError) as caught:
-            face.run(script, ConstantBackOff(5), max_attempts=1, **hooks)
-        assert caught.value is own
-        assert script.count == 1
-        calls = hooks["on_give_up"].calls if how == "call" else ends_of(log, "on_give_up")
-        assert len(calls) == {"call": 1, "enter": 1, "leave": 2}[how]
-
-
 @BOTH
 def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face):
     ends = []
@@ -192,17 +178,6 @@ def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face, 
     assert f"a {kind}" in called
     assert f"b {kind}" not in called
     assert "b on_give_up" in called
-
-
-@FOUR
-@pytest.mark.parametrize("end", ["enter", "leave"])
-def test_a_manager_that_fails_leaves_those_around_it_with_its_error(face, end):
-    log, own = [], LookupError(end)
-    hooks = both(spanning(log, by="a"), spanning(log, by="b", **{end: own}))
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(7), on_attempt=hooks["on_attempt"])
-    assert caught.value is own
-    assert ends_of(log, "a") == [("called",), ("in",), ("out", own)]
 
 
 @pytest.mark.parametrize("number", [0, 2])

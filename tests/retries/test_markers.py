@@ -17,8 +17,6 @@ from tests.retries.faces import BOTH, FOUR
 from tests.retries.scripts import Recorded, Script
 from tests.tickers.made_policies import Counting
 
-# Permanent
-
 
 @FOUR
 def test_the_error_inside_permanent_is_raised_as_it_was(face):
@@ -75,9 +73,6 @@ def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock):
     with pytest.raises(OSError):
         retry_call(lambda: retry_call(script, ZeroBackOff()), ConstantBackOff(1), max_attempts=3)
     assert script.times == [0, 1, 2]
-
-
-# RetryAfter
 
 
 def wrapping():

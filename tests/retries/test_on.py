@@ -100,6 +100,7 @@ def test_by_default_every_other_exception_is_retried(face):
         assert script.count == 6
 
 
+@FOUR
 @pytest.mark.parametrize("kind", WRONG_PROGRAM)
 def test_by_default_an_error_of_a_wrong_program_passes_at_once(face, kind):
     error, hook = kind("wrong"), Recorded()

@@ -241,17 +241,6 @@ def test_blocks_that_overlap_leave_what_was_before_all_of_them(change):
             assert obeyed() == (inside[max(left)] if left else NOTHING), "the last one counts"
 
 
-def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace():
-    earlier = set_active(False)
-    later = set_active(False)
-    with earlier:
-        pass
-    assert not is_active()
-    with later:
-        assert not is_active()
-    assert is_active()
-
-
 def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends():
     with set_default_token(None):
         set_default_token(cancelled_token("outer"))
@@ -273,28 +262,3 @@ def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     with set_default_token(token), set_default_hooks(on_give_up=hook), pytest.raises(Cancelled):
         hedge(script, ZeroBackOff())
     assert (script.count, hook.calls) == (1 + 2 + 1, [])
-
-
-# Blocks that are made before they are entered
-
-
-def test_blocks_that_wait_to_be_entered_do_not_replace_what_was_set():
-    with set_default_token(None):
-        set_default_token(cancelled_token("plain"))
-        outer = set_default_token(cancelled_token("outer"))
-        inner = set_default_token(cancelled_token("inner"))
-        with outer, inner:
-            assert obeyed() == (True, [], "inner")
-        assert obeyed() == (True, [], "plain")
-    assert obeyed() == NOTHING
-
-
-def test_a_change_inside_a_later_block_lasts_until_that_block_ends():
-    outer, inner = contextlib.ExitStack(), contextlib.ExitStack()
-    outer.enter_context(set_active(False))
-    inner.enter_context(set_active(True))
-    set_active(False)
-    outer.close()
-    assert not is_active()
-    inner.close()
-    assert is_active()

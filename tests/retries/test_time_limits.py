@@ -19,7 +19,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop
 from tests.retries.made_hooks import spanning
 from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
@@ -91,9 +91,17 @@ CASES = {
 }
 
 
+@FOUR
 @pytest.mark.parametrize("case", CASES)
 def test_what_limits_of_time_do_between_attempts(face, case):
     check(face, CASES[case])
+
+
+def test_attempts_that_follow_at_once_end_by_a_limit(face):
+    script = Script(Takes(4, OSError))
+    with pytest.raises(OSError):  # without a hook: see may_try_again()
+        face.run(script, ZeroBackOff(), max_elapsed_time=10, max_attempts=9)
+    assert script.times == [0, 4, 8]
 
 
 def ended_by_timeout(face, script, *args, **options):

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-SAME = ["order", "budget", "cancelling", "time_limits", "leaks", "attempts", "interrupts"]
+from tests import effort
+
+SAME = ["order", "attempts"]
+if effort.everything:
+    SAME += ["budget", "cancelling", "time_limits", "leaks", "interrupts"]
 
 MAIN = """
 import sys, pytest

@@ -1,14 +1,11 @@
 """Storms over channels and ``select``: nothing lost, doubled, out of order or out of room."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time
 from collections import Counter
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import (
     CLOSED,
@@ -19,17 +16,11 @@ from backoff_ticker import (
     Ticker,
     WouldBlock,
     ZeroBackOff,
-    merge,
     select,
     select_async,
     with_max_retries,
 )
 from tests.stress.crew import cancel_soon, cast
-
-if TYPE_CHECKING:
-    from tests.stress.crew import Crew, Face
-
-    Item = tuple[int, int]
 
 ITEMS = 40
 """Items of each sender, or source, in a round."""
@@ -47,19 +38,19 @@ class Flow:
         returned: One entry for each send that has returned.
     """
 
-    def __init__(self, capacity: float, draw: Random, senders: int, receivers: int) -> None:
-        self.channel: Channel[Item] = Channel(capacity)
+    def __init__(self, capacity, draw, senders, receivers):
+        self.channel = Channel(capacity)
         self.patient = draw.random() < 0.6  # a wake-up that is lost then stops everybody
         self.closes_at = draw.randrange(1, senders * ITEMS) if draw.random() < 0.5 else math.inf
-        self.accepted: list[dict[Item, tuple[float, float]]] = [{} for _ in range(senders)]
-        self.refused: list[Item] = []
-        self.unsure: list[Item] = []
-        self.got: list[list[Item]] = [[] for _ in range(receivers)]
-        self.begun: list[None] = []
-        self.returned: list[None] = []
-        self._ended: list[int] = []
+        self.accepted = [{} for _ in range(senders)]
+        self.refused = []
+        self.unsure = []
+        self.got = [[] for _ in range(receivers)]
+        self.begun = []
+        self.returned = []
+        self._ended = []
 
-    async def _wait(self, face: Face, draw: Random, kind: str, *item: Item) -> Any:
+    async def _wait(self, face, draw, kind, *item):
         """Send or receive, for as long as it takes, or with an impatience that is drawn."""
         block, await_ = getattr(self.channel, kind), getattr(self.channel, f"{kind}_async")
         if self.patient:
@@ -70,7 +61,7 @@ class Flow:
             return getattr(self.channel, f"{kind}_nowait")(*item)
         return await face.wait(block, await_, *item, draw.choice([None, 0, 1e-5, 1e-4]))
 
-    async def send(self, face: Face, *, name: int, draw: Random) -> None:
+    async def send(self, face, *, name, draw):
         for number in range(ITEMS):
             item, began = (name, number), time.perf_counter()
             try:
@@ -94,7 +85,7 @@ class Flow:
         if len(self._ended) == len(self.accepted):
             self.channel.close()
 
-    async def receive(self, face: Face, *, got: list[Item], draw: Random) -> None:
+    async def receive(self, face, *, got, draw):
         while True:
             self.begun.append(None)
             try:
@@ -110,7 +101,7 @@ class Flow:
                 await face.give_way()
         assert [*self.channel] == [], "more after the end"
 
-    def check(self) -> int:
+    def check(self):
         assert [*self.channel] == [], "items left"
         times = Counter(item for items in self.got for item in items)
         accepted = {item: when for items in self.accepted for item, when in items.items()}
@@ -130,7 +121,7 @@ class Flow:
         return len(times)
 
 
-def conserve(crew: Crew, draw: Random, capacity: float) -> int:
+def conserve(crew, draw, capacity):
     """Up to four senders and four receivers, in threads, or half of them in two loops."""
     senders, receivers = draw.choice([(4, 4), (4, 4), (4, 1), (2, 2), (1, 1)])
     flow = Flow(capacity, draw, senders, receivers)
@@ -156,16 +147,16 @@ class Sources:
         senders: What sends, to be run.
     """
 
-    def __init__(self) -> None:
-        channels: list[Channel[int]] = [Channel(each) for each in (0, 1, 3, math.inf)]
+    def __init__(self):
+        channels = [Channel(each) for each in (0, 1, 3, math.inf)]
         policy = with_max_retries(ZeroBackOff(), ITEMS - 1)
-        self.all: list[Any] = [*channels, Ticker(policy), AsyncTicker(policy)]
+        self.all = [*channels, Ticker(policy), AsyncTicker(policy)]
         self.senders = [
             *(each for channel in channels[::2] for each in cast(partial(_fill, channel), 1, 0)),
             *(each for channel in channels[1::2] for each in cast(partial(_fill, channel), 0, 1)),
         ]
 
-    def check(self, values: list[tuple[Any, Any]]) -> int:
+    def check(self, values):
         """Each value came once; return their number."""
         for source in self.all:
             mine = [value for each, value in values if each is source]
@@ -175,7 +166,7 @@ class Sources:
         return len(values)
 
 
-async def _fill(channel: Channel[int], face: Face) -> None:
+async def _fill(channel, face):
     for number in range(ITEMS):
         await face.wait(channel.send, channel.send_async, number)
         if number % 8 == 0:
@@ -183,13 +174,13 @@ async def _fill(channel: Channel[int], face: Face) -> None:
     channel.close()
 
 
-def select_from_all(crew: Crew, draw: Random) -> int:
+def select_from_all(crew, draw):
     """Threads and loops select from the same channels, tickers and token until all have ended."""
     sources, token = Sources(), CancellationToken()
-    values: list[tuple[Any, Any]] = []
-    done: list[None] = []
+    values = []
+    done = []
 
-    async def act(face: Face) -> object:
+    async def act(face):
         mine = [token, *sources.all]
         while True:
             source, value = await face.wait(select, select_async, *mine)
@@ -209,27 +200,7 @@ def select_from_all(crew: Crew, draw: Random) -> int:
     return sources.check(values)
 
 
-def share_a_merge(crew: Crew, draw: Random) -> int:
-    """Threads and loops iterate over the same merge: each end is told once."""
-    sources = Sources()
-    merged = merge(*sources.all)
-    found: list[tuple[Any, Any]] = []
-
-    def thread() -> None:
-        found.extend(merged)
-
-    async def coroutine() -> None:
-        async for each in merged:
-            found.append(each)
-
-    crew.play(thread, coroutine, *sources.senders, thread, coroutine)
-    ends = [source for source, value in found if value is CLOSED]
-    assert sorted(map(id, ends)) == sorted(map(id, sources.all)), "an end was told again, or never"
-    return sources.check([each for each in found if each[1] is not CLOSED])
-
-
 STORMS = {
     **{f"channel({each:g})": partial(conserve, capacity=each) for each in (0, 1, 3, math.inf)},
     "select": select_from_all,
-    "merge": share_a_merge,
 }

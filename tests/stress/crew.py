@@ -3,8 +3,6 @@
 Whoever plays is watched: a round that does not end fails, and shows the stacks of all threads.
 """
 
-from __future__ import annotations
-
 import asyncio
 import faulthandler
 import gc
@@ -12,27 +10,15 @@ import inspect
 import threading
 import time
 from collections import Counter
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from tests.helpers import LoopThread, collect_garbage, in_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    Act = Callable[[], Any]
 
 LOOPS = 2
 
 PATIENCE = 20.0
 """Real seconds after which a round, of a few milliseconds, is known to hang."""
-
-SPINS = 200
-"""How often to look for the others before the processor is left to them."""
-
-RACES = 60
-"""Objects made anew, each for a race of a few steps."""
 
 
 class Face:
@@ -41,20 +27,20 @@ class Face:
     An act is a coroutine function that takes its face; in a thread nothing in it gives way.
     """
 
-    def __init__(self, *, in_loop: bool) -> None:
+    def __init__(self, *, in_loop):
         self.in_loop = in_loop
 
-    async def wait(self, block: Any, await_: Any, *args: Any, **options: Any) -> Any:
+    async def wait(self, block, await_, *args, **options):
         """Call the one that fits."""
         return await await_(*args, **options) if self.in_loop else block(*args, **options)
 
-    async def give_way(self) -> None:
+    async def give_way(self):
         await self.wait(time.sleep, asyncio.sleep, 0)
 
-    def played(self, act: Callable[..., Any]) -> Act:
+    def played(self, act):
         """Return the function, or the coroutine function, that plays an act."""
 
-        def in_thread() -> Any:
+        def in_thread():
             try:
                 act(self).send(None)
             except StopIteration as end:
@@ -64,12 +50,9 @@ class Face:
         return partial(act, self) if self.in_loop else in_thread
 
 
-def cast(act: Callable[..., Any], threads: int, loops: int) -> list[Act]:
+def cast(act, threads, loops):
     """Return an act for so many threads, and for so many coroutines in the loops."""
-    return [
-        *[Face(in_loop=False).played(act)] * threads,
-        *[Face(in_loop=True).played(act)] * loops,
-    ]
+    return [*[Face(in_loop=False).played(act)] * threads, *[Face(in_loop=True).played(act)] * loops]
 
 
 class Crew:
@@ -79,17 +62,17 @@ class Crew:
         loops: The event loops, each in a thread of its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._before = set(threading.enumerate())
         self.loops = [LoopThread(debug=False) for _ in range(LOOPS)]
         self._next_loop = 0
 
-    def play(self, *acts: Callable[[], Any]) -> list[Any]:
+    def play(self, *acts):
         """Run all acts at once and return their results; raise the first error, or a hang.
 
         Coroutine functions run in the loops, in turn; each of the others in a thread of its own.
         """
-        futures: list[Future[Any]] = []
+        futures = []
         begin = threading.Event()
         for act in acts:
             if inspect.iscoroutinefunction(act):
@@ -106,32 +89,7 @@ class Crew:
             raise AssertionError(f"{len(running)} of {len(futures)} do not end")
         return [future.result() for future in futures]
 
-    def in_step(self, *acts: Callable[[int], object]) -> None:
-        """Run ``act(0)``, ``act(1)`` and so on for each race, each at once for all acts.
-
-        Two acts meet most closely where there are two processors. An act that has failed lets the
-        others go on.
-        """
-        steps = [0] * len(acts)  # each thread writes its own item only
-
-        def run(index: int, act: Callable[[int], object]) -> None:
-            try:
-                for number in range(RACES):
-                    steps[index] += 1
-                    spins = 0
-                    while min(steps) <= number:
-                        spins += 1
-                        if spins > SPINS:
-                            time.sleep(0)
-                    for _ in range(number * (2 * index + 3) % 13):
-                        pass  # so that they meet at one place after the other
-                    act(number)
-            finally:
-                steps[index] = RACES
-
-        self.play(*(partial(run, index, act) for index, act in enumerate(acts)))
-
-    def close(self) -> None:
+    def close(self):
         """End the loops; nothing may be left of any act."""
         for loop in self.loops:
             loop.close()
@@ -143,7 +101,7 @@ class Crew:
                 assert not thread.is_alive()
 
 
-async def cancel_soon(coroutine: Coroutine[Any, Any, Any], turns: int) -> Any:
+async def cancel_soon(coroutine, turns):
     """Await a coroutine in a task that is cancelled after some turns of the loop."""
     task = asyncio.ensure_future(coroutine)
     for _ in range(turns):
@@ -152,7 +110,7 @@ async def cancel_soon(coroutine: Coroutine[Any, Any, Any], turns: int) -> Any:
     return await task
 
 
-def ours() -> Counter[str]:
+def ours():
     """Count the living objects of the package's own classes.
 
     Cancelled calls do not count: the scheduler keeps them while they are less than half of its own.

@@ -4,31 +4,24 @@ CPython runs handlers when a function is entered, after a call into C that raise
 jump back; nowhere else, not even between the return of a Python function and its caller.
 """
 
-from __future__ import annotations
-
 import contextvars
 import dis
 import gc
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import backoff_ticker
 from tests import effort
 from tests.effort import has_lock
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import CodeType, FrameType
-
 PACKAGE = str(Path(backoff_ticker.__file__).parent)
 _CALLS = frozenset(["CALL", "CALL_FUNCTION_EX", "CALL_KW"])
 _RESUMED_BY_AWAIT = 2
 
-_codes: dict[CodeType, dict[int, dis.Instruction]] = {}
+_codes = {}
 
 
-def _instruction(frame: FrameType) -> dis.Instruction:
+def _instruction(frame):
     code = frame.f_code
     if code not in _codes:
         _codes[code] = {i.offset: i for i in dis.get_instructions(code)}
@@ -39,10 +32,10 @@ class Interrupted(BaseException):
     pass
 
 
-_watching: list[InterruptAt] = []
+_watching = []
 
 
-def _called(frame: FrameType, event: str, arg: object) -> Any:
+def _called(frame, event, arg):
     return _watching[0]._called(frame, event, arg) if _watching else None
 
 
@@ -52,38 +45,36 @@ class InterruptAt:
     Functions named in ``but`` are left out, with all that they call.
     """
 
-    def __init__(
-        self, place: int, handler: Callable[[], object] | None = None, but: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, place, handler=None, but=()):
         self.left = place
-        self.where: str | None = None
+        self.where = None
         self.handler = handler
         self._but = but
-        self._before: dict[FrameType, str] = {}
-        self._at: dict[FrameType, int] = {}
+        self._before = {}
+        self._at = {}
 
-    def __enter__(self) -> InterruptAt:
+    def __enter__(self):
         if sys.gettrace() is None:  # an exception out of it ends the tracing
             sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
             sys.settrace(_called)
         _watching.append(self)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         _watching.clear()
 
-    def forget(self) -> None:
+    def forget(self):
         """Forget the frames that the interrupt has left, and so what they refer to."""
         self._before.clear()
         self._at.clear()
 
-    def _called(self, frame: FrameType, event: str, arg: object) -> Any:
+    def _called(self, frame, event, arg):
         caller, code = frame.f_back, frame.f_code
         if caller in self._before and (
             # A class is called through C, so there is a place after it; not so after super().
-            code.co_name != "__init__" or caller.f_code.co_name == "__init__"  # type: ignore[union-attr]
+            code.co_name != "__init__" or caller.f_code.co_name == "__init__"
         ):
-            self._before[caller] = "python"  # type: ignore[index]
+            self._before[caller] = "python"
         if not code.co_filename.startswith(PACKAGE) or self._is_left_out(frame):
             return None
         frame.f_trace = self._step  # 3.13: needed before opcodes are traced
@@ -93,14 +84,14 @@ class InterruptAt:
         self._before[frame] = "await" if resumed >= _RESUMED_BY_AWAIT else "CALL"
         return self._step
 
-    def _is_left_out(self, frame: FrameType | None) -> bool:
+    def _is_left_out(self, frame):
         while self._but and frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
             if frame.f_code.co_name in self._but:
                 return True
             frame = frame.f_back
         return False
 
-    def _step(self, frame: FrameType, event: str, arg: object) -> Any:
+    def _step(self, frame, event, arg):
         if event == "return":
             self._before.pop(frame, None)
             self._at.pop(frame, None)
@@ -121,7 +112,7 @@ class InterruptAt:
                 self._pass(frame)
         return self._step
 
-    def _pass(self, frame: FrameType) -> None:
+    def _pass(self, frame):
         self.left -= 1
         if self.left == 0:
             self.where = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
@@ -130,13 +121,7 @@ class InterruptAt:
             self.handler()
 
 
-def each_place(
-    run: Callable[[InterruptAt], object],
-    handler: Callable[[], object] | None = None,
-    but: tuple[str, ...] = (),
-    *,
-    all_of_them: bool = False,
-) -> int:
+def each_place(run, handler=None, but=(), *, all_of_them=False):
     """Run with an interrupt at the first place, at the second, until there is none.
 
     Without ``--all``, or ``all_of_them``, only some of the places are tried; fewer without the
@@ -158,17 +143,11 @@ def each_place(
         sys.settrace(None)
 
 
-def check_each_place(
-    run: Callable[[InterruptAt], Iterable[object]],
-    handler: Callable[[], object] | None = None,
-    *,
-    at_least: int = 1,
-    **options: Any,
-) -> None:
+def check_each_place(run, handler=None, *, at_least=1, **options):
     """Run as ``each_place()`` does, at so many places at least; ``run()`` tells what is wrong."""
-    wrong: list[tuple[str | None, object]] = []
+    wrong = []
 
-    def collect(interrupt: InterruptAt) -> None:
+    def collect(interrupt):
         wrong.extend((interrupt.where, each) for each in run(interrupt))
 
     assert each_place(collect, handler, **options) >= at_least

@@ -4,8 +4,6 @@ Run as ``python -m tests.stress.storm --minutes 10`` from the project's root: al
 for ten minutes together. It prints what each has done, and ends at the first fault.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import platform
@@ -13,7 +11,6 @@ import random
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from tests.effort import has_lock
 from tests.helpers import PATIENCE
@@ -21,12 +18,7 @@ from tests.stress import channel_storms, retry_storms, ticker_storms, token_stor
 from tests.stress.crew import Crew, ours
 from tests.stress.tools import fast_switching
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Storm = Callable[[Crew, random.Random], int]
-
-STORMS: dict[str, Storm] = {
+STORMS = {
     **channel_storms.STORMS,
     **ticker_storms.STORMS,
     **token_storms.STORMS,
@@ -37,7 +29,7 @@ SHARE = 5.0
 """Seconds of one storm, before the next has its turn, in a run of minutes."""
 
 
-def let_loose(name: str, seconds: float, seed: int | None = None) -> tuple[int, int]:
+def let_loose(name, seconds, seed=None):
     """Play rounds of a storm for so long; return their number, and how many things were done.
 
     Each round has a seed of its own, which a fault names; whether it comes again is chance.
@@ -68,7 +60,7 @@ def let_loose(name: str, seconds: float, seed: int | None = None) -> tuple[int, 
     return rounds, done
 
 
-def main() -> None:
+def main():
     """Run all storms in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="of all storms together")

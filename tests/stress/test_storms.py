@@ -4,8 +4,6 @@ They hold on every interpreter, and are aimed at one without the global lock, on
 at the same time.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests import effort

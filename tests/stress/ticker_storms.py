@@ -1,82 +1,61 @@
-"""Storms over tickers and timers: each tick and each start once, one end, nothing after it."""
-
-from __future__ import annotations
+"""Storms over tickers: each tick once, one end, nothing after it."""
 
 import math
 import threading
 import time
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
     AsyncTicker,
     CancellationToken,
-    ConstantBackOff,
     Pace,
     Ticker,
     TickerClosed,
-    Timer,
-    WouldBlock,
     with_max_retries,
 )
-from backoff_ticker.clock._scheduler import Scheduler
-from tests.stress.crew import PATIENCE, RACES, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from backoff_ticker import Tick
-    from tests.stress.crew import Crew, Face
+from tests.stress.crew import cast
 
 READERS = 4
 TICKS = 60
-
-STARTS = 60
-"""Of each thread that starts a timer, or has calls scheduled."""
-
-SCHEDULER = Scheduler(time.monotonic, idle_seconds=1e-4)
-"""Its thread ends, and starts again, all the time."""
 
 
 class Watched:
     """A policy that notices when two run it at once, and may feel the outcome."""
 
-    def __init__(self, delay: float) -> None:
+    def __init__(self, delay):
         self.delay = delay
-        self._inside: list[None] = []
+        self._inside = []
 
-    def _run(self) -> None:
+    def _run(self):
         self._inside.append(None)
         assert len(self._inside) == 1, "the policy is run by two at once"
         self._inside.pop()
 
-    def next_backoff(self) -> float:
+    def next_backoff(self):
         self._run()
         return self.delay
 
-    def reset(self) -> None:
+    def reset(self):
         self._run()
 
-    def __copy__(self) -> Watched:
+    def __copy__(self):
         return self
 
 
 class WatchedFeedback(Watched):
     """A policy that is told of each outcome."""
 
-    def failure(self, timestamp: float | None = None) -> float:
+    def failure(self, timestamp=None):
         return self.next_backoff()
 
-    def success(self, timestamp: float | None = None) -> float:
+    def success(self, timestamp=None):
         self._run()
         return self.delay
 
 
-def readers(read: Callable[[Face], Any], ticker: Any) -> list[Callable[[], Any]]:
+def readers(read, ticker):
     """Return acts that read, where this ticker is read."""
     in_loop = isinstance(ticker, AsyncTicker)
     return cast(read, 0 if in_loop else READERS, READERS if in_loop else 0)
@@ -93,17 +72,17 @@ class Reading:
         enough: Set once there are ``until`` ticks.
     """
 
-    def __init__(self, ticker: Any, until: int) -> None:
+    def __init__(self, ticker, until):
         self.ticker = ticker
-        self.ticks: list[Tick] = []
-        self.floors: list[float] = []
-        self.stopped: list[None] = []
-        self.reasons: list[str] = []
+        self.ticks = []
+        self.floors = []
+        self.stopped = []
+        self.reasons = []
         self.enough = threading.Event()
         self._until = until
         self.readers = readers(self._read, ticker)
 
-    async def _read(self, face: Face) -> None:
+    async def _read(self, face):
         receive = self.ticker.receive
         try:
             while True:
@@ -121,12 +100,12 @@ class Reading:
             self.ticker.receive_nowait()
         self.enough.set()
 
-    def stop(self) -> None:
+    def stop(self):
         self.enough.wait()
         self.ticker.stop()
         self.stopped.append(None)
 
-    def check(self, dropped: float) -> int:
+    def check(self, dropped):
         """Return the number of ticks: each came once, all but so many that were dropped."""
         numbers = sorted(tick.number for tick in self.ticks)
         assert len(set(numbers)) == len(numbers), "a tick came twice"
@@ -136,19 +115,19 @@ class Reading:
         return len(numbers)
 
 
-def draw_ticker(draw: Random, policy: Any, **options: Any) -> Any:
+def draw_ticker(draw, policy, **options):
     return draw.choice([Ticker, AsyncTicker])(policy, pace=draw.choice(list(Pace)), **options)
 
 
-def end_it(crew: Crew, draw: Random) -> int:
+def end_it(crew, draw):
     """Stop it, cancel it and let it run out at the same moment: it ends once, for one reason."""
     token = CancellationToken()
     policy = with_max_retries(Watched(draw.choice([0, 0, 2e-5])), draw.choice([TICKS, 10**9]))
     ticker = draw_ticker(draw, policy, token=token)
     reading = Reading(ticker, TICKS)
-    seen: list[str | None] = []
+    seen = []
 
-    def watch() -> None:
+    def watch():
         last = None
         while last is None or len(reading.reasons) < READERS:
             must_have_ended = bool(seen)
@@ -157,11 +136,11 @@ def end_it(crew: Crew, draw: Random) -> int:
             assert last is not None or not must_have_ended, "stopped, and open"
             time.sleep(0)
 
-    def stop() -> None:
+    def stop():
         reading.stop()
         seen.append(ticker.close_reason)
 
-    def cancel() -> None:
+    def cancel():
         reading.enough.wait()
         token.cancel()
         seen.append(ticker.close_reason)
@@ -171,19 +150,19 @@ def end_it(crew: Crew, draw: Random) -> int:
     return reading.check(0)
 
 
-def tell_it(crew: Crew, draw: Random) -> int:
+def tell_it(crew, draw):
     """``success()``, ``failure()`` and ``reset()`` in threads, while others read."""
     policy = draw.choice([Watched, WatchedFeedback])(draw.choice([0, 0, 2e-5]))
     ticker = draw_ticker(draw, policy)
     reading = Reading(ticker, 2 * TICKS)
 
-    def tell() -> None:
+    def tell():
         while not reading.enough.is_set():
             ticker.success()
             ticker.failure()
             time.sleep(0)
 
-    def reset() -> None:
+    def reset():
         while not reading.enough.is_set():
             began = time.monotonic()
             with suppress(TickerClosed):
@@ -197,82 +176,4 @@ def tell_it(crew: Crew, draw: Random) -> int:
     return reading.check(math.inf)  # a reset() drops the tick that is due
 
 
-def wait_for_new_ones(crew: Crew, draw: Random) -> int:
-    """Begin to wait for one ticker after the other in step, and end it: all readers wake."""
-    tickers = [Ticker(ConstantBackOff(60)) for _ in range(RACES)]
-    for ticker in tickers:
-        ticker.receive()
-
-    def read(number: int) -> None:
-        assert [*tickers[number]] == []
-
-    def stop(number: int) -> None:
-        tickers[number].stop()
-
-    crew.in_step(*draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
-    return RACES
-
-
-def race_for_timers(crew: Crew, draw: Random) -> int:
-    """Start, stop and receive one timer after the other, in step: one of them gets it."""
-    delay = draw.choice([0, 1e-5, 5e-5])
-    timers = [Timer() for _ in range(RACES)]
-    ends: list[list[Any]] = [[] for _ in range(RACES)]
-
-    def start(number: int) -> None:
-        timers[number].start(delay)
-
-    def stop(number: int) -> None:
-        if timers[number].stop():
-            ends[number].append("prevented")
-
-    def receive(number: int) -> None:
-        with suppress(TimeoutError):
-            ends[number].append(timers[number].c.receive(draw.choice([0, 1e-4])))
-
-    crew.in_step(start, *draw.choice([[stop], [stop, stop, receive, receive]]))
-    for number, timer in enumerate(timers):
-        stop(number)
-        with pytest.raises(WouldBlock):
-            timer.c.receive_nowait()
-        assert len(ends[number]) <= 1, "fired and prevented, or twice"
-    return RACES
-
-
-def race_for_calls(crew: Crew, draw: Random) -> int:
-    """Cancel calls about when they are due, while threads wait for theirs: made or cancelled."""
-    made: list[Any] = []
-    cancelled: list[Any] = []
-
-    def wait() -> None:
-        for number in range(STARTS // 4):
-            done = threading.Event()
-            SCHEDULER.call_at(time.monotonic() + 1e-4 * (number % 3), done.set)
-            assert done.wait(PATIENCE)
-
-    def cancel() -> None:
-        calls: list[Any] = []
-        for number in range(STARTS):
-            key = object()
-            due = time.monotonic() + draw.choice([1e-5, 3e-4])
-            calls.append((key, SCHEDULER.call_at(due, partial(made.append, key))))
-            if number >= 5 and calls[-5][1].cancel():
-                cancelled.append(calls[-5][0])
-        SCHEDULER.call_at(time.monotonic() + 1e-3, last.set)
-        last.wait(PATIENCE)
-
-    last = threading.Event()
-    crew.play(*[wait] * draw.choice([1, 6]), cancel)
-    assert len(set(made)) == len(made), "made twice"
-    assert set(made).isdisjoint(cancelled), "made, and cancelled in time"
-    assert len(made) + len(cancelled) == STARTS, "lost"
-    return STARTS
-
-
-STORMS = {
-    "end tickers": end_it,
-    "tell tickers": tell_it,
-    "wait for tickers in step": wait_for_new_ones,
-    "timers in step": race_for_timers,
-    "scheduled calls": race_for_calls,
-}
+STORMS = {"end tickers": end_it, "tell tickers": tell_it}

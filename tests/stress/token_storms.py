@@ -1,18 +1,12 @@
 """Storms over tokens: who is cancelled, who wakes, and which callbacks run."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from random import Random
-from typing import TYPE_CHECKING
 
 from backoff_ticker import CancellationToken, any_of
 from tests.stress.crew import cast
 from tests.stress.tools import join_all, start_threads
-
-if TYPE_CHECKING:
-    from tests.stress.crew import Crew, Face
 
 TREE = 150
 """Tokens of a tree."""
@@ -29,27 +23,27 @@ EVERLASTING.child()  # what it keeps for children is there before the first stor
 class Callback:
     """Counts its calls."""
 
-    def __init__(self, token: CancellationToken) -> None:
-        self.calls: list[None] = []
+    def __init__(self, token):
+        self.calls = []
         self.prevented = 0
         self.handle = token.on_cancel(lambda: self.calls.append(None))
 
-    def remove(self) -> None:
+    def remove(self):
         self.prevented += self.handle.remove()
 
-    def check(self) -> None:
+    def check(self):
         assert len(self.calls) + self.prevented == 1, "called and prevented, twice, or not at all"
 
 
-def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
+def build_while_it_is_cancelled(crew, draw):
     """Grow a tree of tokens in all threads and loops, and cancel its root in two threads."""
     root = CancellationToken()
-    known: list[CancellationToken] = [root]
-    callbacks: list[Callback] = []
+    known = [root]
+    callbacks = []
     big_enough = threading.Event()
-    won: list[bool] = []
+    won = []
 
-    def grow(draw: Random) -> None:
+    def grow(draw):
         parent = known[int(draw.random() * len(known))]
         was_cancelled = bool(won) or parent.cancelled
         how = draw.random()
@@ -73,7 +67,7 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
         if len(known) >= TREE:  # two threads may have appended
             big_enough.set()
 
-    async def build(face: Face) -> None:
+    async def build(face):
         own = Random(draw.random())
         while not root.cancelled:
             grow(own)
@@ -81,13 +75,13 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
                 await face.give_way()
         grow(own)
 
-    def cancel() -> None:
+    def cancel():
         big_enough.wait()
         won.append(root.cancel("enough"))
         left = [token for token in known.copy() if not token.cancelled]
         assert left == [], "cancel() has returned, and these are not cancelled"
 
-    def wait() -> None:
+    def wait():
         while not known[int(draw.random() * len(known))].wait(1e-4):
             pass
         assert root.wait()
@@ -100,40 +94,40 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
     return len(known)
 
 
-def wake_a_crowd(crew: Crew, draw: Random) -> int:
+def wake_a_crowd(crew, draw):
     """Hundreds of waits in threads and two loops, with and without a timeout: all wake."""
     token, woken = CancellationToken(), []
     child = token.child()
-    waiting: list[None] = []
+    waiting = []
     ready = threading.Event()
 
-    def begin() -> None:
+    def begin():
         waiting.append(None)
         if len(waiting) >= 2 * WAITING:
             ready.set()
 
-    def wait(number: int) -> None:
+    def wait(number):
         begin()
         while not (child if number % 2 else token).wait(draw.choice([None, 1e-4, 60])):
             pass
         woken.append(None)
 
-    async def wait_async() -> None:
+    async def wait_async():
         begin()
         while not await token.wait_async(draw.choice([None, 1e-4, 60])):
             pass
         woken.append(None)
 
-    async def wait_together() -> None:
+    async def wait_together():
         await asyncio.gather(*(wait_async() for _ in range(WAITING)))
 
-    def cancel() -> None:
+    def cancel():
         ready.wait()
         token.cancel()
 
-    threads: list[threading.Thread] = []
+    threads = []
 
-    def start() -> None:
+    def start():
         threads.extend(start_threads(WAITING, wait))
 
     crew.play(wait_together, start, wait_together, cancel)
@@ -142,7 +136,4 @@ def wake_a_crowd(crew: Crew, draw: Random) -> int:
     return len(woken)
 
 
-STORMS = {
-    "token trees": build_while_it_is_cancelled,
-    "a crowd of waits": wake_a_crowd,
-}
+STORMS = {"token trees": build_while_it_is_cancelled, "a crowd of waits": wake_a_crowd}

@@ -1,7 +1,5 @@
 """What the stress tests share: a fast-switching interpreter, policies with a hook, scripts."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -12,19 +10,15 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from tests.effort import has_lock
 from tests.helpers import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
 
 ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def fast_switching(seconds: float = 1e-6) -> Iterator[None]:
+def fast_switching(seconds=1e-6):
     """Have threads switch as often as the interpreter can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(seconds)
@@ -35,13 +29,13 @@ def fast_switching(seconds: float = 1e-6) -> Iterator[None]:
 
 
 @contextmanager
-def signal_storm(handler: Callable[[FrameType | None], object]) -> Iterator[list[int]]:
+def signal_storm(handler):
     """Send SIGUSR1 to the main thread, each once the one before was handled; yields the tally."""
-    handled: list[int] = []
-    news: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    handled = []
+    news = queue.SimpleQueue()
     calm = threading.Event()
 
-    def handle(_: int, frame: FrameType | None) -> None:
+    def handle(_, frame):
         handled.append(1)
         try:
             if not calm.is_set():
@@ -49,8 +43,8 @@ def signal_storm(handler: Callable[[FrameType | None], object]) -> Iterator[list
         finally:
             news.put(True)
 
-    def send() -> None:
-        main: Any = threading.main_thread().ident
+    def send():
+        main = threading.main_thread().ident
         number = 0
         while not calm.is_set():
             number += 1
@@ -75,44 +69,44 @@ def signal_storm(handler: Callable[[FrameType | None], object]) -> Iterator[list
 class Hooked:
     """A shared policy of constant delay that calls ``hook(n)`` at its n-th question."""
 
-    def __init__(self, delay: float, hook: Callable[[int], object], on_reset: Any = None) -> None:
+    def __init__(self, delay, hook, on_reset=None):
         self.delay = delay
         self.asked = 0
         self._hook = hook
         self._on_reset = on_reset
 
-    def next_backoff(self) -> float:
+    def next_backoff(self):
         self.asked += 1
         self._hook(self.asked)
         return self.delay
 
-    def reset(self) -> None:
+    def reset(self):
         if self._on_reset is not None:
             self._on_reset()
 
-    def __copy__(self) -> Hooked:
+    def __copy__(self):
         return self
 
 
 class Gate:
     """Stops whoever passes until it is opened; tells that somebody stands before it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.reached = threading.Event()
         self._open = threading.Event()
 
-    def stand(self) -> None:
+    def stand(self):
         self.reached.set()
         assert self._open.wait(PATIENCE)
 
-    def wait_until_reached(self) -> None:
+    def wait_until_reached(self):
         assert self.reached.wait(PATIENCE)
 
-    def open(self) -> None:
+    def open(self):
         self._open.set()
 
 
-def start_threads(count: int, run: Callable[..., object]) -> list[threading.Thread]:
+def start_threads(count, run):
     """Start daemon threads that run ``run(index)``."""
     threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
     for thread in threads:
@@ -120,20 +114,18 @@ def start_threads(count: int, run: Callable[..., object]) -> list[threading.Thre
     return threads
 
 
-def join_all(threads: list[threading.Thread]) -> None:
+def join_all(threads):
     for thread in threads:
         thread.join(PATIENCE)
     assert [thread for thread in threads if thread.is_alive()] == []
 
 
-def children_of(token: Any) -> int:
+def children_of(token):
     """How many children a token knows, dead ones included."""
     return len(token._cells.get("children", ()))
 
 
-def run_script(
-    body: str, *options: str, timeout: float = 50.0, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run_script(body, *options, timeout=50.0, **environment):
     """Run Python code in a process of its own, with the package on its path.
 
     It is not measured by coverage, whose locks a fork beside threads can leave locked.
@@ -180,7 +172,7 @@ def threads(count, run):
 """What scripts that fork begin with."""
 
 
-def run_silently(script: str, *options: str, timeout: float = 50.0) -> None:
+def run_silently(script, *options, timeout=50.0):
     """Run a script that forks; it must end well and write nothing."""
     done = run_script(FORKS + script, *options, timeout=timeout)
     ended = done.returncode, done.stdout, done.stderr
@@ -190,34 +182,37 @@ def run_silently(script: str, *options: str, timeout: float = 50.0) -> None:
 class Finalized:
     """In a cycle, so that only a collection ends it, wherever that happens to run."""
 
-    def __init__(self, run: Callable[[], object]) -> None:
+    def __init__(self, run):
         self.run = run
         self.me = self
 
-    def __del__(self) -> None:
+    def __del__(self):
         self.run()
 
 
 @contextmanager
-def gc_threshold(threshold: int) -> Iterator[None]:
+def gc_threshold(threshold):
     """Have the garbage collector run after so few allocations.
 
     Without the interpreter's lock it counts in batches; with a second threshold of 0 it does not
     wait until they are many beside all other objects.
     """
     before = gc.get_threshold()
+    if has_lock():
+        gc.freeze()  # so that no collection looks at what other tests have left
     gc.set_threshold(threshold, 0)
     try:
         yield
     finally:
         gc.set_threshold(*before)
+        gc.unfreeze()
 
 
-def run_loop(coroutine: Any) -> Any:
+def run_loop(coroutine):
     """Run a coroutine in a fresh loop; whatever reaches the loop's error handler fails."""
-    errors: list[dict[str, Any]] = []
+    errors = []
 
-    async def run() -> Any:
+    async def run():
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: errors.append(context))
         return await coroutine

@@ -1,7 +1,5 @@
 """The two clocks of these tests, and hostile switching of threads."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Auto-advance: ``auto=True``, ``auto_advance()``, ``run()``, ``run_async()``."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import threading

@@ -1,7 +1,5 @@
 """Threads that wait for work from another thread, whoever has written them, hold no time up."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import multiprocessing
@@ -120,19 +118,6 @@ def test_a_notice_that_comes_before_the_wait_has_begun_ends_it(auto):
     assert (woken, auto.monotonic()) == ([True], 1.0)
 
 
-def test_a_wait_without_the_lock_is_refused_as_usual(auto):
-    refused = []
-
-    def serve():
-        try:
-            threading.Condition().wait()
-        except RuntimeError as error:
-            refused.append(str(error))
-
-    start(serve).join()
-    assert refused == ["cannot wait on un-acquired lock"]
-
-
 @pytest.mark.parametrize("kind", [queue.Queue, pytest.param(queue.SimpleQueue, marks=on_linux)])
 def test_a_daemon_that_waits_for_work_is_no_leak_but_other_threads_and_tasks_are_and_end(kind):
     work = kind()
@@ -187,29 +172,6 @@ def wait(get, items):
         assert len(done) == count
     work.put(None)
     thread.join()
-
-
-@on_linux
-def test_a_lock_is_handed_over_by_one_that_sleeps_on_the_clock(auto):
-    lock, times = threading.Lock(), []
-
-    def hold():
-        with lock:
-            auto.sleep(10)
-
-    def want():
-        auto.sleep(1)
-        with lock:
-            times.append(auto.monotonic())
-            auto.sleep(1)
-            times.append(auto.monotonic())
-
-    threads = [threading.Thread(target=target) for target in (hold, want)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert times == [10, 11]
 
 
 @on_linux

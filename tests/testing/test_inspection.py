@@ -1,7 +1,5 @@
 """What a test can see of a clock, and hold: ``pending()``, ``block_until()``, ``trap()``."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 
@@ -10,15 +8,6 @@ import pytest
 from backoff_ticker.testing import SettleTimeout, VirtualClock
 
 from .real_threads import in_real_thread
-
-
-def test_pending_lists_the_timers(clock):
-    clock.call_at(3.0, lambda: None).cancel()
-    clock.call_at(2.0, int)
-    clock.spawn(clock.sleep, 1)
-    clock.settle()
-    assert clock.pending() == [(1.0, "sleep()", "sleep-1"), (2.0, "call of int", None)]
-    clock.advance(1)
 
 
 def test_pending_lists_the_timers_of_each_loop(clock):

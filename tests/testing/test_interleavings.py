@@ -1,7 +1,5 @@
 """What one thread does between two instructions of another breaks nothing of a clock."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor

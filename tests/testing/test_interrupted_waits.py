@@ -6,7 +6,6 @@ Everybody else is woken at the right time.
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 
 import pytest
@@ -76,19 +75,6 @@ class Scene:
         ]
 
 
-class BesideALoopThatWatches(Scene):
-    """The loop sleeps in its selector, since it watches a descriptor."""
-
-    async def tasks(self) -> None:
-        one, other = socket.socketpair()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(one, lambda: None)
-        await super().tasks()
-        loop.remove_reader(one)
-        one.close()
-        other.close()
-
-
 class InAStep(Scene):
     auto = False
 
@@ -119,17 +105,11 @@ class InALoop(Scene):
         self.loop.close()
 
 
-class InIdle(Scene):
-    def act(self) -> None:
-        with self.clock.idle("nothing"):
-            self.clock.sleep(3)
-
-
 def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("kind", [Scene, BesideALoopThatWatches, InAStep, InALoop, InIdle])
+@pytest.mark.parametrize("kind", [Scene, InAStep, InALoop])
 def test_everybody_else_is_woken_at_the_right_time(kind: type[Scene]) -> None:
     wrong: list[object] = []
 

@@ -1,7 +1,5 @@
 """Signals, finalizers and forks in the middle of what a clock does."""
 
-from __future__ import annotations
-
 import gc
 import signal
 import threading

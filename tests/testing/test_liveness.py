@@ -1,14 +1,11 @@
 """Waits that nothing would end, or nobody in time: who gets an error, when, and which."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import re
 import signal
 import sys
 import threading
-import time
 
 import pytest
 
@@ -99,19 +96,6 @@ def test_a_thread_without_a_frame_of_user_code_has_a_place(clock):
     timer.cancel()
 
 
-def test_the_place_in_a_package_has_the_name_of_the_package(clock):
-    names = {}
-    exec(compile("def work(wait): wait(60)", "/app/worker/__init__.py", "exec"), names)
-    stop = threading.Event()
-    task = clock.spawn(names["work"], stop.wait)
-    with pytest.raises(
-        SettleTimeout, match=r"threading\.py:\d+ wait\(\) <- worker/__init__\.py:1 work\(\)"
-    ):
-        clock.settle()
-    stop.set()
-    task.join()
-
-
 def test_a_loop_that_never_waits_is_reported(auto):
     sleeper = auto.spawn(auto.sleep, 1)
 
@@ -190,28 +174,6 @@ def test_participants_that_make_progress_and_never_rest_are_reported():
         clock.settle()
 
 
-@pytest.mark.slow
-def test_a_driver_that_works_and_then_waits_has_the_whole_settle_timeout_for_that():
-    moment = threading.Event()
-    with VirtualClock(auto=True, settle_timeout=0.5) as clock:
-        sleeper = clock.spawn(clock.sleep, 1)
-        end = time.monotonic() + 0.7
-        while time.monotonic() < end:
-            pass
-        moment.wait(0.3)
-        sleeper.join()
-
-
-@pytest.mark.slow
-def test_the_settle_timeout_begins_when_somebody_waits():
-    moment, begun = threading.Event(), threading.Event()
-    with VirtualClock(settle_timeout=1) as clock:
-        task = clock.spawn(lambda: begun.set() or moment.wait(1.2))
-        begun.wait(10)
-        moment.wait(0.9)
-        task.join()
-
-
 # The thread that entered
 
 
@@ -255,22 +217,6 @@ def test_the_error_of_another_thread_that_entered_is_reported(monkeypatch):
     error = reported.get_nowait().exc_value
     assert isinstance(error, SettleTimeout)
     assert "auto_advance() gave up after 0.1 s of real time at t=0" in str(error)
-
-
-def test_the_time_out_of_one_clock_says_nothing_of_a_wait_for_another(monkeypatch):
-    moment, reported = threading.Event(), []
-    monkeypatch.setattr(sys, "unraisablehook", reported.append)
-
-    def enter_both():
-        with VirtualClock(auto=True, settle_timeout=0.1) as outer:
-            outer.spawn(outer.sleep, 5)
-            with VirtualClock(settle_timeout=5) as inner:
-                inner.spawn(moment.wait, 0.4)
-                inner.settle()
-            outer.sleep(5)
-
-    in_real_thread(enter_both).join(20)
-    assert reported == []
 
 
 def test_the_signal_is_handled_only_while_it_is_free():
@@ -394,21 +340,6 @@ def test_a_deadlock_behind_a_thread_or_a_shield_is_raised_and_not_reported(auto,
 
 
 # Threads for callbacks, threads that wait for work
-
-
-def test_where_no_thread_can_start_for_a_callback_the_others_go_on(monkeypatch):
-    def refuse(*_):
-        raise RuntimeError("can't start new thread")
-
-    with (
-        pytest.raises(RuntimeError, match="can't start new thread"),
-        VirtualClock(auto=True) as clock,
-    ):
-        clock.call_at(1, lambda: None)
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", refuse)
-            clock.sleep(5)
-        assert clock.monotonic() == 5
 
 
 def test_a_thread_that_made_callbacks_ends_before_the_clock_is_closed(auto):

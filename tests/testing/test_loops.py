@@ -1,7 +1,5 @@
 """Event loops as participants."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import socket
@@ -80,24 +78,6 @@ def test_a_loop_fires_what_became_due_while_it_did_not_run():
     assert called == [1]
 
 
-def test_a_loop_fires_what_became_due_while_a_trap_held_it(clock):
-    async def main():
-        called = []
-        loop = asyncio.get_running_loop()
-        clock.time()
-        loop.call_later(0, called.append, 1)
-        await asyncio.sleep(0.5)
-        return called
-
-    with clock.trap("time") as trap:
-        task = clock.spawn(lambda: asyncio.run(main()))
-        held = trap.wait()
-        clock.advance(1000)
-        held.release()
-        clock.advance(1)
-        assert task.result() == [1]
-
-
 def test_of_a_loop_and_a_thread_that_are_due_together_the_first_one_set_is_first(auto):
     seen = []
 
@@ -158,46 +138,6 @@ def test_a_loop_of_a_closed_clock_runs_in_real_time():
     loop.close()
 
 
-def test_timers_left_in_a_loop_keep_their_distance_once_its_clock_is_closed():
-    with VirtualClock(auto=True) as clock:
-        loop = asyncio.new_event_loop()
-        timer = loop.call_later(1e11, print)
-        loop.call_later(1e10, loop.stop)
-        loop.run_forever()
-    assert clock.monotonic() == 1e10
-    assert timer.when() - loop.time() == pytest.approx(9e10)
-    loop.close()
-
-
-@pytest.mark.parametrize("debug", [False, True])
-def test_a_loop_that_sets_its_timers_in_its_own_way_does_so_on_the_clock(auto, debug):
-    delays, times = [], []
-
-    class Loop(asyncio.SelectorEventLoop):
-        def call_later(self, delay, *args, **kwargs):
-            delays.append(delay)
-            return super().call_later(delay, *args, **kwargs)
-
-        def call_at(self, when, *args, **kwargs):
-            times.append(when)
-            return super().call_at(when, *args, **kwargs)
-
-    async def main():
-        await asyncio.sleep(5)
-        handle = asyncio.get_running_loop().call_at(7, print)
-        handle.cancel()
-        with pytest.raises(TypeError):
-            asyncio.get_running_loop().call_later(None, print)
-
-    with asyncio.Runner(loop_factory=Loop, debug=debug) as runner:
-        runner.run(main())
-    assert (delays[0], times[:2]) == (5, [5.0, 7])
-    assert auto.monotonic() == 5.0
-
-
-# Loops that are not asyncio's
-
-
 class _ForeignBase:
     """Like the base of uvloop's class: it only notes what it would do."""
 
@@ -243,9 +183,6 @@ def test_a_loop_that_is_not_asyncios_runs_outside_the_clock_only():
     loop.run_forever()
     assert loop.done == ["in a thread of nobody's", "if not strict", "ran"]
     assert dict(vars(Foreign)) == before
-
-
-# The times of timers
 
 
 @pytest.mark.parametrize(

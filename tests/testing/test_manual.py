@@ -1,7 +1,5 @@
 """Steps: time that moves as far as it is told to."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Objects on another clock than the thread or loop that uses them."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Who counts, who runs: ``tracked()``, ``external()``, ``idle()``, one participant at a time."""
 
-from __future__ import annotations
-
 import queue
 import threading
 import time
@@ -182,51 +180,19 @@ def test_the_result_of_a_tracked_function_is_used_before_time_moves():
             other.join()
 
 
-@pytest.mark.parametrize("pause", [0, 0.002], ids=["in one go", "in short bits"])
 @pytest.mark.parametrize("auto", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_work_inside_idle_that_takes_longer_than_the_settle_timeout_is_no_deadlock(auto, pause):
+def test_work_inside_idle_that_takes_longer_than_the_settle_timeout_is_no_deadlock(auto):
     moment = threading.Event()
-    with VirtualClock(auto=auto, settle_timeout=0.4) as clock:
+    with VirtualClock(auto=auto, settle_timeout=0.2) as clock:
 
         def work():
             with clock.idle("a result"):
-                end = time.monotonic() + 1.0
+                end = time.monotonic() + 0.5
                 while time.monotonic() < end:
-                    moment.wait(pause)
+                    moment.wait(0.002)
             return "done"
 
         assert clock.spawn(work).result() == "done"
-
-
-@pytest.mark.slow
-def test_work_inside_idle_that_does_not_end_is_named():
-    stop = []
-    with VirtualClock(auto=True, settle_timeout=0.3) as clock:
-
-        def work():
-            with clock.idle("a result"):
-                while not stop:
-                    pass
-
-        task = clock.spawn(work)
-        with pytest.raises(SettleTimeout, match=r"1 of 2 participants.*'work-1' in .* work\(\)"):
-            task.result()
-        stop.append(True)
-        task.result()
-
-
-def test_one_that_computes_inside_idle_does_not_stop_time_for_good(auto):
-    stop = []
-
-    def work():
-        with auto.idle("nothing at all"):
-            while not stop:
-                pass
-
-    busy = auto.spawn(work)
-    auto.sleep(3)
-    stop.append(1)
-    busy.join()
 
 
 # One participant runs at a time, but none that waits for another keeps it waiting
@@ -274,14 +240,6 @@ def test_threads_that_want_a_lock_do_not_stop_a_holder_that_is_due_with_them(
     holder = auto.spawn(hold)
     holder.join()
     assert [other.result() for other in others] == [1.0] * 3
-
-
-def test_a_callback_between_them_does_not_keep_the_lock_from_them(auto, holder_and_wanter):
-    hold, want = holder_and_wanter
-    wanting = auto.spawn(want)
-    auto.spawn(auto.call_at, 1.0, int)
-    auto.spawn(hold)
-    assert wanting.result() == 1.0
 
 
 def test_a_driver_that_waits_for_a_lock_does_not_stop_its_holder(auto):

@@ -1,7 +1,5 @@
 """Thread pools and futures inside a virtual clock."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

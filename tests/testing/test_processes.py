@@ -1,7 +1,5 @@
 """Processes that an event loop starts: time stands still while they run."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

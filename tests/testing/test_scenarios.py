@@ -1,7 +1,5 @@
 """What a virtual clock must get right, each time, under hostile thread switching."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import sys
@@ -18,10 +16,8 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import UntrackedLoopError, UntrackedThreadError, VirtualClock
 from tests import effort
-from tests.helpers import PATIENCE
 
 from .one_scene import TRACE, one_scene
-from .real_threads import in_real_thread
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("hostile_switching")]
 
@@ -43,37 +39,6 @@ def test_each_ticker_of_a_second_ticks_at_0_and_each_of_ten_seconds(threads):
             token.cancel()
             clock.settle()
             assert ticks == [[float(n) for n in range(11)]] * threads
-
-
-def test_sleepers_wake_in_the_order_of_their_times_at_exactly_those():
-    for _ in range(effort.rounds(20, 500)):
-        with VirtualClock() as clock:
-            seen = []
-
-            def sleep(seconds, clock=clock, seen=seen):
-                clock.sleep(seconds)
-                seen.append((seconds, clock.monotonic()))
-
-            for seconds in (3, 2, 1):
-                clock.spawn(sleep, seconds)
-            assert clock.advance(10) == 3
-            assert seen == [(1, 1.0), (2, 2.0), (3, 3.0)]
-            assert clock.monotonic() == 10.0
-
-
-def test_timers_that_woken_code_sets_fire_in_the_same_advance():
-    for _ in range(effort.rounds(20, 500)):
-        with VirtualClock() as clock:
-            seen = []
-
-            def again(clock=clock, seen=seen):
-                seen.append(clock.monotonic())
-                clock.call_at(clock.monotonic() + 1.0, again)
-
-            clock.call_at(1.0, again)
-            clock.advance(10)
-            assert seen == [float(n) for n in range(1, 11)]
-            assert len(clock.pending()) == 1
 
 
 def test_the_trace_of_a_scene_is_the_same_on_every_interpreter():
@@ -128,38 +93,6 @@ def test_a_deadline_cancels_threads_and_tasks_at_exactly_its_time():
                 ("task", 5.0, 1, DeadlineExceeded),
                 ("thread", 5.0, 1, DeadlineExceeded),
             ]
-
-
-def test_of_cancel_and_fire_exactly_one_happens():
-    for _ in range(effort.rounds(30, 1000)):
-        with VirtualClock() as clock:
-            fired, cancelled = [], []
-            timer = clock.call_at(1.0, lambda fired=fired: fired.append(True))
-            # A participant would not race: time would stand still until it had cancelled.
-            racer = in_real_thread(lambda c=cancelled, t=timer: c.append(t.cancel()))
-            clock.advance(2)
-            racer.join(PATIENCE)
-            assert cancelled == [not fired]
-
-
-def test_two_clocks_at_once_are_independent():
-    def half(seconds, seen):
-        with VirtualClock() as clock:
-            thread = threading.Thread(target=lambda: [clock.sleep(1) for _ in range(seconds)])
-            thread.start()
-            for _ in range(seconds):
-                clock.advance(1)
-            thread.join()
-            seen.append(clock.monotonic())
-
-    for _ in range(effort.rounds(5, 50)):
-        seen = []
-        threads = [threading.Thread(target=half, args=(n, seen)) for n in (10, 20, 30)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert sorted(seen) == [10.0, 20.0, 30.0]
 
 
 def test_an_untracked_thread_is_refused_and_tracked_makes_it_a_participant():

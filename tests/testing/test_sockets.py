@@ -1,7 +1,5 @@
 """Sockets of event loops and threads on the virtual clock."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading
@@ -13,17 +11,6 @@ from backoff_ticker.testing import VirtualClock
 from tests import effort
 
 from .real_threads import in_real_thread
-
-
-def test_sleeps_and_time_outs_of_asyncio_are_on_the_clock(auto):
-    async def main():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(30):
-                await asyncio.sleep(3600)
-        return await asyncio.wait_for(asyncio.sleep(5, "slept"), 6)
-
-    assert asyncio.run(main()) == "slept"
-    assert auto.monotonic() == 35.0
 
 
 @pytest.fixture
@@ -119,24 +106,4 @@ def test_a_thread_that_serves_inside_idle_answers_in_time(switching, pieces, wor
         thread.start()
         asyncio.run(_converse(server.getsockname(), rounds))
         thread.join()
-        assert clock.monotonic() == 0.0
-
-
-@pytest.mark.parametrize("made_before", [False, True])
-def test_an_answer_in_two_pieces_over_a_socket_that_others_have_made_comes_in_time(made_before):
-    async def answer(reader, writer):
-        while await reader.read(1):
-            for piece in (b"o", b"k"):
-                writer.write(piece)
-                await writer.drain()
-        writer.close()
-        await writer.wait_closed()
-
-    async def main(listening):
-        async with await asyncio.start_server(answer, sock=listening):
-            await _converse(listening.getsockname(), effort.rounds(20, 500))
-
-    listening = socket.create_server(("127.0.0.1", 0)) if made_before else None
-    with VirtualClock(auto=True) as clock:
-        asyncio.run(main(listening or socket.create_server(("127.0.0.1", 0))))
         assert clock.monotonic() == 0.0

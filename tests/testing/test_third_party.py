@@ -1,7 +1,5 @@
 """Other people's packages on the virtual clock: one test for each row of the page's table."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import multiprocessing
@@ -23,20 +21,6 @@ from .real_threads import on_linux
 PAGE = Path(__file__).parents[2] / "docs" / "testing_other_code.md"
 
 
-@pytest.fixture
-def auto():
-    """A clock with auto-advance."""
-    with VirtualClock(auto=True) as clock:
-        yield clock
-
-
-@pytest.fixture
-def patched():
-    """The same for the module ``time``, too."""
-    with VirtualClock(auto=True, patch_time=True) as clock:
-        yield clock
-
-
 def test_each_row_of_the_table_is_run_by_a_test_of_its_name():
     table = PAGE.read_text().partition("## Libraries")[2].partition("\nOf the stand")[0]
     rows = re.findall(r"^\| ([\w.-]+)", table, re.MULTILINE)
@@ -46,7 +30,7 @@ def test_each_row_of_the_table_is_run_by_a_test_of_its_name():
 
 
 @on_linux
-def test_aiodns(auto):
+def test_aiodns(auto_clock):
     aiodns = pytest.importorskip("aiodns")
 
     async def main():
@@ -56,11 +40,11 @@ def test_aiodns(auto):
         await asyncio.sleep(3600)
 
     asyncio.run(main())
-    assert auto.monotonic() == 7200
+    assert auto_clock.monotonic() == 7200
 
 
 @pytest.mark.parametrize("limit", [1, 10])
-def test_aiohttp(auto, limit):
+def test_aiohttp(auto_clock, limit):
     aiohttp = pytest.importorskip("aiohttp")
     test_utils = pytest.importorskip("aiohttp.test_utils")
 
@@ -84,11 +68,11 @@ def test_aiohttp(auto, limit):
             asyncio.run(main())
     else:
         assert asyncio.run(main()) == "late"
-    assert auto.monotonic() == min(limit, 5)
+    assert auto_clock.monotonic() == min(limit, 5)
 
 
 @on_linux
-def test_aiosqlite(auto):
+def test_aiosqlite(auto_clock):
     aiosqlite = pytest.importorskip("aiosqlite")
 
     async def main():
@@ -102,10 +86,10 @@ def test_aiosqlite(auto):
                 return await rows.fetchone()
 
     assert asyncio.run(main()) == (45,)
-    assert auto.monotonic() == 600
+    assert auto_clock.monotonic() == 600
 
 
-def test_anyio(auto):
+def test_anyio(auto_clock):
     anyio = pytest.importorskip("anyio")
 
     async def main():
@@ -115,18 +99,18 @@ def test_anyio(auto):
             group.start_soon(anyio.sleep, 3)
             group.start_soon(anyio.sleep, 7)
         for _ in range(3):
-            await anyio.to_thread.run_sync(auto.sleep, 2)
+            await anyio.to_thread.run_sync(auto_clock.sleep, 2)
             await anyio.sleep(1)
         async with anyio.from_thread.BlockingPortal() as portal:
             await anyio.to_thread.run_sync(lambda: portal.call(anyio.sleep, 4))
         return scope.cancelled_caught
 
     assert anyio.run(main)
-    assert auto.monotonic() == 25
+    assert auto_clock.monotonic() == 25
 
 
 @pytest.mark.parametrize("kind", ["background", "asyncio"])
-def test_apscheduler(patched, kind):
+def test_apscheduler(patched_clock, kind):
     pytest.importorskip("time_machine")
     schedulers = pytest.importorskip(f"apscheduler.schedulers.{kind}")
     times = []
@@ -134,7 +118,7 @@ def test_apscheduler(patched, kind):
 
     async def main():
         scheduler = scheduler_class(timezone=dt.UTC)
-        scheduler.add_job(lambda: times.append(patched.monotonic()), "interval", hours=1)
+        scheduler.add_job(lambda: times.append(patched_clock.monotonic()), "interval", hours=1)
         scheduler.start()
         await asyncio.sleep(3600 * 3 + 1)
         scheduler.shutdown(wait=False)
@@ -166,17 +150,17 @@ def test_blockbuster(patch_time):
         thread.join()
 
 
-def test_cachetools(auto):
+def test_cachetools(auto_clock):
     cachetools = pytest.importorskip("cachetools")
-    cache = cachetools.TTLCache(10, ttl=60, timer=auto.monotonic)
+    cache = cachetools.TTLCache(10, ttl=60, timer=auto_clock.monotonic)
     cache["key"] = "value"
-    auto.sleep(59)
+    auto_clock.sleep(59)
     assert "key" in cache
-    auto.sleep(1)
+    auto_clock.sleep(1)
     assert "key" not in cache
 
 
-def test_httpx(auto):
+def test_httpx(auto_clock):
     httpx = pytest.importorskip("httpx")
     address = Channel(1)
 
@@ -199,16 +183,16 @@ def test_httpx(auto):
         async with httpx.AsyncClient(timeout=10) as client:
             return (await client.get(url)).text
 
-    server = auto.spawn(lambda: asyncio.run(serve()))
+    server = auto_clock.spawn(lambda: asyncio.run(serve()))
     url = address.receive()
     assert asyncio.run(ask(url)) == "late"
-    with auto.idle("an answer"), httpx.Client() as client:
+    with auto_clock.idle("an answer"), httpx.Client() as client:
         assert client.get(url).text == "late"
     server.join()
-    assert auto.monotonic() == 10
+    assert auto_clock.monotonic() == 10
 
 
-def test_janus(auto):
+def test_janus(auto_clock):
     janus = pytest.importorskip("janus")
 
     async def main():
@@ -217,7 +201,7 @@ def test_janus(auto):
 
         def take():
             while (item := items.sync_q.get()) is not None:
-                got.append((item, auto.monotonic()))
+                got.append((item, auto_clock.monotonic()))
 
         taker = asyncio.create_task(asyncio.to_thread(take))
         for item in "ab":
@@ -232,14 +216,14 @@ def test_janus(auto):
     assert asyncio.run(main()) == [("a", 60), ("b", 120)]
 
 
-def test_limits(patched):
+def test_limits(patched_clock):
     limits = pytest.importorskip("limits")
     limiter = limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage())
     twice = limits.parse("2/minute")
     assert [limiter.hit(twice) for _ in range(3)] == [True, True, False]
-    patched.sleep(60)
+    patched_clock.sleep(60)
     assert limiter.hit(twice)
-    patched.sleep(1)
+    patched_clock.sleep(1)
 
 
 @pytest.mark.slow
@@ -267,18 +251,18 @@ def test_pytest_timeout(request):
             request.node.cancel_timeout()
 
 
-def test_schedule(patched):
+def test_schedule(patched_clock):
     pytest.importorskip("time_machine")
     schedule = pytest.importorskip("schedule")
     times, scheduler = [], schedule.Scheduler()
-    scheduler.every(10).minutes.do(lambda: times.append(patched.monotonic()))
+    scheduler.every(10).minutes.do(lambda: times.append(patched_clock.monotonic()))
     while len(times) < 2:
         time.sleep(scheduler.idle_seconds)
         scheduler.run_pending()
     assert times == [600, 1200]
 
 
-def test_starlette(auto):
+def test_starlette(auto_clock):
     responses = pytest.importorskip("starlette.responses")
     applications = pytest.importorskip("starlette.applications")
     routing = pytest.importorskip("starlette.routing")
@@ -289,16 +273,16 @@ def test_starlette(auto):
         return responses.PlainTextResponse("loop")
 
     def in_thread(_request):
-        auto.sleep(5)
+        auto_clock.sleep(5)
         return responses.PlainTextResponse("thread")
 
     routes = [routing.Route("/loop", in_loop), routing.Route("/thread", in_thread)]
     with testclient.TestClient(applications.Starlette(routes=routes)) as client:
         assert [client.get(path).text for path in ("/loop", "/thread")] == ["loop", "thread"]
-    assert auto.monotonic() == 10
+    assert auto_clock.monotonic() == 10
 
 
-def test_tenacity(patched):
+def test_tenacity(patched_clock):
     tenacity = pytest.importorskip("tenacity")
     calls = []
     retry = tenacity.retry(stop=tenacity.stop_after_delay(50), wait=tenacity.wait_fixed(10))
@@ -319,12 +303,12 @@ def test_tenacity(patched):
     assert calls == [0, 10, 20, 30, 40, 50, 50, 60, 70, 80, 90, 100]
 
 
-def test_time_machine(patched):
+def test_time_machine(patched_clock):
     pytest.importorskip("time_machine")
     start = dt.datetime.now(dt.UTC)
-    patched.sleep(3600)
+    patched_clock.sleep(3600)
     assert dt.datetime.now(dt.UTC) - start == dt.timedelta(hours=1)
-    assert time.localtime() == time.localtime(patched.time())
+    assert time.localtime() == time.localtime(patched_clock.time())
 
 
 TRIO = """
@@ -352,7 +336,7 @@ def test_trio():
     assert (done.returncode, done.stdout, done.stderr) == (0, "240.0\n", "")
 
 
-def test_uvicorn(auto):
+def test_uvicorn(auto_clock):
     uvicorn = pytest.importorskip("uvicorn")
     httpx = pytest.importorskip("httpx")
 
@@ -366,7 +350,7 @@ def test_uvicorn(auto):
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
-        auto.sleep(0.1)
+        auto_clock.sleep(0.1)
     port = server.servers[0].sockets[0].getsockname()[1]
 
     async def ask():
@@ -378,7 +362,7 @@ def test_uvicorn(auto):
     thread.join()
 
 
-@pytest.mark.usefixtures("auto")
+@pytest.mark.usefixtures("auto_clock")
 def test_uvloop():
     uvloop = pytest.importorskip("uvloop")
     with (

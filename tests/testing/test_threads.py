@@ -1,7 +1,5 @@
 """Threads of the standard library as participants, and joins."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent

@@ -1,7 +1,5 @@
 """The module ``time``, ``threading`` and ``queue`` under ``VirtualClock(patch_time=True)``."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 import queue
@@ -12,7 +10,6 @@ import time
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, Ticker
 from backoff_ticker.testing import (
     ClockLeakError,
     ClockUsageError,
@@ -34,18 +31,8 @@ def clock():
         yield clock
 
 
-@pytest.fixture
-def auto():
-    """A clock with auto-advance."""
-    with VirtualClock(auto=True, patch_time=True) as clock:
-        yield clock
-
-
 def readings():
     return [getattr(time, name)() for name in [*NAMES, *(f"{name}_ns" for name in NAMES)]]
-
-
-# What is told, and to whom
 
 
 def test_participants_and_the_driver_read_the_time_of_the_clock(clock):
@@ -89,17 +76,14 @@ def test_a_replacement_can_be_pickled(clock):
     assert pickle.loads(pickle.dumps(time.sleep)) is time.sleep
 
 
-# Sleeping
-
-
-def test_sleeps_are_waits_on_the_clock(auto):
+def test_sleeps_are_waits_on_the_clock(patched_clock):
     threads = [threading.Thread(target=time.sleep, args=(seconds,)) for seconds in (3, 4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     time.sleep(0)
-    assert auto.monotonic() == 4.0
+    assert patched_clock.monotonic() == 4.0
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError):
             time.sleep(wrong)
@@ -107,7 +91,7 @@ def test_sleeps_are_waits_on_the_clock(auto):
         time.sleep("1")
 
 
-def test_a_sleep_in_a_coroutine_blocks_its_loop(auto):
+def test_a_sleep_in_a_coroutine_blocks_its_loop(patched_clock):
     async def main():
         other = asyncio.create_task(asyncio.sleep(1, "late"))
         await asyncio.sleep(0)
@@ -116,7 +100,7 @@ def test_a_sleep_in_a_coroutine_blocks_its_loop(auto):
         return await other
 
     assert asyncio.run(main()) == "late"
-    assert auto.monotonic() == 5.0
+    assert patched_clock.monotonic() == 5.0
 
 
 def test_the_thread_that_drives_cannot_sleep(clock):
@@ -124,25 +108,12 @@ def test_the_thread_that_drives_cannot_sleep(clock):
         time.sleep(1)
 
 
-def test_time_is_not_counted_twice(auto):
-    loop = asyncio.new_event_loop()
-    ticks = Ticker(ConstantBackOff(10))
-    next(ticks)
-    start = time.monotonic()
-    loop.run_until_complete(asyncio.sleep(7))
-    assert (next(ticks).due, time.monotonic() - start) == (10.0, 10.0)
-    loop.close()
-
-
-def test_a_process_is_waited_for_in_real_time(auto):
+def test_a_process_is_waited_for_in_real_time(patched_clock):
     done = subprocess.run([sys.executable, "-c", "pass"], timeout=50, check=True)
-    assert (done.returncode, auto.monotonic()) == (0, 0.0)
+    assert (done.returncode, patched_clock.monotonic()) == (0, 0.0)
 
 
-# Waits in threading and queue
-
-
-def test_time_outs_of_threading_and_queue_are_on_the_clock(auto):
+def test_time_outs_of_threading_and_queue_are_on_the_clock(patched_clock):
     with pytest.raises(queue.Empty):
         queue.Queue().get(timeout=5)
     full = queue.Queue(1)
@@ -156,32 +127,32 @@ def test_time_outs_of_threading_and_queue_are_on_the_clock(auto):
     condition = threading.Condition()
     with condition:
         assert not condition.wait_for(lambda: False, 5)
-    assert auto.monotonic() == 30.0
+    assert patched_clock.monotonic() == 30.0
     assert not condition._waiters
 
 
-def test_a_timer_of_threading_fires_on_the_clock(auto):
+def test_a_timer_of_threading_fires_on_the_clock(patched_clock):
     fired = []
-    timer = threading.Timer(30, lambda: fired.append(auto.monotonic()))
+    timer = threading.Timer(30, lambda: fired.append(patched_clock.monotonic()))
     timer.start()
     timer.join()
     assert fired == [30.0]
 
 
 @pytest.mark.usefixtures("switching")
-def test_an_item_comes_at_its_own_time(auto):
+def test_an_item_comes_at_its_own_time(patched_clock):
     items, got = queue.Queue(1), []
     rounds = effort.rounds(30, 500)
 
     def consume(timeout):
         while (item := items.get(timeout=timeout)) is not None:
-            got.append((item, auto.monotonic()))
+            got.append((item, patched_clock.monotonic()))
 
     threads = [threading.Thread(target=consume, args=(wait,)) for wait in (None, 5, 3600)]
     for thread in threads:
         thread.start()
     for number in range(rounds):
-        auto.sleep(1)
+        patched_clock.sleep(1)
         items.put(number)
     for _ in threads:
         items.put(None)
@@ -190,27 +161,24 @@ def test_an_item_comes_at_its_own_time(auto):
     assert sorted(got) == [(number, number + 1.0) for number in range(rounds)]
 
 
-def test_a_wait_that_nothing_ends_is_a_deadlock_or_a_leak(auto):
+def test_a_wait_that_nothing_ends_is_a_deadlock_or_a_leak(patched_clock):
     with pytest.raises(VirtualDeadlockError, match=r"Condition\.wait\(\)"):
         queue.Queue().get()
     with pytest.raises(ClockLeakError), VirtualClock(patch_time=True) as clock:
         clock.spawn(threading.Event().wait)
 
 
-def test_waits_are_real_inside_idle_and_external_and_in_the_thread_that_drives(auto):
+def test_waits_are_real_inside_idle_and_external_and_in_the_thread_that_drives(patched_clock):
     event = threading.Event()
-    for block in (auto.idle, auto.external):
+    for block in (patched_clock.idle, patched_clock.external):
         with block("somebody"):
             assert not event.wait(0.001)
             time.sleep(0.001)
             with pytest.raises(queue.Empty):
                 queue.Queue().get(timeout=0.001)
-    assert auto.monotonic() == 0.0
+    assert patched_clock.monotonic() == 0.0
     with VirtualClock(patch_time=True) as clock:
         assert not event.wait(0.001)
         with pytest.raises(queue.Empty):
             queue.Queue().get(timeout=0.001)
         assert clock.monotonic() == 0.0
-
-
-# Other packages

@@ -1,7 +1,5 @@
 """Policies and small helpers that the ticker tests share."""
 
-from __future__ import annotations
-
 from concurrent.futures import FIRST_COMPLETED, wait
 
 from backoff_ticker import STOP, TickerClosed, WouldBlock

@@ -1,7 +1,5 @@
 """Timers that a test fires itself."""
 
-from __future__ import annotations
-
 from backoff_ticker import Channel
 
 

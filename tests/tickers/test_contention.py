@@ -1,7 +1,5 @@
 """One reader asks a policy that takes its time: what the others can do meanwhile."""
 
-from __future__ import annotations
-
 import pytest
 
 from backoff_ticker import (

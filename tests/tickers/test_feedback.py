@@ -1,7 +1,5 @@
 """``success()`` and ``failure()``: what they do to the delay that is pending."""
 
-from __future__ import annotations
-
 import queue
 
 import pytest
@@ -260,18 +258,6 @@ def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(face, clo
     policy.release.set()
     assert taking.result(PATIENCE).since_success == 2
     assert counts(ticker, clock, 2) == [0, 1]
-
-
-def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(face, clock):
-    ticker = face.ticker(plain(), clock=clock)
-    counts(ticker, clock, 2)
-    clock.advance(2)
-    third = ticker.receive_nowait()
-    ticker._put_back(third)
-    assert counts(ticker, clock, 2) == [2, 3]
-    ticker._put_back(third)
-    ticker.success()
-    assert counts(ticker, clock, 3) == [0, 1, 2]
 
 
 def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_skip(face, clock):

@@ -1,10 +1,7 @@
 """Interleavings of a ticker's readers that chance seldom makes, forced by a policy or a pause."""
 
-from __future__ import annotations
-
 import queue
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -16,15 +13,13 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     StopBackOff,
-    SystemClock,
     Ticker,
     TickerClosed,
     WouldBlock,
     ZeroBackOff,
     select,
-    with_max_retries,
 )
-from tests.helpers import PATIENCE, Flag, eventually, in_thread
+from tests.helpers import PATIENCE, Flag, in_thread
 from tests.interleaving import each_interleaving
 from tests.stress.tools import Gate, Hooked
 from tests.tickers.made_policies import Blocking, nothing_is_due
@@ -222,36 +217,6 @@ def test_a_sender_that_is_stopped_gives_back_the_tick_that_a_reset_made_due(cloc
     assert (tick.number, tick.delay) == (2, 0.0)
 
 
-def test_the_first_timer_of_a_sender_that_is_stopped_as_it_is_set_is_cancelled():
-    class Stopping:
-        monotonic = staticmethod(time.monotonic)
-        time = staticmethod(time.time)
-        parker = staticmethod(SystemClock().parker)
-
-        def __init__(self):
-            self.timers = []
-
-        def call_at(self, when, callback, *, loop=None):
-            timer = SystemClock().call_at(when, callback, loop=loop)
-            self.timers.append(timer)
-            if when > time.monotonic() + HOUR / 2:
-                pushes[0].stop()
-            return timer
-
-    clock = Stopping()
-    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
-    go_on = threading.Event()
-
-    class Sink:
-        def put_nowait(self, _):
-            go_on.wait(PATIENCE)
-
-    pushes = [ticker.send_to(Sink())]
-    go_on.set()
-    eventually(lambda: len(clock.timers) > 1, "it has set its timer")
-    eventually(lambda: all(timer.spent for timer in clock.timers), "no timer is left")
-
-
 # Many threads at the same change
 
 
@@ -389,6 +354,7 @@ def test_a_first_tick_that_waits_or_was_given_back_comes_in_spite_of_a_cancel(
     assert caught.value.reason is CloseReason.CANCELLED
 
 
+@pytest.mark.slow
 def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_ticker_something(
     monkeypatch,
 ):
@@ -411,41 +377,3 @@ def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_
         assert (number or receive_nowait(tickers[0])) == 1
         with pytest.raises(TickerClosed, match="exhausted"):
             tickers[0].receive()
-
-
-@pytest.mark.parametrize("end", ["cancel", "stop"])
-def test_the_last_tick_that_was_given_back_does_not_come_after_another_end(end):
-    token = CancellationToken()
-    ticker = Ticker(with_max_retries(ZeroBackOff(), 1), token=token)
-    ticker.receive()
-    last = ticker.receive()
-    assert ticker.close_reason is CloseReason.EXHAUSTED
-    ticker._put_back(last)
-    token.cancel() if end == "cancel" else ticker.stop()
-    with pytest.raises(TickerClosed, match="exhausted"):
-        ticker.receive_nowait()
-    ticker._put_back(last)  # too late
-    with pytest.raises(TickerClosed, match="exhausted"):
-        ticker.receive_nowait()
-
-
-def test_ticks_that_were_given_back_come_in_their_order():
-    token = CancellationToken()
-    ticker = Ticker(ZeroBackOff(), token=token)
-    first, second = ticker.receive(), ticker.receive()
-    ticker._put_back(second)
-    ticker._put_back(first)
-    token.cancel()
-    assert ticker.receive() == first
-    with pytest.raises(TickerClosed, match="cancelled"):
-        ticker.receive()
-
-
-def test_after_stop_not_even_the_first_tick_comes_that_a_cancel_spares():
-    token = CancellationToken()
-    ticker = Ticker(ZeroBackOff(), token=token)
-    token.cancel()
-    assert ticker.close_reason is None
-    ticker.stop()
-    with pytest.raises(TickerClosed):
-        ticker.receive_nowait()

@@ -1,7 +1,5 @@
 """``send_to(sink)``: what is sent, what is dropped, how it ends, who else reads; loops."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import sys
@@ -17,7 +15,6 @@ from backoff_ticker import (
     CancellationToken,
     CloseReason,
     ConstantBackOff,
-    Pace,
     Ticker,
     with_max_retries,
 )
@@ -76,20 +73,6 @@ def unraisable(monkeypatch):
     shown = []
     monkeypatch.setattr(sys, "unraisablehook", shown.append)
     return shown
-
-
-class LateClock:
-    """Another clock whose calls come later than they are due, by ``late`` seconds."""
-
-    def __init__(self, clock):
-        self.late = 0.0
-        self._clock = clock
-
-    def __getattr__(self, name):
-        return getattr(self._clock, name)
-
-    def call_at(self, when, callback, *, loop=None):
-        return self._clock.call_at(when + self.late, callback, loop=loop)
 
 
 def items(sink):
@@ -173,25 +156,6 @@ def test_an_error_that_only_has_such_a_name_is_an_error(clock, unraisable):
     clock.settle()
     assert (handle.dropped, ticker.closed) == (0, True)
     assert [shown.exc_value for shown in unraisable] == [sink.error]
-
-
-def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock):
-    sink = Sink()
-    sink.error = queue.Full()
-    sending = LateClock(clock)
-    ticker = Ticker(ConstantBackOff(10), clock=sending, pace=Pace.SKIP)
-    handle = ticker.send_to(sink)
-    sending.late = 35.0
-    clock.settle()
-    assert handle.dropped == 1
-    sending.late = 0.0
-    clock.advance_to(1036)
-    assert handle.dropped == 2
-    clock.advance_to(1041)
-    assert handle.dropped == 3
-    sink.error = None
-    clock.advance_to(1050)
-    assert [(tick.due, tick.missed) for tick in sink.items] == [(1050, 2 + 3)]
 
 
 # Endings
@@ -325,21 +289,6 @@ def test_a_sending_that_ended_lets_go_of_its_ticker_and_its_sink(clock, end):
 
 
 # Several senders and readers
-
-
-@EITHER
-@pytest.mark.parametrize("senders", [2, 3])
-def test_of_several_sinks_each_tick_goes_to_one(clock, kind, senders):
-    ticker = kind(ConstantBackOff(10), clock=clock)
-    sinks = [ShutdownSink() for _ in range(senders)]
-    for sink in sinks:
-        ticker.send_to(sink)
-    clock.advance(500)
-    assert sorted(number for sink in sinks for number in sink.numbers) == list(range(1, 52))
-    ticker.stop()
-    clock.settle()
-    assert [sink.ended for sink in sinks] == [["shutdown"]] * senders
-    assert len(clock.pending()) == 0
 
 
 def test_readers_and_senders_share_the_ticks(face, clock):

@@ -1,7 +1,5 @@
 """When ticks fall due: the pure rules for any numbers, and the four paces of a ticker."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

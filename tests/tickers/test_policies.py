@@ -1,7 +1,5 @@
 """What a policy may answer, raise and call, and the copy of it that a ticker runs."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

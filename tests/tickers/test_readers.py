@@ -1,7 +1,5 @@
 """Several readers of one ticker, who wait, time out and leave: in threads and in event loops."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from datetime import timedelta
@@ -17,9 +15,7 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from tests import effort
 from tests.helpers import PATIENCE, LoopThread, collect_garbage
-from tests.stress.tools import run_loop
 from tests.tickers.made_policies import first_done, reader_that_waits, reason_of, ticked
 
 
@@ -62,9 +58,6 @@ def waiting_in(clock, ticker, *loops):
         clock.settle()
         assert not started[-1].done()
     return started
-
-
-# Exactly one each
 
 
 @pytest.mark.parametrize("pace", list(Pace))
@@ -122,9 +115,6 @@ def test_readers_that_wait_do_nothing_meanwhile(face, clock, readers):
     assert [reason_of(future) for future in waiting] == ["stopped"] * (readers - 1)
 
 
-# A reader that leaves
-
-
 def test_a_leader_that_times_out_at_the_due_time_takes_the_tick_or_passes_it_on(face, clock):
     ticker = ticked(face, ConstantBackOff(10), clock=clock)
     leader = reader_that_waits(face, clock, ticker, 10)
@@ -160,9 +150,6 @@ def test_a_leader_whose_task_is_cancelled_passes_on(loops, clock, resolved):
     clock.advance(10)
     assert outcome.result(PATIENCE) == (resolved, True, 2)
     assert len(clock.pending()) == 0
-
-
-# Several loops
 
 
 @pytest.mark.parametrize("how", ["stopped", "closed"])
@@ -209,38 +196,3 @@ def test_a_reader_that_waits_for_tick_after_tick_leaves_no_object():
 
     # What other threads make meanwhile counts, too; what a reader leaves is left each time.
     assert min(after - before for before, after in (asyncio.run(main()) for _ in range(3))) <= 0
-
-
-# A reader that leaves as its tick falls due
-
-
-ROUNDS = effort.rounds(200, 3000)
-
-
-def test_two_coroutines_wait_and_one_leaves_in_the_turn_in_which_the_tick_falls_due():
-    """Whoever was woken for the tick is cancelled before it can run: the other takes it."""
-
-    async def main():
-        taken = []
-        ticker = AsyncTicker(ConstantBackOff(3600))
-        await ticker.receive()
-        for number in range(ROUNDS):
-
-            async def read():
-                taken.append((await ticker.receive(timeout=5)).number)
-
-            first, second = asyncio.create_task(read()), asyncio.create_task(read())
-            await asyncio.sleep(0)
-            ticker.reset(immediately=True)
-            for _ in range(number % 4):
-                await asyncio.sleep(0)
-            first.cancel()
-            await asyncio.wait([first])
-            if not first.cancelled():
-                ticker.reset(immediately=True)
-            await second
-        return taken
-
-    taken = run_loop(main())
-    assert taken == list(range(2, len(taken) + 2))
-    assert len(taken) >= ROUNDS

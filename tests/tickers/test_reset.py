@@ -1,7 +1,5 @@
 """``reset()`` of a ticker: what becomes of the pending tick, of readers and policies."""
 
-from __future__ import annotations
-
 import pytest
 
 from backoff_ticker import (

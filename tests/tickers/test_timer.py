@@ -1,8 +1,5 @@
 """Tickers whose delays a user's timer measures: when it is started, fires and is stopped."""
 
-from __future__ import annotations
-
-import asyncio
 import math
 import sys
 import weakref
@@ -11,9 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from backoff_ticker import (
-    CLOSED,
     STOP,
-    AsyncTicker,
     CancellationToken,
     Channel,
     CloseReason,
@@ -24,7 +19,6 @@ from backoff_ticker import (
     Timer,
     ZeroBackOff,
     select,
-    select_async,
     with_max_retries,
 )
 from backoff_ticker.testing import VirtualClock
@@ -40,6 +34,7 @@ from tests.tickers.made_policies import (
     ticked,
 )
 from tests.tickers.made_timers import Failing, Fake, Instant
+from tests.tickers.test_feedback import Feedback
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
@@ -308,17 +303,6 @@ def test_what_is_no_timer_is_refused(face, timer):
         face.ticker(ZeroBackOff(), timer=timer)
 
 
-def test_the_time_of_a_tick_that_a_reset_dropped_is_not_that_of_the_next(clock):
-    timer = Fake()
-    ticker = Ticker(ConstantBackOff(10), timer=timer)
-    ticker.receive()
-    timer.fire(100.5)
-    ticker.success()  # looks whether the timer has fired, and takes no tick
-    ticker.reset(immediately=True)
-    tick = ticker.receive()
-    assert (tick.number, tick.time) == (2, clock.time())
-
-
 # Readers
 
 
@@ -334,20 +318,6 @@ def test_one_fire_is_one_tick_for_one_of_many_readers(face, clock):
     taken = sorted(reader.result(PATIENCE) for reader in readers)
     assert [(tick.number, tick.time) for tick in taken] == [(n, n - 1) for n in range(2, 8)]
     assert timer.delays == [10] * 7
-
-
-def test_it_is_one_of_the_sources_of_select(face, clock):
-    timer = Fake()
-    ticker = face.ticker(Counting(), timer=timer)
-    other = Channel(1)
-    assert select(ticker, other)[1].number == 1
-    selecting = in_thread(lambda: [select(ticker, other) for _ in range(3)])
-    for act in (lambda: timer.fire(3.5), lambda: other.send_nowait("item"), ticker.stop):
-        still_waits(clock, selecting)
-        act()
-    (first, tick), *rest = selecting.result(PATIENCE)
-    assert (first, tick.number, tick.time) == (ticker, 2, 3.5)
-    assert rest == [(other, "item"), (ticker, CLOSED)]
 
 
 # Told by its readers
@@ -372,23 +342,6 @@ def test_a_reset_starts_it_anew_for_a_full_first_delay(face, clock, pace):
     ticker.stop()
 
 
-@EVERY_PACE
-@pytest.mark.parametrize("passed", [0, 0.5])
-def test_a_fire_before_a_reset_brings_nothing_after_it(clock, pace, passed):
-    """Also where the reset comes in the moment of the tick before."""
-    timer = Fake()
-    ticker = Ticker(ConstantBackOff(10), timer=timer, pace=pace)
-    ticker.receive()
-    nothing_is_due(ticker)
-    clock.advance(passed)
-    timer.fire()
-    ticker.reset()
-    nothing_is_due(ticker)
-    assert timer.delays == [10, 10]
-    timer.fire(9.0)
-    assert ticker.receive_nowait().time == 9.0
-
-
 def test_a_success_starts_it_for_what_is_left_of_the_new_delay(face, clock):
     timer = Fake()
     ticker = face.ticker(Counting(), timer=timer)
@@ -404,25 +357,12 @@ def test_a_success_starts_it_for_what_is_left_of_the_new_delay(face, clock):
     assert face.receive(ticker).delay == 1
 
 
-class Hearing(Scripted):
-    """A feedback policy: 1 s after a success, 5 s after a failure."""
-
-    def success(self, timestamp=None):
-        return 1.0
-
-    def failure(self, timestamp=None):
-        return 5.0
-
-    def next_backoff(self):
-        return self.failure()
-
-
 @pytest.mark.parametrize(
-    ("outcome", "delay"), [("success", 1.0), ("failure", 5.0), ("no word", 5.0)]
+    ("outcome", "delay"), [("success", 1.0), ("failure", 10.0), ("no word", 10.0)]
 )
 def test_for_a_policy_that_hears_the_outcome_it_is_started_then(face, clock, outcome, delay):
     timer = Fake()
-    ticker = face.ticker(Hearing(), timer=timer)
+    ticker = face.ticker(Feedback(), timer=timer)
     for started in range(3):
         face.receive(ticker)
         assert len(timer.delays) == started
@@ -470,29 +410,6 @@ def test_the_timer_of_the_clock_changes_nothing(pace, delays, waits):
     assert ticks_of(delays, waits, pace, timed=True) == ticks_of(delays, waits, pace, timed=False)
 
 
-@pytest.mark.parametrize("selects", [False, True])
-def test_a_timer_that_fires_for_the_next_ticker_wakes_no_reader_of_the_last(selects):
-    """That reader was told of the end, and has not left the line of the timer's channel yet."""
-
-    async def main():
-        timer = Fake()
-        one, other = (AsyncTicker(ConstantBackOff(60), timer=timer) for _ in range(2))
-        await one.receive()
-        await other.receive()
-        ended = asyncio.create_task(select_async(one, Channel()) if selects else anext(one))
-        await asyncio.sleep(0.001)
-        reading = asyncio.create_task(other.receive())
-        await asyncio.sleep(0.001)
-        one.stop()
-        timer.fire()
-        tick = await asyncio.wait_for(reading, PATIENCE)
-        assert (tick.number, tick.time) == (2, 7.5)
-        await asyncio.wait([ended])
-        assert selects or isinstance(ended.exception(), StopAsyncIteration)
-
-    asyncio.run(main())
-
-
 def test_a_select_starts_no_timer_again_that_is_a_little_late(face, clock):
     """Also where late ticks are skipped: the tick has a reader before the timer fires."""
     timer = Fake()
@@ -520,27 +437,3 @@ def test_an_immediate_reset_stops_it_and_needs_no_fire(face, clock, pace):
     asking = reader_that_waits(face, clock, ticker)
     assert timer.delays == [1, 1]
     ticker.stop()
-
-
-@pytest.mark.parametrize("capacity", [0, 5, float("inf")])
-def test_a_channel_of_another_capacity_will_do(face, clock, capacity):
-    timer = Fake(capacity)
-    ticker = ticked(face, ConstantBackOff(10), timer=timer)
-    for number in (2, 3):
-        asking = reader_that_waits(face, clock, ticker)
-        timer.fire()
-        assert asking.result(PATIENCE).number == number
-    ticker.stop()
-
-
-def test_stopped_in_the_midst_of_a_start_it_takes_nothing_from_the_next_ticker(face, clock):
-    timer = Fake()
-    ticker = face.ticker(ConstantBackOff(10), timer=timer)
-    timer.start = lambda _: ticker.stop()
-    assert face.receive(ticker).number == 1
-    assert face.iterate(ticker).result(PATIENCE) == []
-    del timer.start
-    other = ticked(face, ConstantBackOff(10), timer=timer)
-    asking = reader_that_waits(face, clock, other)
-    timer.fire()
-    assert asking.result(PATIENCE).number == 2

@@ -68,7 +68,6 @@ retry(policy)(ConstantBackOff)(1)  # type: ignore[operator]  # pyright: ignore[r
 retry(function, max_attempts=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-retry(policy)(function)(number=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 retry_with(function, max_attempt=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 retry_with(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -84,7 +83,6 @@ retry_with(function, attempt_timeout=1)  # type: ignore[type-var]  # pyright: ig
 retry_call(function, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 retry_call(function, on_give_up=send)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(function, on=is_transient)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(function, retry_if=coroutine)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 for _ in attempts(attempt_timeout=1):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
     pass
 for _ in attempts(on_retry=send):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
@@ -113,21 +111,15 @@ async def awaits() -> None:
 # Options
 
 retry(max_attempt=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
-retry(max_attempts="3")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on=(OSError, KeyboardInterrupt))  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on=[OSError])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on={OSError: 1.5})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on=lambda error: "yes")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on_retry=lambda error, delay: None)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(timeout="1s")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(token=policy)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(breaker=CircuitBreaker)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(function, name=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(function, max_attempt=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
-retry_call(function, budget=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 attempts(fallback=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
-attempts(max_attempts=1.5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 # Results
 

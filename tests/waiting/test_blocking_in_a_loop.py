@@ -87,9 +87,6 @@ def test_threads_wait_while_another_thread_imports_asyncio(monkeypatch):
     ticker.stop()
 
 
-# Without a loop
-
-
 async def failing() -> None:
     raise OSError("of the operation")
 

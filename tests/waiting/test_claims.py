@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import inspect
 import textwrap
 from itertools import pairwise
 from typing import Any
@@ -51,14 +50,6 @@ finally:
     claim[FREE] = True
 """
 
-EARLY_RETURN = """
-acquire(claim)
-if self.a is None:
-    return None
-self.a = None
-claim[FREE] = True
-"""
-
 BETWEEN = """
 acquire(claim)
 self.a = other
@@ -91,17 +82,10 @@ def test_a_change_that_keeps_the_rule_passes(body):
 FAULTS = {
     "a call": (CHANGE.format("len(other)"), "CALL: may be or begin a call"),
     "a loop": (CHANGE.format("while self.b:\n        self.b -= 1"), "BACKWARD.*begin a call"),
-    "a list": (CHANGE.format("self.b = [other]"), "BUILD_LIST: may be"),
     "a property of its own": (CHANGE.format("self.b = self.both"), "both is no slot"),
-    "a property of another": (CHANGE.format("self.b = other.both"), "both is no slot"),
     "a claim inside another": (CHANGE.format("acquire(other)"), "takes a claim inside another"),
-    "another claim given back": (CHANGE.format("other[FREE] = True"), "that it does not hold"),
-    "another claim in its place": (CHANGE.format("claim = other"), "changes the variable"),
-    "an early return": (EARLY_RETURN, "returns with the claim"),
     "a step that may raise outside of try": (BETWEEN, "may raise, and then nothing releases"),
     "a release of what nobody took": ("claim[FREE] = True", "that it does not hold"),
-    "a try to take it": ("claim.pop(FREE, None)", "uses FREE for something else"),
-    "a claim that is in no local": ("acquire(self.claim)", "uses acquire for something else"),
 }
 
 
@@ -112,23 +96,12 @@ def test_a_planted_fault_is_found(fault):
     assert pytest.raises(AssertionError, match=message).matches(AssertionError(found)), found
 
 
-def test_a_handler_may_run_in_an_acquire_that_goes_on_after_its_step():
-    source = inspect.getsource(acquire).replace("return\n", "break\n") + "    claim.copy()\n"
-    names: dict[str, Any] = {**vars(_claim)}
-    exec(source, names)
-    found = "\n".join(Reading(names["acquire"].__code__, names).faults)
-    assert "CALL: may be or begin a call" in found
-
-
 def test_objects_in_the_memory_of_different_threads_have_different_claims(monkeypatch):
     """Allocators give threads large blocks, in which first objects stand at the same place."""
     monkeypatch.setattr(_claim, "id", lambda address: address, raising=False)
     for size in (2**12, 2**16, 2**20, 2**22, 2**26):
         claims = [_claim.claim_of(0x7F00_0000_0160 + thread * size) for thread in range(16)]
         assert len({id(claim) for claim in claims}) == 16
-
-
-# Loops that wait
 
 
 WAITS = [park_thread, park_coroutine, block_on, _wait_async]

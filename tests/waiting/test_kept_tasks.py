@@ -123,23 +123,6 @@ def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(wait, monkeypat
         assert (source.first, source.others or {}) == (None, {})
 
 
-def test_a_scope_that_cannot_be_entered_leaves_nothing(monkeypatch):
-    def call_at(*_: object, **__: object):
-        raise OSError("no timers")
-
-    async def main():
-        token = CancellationToken(timeout=HOUR)
-        monkeypatch.setattr(type(token.clock), "call_at", call_at)
-        with pytest.raises(OSError, match="no timers"):
-            await token.scope().__aenter__()
-        token.cancel()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)  # would be cancelled
-        assert waiters_of(token._wait_set()) == []
-
-    asyncio.run(main())
-
-
 @pytest.mark.parametrize("timeout", [None, HOUR])
 def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout):
     token = CancellationToken(timeout=timeout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from backoff_ticker.waiting import (
     NO_DEADLINE,
-    ThreadWaiter,
     Waiter,
     WaitLine,
     WaitQueue,
@@ -19,7 +17,8 @@ from backoff_ticker.waiting import (
 )
 from tests.helpers import PATIENCE, collect_garbage, in_thread, waiters_of
 from tests.interleaving import each_interleaving
-from tests.stress.places import PACKAGE, Interrupted, check_each_place
+from tests.policies.policy_doubles import steps
+from tests.stress.places import Interrupted, check_each_place
 
 
 class FakeLoop:
@@ -232,27 +231,10 @@ def test_sets_hold_their_waiters_weakly(kind):
     assert log == ["a"]
 
 
-def steps_of(call: Any) -> int:
-    """Return how many lines of the package run in a call."""
-    steps = 0
-
-    def trace(frame: Any, event: str, _: object) -> Any:
-        nonlocal steps
-        steps += event == "line" and frame.f_code.co_filename.startswith(PACKAGE)
-        return trace
-
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(None)
-    return steps
-
-
 @pytest.mark.parametrize("leaves", [0, -1], ids=["first", "last"])
 @pytest.mark.parametrize("kind", [WaitLine, WaitQueue])
 def test_waking_coming_and_leaving_cost_the_same_however_many_wait(kind, leaves):
-    def steps(many):
+    def cost(many):
         source = kind()
         loops = [FakeLoop() for _ in range(3)]
         waiters = [Probe("x", [], loops[number % 3]) for number in range(many)]
@@ -266,9 +248,9 @@ def test_waking_coming_and_leaving_cost_the_same_however_many_wait(kind, leaves)
             waiters[leaves].unregister()
             newcomer.unregister()
 
-        return steps_of(act)
+        return steps(act)
 
-    assert steps(600) < 1.5 * steps(60)
+    assert cost(600) < 1.5 * cost(60)
 
 
 def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock):
@@ -281,34 +263,3 @@ def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock):
         return NO_DEADLINE
 
     in_thread(park_thread, clock, "test", "a coroutine", (source,), look).result(PATIENCE)
-
-
-@pytest.mark.parametrize("kind", WAKE)
-def test_the_next_thread_is_woken_if_the_clock_fails_to_wake_the_first(monkeypatch, kind):
-    errors: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
-    woken = []
-
-    class AClock:
-        """It is its own parker."""
-
-        error: Exception | None = None
-
-        def parker(self, what):
-            return self
-
-        def unpark(self):
-            if self.error is not None:
-                raise self.error
-            woken.append(self)
-
-    source = kind()
-    clocks = [AClock(), AClock()]
-    clocks[0].error = OSError("unpark")
-    for clock in clocks:
-        waiter = in_thread(ThreadWaiter, clock, "test", (source,), NO_DEADLINE).result(PATIENCE)
-        kept.append(waiter)
-        waiter.register()
-    WAKE[kind](source)
-    assert woken == [clocks[1]]
-    assert errors == [clocks[0].error]
