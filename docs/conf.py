@@ -160,6 +160,7 @@ ANSWERS = {
     "command": "command line, shell",
     "hedging": "hedge",
     "how_to/choose_a_time_limit": "time limit, timeout",
+    "how_to/find_races": "race, race condition, deadlock, schedule, interleaving",
     "how_to/log_and_count": "log, logging",
     "how_to/metrics": "metrics, prometheus, opentelemetry",
     "how_to/poll_many_things": "interval",
