@@ -94,9 +94,9 @@ napoleon_custom_sections = [("The decorated function raises", "params_style")]
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|Random|timedelta",
+        r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|ModuleType|Random|timedelta",
     ),
-    ("py:class", r"janus\.Queue|CollectorRegistry|MeterProvider|Redis"),
+    ("py:class", r"janus\.Queue|os\.PathLike|CollectorRegistry|MeterProvider|Redis"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     (

@@ -139,7 +139,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     that may touch what others know, in it before the store of ``count += 1``, and before each call
     but the first. First come all schedules without preemptions,
     then all with one, and so on up to ``preemptions``. Where those left of one kind are more than
-    may be run, the rest is drawn by ``seed``; see ``Exploration.chance``.
+    may be run, the rest is drawn by ``seed``; see ``Exploration``.
 
     ``Thread``, all locks of ``threading``, ``queue``, ``concurrent.futures`` with threads,
     ``time.sleep()``, event loops of asyncio and the waits of this package take part as they are,
