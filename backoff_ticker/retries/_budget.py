@@ -84,7 +84,7 @@ class RetryBudget(ProcessBound):
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
-        wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
+        wanted = self._units_of(cost)
         claim = self._claim
         try:
             del claim[FREE]
@@ -106,11 +106,14 @@ class RetryBudget(ProcessBound):
         Raises:
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
-        self._put_back(self._cost if cost is None else _units(as_factor("cost", cost, 0)))
+        self._put_back(self._units_of(cost))
 
     def success(self) -> None:
         """Put ``token_ratio`` back after a success, up to ``max_tokens``."""
         self._put_back(self._gain)
+
+    def _units_of(self, cost: float | None) -> int:
+        return self._cost if cost is None else _units(as_factor("cost", cost, 0))
 
     def _put_back(self, units: int) -> None:
         most = self._most

@@ -288,8 +288,8 @@ class Options:
     def may_try_again(self, error: Exception, attempts: int, began: float | None) -> bool:
         """Whether an attempt follows a failure at once, because nothing but its class decides.
 
-        There is no wait, hook or budget then, and less than half of the time limits is over. The
-        caller looks at the token.
+        There is no wait, hook or budget then, and less than half of the time limits is over:
+        ``began`` is known if there are some. The caller looks at the token.
         """
         if error.__class__ not in self.retried and self._on_types is not None:
             self.classify(error)  # for its effect: it adds the class to `retried`
@@ -304,8 +304,7 @@ class Options:
                 limits = self.timeout, self.max_elapsed_time
                 self.half_of_time = min(each for each in limits if each is not None) / 2
             self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
-        is_limited = began is not None and self.limits_time
-        if is_limited and self.now() - began >= self.half_of_time:  # type: ignore[operator]
+        if self.limits_time and self.now() - began >= self.half_of_time:  # type: ignore[operator]
             return False
         return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0
 

@@ -101,9 +101,10 @@ def test_a_cancel_or_a_client_that_leaves_ends_a_view(view, leaves):
         await serving
         return [message.get("status") for message in server.sent]
 
-    answer = asyncio.run(main())
-    if not leaves:  # else Django ends the view at the same time, and who is first does not matter
-        assert answer == [503, None]
+    answers = [[503, None]]
+    if leaves:  # Django ends the view at the same time, and may be first
+        answers.append([])
+    assert asyncio.run(main()) in answers
     assert tokens[0].cause == ("the client has disconnected" if leaves else "SIGTERM")
 
 
