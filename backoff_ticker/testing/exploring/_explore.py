@@ -6,20 +6,21 @@ import gc
 import inspect
 import os
 import random
+import threading
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from math import log10
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import BackoffTickerError
 from ..._validation import counted
 from ..standard_library._patches import Patches
 from ._points import Points
-from ._schedule import Schedule
+from ._schedule import Abandoned, Schedule
 from ._search import Tree, drawing, following, shrunk
 from ._standard_library import replacements, schedule_here, start_body
 from ._story import as_text, from_text, told
@@ -204,11 +205,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
     given = None if replay is None else from_text(replay)
     watched = _watched(body if watch is None else watch)
     explorer = _Explorer(body, watched, seed, timeouts=timeouts, cancels=cancel_tasks)
-    with explorer.ready():
-        if given is None:
-            return explorer.search(preemptions, schedules, monotonic() + time_limit)
-        explorer.run(following(given), given)
-        return Exploration(1, False, preemptions, 0, 1.0, 0.0)  # noqa: FBT003
+    search = partial(explorer.search, preemptions, schedules, time_limit)
+    return explorer.outcome(search if given is None else partial(explorer.replay, given))
 
 
 def _watched(watch: Any) -> Callable[[str], bool]:  # noqa: ANN401
@@ -248,6 +246,7 @@ class _Explorer:
     ) -> None:
         self.schedules: int = 0
         self._body = body
+        self._context = copy_context()
         self._seed = seed
         self._choices = choices  # for each schedule
         self._points = Points(watched, _visit)
@@ -256,9 +255,52 @@ class _Explorer:
         self._passed = -1  # with how many preemptions, at most, all schedules have passed
         self._runs = 0
         self._effort = 0
+        self._cut = self._begun = self._over = False
+
+    def outcome(self, work: Callable[[], Exploration]) -> Exploration:
+        """Do the work in a thread of its own, where no signal interrupts it; return its outcome.
+
+        If this thread is interrupted, the other one puts everything back, whatever happens here.
+        """
+        outcomes: list[Any] = []
+        thread = threading.Thread(target=self._work, args=(work, outcomes), daemon=True)
+        try:
+            thread.start()
+            while thread.is_alive():
+                thread.join(0.1)  # an interrupt does not end a wait on Windows
+        except BaseException:
+            self._cut = True
+            try:
+                self._wait()
+            finally:
+                self._wait()  # a second interrupt
+            raise
+        outcome = outcomes.pop()
+        if isinstance(outcome, Exploration):
+            return outcome
+        try:
+            raise outcome
+        finally:
+            del outcome  # whose traceback refers to this frame
+
+    def _wait(self) -> None:
+        # Before 3.13, a thread counts as ended once a wait for its end was interrupted.
+        while self._begun and not self._over:
+            sleep(0.01)
+
+    def _work(self, work: Callable[[], Exploration], outcomes: list[Any]) -> None:
+        self._begun = True
+        try:
+            if not self._cut:
+                with self._ready():
+                    outcomes.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+            outcomes.append(error)
+        finally:
+            self._over = True
 
     @contextmanager
-    def ready(self) -> Iterator[None]:
+    def _ready(self) -> Iterator[None]:
         """Prepare the interpreter inside the block."""
         try:
             _busy.pop()
@@ -280,9 +322,9 @@ class _Explorer:
         given = (*replacements(self._points.watched), *self._points.patches)
         return [(owner, name, lambda _, new=new: new) for owner, name, new in given]
 
-    def search(self, preemptions: int, schedules: int, until: float) -> Exploration:
+    def search(self, preemptions: int, schedules: int, time_limit: float) -> Exploration:
         """Run schedules until one fails, all have run, or it is enough."""
-        tree = Tree(preemptions)
+        tree, until = Tree(preemptions), monotonic() + time_limit
         self.run(following(()), ())  # what happens only once, such as imports, has happened then
         self.schedules = 0
         while 0 < tree.left() <= schedules - self.schedules and monotonic() < until:
@@ -298,6 +340,11 @@ class _Explorer:
                 drawn += 1
         complete = not tree.left()
         return Exploration(self.schedules, complete, preemptions, drawn, tree.estimate(), chance)
+
+    def replay(self, deviations: Deviations) -> Exploration:
+        """Run one schedule."""
+        schedule = self.run(following(deviations), deviations)
+        return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0)  # noqa: FBT003
 
     def run(self, choose: Choose, deviations: Deviations | None = None) -> Schedule:
         """Run one schedule, which has those deviations if they are known.
@@ -367,12 +414,10 @@ class _Explorer:
     def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
         random.seed(self._seed)
         schedule = Schedule(choose, told=told, **self._choices)
-        start_body(schedule, partial(copy_context().run, self._body))
-        try:
-            self._wait_for(schedule)
-        except BaseException:
-            schedule.fail("interrupted")
-            raise
+        start_body(schedule, partial(self._context.copy().run, self._body))
+        self._wait_for(schedule)
+        if self._cut:
+            raise Abandoned
         self._decisions = max(self._decisions, len(schedule.decisions))
         self._members = max(self._members, len(schedule.members))
         self._runs += 1
@@ -385,6 +430,8 @@ class _Explorer:
         while index < len(schedule.members):
             if schedule.members[index].over.acquire(timeout=0.1):
                 index += 1
+            elif self._cut and not schedule.ended:
+                schedule.fail("interrupted")
             elif steps != schedule.steps:
                 steps, since = schedule.steps, monotonic()
             elif schedule.ended and monotonic() - since > _GRACE:

@@ -110,6 +110,9 @@ class Points:
                 for event in (events.PY_START, events.INSTRUCTION):
                     monitoring.register_callback(tool, event, None)
                 monitoring.free_tool_id(tool)
+                # In CPython 3.13 and later, sys.settrace() no longer sees the instructions of code
+                # in which another tool did: until this.
+                monitoring.restart_events()
 
     else:
 

@@ -174,14 +174,15 @@ def _set_tstate_lock(_: Schedule, original: Any, thread: Any) -> None:  # noqa: 
     locks.discard(thread._tstate_lock)  # the interpreter does not wait for one that hangs
 
 
-def _run(schedule: Schedule, me: Member, function: Callable[[], object]) -> None:
+def _run(schedule: Schedule, me: Member, function: Any) -> None:  # noqa: ANN401
     me.ident = ident = get_ident()
     me.go.acquire()
     current_clocks[ident] = _Clock(schedule)
     _schedules[ident] = schedule
     try:
-        if not schedule.ended:
-            function()
+        if schedule.ended:
+            function.__self__.run = lambda: None  # threading forgets the thread, nothing else
+        function()
     except Abandoned:
         pass
     finally:

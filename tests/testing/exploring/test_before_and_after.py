@@ -1,0 +1,135 @@
+"""An exploration leaves everything as it was, also one that is cut."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import queue
+import random
+import selectors
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from backoff_ticker import current_clock
+from backoff_ticker.testing import ScheduleFailure, explore
+from tests.helpers import eventually
+from tests.stress.places import Interrupted, check_each_place
+from tests.testing.exploring import bodies
+
+
+def state():
+    monitoring = getattr(sys, "monitoring", None)
+    return (
+        *(threading.Lock, threading.RLock, threading.Thread.join, threading.excepthook),
+        *(queue.SimpleQueue, time.sleep, time.monotonic, random.getstate()),
+        *(selectors.DefaultSelector.select, threading.Thread.__hash__),
+        *(repr(current_clock()), sys.gettrace(), threading.gettrace(), gc.isenabled()),
+        *([monitoring.get_tool(number) for number in range(6)] if monitoring else []),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    before, threads = state(), threading.active_count()
+    yield
+    assert state() == before
+    eventually(lambda: threading.active_count() <= threads)
+    assert explore(bodies.pool, schedules=2).schedules == 2
+
+
+@pytest.fixture
+def on_interrupt():
+    """Have SIGINT raise in this thread."""
+
+    def handler(*_):
+        raise Interrupted
+
+    before = signal.signal(signal.SIGINT, handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_failure():
+    with pytest.raises(ScheduleFailure):
+        explore(bodies.two_locks)
+
+
+def test_a_lock_of_a_schedule_is_a_lock():
+    kept = []
+    explore(lambda: kept[:] or kept.extend([threading.Lock(), threading.RLock()]))
+    for lock in kept:
+        with lock:
+            pass
+        assert lock.acquire(timeout=1)
+        lock.release()
+
+
+@pytest.mark.parametrize("interrupts", [1, 2])
+@pytest.mark.usefixtures("on_interrupt")
+def test_an_interrupt_is_raised_when_all_threads_have_ended(interrupts):
+    left = _thread.allocate_lock()
+    left.acquire()
+    calls, too_early = [], []
+
+    def work():
+        calls.append(1)
+        if len(calls) == 5:
+            for _ in range(interrupts):
+                _thread.interrupt_main()
+                too_early.append(left.acquire(timeout=0.2))
+
+    with pytest.raises(Interrupted):
+        explore(lambda: bodies.run(work, work), watch=bodies)
+    left.release()
+    assert too_early == [False] * interrupts
+
+
+def test_a_thread_that_never_had_its_turn():
+    def body():
+        threading.Thread(target=list).start()
+        raise ValueError
+
+    with pytest.raises(ScheduleFailure, match="ValueError"):
+        explore(body)
+
+
+def test_an_interrupt_anywhere_in_the_thread_that_waits():
+    before, traced = state(), sys.gettrace()
+
+    def run(interrupt):
+        with suppress(Interrupted), interrupt:
+            explore(lambda: None)
+        sys.settrace(traced)
+        return [pair for pair in zip(state(), before, strict=True) if pair[0] != pair[1]]
+
+    check_each_place(run, all_of_them=True, at_least=15)
+
+
+def test_a_trace_function_sees_the_instructions_of_what_was_watched():
+    seen = []
+
+    def trace(frame, event, _):
+        if frame.f_code is not bodies.Account.deposit.__code__:
+            return None
+        frame.f_trace, frame.f_trace_opcodes, frame.f_trace_lines = trace, True, False
+        seen.append(event)
+        return trace
+
+    def count():
+        seen.clear()
+        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
+        traced = sys.gettrace()
+        sys.settrace(trace)
+        bodies.Account().deposit()
+        sys.settrace(traced)
+        return len(seen)
+
+    before = count()
+    assert before > 2
+    explore(bodies.update_with_a_lock)
+    assert count() == before
