@@ -7,6 +7,7 @@ import inspect
 import os
 import random
 import threading
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -255,49 +256,38 @@ class _Explorer:
         self._passed = -1  # with how many preemptions, at most, all schedules have passed
         self._runs = 0
         self._effort = 0
-        self._cut = self._begun = self._over = False
+        self._cut = False
 
     def outcome(self, work: Callable[[], Exploration]) -> Exploration:
         """Do the work in a thread of its own, where no signal interrupts it; return its outcome.
 
         If this thread is interrupted, the other one puts everything back, whatever happens here.
         """
-        outcomes: list[Any] = []
-        thread = threading.Thread(target=self._work, args=(work, outcomes), daemon=True)
+        future: Future[Exploration] = Future()
+        thread = threading.Thread(target=self._work, args=(work, future), daemon=True)
         try:
             thread.start()
             while thread.is_alive():
                 thread.join(0.1)  # an interrupt does not end a wait on Windows
+            return future.result()
         except BaseException:
             self._cut = True
             try:
-                self._wait()
+                _wait_for(future)
             finally:
-                self._wait()  # a second interrupt
+                _wait_for(future)  # a second interrupt
             raise
-        outcome = outcomes.pop()
-        if isinstance(outcome, Exploration):
-            return outcome
-        try:
-            raise outcome
-        finally:
-            del outcome  # whose traceback refers to this frame
 
-    def _wait(self) -> None:
-        # Before 3.13, a thread counts as ended once a wait for its end was interrupted.
-        while self._begun and not self._over:
-            sleep(0.01)
-
-    def _work(self, work: Callable[[], Exploration], outcomes: list[Any]) -> None:
-        self._begun = True
+    def _work(self, work: Callable[[], Exploration], future: Future[Exploration]) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
         try:
-            if not self._cut:
-                with self._ready():
-                    outcomes.append(work())
+            with self._ready():
+                outcome = work()
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-            outcomes.append(error)
-        finally:
-            self._over = True
+            future.set_exception(error)
+        else:
+            future.set_result(outcome)
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
@@ -412,12 +402,12 @@ class _Explorer:
         return schedule
 
     def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
+        if self._cut:
+            raise Abandoned
         random.seed(self._seed)
         schedule = Schedule(choose, told=told, **self._choices)
         start_body(schedule, partial(self._context.copy().run, self._body))
         self._wait_for(schedule)
-        if self._cut:
-            raise Abandoned
         self._decisions = max(self._decisions, len(schedule.decisions))
         self._members = max(self._members, len(schedule.members))
         self._runs += 1
@@ -443,6 +433,12 @@ class _Explorer:
                     f"{name} waits for what explore() does not see, such as a lock that was made "
                     f"before body was called{schedule.stacks()}"
                 )
+
+
+def _wait_for(future: Future[Exploration]) -> None:
+    # Before 3.13, a thread counts as ended once a wait for its end was interrupted.
+    while not future.cancel() and not future.done():
+        sleep(0.01)
 
 
 def _visit(file: str, line: int) -> None:
