@@ -8,10 +8,10 @@ import pytest
 
 from backoff_ticker import CancellationToken, Channel, select
 from backoff_ticker.channels._buffer import Bounded, Unbounded
+from backoff_ticker.testing import ScheduleFailure
 from tests import effort
-from tests.channels.explorer import WATCHED, ScheduleFailure, explore
-from tests.channels.explorer_waits import cancel_meanwhile
 from tests.channels.history import History, note_selected
+from tests.channels.schedules import WATCHED, explore_model
 
 SCHEDULES = effort.rounds(5, 300)
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, inf])
@@ -24,15 +24,15 @@ def race(capacity, threads, *, full=False):
         full: Whether the channel is, unless it takes any number of items.
     """
 
-    def model(schedule):
-        history = History(Channel(capacity, clock=schedule.clock), schedule.stamp)
+    def model(plan):
+        history = History(Channel(capacity), plan.stamp)
         for number in range(int(capacity) if full and capacity != inf else 0):
             history.send_nowait(f"early {number}")
         for name, act in threads.items():
             if name == "cancelled":
-                cancel_meanwhile(schedule, act(history))
+                plan.cancel_meanwhile(act(history))
             else:
-                schedule.thread(name, act, history)
+                plan.thread(name, act, history)
         return history.check
 
     return model
@@ -134,15 +134,15 @@ ON_FULL = {
 
 @CAPACITY
 @pytest.mark.parametrize("name", ON_EMPTY)
-def test_an_empty_channel_answers_as_one_may(name, capacity):
+def test_an_empty_channel_answers_as_one_may(name, capacity, monkeypatch):
     if name != LEAVES or capacity:  # nobody may be there for what it sends
-        explore(race(capacity, ON_EMPTY[name]), SCHEDULES)
+        explore_model(race(capacity, ON_EMPTY[name]), SCHEDULES, monkeypatch)
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 2])
 @pytest.mark.parametrize("name", ON_FULL)
-def test_a_full_channel_answers_as_one_may(name, capacity):
-    explore(race(capacity, ON_FULL[name], full=True), SCHEDULES)
+def test_a_full_channel_answers_as_one_may(name, capacity, monkeypatch):
+    explore_model(race(capacity, ON_FULL[name], full=True), SCHEDULES, monkeypatch)
 
 
 def count_then_append(buffer, item, _):
@@ -170,7 +170,7 @@ FAULTS = {
     (Channel, "_recheck"): (
         lambda _, waiter: waiter.limit,
         race(inf, crowd(1, 1)),
-        "nobody can go on: receiver 0 waits",
+        "nobody can go on",
     ),
     (Bounded, "put"): (
         count_then_append,
@@ -190,21 +190,20 @@ def test_a_planted_fault_is_found(place, monkeypatch):
     planted, model, message = FAULTS[place]
     monkeypatch.setattr(*place, planted)
     with pytest.raises(ScheduleFailure, match=message) as raised:
-        explore(model, 3000, (*WATCHED, __file__))
-    assert re.search(r"\n    \w.* _\w+\.py:\d+ +\S", str(raised.value))  # the way there
+        explore_model(model, 3000, monkeypatch, [*WATCHED, __file__])
+    assert re.search(r"\n    _\w+\.py:\d+ +\S", str(raised.value))  # the way there
 
 
 @pytest.mark.parametrize("nowait", [False, True])
 @pytest.mark.parametrize("senders", ["a", "ab"])
 @pytest.mark.parametrize("meanwhile", [False, True])
 @CAPACITY
-def test_selects_between_items_and_a_cancel(capacity, senders, nowait, meanwhile):
+def test_selects_between_items_and_a_cancel(capacity, senders, nowait, meanwhile, monkeypatch):
     """Two select from the same channels; a token tells whoever gets nothing."""
 
-    def model(schedule):
-        clock = schedule.clock
-        histories = [History(Channel(capacity, clock=clock), schedule.stamp) for _ in "ab"]
-        token = CancellationToken(clock=clock)
+    def model(plan):
+        histories = [History(Channel(capacity), plan.stamp) for _ in "ab"]
+        token = CancellationToken()
 
         def choose(order):
             sources = [each.channel for each in histories[::order]]
@@ -219,23 +218,23 @@ def test_selects_between_items_and_a_cancel(capacity, senders, nowait, meanwhile
             if not meanwhile:
                 token.cancel()
 
-        schedule.thread("select ab", choose, 1)
-        schedule.thread("select ba", choose, -1)
+        plan.thread("select ab", choose, 1)
+        plan.thread("select ba", choose, -1)
         for name in senders:
-            schedule.thread(f"sender {name}", send, name)
+            plan.thread(f"sender {name}", send, name)
         if meanwhile:
-            schedule.thread("canceller", token.cancel)
+            plan.thread("canceller", token.cancel)
         return lambda: [history.check() for history in histories]
 
-    explore(model, SCHEDULES)
+    explore_model(model, SCHEDULES, monkeypatch)
 
 
 @CAPACITY
-def test_a_select_meets_an_item_and_a_close(capacity):
+def test_a_select_meets_an_item_and_a_close(capacity, monkeypatch):
     def choose(history):
-        silent = Channel[Any](clock=history.channel.clock)
+        silent = Channel[Any]()
         while not history.receives or history.receives[-1].error is None:
             note_selected([history], lambda: select(history.channel, silent))
 
     threads = {"selecting": choose, "sender": sends("a"), "closer": History.close}
-    explore(race(capacity, threads), SCHEDULES)
+    explore_model(race(capacity, threads), SCHEDULES, monkeypatch)

@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import BackoffTickerError
+from ..._random import _shared
 from ..._validation import counted
 from ..standard_library._patches import Patches
 from ._points import Points
@@ -48,6 +49,8 @@ _BIG = 1e6
 
 _COLLECTED = 500
 """After how many schedules garbage is collected; never inside of one."""
+
+_GENERATORS: tuple[Any, ...] = (random, _shared)
 
 
 class ScheduleFailure(BackoffTickerError, AssertionError):
@@ -296,16 +299,16 @@ class _Explorer:
             _busy.pop()
         except IndexError:
             raise RuntimeError("another exploration runs: one at a time") from None
-        state, collects = random.getstate(), gc.isenabled()
+        states, collects = [each.getstate() for each in _GENERATORS], gc.isenabled()
         try:
             with self._points.reported(), _patches.installed(self._replacements):
-                gc.collect()
                 gc.disable()
                 yield
         finally:
             if collects:
                 gc.enable()
-            random.setstate(state)
+            for each, state in zip(_GENERATORS, states, strict=True):
+                each.setstate(state)
             _busy.append(None)
 
     def _replacements(self) -> list[Any]:
@@ -404,7 +407,8 @@ class _Explorer:
     def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
         if self._cut:
             raise Abandoned
-        random.seed(self._seed)
+        for each in _GENERATORS:
+            each.seed(self._seed)
         schedule = Schedule(choose, told=told, **self._choices)
         start_body(schedule, partial(self._context.copy().run, self._body))
         self._wait_for(schedule)

@@ -11,6 +11,7 @@ import dis
 import sys
 import threading
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _READING = ("BINARY_SL", "BINARY_SUBSCR", "CALL", "LOAD_ATTR", "LOAD_METHOD")
 _CALLING = ("BEFORE_WITH", "CALL")
 
 
+@cache
 def points_of(code: CodeType) -> dict[int, int]:
     """Return the line of each place, by the offset of the instruction after it.
 
@@ -67,14 +69,15 @@ class Points:
     def __init__(self, watched: Callable[[str], bool], visit: Callable[[str, int], object]) -> None:
         self.watched: Callable[[str], bool] = watched
         self._visit = visit
-        self._points: dict[CodeType, dict[int, int]] = {}
+        self._points: dict[int, tuple[dict[int, int], CodeType]] = {}  # by the id of the code
         own = sys.version_info < (3, 12)
         self.patches: list[Any] = [(threading, "_trace_hook", self._enter)] if own else []
 
     def _of(self, code: CodeType) -> dict[int, int]:
-        if code not in self._points:
-            self._points[code] = points_of(code) if self.watched(code.co_filename) else {}
-        return self._points[code]
+        if id(code) not in self._points:
+            points = points_of(code) if self.watched(code.co_filename) else {}
+            self._points[id(code)] = points, code
+        return self._points[id(code)][0]
 
     if sys.version_info >= (3, 12):
 
@@ -93,7 +96,7 @@ class Points:
                 return monitoring.DISABLE
 
             def step(code: CodeType, offset: int) -> object:
-                line = self._points[code].get(offset)
+                line = self._points[id(code)][0].get(offset)
                 return monitoring.DISABLE if line is None else self._visit(code.co_filename, line)
 
             monitoring.use_tool_id(tool, "backoff_ticker.testing.explore")
@@ -129,7 +132,7 @@ class Points:
         return self._step
 
     def _step(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401
-        line = self._points[frame.f_code].get(frame.f_lasti)
+        line = self._points[id(frame.f_code)][0].get(frame.f_lasti)
         if event == "opcode" and line is not None:
             self._visit(frame.f_code.co_filename, line)
         return self._step

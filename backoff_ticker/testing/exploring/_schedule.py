@@ -219,9 +219,9 @@ class Schedule:
         found: list[Member] = []
         late: list[Member] = []
         for each in self.members:
-            ready, deadline = each.ready, each.deadline
             if each.done or each is but:
                 continue
+            ready, deadline = each.ready, each.deadline
             if ready is None or (deadline is not None and deadline <= until) or ready():
                 (late if each.gave_way else found).append(each)
         if found or not late or but is not None:
@@ -241,7 +241,7 @@ class Schedule:
         if len(able) == 1:
             return able[0]
         number = len(self.decisions)
-        kind = tuple(each.number for each in able if each is not default), preemptive
+        kind = tuple([each.number for each in able if each is not default]), preemptive
         self.decisions.append(self._kinds.setdefault(kind, kind))
         chosen: Choice | None = self._choose(number, able, default)
         if chosen is None:

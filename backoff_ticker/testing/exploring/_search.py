@@ -30,8 +30,9 @@ def following(deviations: Deviations) -> Choose:
     chosen = dict(deviations)
 
     def choose(number: int, able: Sequence[Any], default: Any) -> Any:  # noqa: ANN401
-        wanted = chosen.get(number, default.number)
-        return next((each for each in able if each.number == wanted), None)
+        if number not in chosen:
+            return default
+        return next((each for each in able if each.number == chosen[number]), None)
 
     return choose
 
