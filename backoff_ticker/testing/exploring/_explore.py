@@ -320,7 +320,9 @@ class _Explorer:
         tree, until = Tree(preemptions), monotonic() + time_limit
         self.run(following(()), ())  # what happens only once, such as imports, has happened then
         self.schedules = 0
-        while 0 < tree.left() <= schedules - self.schedules and monotonic() < until:
+        while 0 < tree.left() <= schedules - self.schedules and (
+            monotonic() < until or not self.schedules
+        ):
             self._passed = tree.bound - 1
             deviations = tree.next()
             tree.add(deviations, self.run(following(deviations), deviations))
@@ -336,10 +338,12 @@ class _Explorer:
 
     def replay(self, deviations: Deviations) -> Exploration:
         """Run one schedule."""
-        schedule = self.run(following(deviations), deviations)
+        schedule = self.run(following(deviations), deviations, told=True)
         return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0)  # noqa: FBT003
 
-    def run(self, choose: Choose, deviations: Deviations | None = None) -> Schedule:
+    def run(
+        self, choose: Choose, deviations: Deviations | None = None, *, told: bool = False
+    ) -> Schedule:
         """Run one schedule, which has those deviations if they are known.
 
         Raises:
@@ -347,7 +351,7 @@ class _Explorer:
             ValueError: It does not fit.
         """
         self.schedules += 1
-        schedule = self._run(choose)
+        schedule = self._run(choose, told=told)
         if schedule.failure and schedule.fits:
             raise self._failure(schedule) from schedule.error
         if deviations not in {None, tuple(schedule.deviations)}:
@@ -359,7 +363,7 @@ class _Explorer:
 
     def _failure(self, failed: Schedule) -> ScheduleFailure:
         shown, note = failed, ""
-        if not failed.stuck:
+        if not failed.stuck and failed.story is None:
             self._effort = _EFFORT
             deviations = self._fewer(failed.preemptions - 1) or tuple(failed.deviations)
             self._effort = _EFFORT

@@ -9,6 +9,7 @@ is told by its *deviations*: the decisions, by number, that took another member,
 from __future__ import annotations
 
 import _thread
+import asyncio
 import sys
 from collections import Counter
 from traceback import walk_stack
@@ -147,7 +148,9 @@ class Schedule:
             if others:
                 self._turn_to(me, self._decide([me, *others], me, preemptive=True))
         if self.story is not None and file:
-            self.story.append((me.name, file, line))
+            task = asyncio.current_task() if asyncio._get_running_loop() else None
+            who = f"{me.name}, {task.get_name()}" if task else me.name
+            self.story.append((who, file, line))
 
     def give_way(self) -> None:
         """Let the others get on first."""

@@ -233,17 +233,34 @@ def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) 
     return original(*args, **options)
 
 
+class Task(asyncio.Task[Any]):
+    """A task with the same place in a set each time; its end with its schedule is no news."""
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        return super().__new__(cls) if schedule_here() else asyncio.Task(*args, **options)
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        self._schedule = _schedules[get_ident()]
+        self._hash = self._schedule.number("task made")
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __del__(self) -> None:
+        if self._schedule.ended:
+            self._log_destroy_pending = self._log_traceback = False
+        super().__del__()
+
+
 def _is_main(task: Any) -> bool:  # noqa: ANN401
     return any(each[0] is _UNTIL_COMPLETE for each in task._callbacks or ())
 
 
 def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:  # noqa: ANN401
-    tasks: Any = asyncio.all_tasks() if asyncio._get_running_loop() else ()
-    if schedule.ended:
-        for task in tasks:
-            task._log_destroy_pending = False  # it is no news
     schedule.point()
-    if schedule.cancels:
+    if schedule.cancels and asyncio._get_running_loop():
+        tasks: Any = asyncio.all_tasks()
         by_name = sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name()))
         if schedule.strike([task for task in by_name if not _is_main(task)]):
             timeout = 0
@@ -318,5 +335,6 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         if hasattr(owner, name):
             yield owner, name, _scheduled(getattr(owner, name), ours)
     yield threading.Thread, "__hash__", _hash
+    yield asyncio.tasks, "Task", Task
     pools = _scheduled(ThreadPoolExecutor._counter, lambda schedule, _: schedule.number("pool"))  # type: ignore[attr-defined]
     yield ThreadPoolExecutor, "_counter", staticmethod(pools)

@@ -144,6 +144,18 @@ def size_then_get():
     run(take, take)
 
 
+def grown_meanwhile():
+    sizes = {"a": 1}
+
+    def read():
+        return sum([size for size in sizes.values()])  # noqa: C416 - a loop on one line
+
+    def write():
+        sizes["b"] = 2
+
+    run(read, write)
+
+
 def endless():
     stop = []
 
@@ -217,6 +229,18 @@ def cancelled_slots():
     three_share(Slots())
 
 
+def task_that_hangs():
+    async def hang():
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()
+
+    async def main():
+        await asyncio.wait([asyncio.create_task(hang())])
+
+    asyncio.run(main())
+
+
 WRONG = {
     lost_update: "body ended with AssertionError",
     lost_item: "body ended with AssertionError",
@@ -227,9 +251,11 @@ WRONG = {
     cleared_event: "nobody can go on",
     result_from_a_thread: "nobody can go on",
     size_then_get: r"Thread-\d \(take\) ended with Empty",
+    grown_meanwhile: r"Thread-\d \(read\) ended with RuntimeError: dictionary changed size",
     endless: "no end after 20,000 steps",
     forgotten_thread: "nobody can go on although the body has ended",
     thread_that_raises: r"Thread-1 \(<lambda>\) ended with IndexError: pop from empty list",
+    task_that_hangs: "nobody can go on",
     depth_three: r"Thread-2 \(even\) ended with AssertionError",
 }
 
