@@ -222,9 +222,19 @@ def _is_alive(_: Schedule, original: Any, thread: Any) -> bool:  # noqa: ANN401
 
 
 def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:  # noqa: ANN401
-    if not issubclass(raised.exc_type, SystemExit):
+    # That of an interrupt is the end of a program that was asked for.
+    if not issubclass(raised.exc_type, (SystemExit, KeyboardInterrupt)):
         what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {raised.exc_value}"
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
+
+
+def _notify(schedule: Schedule, original: Any, condition: Any, n: int = 1) -> None:  # noqa: ANN401
+    waiters = condition._waiters
+    if n < len(waiters):
+        first = schedule.pick([*waiters])
+        waiters.remove(first)
+        waiters.appendleft(first)
+    original(condition, n)
 
 
 def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
@@ -262,7 +272,10 @@ def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | N
     if schedule.cancels and asyncio._get_running_loop():
         tasks: Any = asyncio.all_tasks()
         by_name = sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name()))
-        if schedule.strike([task for task in by_name if not _is_main(task)]):
+        task = schedule.pick([None, *(each for each in by_name if not _is_main(each))])
+        if task is not None:
+            task.cancel()
+            schedule.tell(f"{task.get_name()} is cancelled")
             timeout = 0
     deadline = None if timeout is None else schedule.now + max(timeout, 0)
     schedule.wait("an event", lambda: bool(original(selector, 0)), deadline)
@@ -326,6 +339,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (threading, "excepthook", _excepthook),
         (threading, "_counter", lambda schedule, _: schedule.number("thread named")),
         (asyncio.BaseEventLoop, "create_task", _create_task),
+        (threading.Condition, "notify", _notify),
         (threading.Thread, "__init__", _init),
         (threading.Thread, "join", _join),
         (threading.Thread, "_set_tstate_lock", _set_tstate_lock),

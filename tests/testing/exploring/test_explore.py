@@ -61,6 +61,19 @@ def test_tasks_may_be_cancelled():
     assert explore(bodies.cancelled_semaphore, cancel_tasks=True).complete
 
 
+def test_a_wait_of_the_body_may_be_interrupted():
+    assert explore(bodies.worker_that_is_not_always_told, preemptions=1).complete
+    failure = failure_of(bodies.worker_that_is_not_always_told, interrupts=True)
+    assert str(failure).startswith("nobody can go on although the body has ended")
+    assert "explore(worker_that_is_not_always_told, interrupts=True, replay=" in str(failure)
+    assert "\n    (is interrupted)\n" in str(failure)
+    again = failure_of(
+        bodies.worker_that_is_not_always_told, interrupts=True, replay=failure.replay
+    )
+    assert story_of(again) == story_of(failure)
+    assert explore(bodies.worker_that_is_told, interrupts=True, schedules=300).schedules
+
+
 # What is told
 
 
@@ -86,7 +99,7 @@ def test_a_failure_tells_who_did_what_at_each_switch():
 
 def test_a_failure_tells_which_task_did_what():
     failure = failure_of(bodies.cancelled_slots, cancel_tasks=True)
-    assert re.search(r"\n  body, Task-\d\n    bodies\.py:\d+ +await self\.waiters", str(failure))
+    assert re.search(r"\n  body, Task-\d\n    bodies\.py:\d+ ", str(failure))
 
 
 def test_a_task_that_ends_with_its_schedule_is_no_news(caplog):
