@@ -213,7 +213,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
     watched = _watched(body if watch is None else watch)
-    choices = {"timeouts": timeouts, "cancels": cancel_tasks, "interrupts": interrupts}
+    choices = {"timeouts": timeouts, "cancel_tasks": cancel_tasks, "interrupts": interrupts}
     explorer = _Explorer(body, watched, seed, **choices)
     search = partial(explorer.search, preemptions, schedules, time_limit)
     return explorer.outcome(search if given is None else partial(explorer.replay, given))
@@ -377,15 +377,13 @@ class _Explorer:
             shown = self._run(following(deviations), told=True)
             if not shown.failure:
                 shown, note = failed, "It did not fail again: body does not do the same each time."
-        name = getattr(self._body, "__name__", "body")
+        body = getattr(self._body, "__name__", "body")
         replay = as_text(shown.deviations)
-        more = ", timeouts=True" * self._choices["timeouts"]
-        more += ", cancel_tasks=True" * self._choices["cancels"]
-        more += ", interrupts=True" * self._choices["interrupts"]
+        more = "".join(f", {name}=True" for name, asked in self._choices.items() if asked)
         lines = [
             shown.failure,
             f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",
-            f"  explore({name}{more}, replay={replay!r})",
+            f"  explore({body}{more}, replay={replay!r})",
             note,
             told(shown.story or ()),
         ]
@@ -395,25 +393,22 @@ class _Explorer:
         """Return a schedule that fails with at most so many preemptions, if one is near."""
         if preemptions <= self._passed:
             return None
-        tree = Tree(preemptions)
-        while tree.left() and self._effort > 0:
-            deviations = tree.next()
-            schedule = self._try(deviations)
-            if schedule.failure and schedule.fits:
-                return tuple(schedule.deviations)
-            tree.add(deviations, schedule)
-        return None
+        tree, found = Tree(preemptions), None
+        while tree.left() and self._effort > 0 and found is None:
+            found = self._fails(tree.next(), tree)
+        return found
 
-    def _fails(self, deviations: Deviations) -> Deviations | None:
+    def _fails(self, deviations: Deviations, tree: Tree | None = None) -> Deviations | None:
+        """Return the deviations of a schedule that fails; the tree learns of one that does not."""
         if self._effort <= 0:
             return None
-        schedule = self._try(deviations)
-        return tuple(schedule.deviations) if schedule.failure and schedule.fits else None
-
-    def _try(self, deviations: Deviations) -> Schedule:
         schedule = self._run(following(deviations))
         self._effort -= 1000 + schedule.steps
-        return schedule
+        if schedule.failure and schedule.fits:
+            return tuple(schedule.deviations)
+        if tree is not None:
+            tree.add(deviations, schedule)
+        return None
 
     def _run(self, choose: Choose, *, told: bool = False) -> Schedule:
         if self._cut:

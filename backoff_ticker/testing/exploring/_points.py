@@ -2,7 +2,7 @@
 
 That is before a line, unless all that it does is to its own local variables; and in the middle of
 one before a store, if the line has read what others may have changed (``self.count += 1``), and
-before each call or ``with`` but the first (``with first, second:``). A ``for`` or a comprehension
+before each call or ``with`` but the first (``with first, second:``). A loop or comprehension
 without any inside has one before each turn but the first.
 """
 
@@ -40,16 +40,13 @@ def points_of(code: CodeType) -> dict[int, int]:
     """
     points: dict[int, int] = {}
     line, first, read, calls, touched = -1, 0, set[str](), 0, False
-    loops: set[int] = set()
     for each in dis.get_instructions(code):
         position = each.positions.lineno if each.positions else None
         if position is not None and position != line:
             line, first, read, calls, touched = position, each.offset, set(), 0, False
         if each.opname in {"LOAD_GLOBAL", "LOAD_DEREF"}:
             read.add(str(each.argval))
-        if each.opname == "FOR_ITER":
-            loops.add(each.offset)
-        elif each.argval in loops and max(points) < each.argval:  # jumps back to it
+        if each.opname == "JUMP_BACKWARD" and max(points, default=-1) < each.argval:
             points[each.offset] = -line
         if not each.opname.startswith(_TOUCHING):
             continue
@@ -85,50 +82,44 @@ class Points:
             self._points[id(code)] = points, code
         return self._points[id(code)][0]
 
-    if sys.version_info >= (3, 12):
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Have ``visit`` called inside the block, in whatever thread comes to a place."""
+        if sys.version_info < (3, 12):
+            yield  # threads that begin with the patches trace themselves
+            return
+        monitoring = sys.monitoring
+        events = monitoring.events
+        tool = next(each for each in (4, 3, 0, 2, 5, 1) if not monitoring.get_tool(each))
+        watched: list[CodeType] = []
 
-        @contextmanager
-        def reported(self) -> Iterator[None]:
-            """Have ``visit`` called inside the block, in whatever thread comes to a place."""
-            monitoring = sys.monitoring
-            events = monitoring.events
-            tool = next(each for each in (4, 3, 0, 2, 5, 1) if not monitoring.get_tool(each))
-            watched: list[CodeType] = []
+        def begin(code: CodeType, _: int) -> object:
+            if self._of(code):
+                watched.append(code)
+                monitoring.set_local_events(tool, code, events.INSTRUCTION)
+            return monitoring.DISABLE
 
-            def begin(code: CodeType, _: int) -> object:
-                if self._of(code):
-                    watched.append(code)
-                    monitoring.set_local_events(tool, code, events.INSTRUCTION)
-                return monitoring.DISABLE
+        def step(code: CodeType, offset: int) -> object:
+            line = self._points[id(code)][0].get(offset)
+            return monitoring.DISABLE if line is None else self._visit(code.co_filename, line)
 
-            def step(code: CodeType, offset: int) -> object:
-                line = self._points[id(code)][0].get(offset)
-                return monitoring.DISABLE if line is None else self._visit(code.co_filename, line)
-
-            monitoring.use_tool_id(tool, "backoff_ticker.testing.explore")
-            try:
-                monitoring.register_callback(tool, events.PY_START, begin)
-                monitoring.register_callback(tool, events.INSTRUCTION, step)
-                monitoring.restart_events()
-                monitoring.set_events(tool, events.PY_START)
-                yield
-            finally:
-                monitoring.set_events(tool, 0)
-                for code in watched:
-                    monitoring.set_local_events(tool, code, 0)
-                for event in (events.PY_START, events.INSTRUCTION):
-                    monitoring.register_callback(tool, event, None)
-                monitoring.free_tool_id(tool)
-                # In CPython 3.13 and later, sys.settrace() no longer sees the instructions of code
-                # in which another tool did: until this.
-                monitoring.restart_events()
-
-    else:
-
-        @contextmanager
-        def reported(self) -> Iterator[None]:
-            """Have ``visit`` called inside the block, in threads that begin with the patches."""
+        monitoring.use_tool_id(tool, "backoff_ticker.testing.explore")
+        try:
+            monitoring.register_callback(tool, events.PY_START, begin)
+            monitoring.register_callback(tool, events.INSTRUCTION, step)
+            monitoring.restart_events()
+            monitoring.set_events(tool, events.PY_START)
             yield
+        finally:
+            monitoring.set_events(tool, 0)
+            for code in watched:
+                monitoring.set_local_events(tool, code, 0)
+            for event in (events.PY_START, events.INSTRUCTION):
+                monitoring.register_callback(tool, event, None)
+            monitoring.free_tool_id(tool)
+            # In CPython 3.13 and later, sys.settrace() no longer sees the instructions of code
+            # in which another tool did: until this.
+            monitoring.restart_events()
 
     def _enter(self, frame: FrameType, *_: object) -> Any:  # noqa: ANN401
         if not self._of(frame.f_code):

@@ -269,7 +269,7 @@ def _is_main(task: Any) -> bool:  # noqa: ANN401
 
 def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:  # noqa: ANN401
     schedule.point()
-    if schedule.cancels and asyncio._get_running_loop():
+    if schedule.cancel_tasks and asyncio._get_running_loop():
         tasks: Any = asyncio.all_tasks()
         by_name = sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name()))
         task = schedule.pick([None, *(each for each in by_name if not _is_main(each))])
