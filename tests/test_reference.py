@@ -6,7 +6,7 @@ from inspect import getdoc, signature
 from pathlib import Path
 
 import backoff_ticker
-from backoff_ticker import retry, testing, types
+from backoff_ticker import POLICIES, StopReason, retry, testing, types
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 INTEGRATIONS = Path(backoff_ticker.__file__).parent / "integrations"
@@ -62,3 +62,25 @@ def test_the_table_of_options_gets_each_option_from_the_docstring_of_retry():
     arguments, _, _ = getdoc(retry).partition("Args:\n")[2].partition("Raises:\n")
     described = re.findall(r"^    (\w+): \S.+?[.:](?:\s|$)", arguments, re.MULTILINE | re.DOTALL)
     assert described == list(signature(retry).parameters)
+
+
+def test_each_policy_of_the_command_is_a_public_class_on_a_page_for_users():
+    text = "".join(
+        (FOLDER.parent / name).read_text("utf-8")
+        for name in ("policies.md", "policies_in_detail.md")
+    )
+    public = {name.lower(): name for name in backoff_ticker.__all__}
+    own = [each.name for each in POLICIES.values() if not each.preset]
+    missing = [
+        name
+        for name in own
+        if (public.get(f"{name.replace('-', '')}backoff") or "no class") not in text
+    ]
+    assert own != []
+    assert missing == []
+
+
+def test_each_reason_to_stop_is_in_the_order_in_which_a_run_is_ended():
+    text = (FOLDER.parent / "retries_in_detail.md").read_text("utf-8")
+    reasons = {str(reason) for reason in StopReason} - {"succeeded"}
+    assert {reason for reason in reasons if f"`{reason}`" not in text} == set()

@@ -110,7 +110,7 @@ class HedgedCall:
         return None if self._running else self._cut_for() or reason
 
     def _after_failure(self, demand: Any) -> StopReason | None:  # noqa: PLR0911 - one for each rule
-        """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
+        """Decide what follows a failure, of which ``note_failure()`` returned ``demand``."""
         if demand is StopReason.CIRCUIT_OPEN and self._running:
             self._next = demand
             return None  # those that run have begun before, and may still succeed

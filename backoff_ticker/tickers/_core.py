@@ -185,7 +185,12 @@ class TickerCore(Source):
     # Taking a tick
 
     def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
-        """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does."""
+        """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does.
+
+        Args:
+            first_poll: Whether the reader asks only now, so ``Pace.SKIP`` may drop a late tick;
+                False: it has waited for this one.
+        """
         while True:
             if self._deferred:
                 self._settle()
@@ -229,7 +234,7 @@ class TickerCore(Source):
                 del claim[FREE]
             except KeyError:
                 acquire(claim)
-            try:
+            try:  # the first change: this reader becomes the one that asks
                 asker = self._asker
                 if asker is not None and asker[0] == mark[0]:
                     return None
@@ -297,7 +302,7 @@ class TickerCore(Source):
                 del claim[FREE]
             except KeyError:
                 acquire(claim)
-            try:
+            try:  # the second change: the tick is taken
                 if self._asker is mark:
                     self._asker = None
                     ending = self._ending

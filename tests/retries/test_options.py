@@ -50,6 +50,7 @@ BAD = {
     "retry_if": NOT_CALLABLE,
     "token": wrong(TypeError, object(), True, CancellationToken),
     "timeout": BAD_SECONDS,
+    "max_elapsed_time": [*BAD_SECONDS, *wrong(ValueError, 0)],
     "max_attempts": [*wrong(ValueError, 0, -1), *wrong(TypeError, True, 2.0, "3")],
     "max_retry_after": BAD_SECONDS,
     **dict.fromkeys(("notify", *HOOKS), wrong(TypeError, 3, "text", [print, 3], {print})),
@@ -207,6 +208,14 @@ def test_each_option_is_shown_in_one_order_with_its_default_and_type(function):
             assert shown[name].annotation == types[name].__forward_arg__
             assert shown[name].default == expected
     assert inspect.iscoroutinefunction(function) == function.__name__.endswith("_async")
+
+
+def test_an_option_that_is_taken_is_shown_and_checked():
+    with pytest.raises(TypeError) as refused:
+        retry(url="x")
+    taken = str(refused.value).partition("; it has ")[2].split(", ")
+    assert taken == ["backoff", *OPTIONS]
+    assert {*BAD, "attempt_timeout", "fallback"} == {*taken}
 
 
 def test_every_default_can_be_given():
