@@ -56,7 +56,7 @@ def _check_real_time_is_meant(kernel: Kernel) -> None:
     called, participant = called_object(), kernel.participant_here("")
     # A thread that drives the clock does not change its state inside external().
     is_meant = participant.state is State.EXTERNAL or (
-        not participant.counted and kernel.time_is_held
+        not participant.counted and bool(kernel.holds)
     )
     if called is not None and not is_meant:
         text = on_another_clock(called, SystemClock(), kernel.clock)

@@ -47,9 +47,7 @@ class State(Enum):
     QUEUED = "waits for its turn"
     RUNNING = "runs"
     PARKED = "waits on the clock"
-    HELD = "is held by a trap"
     EXTERNAL = "waits for something else"
-    DRIVING = "waits for a step of the clock"
     ENDED = "has ended"
 
 
@@ -203,20 +201,18 @@ class Participants:
         if participant.place is not None and participant.place.break_select is not None:
             participant.place.break_select()
 
-    def pause(self, participant: Participant, state: State, what: str) -> None:
+    def pause(self, participant: Participant, what: str) -> None:
         """End the turn of a participant that is about to do something time does not wait for."""
         if participant.counted:
-            self._come_back(participant)
-            participant.state = state
+            participant.aside = participant.works_idle = False
+            participant.state = State.EXTERNAL
             participant.what = what
             self.running.pop(participant, None)
-            if state is State.EXTERNAL:
-                participant.works_idle = False
-                self.external[participant] = None
+            self.external[participant] = None
 
     def set_aside(self, participant: Participant) -> None:
         """Let time pass while a participant waits for another thread."""
-        self.pause(participant, State.EXTERNAL, "another thread")
+        self.pause(participant, "another thread")
         participant.aside = True
 
     def count_again(self, participant: Participant) -> None:
@@ -227,7 +223,7 @@ class Participants:
 
     def resume(self, participant: Participant) -> None:
         """End such a pause; the participant runs when its turn comes."""
-        if participant.state in (State.HELD, State.EXTERNAL, State.DRIVING):
+        if participant.state is State.EXTERNAL:
             self._append(participant)
         elif participant.state is not State.QUEUED:
             self.let_go_on(participant)
@@ -272,11 +268,11 @@ class Participants:
         participant.timed_out = False
         if participant.counted:  # a wait on the clock counts inside idle(), too
             self.running[participant] = None
-        if self.closing:
-            participant.error = ParticipantAborted()
-            self.let_go_on(participant)
-        elif place.permit:
+        if place.permit:
             place.permit = False
+            self.let_go_on(participant)
+        elif self.closing:
+            participant.error = ParticipantAborted()
             self.let_go_on(participant)
         elif when is not None and when <= self.seconds:
             participant.timed_out = True

@@ -38,7 +38,7 @@ def stuck(
     busy = [
         one
         for one in members
-        if one.state in (State.RUNNING, State.QUEUED, State.HELD) or works_inside_idle(one)
+        if one.state in (State.RUNNING, State.QUEUED) or works_inside_idle(one)
     ]
     who = "; ".join([*(f"thread {one.name!r}{_place(one.ident)}" for one in busy), *holds])
     return (
@@ -134,7 +134,7 @@ def _with_place(participant: Participant) -> str:
     named = [f"task {task.get_name()!r}{_place_of(_awaiting(task.get_coro()))}" for task in tasks]
     more = f" and {len(named) - _MAX_TASKS} more" if len(named) > _MAX_TASKS else ""
     of_loop = f" ({', '.join(named[:_MAX_TASKS])}{more})" if named else ""
-    waits = participant.state in (State.PARKED, State.HELD, State.EXTERNAL)
+    waits = participant.state in (State.PARKED, State.EXTERNAL)
     what = participant.what or "a wait" if waits else participant.state.value
     return f"{participant.name}: {what}{_place(participant.ident)}{of_loop}"
 

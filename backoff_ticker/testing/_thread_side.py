@@ -53,7 +53,7 @@ class VirtualParker:
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
 
         def begin() -> None:
-            kernel.post(kernel.participants.park, participant, place, when)
+            kernel.post(kernel.park, participant, place, when)
 
         try:
             kernel.commands.start()
@@ -65,7 +65,7 @@ class VirtualParker:
 
     def unpark(self) -> None:
         """End the wait, or the next one. From any thread, signal handler or finalizer."""
-        self._kernel.post(self._kernel.participants.unpark, self._place)
+        self._kernel.post(self._kernel.unpark, self._place)
 
 
 def wait_for_turn(
@@ -93,7 +93,7 @@ def wait_for_turn(
 
 def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
     """Let a participant run after an interrupt has ended its wait."""
-    kernel.query(lambda: kernel.participants.run_out_of_turn(participant))  # done when this returns
+    kernel.query(lambda: kernel.run_out_of_turn(participant))  # done when this returns
     participant.turn.acquire(blocking=False)  # the turn may have been granted before
     participant.interrupted = False
     if participant is kernel.driver:
@@ -118,7 +118,7 @@ def wait_until(
     register(parker.unpark)
     deadline = None
     if timeout is not None:
-        now = kernel.participants.seconds
+        now = kernel.seconds
         # A timeout that rounding reduces to 0 must still let others run first.
         deadline = max(later(now, timeout), nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)
@@ -130,7 +130,7 @@ def wait_for_end(
     """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
 
     def register(callback: Callable[[], object]) -> None:
-        kernel.post(kernel.participants.add_end_callback, participant, callback)
+        kernel.post(kernel.add_end_callback, participant, callback)
 
     return wait_until(kernel, what, register, timeout)
 
@@ -149,7 +149,7 @@ def attached(
     participant.ident = ident
     participant.native = threading.get_native_id()
     kernel.by_ident[ident] = participant
-    kernel.post(kernel.participants.begin, participant)
+    kernel.post(kernel.begin, participant)
     try:
         wait_for_turn(kernel, participant)
         with as_current(kernel.clock):
@@ -161,7 +161,7 @@ def attached(
             kernel.by_ident[ident] = outer
         if before_end is not None:
             before_end()
-        kernel.post(kernel.participants.end, participant)
+        kernel.post(kernel.end, participant)
 
 
 @contextmanager
@@ -172,16 +172,16 @@ def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
         yield
         return
     try:
-        kernel.enter(participant)
+        kernel.begin_to_count(participant)
         wait_for_turn(kernel, participant)
         yield
     finally:
-        kernel.query(lambda: kernel.participants.leave(participant))  # done when the block is left
+        kernel.query(lambda: kernel.leave(participant))  # done when the block is left
 
 
 def become_external(kernel: Kernel, participant: Participant, what: str) -> None:
     """Let others run and time pass: done when this returns, as waits here go by the state."""
-    kernel.query(lambda: kernel.participants.pause(participant, State.EXTERNAL, what))
+    kernel.query(lambda: kernel.pause(participant, what))
 
 
 @contextmanager
@@ -194,7 +194,7 @@ def waiting_externally(
         return
 
     def end() -> None:
-        kernel.post(kernel.participants.resume, participant)
+        kernel.post(kernel.resume, participant)
 
     try:
         become_external(kernel, participant, what)

@@ -166,7 +166,6 @@ class VirtualClock:
             self._kernel.until = in_nanoseconds(until)
         if as_flag("patch_time", patch_time):
             self._kernel.epoch = self._epoch
-        self._participants = self._kernel.participants
         self._traps: list[Trap] = []
         self._spawned = 0
 
@@ -176,13 +175,13 @@ class VirtualClock:
         """Return ``start`` plus the seconds that have passed on the clock."""
         if self._traps:
             self._spring_traps("monotonic")
-        return self._participants.seconds
+        return self._kernel.seconds
 
     def time(self) -> float:
         """Return the time of the wall clock in Unix seconds: ``epoch`` plus ``monotonic()``."""
         if self._traps:
             self._spring_traps("time")
-        return self._epoch + self._participants.seconds
+        return self._epoch + self._kernel.seconds
 
     def call_at(
         self,
@@ -222,8 +221,8 @@ class VirtualClock:
             in_loop, target = loop, callback
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
         what = f"call of {name_of(callback)}"
-        timers = self._participants.timers
-        order = self._participants.next_order()
+        timers = self._kernel.timers
+        order = self._kernel.next_order()
         due = in_nanoseconds(when)
         due += in_seconds(due) < when  # nothing runs early
         timer = VirtualTimer(due, order, what, timers, callback=callback)
@@ -251,7 +250,7 @@ class VirtualClock:
         """
         duration = as_seconds("seconds", seconds)
         check_no_loop_runs_here("sleep()", "asyncio.sleep()")
-        VirtualParker(self._kernel, "sleep()").park(later(self._participants.seconds, duration))
+        VirtualParker(self._kernel, "sleep()").park(later(self._kernel.seconds, duration))
 
     def _spring_traps(self, kind: str, *args: object) -> None:
         for trap in list(self._traps):
@@ -292,7 +291,7 @@ class VirtualClock:
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
         target = in_nanoseconds(as_number("when", when))
-        if target < self._participants.now:
+        if target < self._kernel.now:
             raise ClockUsageError(
                 f"cannot advance to {when!r} from {self.monotonic()!r}: time does not go back"
             )
@@ -305,14 +304,14 @@ class VirtualClock:
             ClockUsageError: No timer is set.
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
-        kernel, participants = self._kernel, self._participants
+        kernel = self._kernel
         take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
-        first = kernel.query(participants.timers.first)
+        first = kernel.query(kernel.timers.first)
         if first is None:
             raise ClockUsageError("advance_next(): no timer is pending")
-        before = participants.now
+        before = kernel.now
         take_step(kernel, "advance_next()", max(first.due, before))
-        return in_seconds(participants.now - before)
+        return in_seconds(kernel.now - before)
 
     def settle(self) -> None:
         """Wait until every participant waits or has ended; the same as ``advance(0)``.
@@ -322,7 +321,7 @@ class VirtualClock:
         Raises:
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
-        take_step(self._kernel, "settle()", self._participants.now)
+        take_step(self._kernel, "settle()", self._kernel.now)
 
     async def advance_async(self, seconds: float | timedelta) -> int:
         """Let time pass as ``advance()`` does, in a coroutine on an event loop of this clock.
@@ -340,7 +339,7 @@ class VirtualClock:
         step = as_difference("seconds", seconds)
         if step < 0.0:
             raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
-        target = self._participants.now + in_nanoseconds(step)
+        target = self._kernel.now + in_nanoseconds(step)
         if target > LATEST:
             raise ClockUsageError(f"cannot advance by {seconds!r}: the time would be out of range")
         return target
@@ -435,15 +434,15 @@ class VirtualClock:
         name = getattr(function, "__name__", "tracked")
         key = object()
         kernel.commands.start()
-        kernel.post(kernel.expect, key, name)
+        kernel.post(kernel.expected.setdefault, key, name)
 
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
             if kernel.member_here() is not None or kernel.calls_here:
-                kernel.post(kernel.release_time, key)
+                kernel.post(kernel.expected.pop, key, None)
                 return function(*args, **kwargs)
             participant = Participant(name)
-            kernel.enter(participant)
-            kernel.post(kernel.release_time, key)
+            kernel.begin_to_count(participant)
+            kernel.post(kernel.expected.pop, key, None)
             with attached(kernel, participant):
                 return function(*args, **kwargs)
 
@@ -515,7 +514,7 @@ class VirtualClock:
     def _pending(self) -> list[TimerInfo]:
         found = [
             TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
-            for timer in self._participants.timers.pending()
+            for timer in self._kernel.timers.pending()
             if timer.what != LOOP_WAIT  # a loop lists its own
         ]
         for loop in self._kernel.loops:
@@ -543,10 +542,8 @@ class VirtualClock:
         wanted_parked = 0 if parked is None else as_count("parked", parked)
 
         def count_parked() -> int:
-            members = kernel.participants.members
-            return sum(one.state is State.PARKED for one in members) + len(
-                self._participants.guests
-            )
+            known = [*kernel.members, *kernel.guests]
+            return sum(one.state is State.PARKED and one.place is not kernel.step for one in known)
 
         def enough() -> bool:
             return len(self._pending()) >= wanted_timers and count_parked() >= wanted_parked
@@ -656,7 +653,7 @@ class VirtualClock:
             except (SettleTimeout, ClockUsageError):
                 kernel.settle_timer.hurry()  # participants that did not settle are leaks
         mine = {kernel.driver, closer}
-        members = kernel.query(lambda: list(kernel.participants.members))
+        members = kernel.query(lambda: list(kernel.members))
         left = [
             one
             for one in members
@@ -673,7 +670,7 @@ class VirtualClock:
             trap.close()
         kernel.post(kernel.abort_waits)
         kernel.commands.wait_for(
-            lambda: not (kernel.participants.members.keys() - mine), kernel.settle_timer.seconds
+            lambda: not (kernel.members.keys() - mine), kernel.settle_timer.seconds
         )
         kernel.closed = True
         for loop in kernel.loops:
@@ -688,7 +685,7 @@ class VirtualClock:
         raise_errors(kernel)
 
     def __repr__(self) -> str:
-        return f"<VirtualClock at {self._participants.seconds!r}>"
+        return f"<VirtualClock at {self._kernel.seconds!r}>"
 
 
 def _check_callable(name: str, value: object) -> None:

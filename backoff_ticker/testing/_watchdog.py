@@ -28,68 +28,68 @@ class Watchdog:
     def look(self, real: float) -> None:
         """End waits that would last forever; called every 10 ms with the real time in seconds."""
         kernel = self._kernel
-        participants, driver = kernel.participants, kernel.driver
+        driver = kernel.driver
         kernel.interrupt.remind()
         if not kernel.firing:
             kernel.commands.callbacks.end(if_unused=True)
-        running = () if kernel.firing else participants.running
-        if self._stall_detector.is_stalled(real, participants.turns_given, running):
+        running = () if kernel.firing else kernel.running
+        if self._stall_detector.is_stalled(real, kernel.turns_given, running):
             self._share_turn()
         driver_idles = self._driver_idles()
-        driver_runs = driver in participants.running
-        for one in [*participants.external, *([driver] if driver_runs else ())]:
+        driver_runs = driver in kernel.running
+        for one in [*kernel.external, *([driver] if driver_runs else ())]:
             note_activity(one)
         driver_works = (driver_runs or driver_idles) and driver.active_looks > 0
-        if driver_works or any(map(works_inside_idle, participants.external)):
-            participants.progress += 1
+        if driver_works or any(map(works_inside_idle, kernel.external)):
+            kernel.progress += 1
         somebody_waits = kernel.step is not None or driver.state is State.PARKED or driver_idles
         if not somebody_waits and not self._driver_delays_others():
             kernel.settle_timer.restart()
         elif kernel.settle_timer.has_expired(
-            real, participants.now, participants.progress, held=kernel.time_is_held
+            real, kernel.now, kernel.progress, held=bool(kernel.holds)
         ):
             self._give_up()
 
     def _driver_delays_others(self) -> bool:
         """Whether the driver runs, with auto-advance, while others wait for time to go on."""
-        kernel, participants = self._kernel, self._kernel.participants
-        others = len(participants.members) > 1 or participants.timers.first() is not None
-        return bool(kernel.auto) and others and kernel.driver in participants.running
+        kernel = self._kernel
+        others = len(kernel.members) > 1 or kernel.timers.first() is not None
+        return bool(kernel.auto) and others and kernel.driver in kernel.running
 
     def _driver_idles(self) -> bool:
         """Whether the driver is inside ``idle()``, with auto-advance; not inside ``external()``."""
         kernel = self._kernel
-        waits = kernel.driver.state is State.EXTERNAL and not kernel.time_is_held
-        return waits and bool(kernel.auto) and not kernel.participants.closing
+        waits = kernel.driver.state is State.EXTERNAL and not bool(kernel.holds)
+        return waits and bool(kernel.auto) and not kernel.closing
 
     def _share_turn(self) -> None:
         """Let others go on: those that run may wait for a lock that one of these holds."""
-        kernel, participants = self._kernel, self._kernel.participants
-        for one in list(participants.running):
+        kernel = self._kernel
+        for one in list(kernel.running):
             # One rule for every thread, whoever wrote it: it holds no time up while it waits for
             # another thread. The wait of the driver has its own time limit.
             waits_really = one is kernel.driver or one.ident in waiting_for_real
             if not waits_really and waits_for_a_thread(one.native):
-                participants.set_aside(one)
-        if participants.queue:
-            participants.run_next()
+                kernel.set_aside(one)
+        if kernel.queue:
+            kernel.run_next()
             return
         if kernel.horizon() is None:
             return
         # None is queued. A participant whose timer is due now may hold the lock, so that timer
         # fires although others run.
-        for timer in participants.timers.pending():
-            if timer.due > participants.now:
+        for timer in kernel.timers.pending():
+            if timer.due > kernel.now:
                 break
             if timer.sleeper is not None:
                 kernel.fire(timer)
-                participants.run_next()
+                kernel.run_next()
                 break
 
     def _give_up(self) -> None:
         """Fail the step, or the wait of the driver, that has taken too long."""
         kernel = self._kernel
-        driver, participants = kernel.driver, kernel.participants
+        driver = kernel.driver
         if kernel.step is not None:
             kernel.end_step(SettleTimeout(self._text_of_stuck(kernel.step.what)))
         elif driver.state is not State.PARKED:
@@ -102,9 +102,9 @@ class Watchdog:
                 kernel.interrupt.send(driver.ident, error)
         elif self._is_held_up():
             text = self._text_of_stuck(f"{driver.name}: {driver.what}")
-            participants.end_wait(driver, error=SettleTimeout(text))
+            kernel.end_wait(driver, error=SettleTimeout(text))
             if kernel.firing:  # its callback blocks, and nobody gets a turn meanwhile
-                participants.give_turns()
+                kernel.give_turns()
         elif kernel.auto:
             kernel.break_deadlock()
         else:
@@ -112,20 +112,20 @@ class Watchdog:
 
     def _text_of_stuck(self, what: str) -> str:
         kernel = self._kernel
-        timeout = kernel.settle_timer.limit(held=kernel.time_is_held)
+        timeout = kernel.settle_timer.limit(held=bool(kernel.holds))
         holds = [f"time is held by {what}" for what in kernel.holds.values()]
         holds += [f"{name}, tracked, was not called yet" for name in kernel.expected.values()]
-        return stuck(what, timeout, kernel.participants.now, kernel.participants.members, holds)
+        return stuck(what, timeout, kernel.now, kernel.members, holds)
 
     def _is_held_up(self) -> bool:
         """Whether a participant may still act, or auto-advance could still fire a timer."""
-        kernel, participants = self._kernel, self._kernel.participants
+        kernel = self._kernel
         held = kernel.holds or kernel.expected
-        if participants.running or participants.queue or kernel.firing or held:
+        if kernel.running or kernel.queue or kernel.firing or held:
             return True
-        timer = participants.timers.first() if kernel.auto else None
+        timer = kernel.timers.first() if kernel.auto else None
         return (timer is not None and timer.due <= kernel.until) or any(
-            map(works_inside_idle, participants.external)
+            map(works_inside_idle, kernel.external)
         )
 
     def _driver_waits_elsewhere(self) -> bool:

@@ -140,18 +140,18 @@ class LoopDriver:
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
         self._place = ParkingPlace(LOOP_WAIT)
-        self.timers: _LoopTimers = _LoopTimers(loop, kernel.participants.next_order)
+        self.timers: _LoopTimers = _LoopTimers(loop, kernel.next_order)
         self._holders: dict[object, str] = {}
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
-        self.timers.move(kernel.participants.seconds - loop.time())
+        self.timers.move(kernel.seconds - loop.time())
         setattr(loop, _DRIVER, self)
         loop._selector = self
         loop._write_to_self = self._wake
         loop.run_forever = self._run_forever
         loop.call_at = self.timers.call_at
-        loop.time = lambda: kernel.participants.seconds
+        loop.time = lambda: kernel.seconds
         self._set_resolution()
         kernel.post(kernel.add_loop, self)
 
@@ -176,7 +176,7 @@ class LoopDriver:
         if participant is None:
             self._write_to_self()
         else:
-            self.kernel.post(self.kernel.participants.unpark, self._place)
+            self.kernel.post(self.kernel.unpark, self._place)
 
     def select(self, timeout: float | None = None) -> list[Any]:
         """Return the events that are ready; park the participant until there are any."""
@@ -208,13 +208,13 @@ class LoopDriver:
             place.has_news = lambda: self._selector.select(0)
 
         def begin() -> None:
-            kernel.post(kernel.participants.park, participant, place, when, order)
+            kernel.post(kernel.park, participant, place, when, order)
             if not alone:
                 # It blocks here until a descriptor is ready, or until break_select() is called.
                 # In the first case it has no turn yet and asks for one.
                 events.extend(self._selector.select(None))
                 if participant.turn.locked():
-                    kernel.post(kernel.participants.unpark, place)
+                    kernel.post(kernel.unpark, place)
 
         try:
             wait_for_turn(kernel, participant, begin)
@@ -222,7 +222,7 @@ class LoopDriver:
             if not self._raise_in_tasks(error):
                 raise
         except ParticipantAborted as error:
-            if kernel.participants.closing:
+            if kernel.closing:
                 raise
             raise VirtualDeadlockError(*error.args) from None  # its tasks caught every error
         finally:
@@ -247,10 +247,8 @@ class LoopDriver:
             return
         if now - self._polls_since >= kernel.settle_timer.seconds:
             self._polls = 0
-            raise SettleTimeout(never_waits(kernel.participants.now, participant))
-        wait_for_turn(
-            kernel, participant, lambda: kernel.post(kernel.participants.yield_turn, participant)
-        )
+            raise SettleTimeout(never_waits(kernel.now, participant))
+        wait_for_turn(kernel, participant, lambda: kernel.post(kernel.yield_turn, participant))
 
     def pending(self) -> list[tuple[float, str, str]]:
         """Return when the timers are due, what they call, and the name of the participant."""

@@ -48,7 +48,7 @@ class _Pool:
         if job in self._queued:
             del self._queued[job]
             self._free -= 1
-            self.kernel.participants.enter(job.participant)
+            self.kernel.enter(job.participant)
 
     def leave(self, job: _Job) -> None:
         """Pass on the place of a job, whose participant ends next."""
@@ -122,7 +122,7 @@ class _Job:
     def _forget(self, _future: object = None) -> None:
         kernel = self._pool.kernel
         kernel.post(self._pool.leave, self)
-        kernel.post(kernel.participants.end, self.participant)
+        kernel.post(kernel.end, self.participant)
 
 
 _pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()

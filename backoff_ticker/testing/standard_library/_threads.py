@@ -81,13 +81,13 @@ def start_participant(
     own["run"] = run
     own[PARTICIPANT] = participant
     try:
-        kernel.enter(participant)
+        kernel.begin_to_count(participant)
         with real_waits():  # for the thread to begin
             start(thread)
     except BaseException:
         if not participant.begun:
             restore()
-        kernel.post(kernel.participants.give_up_start, participant)
+        kernel.post(kernel.give_up_start, participant)
         raise
     return participant
 
@@ -197,7 +197,7 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
             what = f"Future.{called}()" if called in ("result", "exception") else "futures.wait()"
             came = _wait_on_clock(kernel, condition, what, limit, for_work=False)
             if not came and called == "as_completed":
-                _late.at = kernel.participants.seconds
+                _late.at = kernel.seconds
             return came
         on_clock = kernel_of_waits() is not None and (limit is None or limit > 0.0)
         here = kernel.by_ident.get(threading.get_ident()) if limit is None else None
@@ -235,7 +235,7 @@ class _Time:
         if kernel is None:
             return time.monotonic()
         late, _late.at = _late.at, None
-        now = kernel.participants.seconds
+        now = kernel.seconds
         return nextafter(now, inf) if late == now else now
 
     def __getattr__(self, name: str) -> object:

@@ -33,15 +33,15 @@ _REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}
 
 
 def _seconds(kernel: Kernel) -> float:
-    return kernel.participants.seconds
+    return kernel.seconds
 
 
 def _nanoseconds(kernel: Kernel) -> int:
-    return kernel.participants.now
+    return kernel.now
 
 
 def _wall_nanoseconds(kernel: Kernel) -> int:
-    return in_nanoseconds(kernel.epoch or 0.0) + kernel.participants.now
+    return in_nanoseconds(kernel.epoch or 0.0) + kernel.now
 
 
 def kernel_that_tells_time() -> Kernel | None:
@@ -85,7 +85,7 @@ def _measuring(original: Callable[[], float]) -> Callable[[], float]:
     @wraps(original)
     def measure() -> float:
         kernel = kernel_of_waits()
-        return original() if kernel is None else kernel.participants.seconds
+        return original() if kernel is None else kernel.seconds
 
     return measure
 
@@ -97,7 +97,7 @@ def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
         if kernel is None or not seconds >= 0 or _is_real(sys._getframe(1).f_globals["__name__"]):
             original(seconds)
         else:
-            when = later(kernel.participants.seconds, float(seconds))
+            when = later(kernel.seconds, float(seconds))
             VirtualParker(kernel, "time.sleep()").park(when)
 
     return sleep
