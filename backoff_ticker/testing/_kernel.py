@@ -346,11 +346,15 @@ class Kernel(Participants):
             return True
         if self.external or any(one.waits_for_work for one in self.members):
             return False  # something real may still happen: look() decides
-        if self.auto and not self.closing:
-            return self.break_deadlock()
-        return self.end_wait_of_driver()
+        return self.end_waits()
 
-    def break_deadlock(self) -> bool:
+    def end_waits(self) -> bool:
+        """End waits that nothing else can end; return whether there are any."""
+        if self.auto and not self.closing:
+            return self._break_deadlock()
+        return self._end_wait_of_driver()
+
+    def _break_deadlock(self) -> bool:
         """Raise an error in all waits; return whether there are any."""
         waiting = [
             one for one in self.members if one.state is State.PARKED and not one.waits_for_work
@@ -381,7 +385,7 @@ class Kernel(Participants):
         self.move(max(int(self.until), self.now))  # finite: a later timer is set
         return until_reached(self.now, self.members)
 
-    def end_wait_of_driver(self) -> bool:
+    def _end_wait_of_driver(self) -> bool:
         """End the wait of a thread that drives by hand, if it waits; return whether it does."""
         driver = self.driver
         if driver.state is not State.PARKED or self.closing:
