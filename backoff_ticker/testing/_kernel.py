@@ -164,11 +164,14 @@ class Kernel(Participants):
             )
         return Participant(name, ident=ident, counted=False)
 
+    def known_here(self) -> Participant | None:
+        """Return the participant that this thread is, or the driver."""
+        ident = threading.get_ident()
+        return self.by_ident.get(ident) or (self.driver if self.driver.ident == ident else None)
+
     def member_here(self) -> Participant | None:
         """Return the participant that this thread is, if it counts."""
-        ident = threading.get_ident()
-        driver = self.driver
-        found = self.by_ident.get(ident) or (driver if driver.ident == ident else None)
+        found = self.known_here()
         return found if found is not None and found.counted else None
 
     def check_open(self, what: str) -> None:

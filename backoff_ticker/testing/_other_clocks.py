@@ -7,7 +7,6 @@ on the virtual clock if it has no time limit, and is refused otherwise.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
@@ -24,15 +23,14 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
 
 
-class _Parker:
+class _Parker(VirtualParker):
     """Where a thread of a virtual clock waits for an object on the system clock."""
 
-    __slots__ = ("_kernel", "_real", "_virtual")
+    __slots__ = ("_real",)
 
     def __init__(self, kernel: Kernel, real: Parker, what: str) -> None:
-        self._kernel = kernel
+        super().__init__(kernel, what)
         self._real = real
-        self._virtual = VirtualParker(kernel, what)
 
     def park(self, deadline: float | None) -> bool:
         """Wait on the virtual clock; until ``deadline`` only inside ``idle()`` or ``external()``.
@@ -41,13 +39,12 @@ class _Parker:
             ClockUsageError: There is a deadline, and an object of this package has set it.
         """
         if deadline is None:
-            return self._virtual.park(None)
+            return super().park(None)
         _check_real_time_is_meant(self._kernel)
         return self._real.park(deadline)
 
     def unpark(self) -> None:
-        """End the wait, or the next one."""
-        self._virtual.unpark()
+        super().unpark()
         self._real.unpark()
 
 
@@ -63,19 +60,10 @@ def _check_real_time_is_meant(kernel: Kernel) -> None:
         raise ClockUsageError(f"{text} To wait in real time, use clock.external(...) in a thread.")
 
 
-def _is_ours(kernel: Kernel) -> bool:
-    """Whether this thread is a participant of a clock, or drives it."""
-    ident = threading.get_ident()
-    return ident in kernel.by_ident or ident == kernel.driver.ident
-
-
-# Patches
-
-
 def _parking(original: Callable[..., Any]) -> Callable[..., Any]:
     def parker(clock: SystemClock, what: str = "") -> Parker:
         kernel, real = kernel_here(), original(clock, what)
-        return real if kernel is None or not _is_ours(kernel) else _Parker(kernel, real, what)
+        return _Parker(kernel, real, what) if kernel and kernel.known_here() else real
 
     return parker
 
@@ -83,7 +71,7 @@ def _parking(original: Callable[..., Any]) -> Callable[..., Any]:
 def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
     def call_at(clock: SystemClock, when: Any, callback: Any, *, loop: Any = None) -> Any:  # noqa: ANN401
         kernel = kernel_here()
-        if kernel is not None and _is_ours(kernel):
+        if kernel and kernel.known_here():
             _check_real_time_is_meant(kernel)
         return original(clock, when, callback, loop=loop)
 

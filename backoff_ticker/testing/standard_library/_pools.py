@@ -48,10 +48,10 @@ class _Pool:
         if job in self._queued:
             del self._queued[job]
             self._free -= 1
-            self.kernel.enter(job.participant)
+            self.kernel.enter(job)
 
     def leave(self, job: _Job) -> None:
-        """Pass on the place of a job, whose participant ends next."""
+        """Pass on the place of a job that ends next."""
         if job in self.jobs:
             self.jobs.discard(job)
             if job in self._queued:
@@ -60,20 +60,24 @@ class _Pool:
                 self._free += 1
                 self._count_next()
 
+    def drop(self, job: _Job) -> None:
+        """Forget a job, unless a worker has begun it."""
+        if not job.begun:
+            self.leave(job)
+            self.kernel.end(job)
 
-class _Job:
+
+class _Job(Participant):
     """A job, submitted to a pool in place of the function.
 
     Its future refers to it, even once the job has ended, and it keeps nothing alive then.
     """
 
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
-        self._function: Callable[..., Any] | None = function
-        self.name: str = f"job {name_of(function)}"
-        self.participant: Participant = Participant(self.name)
+        super().__init__(f"job {name_of(function)}")
         self.future: Future[Any] | None = None
+        self._function: Callable[..., Any] | None = function
         self._pool = pool
-        self._unclaimed = [True]
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
         assert self._function is not None  # noqa: S101 - it is called once
@@ -86,11 +90,8 @@ class _Job:
         """Do the work of a pool's item, as a participant until its future's callbacks have run."""
         pool, post = self._pool, self._pool.kernel.post
         try:
-            if not self._claim():
-                work()
-                return
             post(pool.count, self)
-            with attached(pool.kernel, self.participant, lambda: post(pool.leave, self)):
+            with attached(pool.kernel, self, lambda: post(pool.leave, self)):
                 work()
         except ParticipantAborted:
             if self.future is not None:
@@ -99,30 +100,15 @@ class _Job:
             self._function = self.future = None
             del work
 
-    def _claim(self) -> bool:
-        """Return True to one caller: the worker that begins the job, or the code that drops it."""
-        try:
-            return self._unclaimed.pop()
-        except IndexError:
-            return False
-
-    def dropped(self, future: Future[Any]) -> None:
-        """Forget a job whose future was done before a worker took it; the last of its callbacks."""
-        if future.cancelled():
-            return  # a worker will take it, and notify the waiters of the future
-        self._function = self.future = None
-        if self._claim():
-            future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
-
-    def drop(self) -> None:
+    def drop(self, _future: object = None) -> None:
         """Forget the job, unless a worker has begun it."""
-        if self._claim():
-            self._forget()
+        self._pool.kernel.post(self._pool.drop, self)
 
-    def _forget(self, _future: object = None) -> None:
-        kernel = self._pool.kernel
-        kernel.post(self._pool.leave, self)
-        kernel.post(kernel.end, self.participant)
+    def done(self, future: Future[Any]) -> None:
+        """Drop a job whose future was done before a worker took it, after its other callbacks."""
+        # If it was cancelled, a worker will take it, and notify the waiters of the future.
+        if not self.begun and not future.cancelled():
+            future._done_callbacks.append(self.drop)  # type: ignore[attr-defined]
 
 
 _pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
@@ -158,10 +144,10 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
             kernel.post(pool.add, job)
             future = original(executor, job, *args, **kwargs)
         except BaseException:
-            job.drop()  # a worker that took it anyway runs it uncounted
+            job.drop()
             raise
         job.future = future
-        future.add_done_callback(job.dropped)
+        future.add_done_callback(job.done)
         return future
 
     return submit
@@ -219,7 +205,7 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
             if cancel_futures and job.future is not None and job.future.cancelled():
                 job.drop()  # no worker will take it any more
             elif wait and pool is not None and pool.kernel is kernel_here():
-                wait_for_end(pool.kernel, job.participant, "Executor.shutdown()", None)
+                wait_for_end(pool.kernel, job, "Executor.shutdown()", None)
         original(executor, wait=wait)
 
     return shutdown

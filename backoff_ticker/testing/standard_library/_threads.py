@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from concurrent.futures import _base
-from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
 from ...clock import current_clocks
@@ -25,7 +23,7 @@ from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import Kernel, kernel_here
 from .._participants import Participant, State, real_waits, waiting_for_real
 from .._thread_side import attached, wait_for_end, wait_until
-from ._time_module import kernel_of_waits
+from ._time_module import kernel_of_waits, seconds, telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,17 +124,10 @@ def _joining(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Notice:
-    """Stands for the lock that ``notify()`` releases to end one wait.
+    """Stands for the lock that ``notify()`` releases to end one wait."""
 
-    Attributes:
-        over: Whether the wait was ended.
-    """
-
-    __slots__ = ("_wake", "over")
-
-    def __init__(self, wake: Callable[[], object]) -> None:
-        self.over: bool = False
-        self._wake = wake
+    wake: Callable[[], object]
+    over: bool = False
 
     def release(self) -> None:
         """End the wait.
@@ -146,7 +137,7 @@ class _Notice:
         """
         if self.over:
             raise RuntimeError("a wait ends once")
-        self._wake()  # again, by the next notify(), if this is interrupted
+        self.wake()  # again, by the next notify(), if this is interrupted
         self.over = True
 
 
@@ -159,12 +150,12 @@ def _wait_on_clock(
     for_work: bool,
 ) -> bool:
     """Do what ``Condition.wait()`` does, on the clock."""
-    notices: list[_Notice] = []
+    notice = _Notice()
     saved: list[Any] = []
 
     def register(wake: Callable[[], object]) -> None:
-        notices.append(_Notice(wake))
-        condition._waiters.extend(notices)
+        notice.wake = wake
+        condition._waiters.append(notice)
         saved.append(condition._release_save())
 
     try:
@@ -172,10 +163,9 @@ def _wait_on_clock(
     finally:
         if saved:
             condition._acquire_restore(saved[0])
-        for notice in notices:
-            if not notice.over and notice in condition._waiters:
-                condition._waiters.remove(notice)
-    return woken or notices[0].over
+        if not notice.over and notice in condition._waiters:
+            condition._waiters.remove(notice)
+    return woken or notice.over
 
 
 def _future_call() -> str | None:
@@ -194,11 +184,10 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
             return bool(original(condition, timeout))
         called = _future_call()
         if called is not None:
+            if called == "as_completed" and limit == 0.0:
+                raise TimeoutError("futures unfinished")  # else it gives up once its end is past
             what = f"Future.{called}()" if called in ("result", "exception") else "futures.wait()"
-            came = _wait_on_clock(kernel, condition, what, limit, for_work=False)
-            if not came and called == "as_completed":
-                _late.at = kernel.seconds
-            return came
+            return _wait_on_clock(kernel, condition, what, limit, for_work=False)
         on_clock = kernel_of_waits() is not None and (limit is None or limit > 0.0)
         here = kernel.by_ident.get(threading.get_ident()) if limit is None else None
         for_work = here is not None and here.state is State.RUNNING
@@ -213,38 +202,16 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
     return wait
 
 
-class _Late(threading.local):
-    """When a wait of this thread in ``as_completed()`` last timed out, in seconds of the clock."""
-
-    at: float | None = None
-
-
-_late = _Late()
-
-
 class _Time:
-    """The module ``time`` for futures: their timeouts are measured on the clock.
+    """The module ``time`` for futures: their timeouts are measured on the clock."""
 
-    ``as_completed()`` gives up only once its end is past, not at it. So the first reading after a
-    wait that has timed out is the next float.
-    """
-
-    @staticmethod
-    def monotonic() -> float:
-        kernel = kernel_here()
-        if kernel is None:
-            return time.monotonic()
-        late, _late.at = _late.at, None
-        now = kernel.seconds
-        return nextafter(now, inf) if late == now else now
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(time, name)
+    def __init__(self, original: Any) -> None:  # noqa: ANN401
+        self.monotonic: Callable[[], float] = telling(seconds, kernel_here)(original.monotonic)
 
 
 THREAD_PATCHES = [
     (threading.Thread, "start", _starting),
     (threading.Thread, "join", _joining),
     (threading.Condition, "wait", _waiting),
-    (_base, "time", lambda _original: _Time()),
+    (_base, "time", _Time),
 ]

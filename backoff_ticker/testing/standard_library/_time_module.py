@@ -32,12 +32,9 @@ _REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}
 """The packages that read real time, because they wait in it."""
 
 
-def _seconds(kernel: Kernel) -> float:
+def seconds(kernel: Kernel) -> float:
+    """Return the time of the kernel's clock."""
     return kernel.seconds
-
-
-def _nanoseconds(kernel: Kernel) -> int:
-    return kernel.now
 
 
 def _wall_nanoseconds(kernel: Kernel) -> int:
@@ -63,11 +60,16 @@ def kernel_of_waits() -> Kernel | None:
 # Replacements
 
 
-def _telling(read: Callable[[Kernel], float]) -> Callable[[Any], Any]:
+def telling(
+    read: Callable[[Kernel], float],
+    kernel_for: Callable[[], Kernel | None] = kernel_that_tells_time,
+) -> Callable[[Any], Any]:
+    """Return what replaces a function of ``time``: it reads from the kernel, if there is one."""
+
     def replace(original: Callable[[], float]) -> Callable[[], float]:
         @wraps(original)
         def tell() -> float:
-            kernel = kernel_that_tells_time()
+            kernel = kernel_for()
             if kernel is None or _is_real(sys._getframe(1).f_globals.get("__name__")):
                 return original()
             return read(kernel)
@@ -81,20 +83,13 @@ def _is_real(module: str | None) -> bool:
     return module is not None and module.partition(".")[0] in _REAL_TIME
 
 
-def _measuring(original: Callable[[], float]) -> Callable[[], float]:
-    @wraps(original)
-    def measure() -> float:
-        kernel = kernel_of_waits()
-        return original() if kernel is None else kernel.seconds
-
-    return measure
-
-
 def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
     @wraps(original)  # with its name, it can be pickled
     def sleep(seconds: float, /) -> None:
-        kernel = kernel_of_waits() or _driven_here()
-        if kernel is None or not seconds >= 0 or _is_real(sys._getframe(1).f_globals["__name__"]):
+        kernel = kernel_that_tells_time()
+        here = None if kernel is None else kernel.known_here()  # one that drives must not sleep
+        real = here is None or here.state is State.EXTERNAL or not seconds >= 0
+        if kernel is None or real or _is_real(sys._getframe(1).f_globals["__name__"]):
             original(seconds)
         else:
             when = later(kernel.seconds, float(seconds))
@@ -103,24 +98,16 @@ def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
     return sleep
 
 
-def _driven_here() -> Kernel | None:
-    """Return the kernel that this thread drives by hand: it must not sleep."""
-    kernel = kernel_that_tells_time()
-    if kernel is None or kernel.driver.ident != threading.get_ident() or kernel.driver.counted:
-        return None
-    return kernel
-
-
 _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
-    (time, "monotonic", _telling(_seconds)),
-    (time, "monotonic_ns", _telling(_nanoseconds)),
-    (time, "perf_counter", _telling(_seconds)),
-    (time, "perf_counter_ns", _telling(_nanoseconds)),
-    (time, "time", _telling(lambda kernel: (kernel.epoch or 0.0) + _seconds(kernel))),
-    (time, "time_ns", _telling(_wall_nanoseconds)),
+    (time, "monotonic", telling(seconds)),
+    (time, "monotonic_ns", telling(lambda kernel: kernel.now)),
+    (time, "perf_counter", telling(seconds)),
+    (time, "perf_counter_ns", telling(lambda kernel: kernel.now)),
+    (time, "time", telling(lambda kernel: (kernel.epoch or 0.0) + kernel.seconds)),
+    (time, "time_ns", telling(_wall_nanoseconds)),
     (time, "sleep", _sleeping),
-    (threading, "_time", _measuring),
-    (queue, "time", _measuring),
+    (threading, "_time", telling(seconds, kernel_of_waits)),
+    (queue, "time", telling(seconds, kernel_of_waits)),
 ]
 time_patches = Patches()
 
