@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..waiting import FREE, acquire, claim_of
 from ._errors import ParticipantAborted
-from ._timers import TimerHeap, VirtualTimer, in_nanoseconds, in_seconds
+from ._timers import TimerHeap, VirtualTimer, in_seconds
 
 if TYPE_CHECKING:
     import asyncio
@@ -306,10 +306,8 @@ class Participants:
                 order = _LAST_OF_ALL + self.next_order()
             elif order is None:
                 order = self.next_order()
-            due = in_nanoseconds(when)
-            due += in_seconds(due) < when  # nothing runs early
             participant.timer = VirtualTimer(
-                due, order, place.what, self.timers, sleeper=participant
+                when, order, place.what, self.timers, sleeper=participant
             )
             self.timers.push(participant.timer)
 

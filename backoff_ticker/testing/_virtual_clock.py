@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
 from .._validation import (
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from contextlib import AbstractContextManager
     from datetime import timedelta
-    from types import TracebackType
     from typing import Self, Unpack
 
     from ..clock import TimerHandle
@@ -166,6 +165,8 @@ class VirtualClock:
             self._kernel.until = in_nanoseconds(until)
         if as_flag("patch_time", patch_time):
             self._kernel.epoch = self._epoch
+        self._block = ExitStack()
+        self._auto_block = ExitStack()
         self._traps: list[Trap] = []
         self._spawned = 0
 
@@ -221,13 +222,9 @@ class VirtualClock:
             in_loop, target = loop, callback
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
         what = f"call of {name_of(callback)}"
-        timers = self._kernel.timers
-        order = self._kernel.next_order()
-        due = in_nanoseconds(when)
-        due += in_seconds(due) < when  # nothing runs early
-        timer = VirtualTimer(due, order, what, timers, callback=callback)
+        timer = VirtualTimer(when, kernel.next_order(), what, kernel.timers, callback=callback)
         try:
-            kernel.post(timers.push, timer)
+            kernel.post(kernel.timers.push, timer)
         except BaseException:
             timer.cancel()
             raise
@@ -594,41 +591,27 @@ class VirtualClock:
         kernel.driver.ident = threading.get_ident()
         kernel.driver.native = threading.get_native_id()
         waiting_for_real.discard(kernel.driver.ident)  # an interrupt may have left it there
-        self._installed = installed(kernel)
-        self._installed.__enter__()
+        self._block.enter_context(installed(kernel))
         kernel.entered = True
         if self._auto:
-            self._auto_advance = auto_advance(kernel)
-            self._auto_advance.__enter__()
+            self._auto_block.enter_context(auto_advance(kernel))
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        errors: list[Exception] = []
-        if exc is not None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        first = error
+        if error is not None:
             self._kernel.settle_timer.hurry()
-        try:
-            for end in (self._end_auto_advance, self.close):
+        with self._block:
+            for end in (self._auto_block.close, self.close):
                 try:
                     end()
-                except Exception as error:  # noqa: BLE001 - raised below, or noted
-                    errors.append(error)
-        finally:
-            self._installed.__exit__(None, None, None)
-        raised = exc if exc is not None or not errors else errors.pop(0)
-        for other in errors:
-            assert raised is not None  # noqa: S101 - the block's own, or the first
-            raised.add_note(f"{type(other).__name__}: {other}")
-        if raised is not None and raised is not exc:
-            raise raised
-
-    def _end_auto_advance(self) -> None:
-        if self._auto:
-            self._auto_advance.__exit__(None, None, None)
+                except Exception as another:  # noqa: BLE001 - raised below, or noted
+                    if first is None:
+                        first = another
+                    else:
+                        first.add_note(f"{type(another).__name__}: {another}")
+        if first is not None and first is not error:
+            raise first
 
     def close(self) -> None:
         """End every participant that still waits; the end of the ``with`` block calls this.

@@ -40,7 +40,7 @@ class Watchdog:
         kernel, driver = self._kernel, self._kernel.driver
         kernel.interrupt.remind()
         if not kernel.firing:
-            kernel.commands.callbacks.end(if_unused=True)
+            kernel.commands.callbacks.end()
         if self._is_stalled(real):
             self._share_turn()
         held, auto = bool(kernel.holds), bool(kernel.auto)
