@@ -271,8 +271,6 @@ class Kernel(Participants):
         """Close, in a forked child: no thread exists but the one that forked."""
         self.closed = True
         self.commands.end()
-        self.auto.clear()
-        self.step = None
         self.driver.counted = False
         self.driver.state = State.RUNNING
         self.by_ident.clear()
@@ -413,21 +411,14 @@ class Kernel(Participants):
             return False
         working = [one for one in idle if one.aside and is_busy(one)]
         for one in working:
-            self.count_again(one)
+            self.run_out_of_turn(one)
         # An idle thread may have sent something to a loop before it went to sleep again.
         return not working and not self._wake_loops_with_news()
 
     def _wake_loops_with_news(self) -> bool:
         """End the waits of event loops whose descriptors are ready; return whether there were."""
-        external = self.external
-        loops = [
-            one
-            for one in external
-            if one.state is State.PARKED
-            and one.place
-            and one.place.has_news
-            and one.place.has_news()
-        ]
+        parked = [(one, one.place) for one in self.external if one.state is State.PARKED]
+        loops = [one for one, place in parked if place and place.has_news and place.has_news()]
         for loop in loops:
             self.end_wait(loop)
         return bool(loops)

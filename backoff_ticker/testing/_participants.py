@@ -172,11 +172,8 @@ class Participants:
             self.enter(participant)
 
     def leave(self, participant: Participant) -> None:
-        """Stop counting a participant that goes on running."""
-        self._remove(participant)
+        """Stop counting a participant."""
         participant.counted = False
-
-    def _remove(self, participant: Participant) -> None:
         for known in (self.members, self.external, self.running):
             known.pop(participant, None)
         if participant in self.queue:
@@ -214,12 +211,6 @@ class Participants:
         """Let time pass while a participant waits for another thread."""
         self.pause(participant, "another thread")
         participant.aside = True
-
-    def count_again(self, participant: Participant) -> None:
-        """Undo ``set_aside()``: the participant does something."""
-        self._come_back(participant)
-        participant.state = State.RUNNING
-        self.running[participant] = None
 
     def resume(self, participant: Participant) -> None:
         """End such a pause; the participant runs when its turn comes."""
@@ -282,34 +273,27 @@ class Participants:
             else:
                 self.yield_turn(participant)
         else:
-            self._begin_wait(participant, place, when, order)
+            self.progress += 1
+            participant.polls = 0
+            participant.state = State.PARKED
+            participant.what = place.what
+            place.participant = participant
+            if not participant.counted:
+                self.guests[participant] = None
+            self.running.pop(participant, None)
+            if place.has_news is not None:
+                self.external[participant] = None
+            if when is not None:
+                self._set_timer(participant, when, order)
 
-    def _begin_wait(
-        self,
-        participant: Participant,
-        place: ParkingPlace,
-        when: float | None,
-        order: int | None,
-    ) -> None:
-        self.progress += 1
-        participant.polls = 0
-        participant.state = State.PARKED
-        participant.what = place.what
-        place.participant = participant
-        if not participant.counted:
-            self.guests[participant] = None
-        self.running.pop(participant, None)
-        if place.has_news is not None:
-            self.external[participant] = None
-        if when is not None:
-            if participant is self.driver:
-                order = _LAST_OF_ALL + self.next_order()
-            elif order is None:
-                order = self.next_order()
-            participant.timer = VirtualTimer(
-                when, order, place.what, self.timers, sleeper=participant
-            )
-            self.timers.push(participant.timer)
+    def _set_timer(self, participant: Participant, when: float, order: int | None) -> None:
+        if order is None or participant is self.driver:
+            order = self.next_order()
+        if participant is self.driver:
+            order += _LAST_OF_ALL
+        timer = VirtualTimer(when, order, participant.what, self.timers, sleeper=participant)
+        participant.timer = timer
+        self.timers.push(timer)
 
     def unpark(self, place: ParkingPlace) -> None:
         """End the wait at a place, or the next one there."""
@@ -345,7 +329,7 @@ class Participants:
             participant.place.participant = None
 
     def run_out_of_turn(self, participant: Participant) -> None:
-        """Let a participant run: a signal handler has ended its wait."""
+        """Let a participant run: a signal handler has ended its wait, or it was set aside."""
         self._detach(participant)
         if participant in self.queue:
             self.queue.remove(participant)
@@ -358,7 +342,7 @@ class Participants:
 
     def end(self, participant: Participant) -> None:
         """Forget a participant that has ended, and call its end callbacks."""
-        self._remove(participant)
+        self.leave(participant)
         self._detach(participant)
         self.progress += 1
         participant.state = State.ENDED

@@ -52,12 +52,11 @@ class VirtualParker:
         was_external = participant.state is State.EXTERNAL and not participant.aside
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
 
-        def begin() -> None:
-            kernel.post(kernel.park, participant, place, when)
-
         try:
             kernel.commands.start()
-            wait_for_turn(kernel, participant, begin)
+            wait_for_turn(
+                kernel, participant, lambda: kernel.post(kernel.park, participant, place, when)
+            )
         finally:
             if was_external:  # back inside idle()
                 become_external(kernel, participant, participant.what)
@@ -84,20 +83,15 @@ def wait_for_turn(
         block_on(participant.turn)  # at once if the wait was over before it began
     except BaseException:
         participant.interrupted = True  # a store: no signal handler runs before it
-        run_after_interrupt(kernel, participant)
+        kernel.query(lambda: kernel.run_out_of_turn(participant))  # done when this returns
+        participant.turn.acquire(blocking=False)  # the turn may have been granted before
+        participant.interrupted = False
+        if participant is kernel.driver:
+            kernel.interrupt.act()
         raise
     error, participant.error = participant.error, None
     if error is not None:
         raise error
-
-
-def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
-    """Let a participant run after an interrupt has ended its wait."""
-    kernel.query(lambda: kernel.run_out_of_turn(participant))  # done when this returns
-    participant.turn.acquire(blocking=False)  # the turn may have been granted before
-    participant.interrupted = False
-    if participant is kernel.driver:
-        kernel.interrupt.act()
 
 
 def wait_until(
@@ -192,12 +186,8 @@ def waiting_externally(
     if participant is None or (participant.state is State.EXTERNAL and not participant.aside):
         yield
         return
-
-    def end() -> None:
-        kernel.post(kernel.resume, participant)
-
     try:
         become_external(kernel, participant, what)
         yield
     finally:
-        wait_for_turn(kernel, participant, end)
+        wait_for_turn(kernel, participant, lambda: kernel.post(kernel.resume, participant))
