@@ -417,8 +417,8 @@ class Kernel(Participants):
 
     def _wake_loops_with_news(self) -> bool:
         """End the waits of event loops whose descriptors are ready; return whether there were."""
-        parked = [(one, one.place) for one in self.external if one.state is State.PARKED]
-        loops = [one for one, place in parked if place and place.has_news and place.has_news()]
+        parked = [one for one in self.external if one.state is State.PARKED]
+        loops = [one for one in parked if one.place is not None and one.place.has_news()]
         for loop in loops:
             self.end_wait(loop)
         return bool(loops)

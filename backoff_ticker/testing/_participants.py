@@ -54,9 +54,7 @@ class State(Enum):
 class ParkingPlace:
     """Where a participant waits: the kernel's half of a parker, or of an event loop's selector."""
 
-    # Of a loop: returns whether file descriptors are ready; ends its wait for them.
-    has_news: Callable[[], object] | None = None
-    break_select: Callable[[], object] | None = None
+    selects: bool = False  # whether it is a loop, which waits for file descriptors, too
 
     def __init__(self, what: str, *, gives_up: bool = False, for_work: bool = False) -> None:
         self.what: str = what  # in reports
@@ -67,6 +65,13 @@ class ParkingPlace:
         self.for_work: bool = for_work
         self.permit: bool = False  # whether an early unpark() has already ended the next wait
         self.participant: Participant | None = None  # that waits here
+
+    def has_news(self) -> bool:
+        """Whether file descriptors are ready."""
+        return False
+
+    def break_select(self) -> None:
+        """End the wait for file descriptors."""
 
 
 class Participant:
@@ -195,7 +200,7 @@ class Participants:
         participant.state = State.RUNNING
         if participant.turn.locked():  # else an interrupt has ended its wait
             participant.turn.release()
-        if participant.place is not None and participant.place.break_select is not None:
+        if participant.place is not None and participant.place.selects:
             participant.place.break_select()
 
     def pause(self, participant: Participant, what: str) -> None:
@@ -281,7 +286,7 @@ class Participants:
             if not participant.counted:
                 self.guests[participant] = None
             self.running.pop(participant, None)
-            if place.has_news is not None:
+            if place.selects:
                 self.external[participant] = None
             if when is not None:
                 self._set_timer(participant, when, order)

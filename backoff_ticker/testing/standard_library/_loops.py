@@ -124,22 +124,22 @@ class LoopTimer:
             callback()
 
 
-class LoopDriver:
-    """Drives one event loop by one clock, in place of the loop's selector.
+class LoopDriver(ParkingPlace):
+    """Drives one event loop by one clock, in place of the loop's selector, and is where it waits.
 
     Attributes:
         kernel: The kernel of the clock.
         timers: The timers of the loop.
-        participant: The participant that the loop is, while it runs.
+        member: The participant that the loop is, while it runs.
     """
 
     def __init__(self, kernel: Kernel, loop: Any) -> None:  # noqa: ANN401 - much of it is private
+        super().__init__(LOOP_WAIT)
         self.kernel: Kernel = kernel
         self._loop = loop
-        self.participant: Participant | None = None
+        self.member: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
-        self._place = ParkingPlace(LOOP_WAIT)
         self.timers: _LoopTimers = _LoopTimers(loop, kernel.next_order)
         self._holders: dict[object, str] = {}
         self._polls = 0
@@ -162,7 +162,7 @@ class LoopDriver:
         loop._selector = self._selector
         loop._clock_resolution = self._own_resolution
         for name in ("_write_to_self", "run_forever", "call_at", "time", _DRIVER):
-            vars(loop).pop(name, None)
+            del vars(loop)[name]
         self.timers.move(loop.time() - now)
 
     # Called by the loop in place of its own attributes
@@ -172,15 +172,20 @@ class LoopDriver:
             type(self._loop).run_forever(self._loop)
 
     def _wake(self) -> None:
-        participant = self.participant
-        if participant is None:
+        if self.member is None:
             self._write_to_self()
         else:
-            self.kernel.post(self.kernel.unpark, self._place)
+            self.kernel.post(self.kernel.unpark, self)
+
+    def has_news(self) -> bool:
+        return self.selects and bool(self._selector.select(0))
+
+    def break_select(self) -> None:
+        self._write_to_self()
 
     def select(self, timeout: float | None = None) -> list[Any]:
         """Return the events that are ready; park the participant until there are any."""
-        participant = self.participant
+        participant = self.member
         if participant is None:
             return self._selector.select(timeout)  # type: ignore[no-any-return]
         loop = self._loop
@@ -195,26 +200,21 @@ class LoopDriver:
                 self._yield_turn(participant)
             return events
         self._polls = 0
-        when, order = self.timers.next()
-        return self._park(participant, when, order, alone=alone)
+        self.selects = not alone
+        return self._park(participant)
 
-    def _park(
-        self, participant: Participant, when: float | None, order: int | None, *, alone: bool
-    ) -> list[Any]:
-        kernel, place = self.kernel, self._place
+    def _park(self, participant: Participant) -> list[Any]:
+        kernel = self.kernel
         events: list[Any] = []
-        if not alone:
-            place.break_select = self._write_to_self
-            place.has_news = lambda: self._selector.select(0)
 
         def begin() -> None:
-            kernel.post(kernel.park, participant, place, when, order)
-            if not alone:
+            kernel.post(kernel.park, participant, self, *self.timers.next())
+            if self.selects:
                 # It blocks here until a descriptor is ready, or until break_select() is called.
                 # In the first case it has no turn yet and asks for one.
                 events.extend(self._selector.select(None))
                 if participant.turn.locked():
-                    kernel.post(kernel.unpark, place)
+                    kernel.post(kernel.unpark, self)
 
         try:
             wait_for_turn(kernel, participant, begin)
@@ -226,7 +226,7 @@ class LoopDriver:
                 raise
             raise VirtualDeadlockError(*error.args) from None  # its tasks caught every error
         finally:
-            place.break_select = place.has_news = None
+            self.selects = False
         self._set_resolution()
         return events
 
@@ -235,13 +235,8 @@ class LoopDriver:
         self._loop._clock_resolution = ulp(self._loop.time())
 
     def _yield_turn(self, participant: Participant) -> None:
-        """Let others run, although this loop always has something to do and never waits.
-
-        Raises:
-            SettleTimeout: It has done so for longer than the settle timeout.
-        """
-        kernel = self.kernel
-        now = SystemClock().monotonic()
+        """Let others run, although this loop always has something to do and never waits."""
+        kernel, now = self.kernel, SystemClock().monotonic()
         if self._polls == 1:
             self._polls_since = now
             return
@@ -252,10 +247,8 @@ class LoopDriver:
 
     def pending(self) -> list[tuple[float, str, str]]:
         """Return when the timers are due, what they call, and the name of the participant."""
-        participant = self.participant
-        if participant is None:
-            return []
-        return [(*timer, participant.name) for timer in self.timers.pending()]
+        member = self.member
+        return [] if member is None else [(*one, member.name) for one in self.timers.pending()]
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         """Return the tasks of the loop that are not done, in the order of their names."""
@@ -287,21 +280,21 @@ class LoopDriver:
         kernel = self.kernel
         participant = kernel.participant_here("an event loop")
         with counted(kernel, participant):
-            self.participant = participant
+            self.member = participant
             participant.tasks = self._tasks
             try:
                 for holder, what in self._holders.items():
                     kernel.post(kernel.hold_time, holder, what)
                 yield
             finally:
-                self.participant = participant.tasks = None
+                self.member = participant.tasks = None
                 for holder in self._holders:
                     kernel.post(kernel.release_time, holder)
 
     def hold_time(self, holder: object, what: str) -> None:
         """Stop time while the loop runs, until ``release_time(holder)``."""
         self._holders[holder] = what
-        if self.participant is not None:
+        if self.member is not None:
             self.kernel.post(self.kernel.hold_time, holder, what)
 
     def release_time(self, holder: object) -> None:
@@ -323,11 +316,7 @@ def loop_kernel(loop: object) -> Kernel | None:
 
 
 def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
-    """Return the driver of a loop; the kernel's clock drives the loop from now on.
-
-    Raises:
-        UntrackedLoopError: The loop has no selector, or is not one of asyncio's own.
-    """
+    """Return the driver of a loop; the kernel's clock drives the loop from now on."""
     driver = found_driver(loop)
     if driver is not None:
         if driver.kernel is kernel:
