@@ -123,11 +123,9 @@ def auto_advance(kernel: Kernel) -> Iterator[None]:
     check_no_loop_runs_here("auto_advance()", "auto=True for the clock")
     kernel.check_may_drive("auto_advance()")
     driver = kernel.driver
-    if driver.ident != threading.get_ident():
-        if kernel.entered or driver.counted:
-            raise ClockUsageError("only the thread that entered a clock can drive it")
-        driver.ident = threading.get_ident()
-    driver.native = threading.get_native_id()
+    if driver.ident != threading.get_ident() and (kernel.entered or driver.counted):
+        raise ClockUsageError("only the thread that entered a clock can drive it")
+    driver.note_thread()
     key = object()
     with counted(kernel, driver), kernel.interrupt.armed():
         try:

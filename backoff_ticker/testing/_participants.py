@@ -107,6 +107,11 @@ class Participant:
         self.turn.acquire()
         self.at_end: list[Callable[[], object]] = []
 
+    def note_thread(self) -> None:
+        """Note that it is this thread."""
+        self.ident = threading.get_ident()
+        self.native = threading.get_native_id()
+
     @property
     def waits_for_work(self) -> bool:
         """Whether it waits until another thread hands it something."""

@@ -24,7 +24,8 @@ _MAX_TASKS = 10
 """How many tasks of a loop are named at most."""
 
 
-def _at(now: int) -> str:
+def at(now: int) -> str:
+    """Return the text for a time in nanoseconds."""
     return f"at t={in_seconds(now):.9g}"
 
 
@@ -42,7 +43,7 @@ def stuck(
     ]
     who = "; ".join([*(f"thread {one.name!r}{_place(one.ident)}" for one in busy), *holds])
     return (
-        f"{what} gave up after {timeout:g} s of real time {_at(now)}: {len(busy)} "
+        f"{what} gave up after {timeout:g} s of real time {at(now)}: {len(busy)} "
         f"of {len(members)} participants never waited on this clock: {who or 'none'}. "
         "Use a wait of this library, or put clock.idle(...) around a wait for another participant, "
         "clock.external(...) around a wait for something real. VirtualClock(patch_time=True) puts "
@@ -53,7 +54,7 @@ def stuck(
 def deadlock(now: int, members: Iterable[Participant]) -> str:
     """Return the text for participants that all wait while no timer is set."""
     return (
-        f"{_at(now)}: no timer is set and every participant waits: {_with_places(members)}. "
+        f"{at(now)}: no timer is set and every participant waits: {_with_places(members)}. "
         "One of them has to send, cancel, or set a timeout."
     )
 
@@ -61,7 +62,7 @@ def deadlock(now: int, members: Iterable[Participant]) -> str:
 def until_reached(now: int, members: Iterable[Participant]) -> str:
     """Return the text for participants that still wait when auto-advance has gone far enough."""
     return (
-        f"{_at(now)}, the time given as until=, these participants still wait: "
+        f"{at(now)}, the time given as until=, these participants still wait: "
         f"{_with_places(members)}. Cancel their tokens earlier, or give a later time."
     )
 
@@ -69,15 +70,10 @@ def until_reached(now: int, members: Iterable[Participant]) -> str:
 def driver_waits(now: int, driver: Participant) -> str:
     """Return the text for a thread that waits for time that only it can move."""
     return (
-        f"{_at(now)}: the thread that drives this clock waits on it "
+        f"{at(now)}: the thread that drives this clock waits on it "
         f"({driver.what}), every participant does, and time stands still. Call advance() "
         "first, await advance_async(), cancel what it waits for, or use auto-advance."
     )
-
-
-def never_waits(now: int, participant: Participant) -> str:
-    """Return the text for an event loop that always has something to do."""
-    return f"{_at(now)}: an event loop never waits: {participant.name}"
 
 
 def on_another_clock(called: str, other: object, current: object) -> str:

@@ -140,8 +140,7 @@ def attached(
     """
     ident = threading.get_ident()
     outer = kernel.by_ident.get(ident)
-    participant.ident = ident
-    participant.native = threading.get_native_id()
+    participant.note_thread()
     kernel.by_ident[ident] = participant
     kernel.post(kernel.begin, participant)
     try:

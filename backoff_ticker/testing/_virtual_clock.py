@@ -150,21 +150,21 @@ class VirtualClock:
         driver = Participant(
             threading.current_thread().name, ident=threading.get_ident(), counted=False
         )
-        self._kernel = Kernel(
+        self._kernel = kernel = Kernel(
             in_nanoseconds(as_number("start", start)),
             driver,
             strict=as_flag("strict", strict),
             one_at_a_time=as_flag("one_at_a_time", one_at_a_time),
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
-        self._kernel.clock = self
-        self._kernel.look = Watchdog(self._kernel).look
+        kernel.clock = self
+        kernel.look = Watchdog(kernel).look
         if until is not None:
             if as_number("until", until) < start:
                 raise ValueError(f"until must be >= start ({start!r}), not {until!r}")
-            self._kernel.until = in_nanoseconds(until)
+            kernel.until = in_nanoseconds(until)
         if as_flag("patch_time", patch_time):
-            self._kernel.epoch = self._epoch
+            kernel.epoch = self._epoch
         self._block = ExitStack()
         self._auto_block = ExitStack()
         self._traps: list[Trap] = []
@@ -588,9 +588,8 @@ class VirtualClock:
                 f"{loop!r} runs already, in real time: enter the clock before the loop is run (in "
                 "setUp() of an IsolatedAsyncioTestCase, in a fixture of a test)"
             )
-        kernel.driver.ident = threading.get_ident()
-        kernel.driver.native = threading.get_native_id()
-        waiting_for_real.discard(kernel.driver.ident)  # an interrupt may have left it there
+        kernel.driver.note_thread()
+        waiting_for_real.discard(threading.get_ident())  # an interrupt may have left it there
         self._block.enter_context(installed(kernel))
         kernel.entered = True
         if self._auto:
@@ -637,18 +636,14 @@ class VirtualClock:
                 kernel.settle_timer.hurry()  # participants that did not settle are leaks
         mine = {kernel.driver, closer}
         members = kernel.query(lambda: list(kernel.members))
-        left = [
-            one
-            for one in members
-            if one not in mine and not (one.daemon and (self._allow_daemons or one.waits_for_work))
-        ]
-        # Daemons may go on with what does not notice that the clock is closed.
-        mine |= {
-            one
-            for one in members
-            if one not in left and (one.waits_for_work or one.state is State.EXTERNAL)
+        others = [one for one in members if one not in mine]
+        may_stay = {
+            one for one in others if one.daemon and (self._allow_daemons or one.waits_for_work)
         }
+        left = [one for one in others if one not in may_stay]
         message = leaks(left)
+        # Daemons may go on with what does not notice that the clock is closed.
+        mine |= {one for one in may_stay if one.waits_for_work or one.state is State.EXTERNAL}
         for trap in list(self._traps):
             trap.close()
         kernel.post(kernel.abort_waits)

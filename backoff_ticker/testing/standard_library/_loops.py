@@ -22,7 +22,7 @@ from .._errors import (
 )
 from .._kernel import kernel_here
 from .._participants import POLLS_PER_TURN, ParkingPlace, Participant
-from .._reports import name_of, never_waits
+from .._reports import at, name_of
 from .._thread_side import counted, wait_for_turn
 
 if TYPE_CHECKING:
@@ -76,18 +76,14 @@ class _LoopTimers:
                 del orders[stale]
         return (when, orders.get(when)) if isfinite(when) else (None, None)
 
-    def pending(self) -> list[tuple[float, str]]:
-        """Return when each one is due on the clock, and what it calls."""
-        return [
-            (handle._when, f"call of {name_of(_called(handle))}")
-            for handle in list(self._loop._scheduled)
-            if not handle._cancelled
-        ]
-
-
-def _called(handle: Any) -> Any:  # noqa: ANN401
-    timer = getattr(handle._callback, "__self__", None)
-    return timer._callback.get(0) if isinstance(timer, LoopTimer) else handle._callback
+    def pending(self) -> Iterator[tuple[float, str]]:
+        """Yield when each one is due on the clock, and what it calls."""
+        for handle in list(self._loop._scheduled):
+            if not handle._cancelled:
+                timer = getattr(handle._callback, "__self__", None)
+                own = isinstance(timer, LoopTimer)
+                called = timer._callback.get(0) if own else handle._callback
+                yield handle._when, f"call of {name_of(called)}"
 
 
 class LoopTimer:
@@ -98,12 +94,7 @@ class LoopTimer:
 
     __slots__ = ("_callback", "_handle", "_loop", "when")
 
-    def __init__(
-        self,
-        loop: Any,  # noqa: ANN401 - much of it is private
-        when: float,
-        callback: Callable[[], object],
-    ) -> None:
+    def __init__(self, loop: Any, when: float, callback: Callable[[], object]) -> None:  # noqa: ANN401
         self.when: float = when
         self._callback = {0: callback}
         self._loop = loop
@@ -242,7 +233,7 @@ class LoopDriver(ParkingPlace):
             return
         if now - self._polls_since >= kernel.settle_timer.seconds:
             self._polls = 0
-            raise SettleTimeout(never_waits(kernel.now, participant))
+            raise SettleTimeout(f"{at(kernel.now)}: an event loop never waits: {participant.name}")
         wait_for_turn(kernel, participant, lambda: kernel.post(kernel.yield_turn, participant))
 
     def pending(self) -> list[tuple[float, str, str]]:
