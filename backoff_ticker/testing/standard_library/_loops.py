@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import base_events, selector_events
-from contextlib import contextmanager, nullcontext
 from math import inf, isfinite, ulp
 from typing import TYPE_CHECKING, Any
 
@@ -39,51 +38,6 @@ LOOP_WAIT = "event loop"
 _DRIVER = "_backoff_ticker_driver"
 _MAX_STALE = 1024
 """How many orders of past timers are kept, in addition to twice the number of timers."""
-
-
-class _LoopTimers:
-    """The timers of one loop, and their order among all timers of the clock.
-
-    The loop knows when a timer is due, but not which of those that are due at the same time was set
-    first. That is recorded when a timer is set.
-    """
-
-    def __init__(self, loop: Any, next_order: Callable[[], int]) -> None:  # noqa: ANN401 - much of it is private
-        self._loop = loop
-        self._call_at = loop.call_at
-        self._next_order = next_order
-        self._orders: dict[float, int] = {}
-
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
-        """Stand for the loop's method, which all its timers go through."""
-        when = round(when, 9)  # as later() does
-        if when not in self._orders:
-            self._orders[when] = self._next_order()
-        return self._call_at(when, callback, *args, context=context)
-
-    def move(self, seconds: float) -> None:
-        """Move all timers, because the loop's time is another one from now on."""
-        for handle in self._loop._scheduled:
-            handle._when = round(handle._when + seconds, 9)
-
-    def next(self) -> tuple[float | None, int | None]:
-        """Return when the next one is due on the clock, and its order among those due then."""
-        scheduled, orders = self._loop._scheduled, self._orders
-        when = scheduled[0]._when if scheduled else inf
-        if len(orders) > _MAX_STALE + 2 * len(scheduled):
-            pending = {handle._when for handle in scheduled}
-            for stale in orders.keys() - pending:
-                del orders[stale]
-        return (when, orders.get(when)) if isfinite(when) else (None, None)
-
-    def pending(self) -> Iterator[tuple[float, str]]:
-        """Yield when each one is due on the clock, and what it calls."""
-        for handle in list(self._loop._scheduled):
-            if not handle._cancelled:
-                timer = getattr(handle._callback, "__self__", None)
-                own = isinstance(timer, LoopTimer)
-                called = timer._callback.get(0) if own else handle._callback
-                yield handle._when, f"call of {name_of(called)}"
 
 
 class LoopTimer:
@@ -118,9 +72,11 @@ class LoopTimer:
 class LoopDriver(ParkingPlace):
     """Drives one event loop by one clock, in place of the loop's selector, and is where it waits.
 
+    The loop knows when a timer is due, but not which of those that are due at the same time was set
+    first. That is recorded when a timer is set.
+
     Attributes:
         kernel: The kernel of the clock.
-        timers: The timers of the loop.
         member: The participant that the loop is, while it runs.
     """
 
@@ -131,17 +87,18 @@ class LoopDriver(ParkingPlace):
         self.member: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
-        self.timers: _LoopTimers = _LoopTimers(loop, kernel.next_order)
+        self._call_at = loop.call_at
+        self._orders: dict[float, int] = {}  # among all timers of the clock, by when they are due
         self._holders: dict[object, str] = {}
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
-        self.timers.move(kernel.seconds - loop.time())
+        self._move_timers(kernel.seconds - loop.time())
         setattr(loop, _DRIVER, self)
         loop._selector = self
         loop._write_to_self = self._wake
         loop.run_forever = self._run_forever
-        loop.call_at = self.timers.call_at
+        loop.call_at = self._call_on_clock_at
         loop.time = lambda: kernel.seconds
         self._set_resolution()
         kernel.post(kernel.add_loop, self)
@@ -154,13 +111,39 @@ class LoopDriver(ParkingPlace):
         loop._clock_resolution = self._own_resolution
         for name in ("_write_to_self", "run_forever", "call_at", "time", _DRIVER):
             del vars(loop)[name]
-        self.timers.move(loop.time() - now)
+        self._move_timers(loop.time() - now)
+
+    def _move_timers(self, seconds: float) -> None:
+        """Move all timers, because the loop's time is another one from now on."""
+        for handle in self._loop._scheduled:
+            handle._when = round(handle._when + seconds, 9)
 
     # Called by the loop in place of its own attributes
 
     def _run_forever(self) -> None:
-        with nullcontext() if self.kernel.closed else self._running():
-            type(self._loop).run_forever(self._loop)
+        """Run the loop; this thread is a participant meanwhile."""
+        kernel, run = self.kernel, type(self._loop).run_forever
+        if kernel.closed:
+            run(self._loop)
+            return
+        participant = kernel.participant_here("an event loop")
+        with counted(kernel, participant):
+            self.member = participant
+            participant.tasks = self._tasks
+            try:
+                for holder, what in self._holders.items():
+                    kernel.post(kernel.hold_time, holder, what)
+                run(self._loop)
+            finally:
+                self.member = participant.tasks = None
+                for holder in self._holders:
+                    kernel.post(kernel.release_time, holder)
+
+    def _call_on_clock_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
+        when = round(when, 9)  # as later() does
+        if when not in self._orders:
+            self._orders[when] = self.kernel.next_order()
+        return self._call_at(when, callback, *args, context=context)
 
     def _wake(self) -> None:
         if self.member is None:
@@ -199,7 +182,7 @@ class LoopDriver(ParkingPlace):
         events: list[Any] = []
 
         def begin() -> None:
-            kernel.post(kernel.park, participant, self, *self.timers.next())
+            kernel.post(kernel.park, participant, self, *self._next_timer())
             if self.selects:
                 # It blocks here until a descriptor is ready, or until break_select() is called.
                 # In the first case it has no turn yet and asks for one.
@@ -236,10 +219,25 @@ class LoopDriver(ParkingPlace):
             raise SettleTimeout(f"{at(kernel.now)}: an event loop never waits: {participant.name}")
         wait_for_turn(kernel, participant, lambda: kernel.post(kernel.yield_turn, participant))
 
-    def pending(self) -> list[tuple[float, str, str]]:
-        """Return when the timers are due, what they call, and the name of the participant."""
+    def _next_timer(self) -> tuple[float | None, int | None]:
+        """Return when the next timer is due on the clock, and its order among those due then."""
+        scheduled, orders = self._loop._scheduled, self._orders
+        when = scheduled[0]._when if scheduled else inf
+        if len(orders) > _MAX_STALE + 2 * len(scheduled):
+            pending = {handle._when for handle in scheduled}
+            for stale in orders.keys() - pending:
+                del orders[stale]
+        return (when, orders.get(when)) if isfinite(when) else (None, None)
+
+    def pending(self) -> Iterator[tuple[float, str, str]]:
+        """Yield when each timer is due, what it calls, and the name of the participant."""
         member = self.member
-        return [] if member is None else [(*one, member.name) for one in self.timers.pending()]
+        for handle in [] if member is None else list(self._loop._scheduled):
+            if not handle._cancelled:
+                timer = getattr(handle._callback, "__self__", None)
+                own = isinstance(timer, LoopTimer)
+                called = timer._callback.get(0) if own else handle._callback
+                yield handle._when, f"call of {name_of(called)}", member.name
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         """Return the tasks of the loop that are not done, in the order of their names."""
@@ -264,23 +262,6 @@ class LoopDriver(ParkingPlace):
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of a selector
         return getattr(self._selector, name)
-
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        """Make this thread a participant while the loop runs in it."""
-        kernel = self.kernel
-        participant = kernel.participant_here("an event loop")
-        with counted(kernel, participant):
-            self.member = participant
-            participant.tasks = self._tasks
-            try:
-                for holder, what in self._holders.items():
-                    kernel.post(kernel.hold_time, holder, what)
-                yield
-            finally:
-                self.member = participant.tasks = None
-                for holder in self._holders:
-                    kernel.post(kernel.release_time, holder)
 
     def hold_time(self, holder: object, what: str) -> None:
         """Stop time while the loop runs, until ``release_time(holder)``."""
@@ -324,16 +305,16 @@ def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
 # Patches
 
 
-def _running_forever(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run_forever(loop: Any) -> None:  # noqa: ANN401
+def _running(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(loop: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         kernel = kernel_here()
-        if kernel is None or found_driver(loop) is not None:
-            original(loop)
-        else:
-            driver_of(loop, kernel)
-            loop.run_forever()
+        drivable = isinstance(loop, selector_events.BaseSelectorEventLoop)
+        if kernel is None or found_driver(loop) or not (drivable or kernel.strict):
+            return original(loop, *args, **kwargs)
+        driver_of(loop, kernel)
+        return loop.run_forever()
 
-    return run_forever
+    return run
 
 
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -347,31 +328,21 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 LOOP_PATCHES = [
-    (base_events.BaseEventLoop, "run_forever", _running_forever),
+    (base_events.BaseEventLoop, "run_forever", _running),
     (selector_events.BaseSelectorEventLoop, "__init__", _making),
 ]
 
 
-# Loops that are not asyncio's, such as uvloop's, are refused where they run
-
-
-def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(loop: object, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        kernel = kernel_here()
-        if kernel is not None and kernel.strict:
-            driver_of(loop, kernel)
-        return original(loop, *args, **kwargs)
-
-    return run
-
-
 def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
-    """Return the patches of all classes of such loops; ``apply`` those of later classes."""
+    """Return the patches of all loops that are not asyncio's, such as uvloop's: they are refused.
+
+    ``apply`` those of classes that are made later.
+    """
 
     def patches_of(loop_class: type) -> list[Patch]:
         if issubclass(loop_class, asyncio.BaseEventLoop):
             return []
-        return [(loop_class, name, _refusing) for name in ("run_forever", "run_until_complete")]
+        return [(loop_class, name, _running) for name in ("run_forever", "run_until_complete")]
 
     def subclassing(_original: object) -> Any:  # noqa: ANN401
         def init_subclass(subclass: type, /, **kwargs: Any) -> None:  # noqa: ANN401
