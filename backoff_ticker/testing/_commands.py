@@ -80,7 +80,7 @@ class Commands:
         queue: The commands that have not run.
     """
 
-    def __init__(self, owner: Any) -> None:  # noqa: ANN401 - the kernel, which imports this
+    def __init__(self, owner: Any) -> None:
         self.callbacks: Callbacks = Callbacks()
         self.errors: list[BaseException] = []
         self.queue: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = SimpleQueue()

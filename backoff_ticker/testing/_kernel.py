@@ -212,7 +212,7 @@ class Kernel(Participants):
 
     # Commands
 
-    def add_loop(self, loop: Any) -> None:  # noqa: ANN401 - a driver, which imports this
+    def add_loop(self, loop: Any) -> None:
         """Note a loop that runs on the clock's time, and forget those that are closed."""
         others = [one for one in self.loops if one is not loop and not one.closed]
         self.loops = [*others, loop]

@@ -59,7 +59,7 @@ class _NoWait(ContextDecorator):
             return super().__call__(function)
 
         @wraps(function)
-        async def coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - any coroutine function
+        async def coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
             with self:
                 return await given(*args, **kwargs)
 

@@ -15,12 +15,12 @@ from ._kernel import kernel_here
 from ._participants import State
 from ._reports import called_object, on_another_clock
 from ._thread_side import VirtualParker
+from .standard_library._patches import around
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..clock import Parker
     from ._kernel import Kernel
+    from .standard_library._patches import Original
 
 
 class _Parker(VirtualParker):
@@ -52,33 +52,25 @@ def _check_real_time_is_meant(kernel: Kernel) -> None:
     """Raise a ``ClockUsageError``, unless the caller said so or uses nothing but a clock."""
     called, participant = called_object(), kernel.participant_here("")
     # A thread that drives the clock does not change its state inside external().
-    is_meant = participant.state is State.EXTERNAL or (
-        not participant.counted and bool(kernel.holds)
-    )
+    is_meant = participant.state is State.EXTERNAL or (kernel.holds and not participant.counted)
     if called is not None and not is_meant:
         text = on_another_clock(called, SystemClock(), kernel.clock)
         raise ClockUsageError(f"{text} To wait in real time, use clock.external(...) in a thread.")
 
 
-def _parking(original: Callable[..., Any]) -> Callable[..., Any]:
-    def parker(clock: SystemClock, what: str = "") -> Parker:
-        kernel, real = kernel_here(), original(clock, what)
-        return _Parker(kernel, real, what) if kernel and kernel.known_here() else real
-
-    return parker
+def _parker(original: Original, clock: SystemClock, what: str = "") -> Parker:
+    kernel, real = kernel_here(), original(clock, what)
+    return _Parker(kernel, real, what) if kernel and kernel.known_here() else real
 
 
-def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call_at(clock: SystemClock, when: Any, callback: Any, *, loop: Any = None) -> Any:  # noqa: ANN401
-        kernel = kernel_here()
-        if kernel and kernel.known_here():
-            _check_real_time_is_meant(kernel)
-        return original(clock, when, callback, loop=loop)
-
-    return call_at
+def _call_at(original: Original, clock: SystemClock, *args: Any, **kwargs: Any) -> Any:
+    kernel = kernel_here()
+    if kernel and kernel.known_here():
+        _check_real_time_is_meant(kernel)
+    return original(clock, *args, **kwargs)
 
 
 SYSTEM_CLOCK_PATCHES = [
-    (SystemClock, "parker", _parking),
-    (SystemClock, "call_at", _calling),
+    (SystemClock, "parker", around(_parker)),
+    (SystemClock, "call_at", around(_call_at)),
 ]

@@ -112,7 +112,7 @@ def leaks(participants: list[Participant]) -> str:
     )
 
 
-def name_of(function: Any) -> object:  # noqa: ANN401
+def name_of(function: Any) -> object:
     """Return a function's name; with ``asyncio.to_thread()``, that of the function it runs."""
     while isinstance(function, partial):
         called = function.func
@@ -141,7 +141,7 @@ def _place(ident: int | None) -> str:
     return _place_of(called for called, _ in walk_stack(frame)) if frame else ""
 
 
-def _awaiting(coroutine: Any) -> Iterable[FrameType]:  # noqa: ANN401
+def _awaiting(coroutine: Any) -> Iterable[FrameType]:
     """Return the frames of a coroutine and of what it awaits, the innermost first."""
     frames: list[FrameType] = []
     while coroutine is not None:

@@ -51,7 +51,7 @@ class VirtualTimer:
         what: str,
         heap: TimerHeap,
         *,
-        sleeper: Any = None,  # noqa: ANN401 - a participant, which has timers itself
+        sleeper: Any = None,
         callback: Callable[[], object] | None = None,
     ) -> None:
         due = in_nanoseconds(when)

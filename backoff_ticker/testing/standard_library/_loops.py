@@ -23,12 +23,13 @@ from .._kernel import kernel_here
 from .._participants import POLLS_PER_TURN, ParkingPlace, Participant
 from .._reports import at, name_of
 from .._thread_side import counted, wait_for_turn
+from ._patches import around
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .._kernel import Kernel
-    from ._patches import Patch
+    from ._patches import Original, Patch
 
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
 """Advice for loops that a clock does not drive."""
@@ -48,7 +49,7 @@ class LoopTimer:
 
     __slots__ = ("_callback", "_handle", "_loop", "when")
 
-    def __init__(self, loop: Any, when: float, callback: Callable[[], object]) -> None:  # noqa: ANN401
+    def __init__(self, loop: Any, when: float, callback: Callable[[], object]) -> None:
         self.when: float = when
         self._callback = {0: callback}
         self._loop = loop
@@ -80,7 +81,7 @@ class LoopDriver(ParkingPlace):
         member: The participant that the loop is, while it runs.
     """
 
-    def __init__(self, kernel: Kernel, loop: Any) -> None:  # noqa: ANN401 - much of it is private
+    def __init__(self, kernel: Kernel, loop: Any) -> None:
         super().__init__(LOOP_WAIT)
         self.kernel: Kernel = kernel
         self._loop = loop
@@ -139,7 +140,7 @@ class LoopDriver(ParkingPlace):
                 for holder in self._holders:
                     kernel.post(kernel.release_time, holder)
 
-    def _call_on_clock_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
+    def _call_on_clock_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
         when = round(when, 9)  # as later() does
         if when not in self._orders:
             self._orders[when] = self.kernel.next_order()
@@ -260,7 +261,7 @@ class LoopDriver(ParkingPlace):
                 found = True
         return found
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of a selector
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._selector, name)
 
     def hold_time(self, holder: object, what: str) -> None:
@@ -287,7 +288,7 @@ def loop_kernel(loop: object) -> Kernel | None:
     return None if driver is None else driver.kernel
 
 
-def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
+def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:
     """Return the driver of a loop; the kernel's clock drives the loop from now on."""
     driver = found_driver(loop)
     if driver is not None:
@@ -305,31 +306,25 @@ def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
 # Patches
 
 
-def _running(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(loop: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        kernel = kernel_here()
-        drivable = isinstance(loop, selector_events.BaseSelectorEventLoop)
-        if kernel is None or found_driver(loop) or not (drivable or kernel.strict):
-            return original(loop, *args, **kwargs)
+def _run(original: Original, loop: Any, /, *args: Any, **kwargs: Any) -> Any:
+    kernel = kernel_here()
+    drivable = isinstance(loop, selector_events.BaseSelectorEventLoop)
+    if kernel is None or found_driver(loop) or not (drivable or kernel.strict):
+        return original(loop, *args, **kwargs)
+    driver_of(loop, kernel)
+    return loop.run_forever()
+
+
+def _make(original: Original, loop: Any, /, *args: Any, **kwargs: Any) -> None:
+    original(loop, *args, **kwargs)
+    kernel = kernel_here()
+    if kernel is not None:
         driver_of(loop, kernel)
-        return loop.run_forever()
-
-    return run
-
-
-def _making(original: Callable[..., Any]) -> Callable[..., Any]:
-    def make(loop: Any, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        original(loop, *args, **kwargs)
-        kernel = kernel_here()
-        if kernel is not None:
-            driver_of(loop, kernel)
-
-    return make
 
 
 LOOP_PATCHES = [
-    (base_events.BaseEventLoop, "run_forever", _running),
-    (selector_events.BaseSelectorEventLoop, "__init__", _making),
+    (base_events.BaseEventLoop, "run_forever", around(_run)),
+    (selector_events.BaseSelectorEventLoop, "__init__", around(_make)),
 ]
 
 
@@ -342,10 +337,10 @@ def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
     def patches_of(loop_class: type) -> list[Patch]:
         if issubclass(loop_class, asyncio.BaseEventLoop):
             return []
-        return [(loop_class, name, _running) for name in ("run_forever", "run_until_complete")]
+        return [(loop_class, name, around(_run)) for name in ("run_forever", "run_until_complete")]
 
-    def subclassing(_original: object) -> Any:  # noqa: ANN401
-        def init_subclass(subclass: type, /, **kwargs: Any) -> None:  # noqa: ANN401
+    def subclassing(_original: object) -> Any:
+        def init_subclass(subclass: type, /, **kwargs: Any) -> None:
             super(asyncio.AbstractEventLoop, subclass).__init_subclass__(**kwargs)  # type: ignore[misc]
             for patch in patches_of(subclass):
                 apply(patch)

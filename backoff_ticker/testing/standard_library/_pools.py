@@ -17,11 +17,13 @@ from .._kernel import as_current, kernel_here
 from .._participants import Participant
 from .._reports import name_of
 from .._thread_side import attached, wait_for_end
+from ._patches import around
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._kernel import Kernel
+    from ._patches import Original
 
 
 class _Pool:
@@ -125,35 +127,24 @@ def _pool_of(executor: ThreadPoolExecutor, kernel: Kernel) -> _Pool:
         return pool
 
 
-def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
-    def submit(
-        executor: ThreadPoolExecutor,
-        function: Callable[..., Any],
-        /,
-        *args: object,
-        **kwargs: object,
-    ) -> Future[Any]:
-        kernel = kernel_here()
-        if kernel is None or isinstance(function, _Job):
-            future: Future[Any] = original(executor, function, *args, **kwargs)
-            return future
-        pool = _pool_of(executor, kernel)
-        job = _Job(pool, function)
-        try:
-            kernel.commands.start()
-            kernel.post(pool.add, job)
-            future = original(executor, job, *args, **kwargs)
-        except BaseException:
-            job.drop()
-            raise
-        job.future = future
-        future.add_done_callback(job.done)
-        return future
-
-    return submit
+def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    kernel = kernel_here()
+    if kernel is None or isinstance(function, _Job):
+        return original(executor, function, *args, **kwargs)
+    pool = _pool_of(executor, kernel)
+    job = _Job(pool, function)
+    try:
+        kernel.commands.start()
+        kernel.post(pool.add, job)
+        future = job.future = original(executor, job, *args, **kwargs)
+    except BaseException:
+        job.drop()
+        raise
+    future.add_done_callback(job.done)
+    return future
 
 
-def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
+def _wrap_initializer(executor: Any, kernel: Kernel) -> None:
     """Make the clock current in the initializer of a pool, which runs before any job."""
 
     def on_clock(initialize: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,7 +161,7 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
     elif hasattr(executor, "_create_worker_context"):  # Python 3.14 and later
         create = executor._create_worker_context
 
-        def create_context() -> Any:  # noqa: ANN401
+        def create_context() -> Any:
             context = create()
             context.initialize = on_clock(context.initialize)
             return context
@@ -178,8 +169,8 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
         executor._create_worker_context = create_context
 
 
-def _running(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(item: Any, *args: Any) -> None:  # noqa: ANN401
+def _running(original: Original) -> Callable[..., Any]:
+    def run(item: Any, *args: Any) -> None:
         function = item.fn if hasattr(item, "fn") else item.task[0]
         try:
             if isinstance(function, _Job):
@@ -192,27 +183,25 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
-    def shutdown(
-        executor: ThreadPoolExecutor,
-        wait: bool = True,  # noqa: FBT001, FBT002 - as in the standard library
-        *,
-        cancel_futures: bool = False,
-    ) -> None:
-        original(executor, wait=False, cancel_futures=cancel_futures)
-        pool = _pools.get(executor)
-        for job in [] if pool is None else pool.kernel.query(pool.jobs.copy):
-            if cancel_futures and job.future is not None and job.future.cancelled():
-                job.drop()  # no worker will take it any more
-            elif wait and pool is not None and pool.kernel is kernel_here():
-                wait_for_end(pool.kernel, job, "Executor.shutdown()", None)
-        original(executor, wait=wait)
-
-    return shutdown
+def _shut_down(
+    original: Original,
+    executor: ThreadPoolExecutor,
+    wait: bool = True,  # noqa: FBT001, FBT002 - as in the standard library
+    *,
+    cancel_futures: bool = False,
+) -> None:
+    original(executor, wait=False, cancel_futures=cancel_futures)
+    pool = _pools.get(executor)
+    for job in [] if pool is None else pool.kernel.query(pool.jobs.copy):
+        if cancel_futures and job.future is not None and job.future.cancelled():
+            job.drop()  # no worker will take it any more
+        elif wait and pool is not None and pool.kernel is kernel_here():
+            wait_for_end(pool.kernel, job, "Executor.shutdown()", None)
+    original(executor, wait=wait)
 
 
 POOL_PATCHES = [
-    (ThreadPoolExecutor, "submit", _submitting),
-    (ThreadPoolExecutor, "shutdown", _shutting_down),
+    (ThreadPoolExecutor, "submit", around(_submit)),
+    (ThreadPoolExecutor, "shutdown", around(_shut_down)),
     (pools._WorkItem, "run", _running),
 ]

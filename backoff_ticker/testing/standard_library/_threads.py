@@ -23,10 +23,13 @@ from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import Kernel, kernel_here
 from .._participants import Participant, State, real_waits, waiting_for_real
 from .._thread_side import attached, wait_for_end, wait_until
+from ._patches import around
 from ._time_module import kernel_of_waits, seconds, telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ._patches import Original
 
 PARTICIPANT = "_backoff_ticker_participant"
 """The attribute of a thread that holds its participant."""
@@ -90,34 +93,28 @@ def start_participant(
     return participant
 
 
-def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
-    def start(thread: threading.Thread) -> None:
-        kernel = kernel_here()
-        if kernel is None or PARTICIPANT in vars(thread) or _is_counted_otherwise(thread):
-            with real_waits():
-                original(thread)
-        else:
-            start_participant(kernel, thread, original)
-
-    return start
+def _start(original: Original, thread: threading.Thread) -> None:
+    kernel = kernel_here()
+    if kernel is None or PARTICIPANT in vars(thread) or _is_counted_otherwise(thread):
+        with real_waits():
+            original(thread)
+    else:
+        start_participant(kernel, thread, original)
 
 
-def _joining(original: Callable[..., Any]) -> Callable[..., Any]:
-    def join(thread: threading.Thread, timeout: float | None = None) -> None:
-        participant: Participant | None = vars(thread).get(PARTICIPANT)
-        kernel = kernel_here()
-        if (
-            kernel is None
-            or participant is None
-            or participant.home is not kernel
-            or participant.state is State.ENDED
-        ):
-            original(thread, timeout)
-            return
-        if wait_for_end(kernel, participant, f"Thread.join({thread.name})", timeout):
-            original(thread)  # its last lines
-
-    return join
+def _join(original: Original, thread: threading.Thread, timeout: float | None = None) -> None:
+    participant: Participant | None = vars(thread).get(PARTICIPANT)
+    kernel = kernel_here()
+    if (
+        kernel is None
+        or participant is None
+        or participant.home is not kernel
+        or participant.state is State.ENDED
+    ):
+        original(thread, timeout)
+        return
+    if wait_for_end(kernel, participant, f"Thread.join({thread.name})", timeout):
+        original(thread)  # its last lines
 
 
 # Waits in Condition
@@ -143,7 +140,7 @@ class _Notice:
 
 def _wait_on_clock(
     kernel: Kernel,
-    condition: Any,  # noqa: ANN401 - much of it is private
+    condition: Any,
     what: str,
     timeout: float | None,
     *,
@@ -170,48 +167,45 @@ def _wait_on_clock(
 
 def _future_call() -> str | None:
     """Return the function of ``concurrent.futures`` that waits here; None: another one does."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(3)  # behind _wait() and what around() made of it
     if frame.f_globals is vars(threading) and frame.f_back is not None:  # Event.wait()
         frame = frame.f_back
     return frame.f_code.co_name if frame.f_globals is vars(_base) else None
 
 
-def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
-    def wait(condition: Any, timeout: float | None = None) -> bool:  # noqa: ANN401
-        limit = None if timeout is None or timeout >= threading.TIMEOUT_MAX else timeout
-        kernel = kernel_here()
-        if kernel is None or not condition._is_owned() or threading.get_ident() in waiting_for_real:
-            return bool(original(condition, timeout))
-        called = _future_call()
-        if called is not None:
-            if called == "as_completed" and limit == 0.0:
-                raise TimeoutError("futures unfinished")  # else it gives up once its end is past
-            what = f"Future.{called}()" if called in ("result", "exception") else "futures.wait()"
-            return _wait_on_clock(kernel, condition, what, limit, for_work=False)
-        on_clock = kernel_of_waits() is not None and (limit is None or limit > 0.0)
-        here = kernel.by_ident.get(threading.get_ident()) if limit is None else None
-        for_work = here is not None and here.state is State.RUNNING
-        if on_clock or for_work:
-            woken = _wait_on_clock(kernel, condition, "Condition.wait()", limit, for_work=for_work)
-            if kernel.closed:  # a daemon thread that outlives the clock is on the system's
-                current_clocks.pop(threading.get_ident(), None)
-            return woken
-        with real_waits():
-            return bool(original(condition, timeout))
-
-    return wait
+def _wait(original: Original, condition: Any, timeout: float | None = None) -> bool:
+    limit = None if timeout is None or timeout >= threading.TIMEOUT_MAX else timeout
+    kernel = kernel_here()
+    if kernel is None or not condition._is_owned() or threading.get_ident() in waiting_for_real:
+        return bool(original(condition, timeout))
+    called = _future_call()
+    if called is not None:
+        if called == "as_completed" and limit == 0.0:
+            raise TimeoutError("futures unfinished")  # else it gives up once its end is past
+        what = f"Future.{called}()" if called in ("result", "exception") else "futures.wait()"
+        return _wait_on_clock(kernel, condition, what, limit, for_work=False)
+    on_clock = kernel_of_waits() is not None and (limit is None or limit > 0.0)
+    here = kernel.by_ident.get(threading.get_ident()) if limit is None else None
+    for_work = here is not None and here.state is State.RUNNING
+    if on_clock or for_work:
+        woken = _wait_on_clock(kernel, condition, "Condition.wait()", limit, for_work=for_work)
+        if kernel.closed:  # a daemon thread that outlives the clock is on the system's
+            current_clocks.pop(threading.get_ident(), None)
+        return woken
+    with real_waits():
+        return bool(original(condition, timeout))
 
 
 class _Time:
     """The module ``time`` for futures: their timeouts are measured on the clock."""
 
-    def __init__(self, original: Any) -> None:  # noqa: ANN401
+    def __init__(self, original: Any) -> None:
         self.monotonic: Callable[[], float] = telling(seconds, kernel_here)(original.monotonic)
 
 
 THREAD_PATCHES = [
-    (threading.Thread, "start", _starting),
-    (threading.Thread, "join", _joining),
-    (threading.Condition, "wait", _waiting),
+    (threading.Thread, "start", around(_start)),
+    (threading.Thread, "join", around(_join)),
+    (threading.Condition, "wait", around(_wait)),
     (_base, "time", _Time),
 ]
