@@ -45,11 +45,7 @@ class Callbacks:
         self._has_thread: bool = False
 
     def make(self, call: Callable[[], object]) -> None:
-        """Have a call made; it raises nothing.
-
-        Raises:
-            RuntimeError: No thread can be started.
-        """
+        """Have a call made, which raises nothing; RuntimeError: no thread can be started."""
         if not self._has_thread:
             name = "callbacks of a virtual clock"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
@@ -155,11 +151,7 @@ class Commands:
     # Questions
 
     def query(self, function: Callable[[], T]) -> T:
-        """Return the result of ``function()``, called while nothing changes.
-
-        Raises:
-            Exception: Whatever the function raised.
-        """
+        """Return the result of ``function()``, called while nothing changes, or raise its error."""
         if self._ended or threading.get_ident() == self._ident:
             return function()
         self.start()

@@ -121,6 +121,7 @@ class Kernel(Participants):
         self.loops: list[Any] = []  # the drivers of the event loops on the clock's time
         # For each task whose function raised: returns the error if no caller got it.
         self.unretrieved: list[Callable[[], BaseException | None]] = []
+        self.traps: list[Any] = []  # those that are open
         self.commands: Commands = Commands(self)
         self.post: Callable[..., None] = self.commands.post
         self.query: Callable[[Callable[[], Any]], Any] = self.commands.query
@@ -139,11 +140,7 @@ class Kernel(Participants):
     # The calling thread
 
     def participant_here(self, what: str) -> Participant:
-        """Return the participant that this thread is.
-
-        Raises:
-            UntrackedThreadError: It is not a participant, and the clock is strict.
-        """
+        """Return the participant that this thread is, or a guest if the clock is not strict."""
         ident = threading.get_ident()
         found = self.by_ident.get(ident)
         if found is not None:

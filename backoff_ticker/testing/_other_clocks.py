@@ -33,11 +33,7 @@ class _Parker(VirtualParker):
         self._real = real
 
     def park(self, deadline: float | None) -> bool:
-        """Wait on the virtual clock; until ``deadline`` only inside ``idle()`` or ``external()``.
-
-        Raises:
-            ClockUsageError: There is a deadline, and an object of this package has set it.
-        """
+        """Wait on the virtual clock, or in real time inside ``idle()`` and ``external()``."""
         if deadline is None:
             return super().park(None)
         _check_real_time_is_meant(self._kernel)

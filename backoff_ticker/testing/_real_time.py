@@ -92,13 +92,10 @@ class SettleTimer:
         self._still = None
 
     def has_expired(self, real: float, now: int, progress: int, *, held: bool) -> bool:
-        """Return whether time has stood still for too long; if so, start again.
+        """Return whether time has stood still for too long at ``real`` seconds; if so, start again.
 
-        Args:
-            real: The real time in seconds.
-            now: The time of the clock in nanoseconds.
-            progress: A number that changes whenever a participant begins a wait or ends.
-            held: Whether time is held on purpose.
+        ``now`` is the time of the clock; ``progress`` changes whenever a participant begins a wait
+        or ends. ``held``: time is held on purpose.
         """
         if self._still != (now, held):
             self._still = now, held

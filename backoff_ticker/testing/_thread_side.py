@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
@@ -70,12 +71,9 @@ class VirtualParker:
 def wait_for_turn(
     kernel: Kernel, participant: Participant, begin: Callable[[], object] | None = None
 ) -> None:
-    """Block until a participant may run, which is this thread.
+    """Block until a participant may run, which is this thread; raise what its wait was ended with.
 
     ``begin`` posts the command that makes it wait. If an interrupt hits it, the participant runs.
-
-    Raises:
-        BaseException: The error that the kernel ended the wait with.
     """
     try:
         if begin is not None:
@@ -122,22 +120,13 @@ def wait_for_end(
     kernel: Kernel, participant: Participant, what: str, timeout: float | None
 ) -> bool:
     """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
-
-    def register(callback: Callable[[], object]) -> None:
-        kernel.post(kernel.add_end_callback, participant, callback)
-
+    register = partial(kernel.post, kernel.add_end_callback, participant)
     return wait_until(kernel, what, register, timeout)
 
 
 @contextmanager
-def attached(
-    kernel: Kernel, participant: Participant, before_end: Callable[[], object] | None = None
-) -> Iterator[None]:
-    """Make this thread a participant, from its first turn until the end of the block.
-
-    The participant was entered before. ``before_end`` is called before it ends, for example to
-    enter another in its place.
-    """
+def attached(kernel: Kernel, participant: Participant) -> Iterator[None]:
+    """Make this thread a participant that was entered before, until the end of the block."""
     ident = threading.get_ident()
     outer = kernel.by_ident.get(ident)
     participant.note_thread()
@@ -152,8 +141,6 @@ def attached(
             del kernel.by_ident[ident]
         else:
             kernel.by_ident[ident] = outer
-        if before_end is not None:
-            before_end()
         kernel.post(kernel.end, participant)
 
 

@@ -74,21 +74,14 @@ class Trap:
         5.0
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        traps: list[Trap],
-        kind: str,
-        match: Callable[..., object] | None,
-    ) -> None:
+    def __init__(self, kernel: Kernel, kind: str, match: Callable[..., object] | None) -> None:
         self.kind: str = kind
         self._kernel = kernel
-        self._traps = traps
         self._match = match
         self._calls: deque[Call] = deque()
         self._held: list[Call] = []  # and those that were
         self._on_call: Callable[[], object] | None = None
-        traps.append(self)
+        kernel.traps.append(self)
 
     def catch(self, args: tuple[Any, ...]) -> None:
         """Hold the call that this thread is making, if it matches."""
@@ -104,7 +97,7 @@ class Trap:
 
         def hold() -> None:
             kernel.park(participant, place, None)
-            if self not in self._traps:  # it has been closed
+            if self not in kernel.traps:  # it has been closed
                 call.release()
                 return
             self._held.append(call)
@@ -142,8 +135,8 @@ class Trap:
             call.release()
 
     def _stop(self) -> None:
-        if self in self._traps:
-            self._traps.remove(self)
+        if self in self._kernel.traps:
+            self._kernel.traps.remove(self)
 
     def __enter__(self) -> Self:
         return self

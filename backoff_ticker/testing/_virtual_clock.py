@@ -167,20 +167,19 @@ class VirtualClock:
             kernel.epoch = self._epoch
         self._block = ExitStack()
         self._auto_block = ExitStack()
-        self._traps: list[Trap] = []
         self._spawned = 0
 
     # The Clock protocol
 
     def monotonic(self) -> float:
         """Return ``start`` plus the seconds that have passed on the clock."""
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("monotonic")
         return self._kernel.seconds
 
     def time(self) -> float:
         """Return the time of the wall clock in Unix seconds: ``epoch`` plus ``monotonic()``."""
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("time")
         return self._epoch + self._kernel.seconds
 
@@ -204,7 +203,7 @@ class VirtualClock:
         """
         kernel = self._kernel
         kernel.check_open("call_at()")
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("call_at", when, callback)
         _check_callable("callback", callback)
         when = as_number("when", when, "a finite number of monotonic seconds")
@@ -232,7 +231,7 @@ class VirtualClock:
 
     def parker(self, what: str = "") -> VirtualParker:
         """Return a parker for the calling thread; ``what`` names the wait in reports."""
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("parker", what)
         return VirtualParker(self._kernel, what)
 
@@ -250,7 +249,7 @@ class VirtualClock:
         VirtualParker(self._kernel, "sleep()").park(later(self._kernel.seconds, duration))
 
     def _spring_traps(self, kind: str, *args: object) -> None:
-        for trap in list(self._traps):
+        for trap in list(self._kernel.traps):
             if trap.kind == kind:
                 trap.catch(args)
 
@@ -574,7 +573,7 @@ class VirtualClock:
             raise ClockUsageError(
                 f"kind must be one of {', '.join(_TRAPPED)}, not {safe_repr(kind)}"
             )
-        return Trap(self._kernel, self._traps, kind, match)
+        return Trap(self._kernel, kind, match)
 
     # Entering and closing
 
@@ -644,7 +643,7 @@ class VirtualClock:
         message = leaks(left)
         # Daemons may go on with what does not notice that the clock is closed.
         mine |= {one for one in may_stay if one.waits_for_work or one.state is State.EXTERNAL}
-        for trap in list(self._traps):
+        for trap in list(self._kernel.traps):
             trap.close()
         kernel.post(kernel.abort_waits)
         kernel.commands.wait_for(

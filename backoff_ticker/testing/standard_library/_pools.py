@@ -53,20 +53,13 @@ class _Pool:
             self.kernel.enter(job)
 
     def leave(self, job: _Job) -> None:
-        """Pass on the place of a job that ends next."""
-        if job in self.jobs:
-            self.jobs.discard(job)
-            if job in self._queued:
-                del self._queued[job]
-            else:
-                self._free += 1
-                self._count_next()
-
-    def drop(self, job: _Job) -> None:
-        """Forget a job, unless a worker has begun it."""
-        if not job.begun:
-            self.leave(job)
-            self.kernel.end(job)
+        """Pass on the place of a job that has ended."""
+        self.jobs.discard(job)
+        if job in self._queued:
+            del self._queued[job]
+        else:
+            self._free += 1
+            self._count_next()
 
 
 class _Job(Participant):
@@ -77,6 +70,7 @@ class _Job(Participant):
 
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
         super().__init__(f"job {name_of(function)}")
+        self.at_end.append(partial(pool.leave, self))
         self.future: Future[Any] | None = None
         self._function: Callable[..., Any] | None = function
         self._pool = pool
@@ -90,10 +84,10 @@ class _Job(Participant):
 
     def run(self, work: Callable[[], object]) -> None:
         """Do the work of a pool's item, as a participant until its future's callbacks have run."""
-        pool, post = self._pool, self._pool.kernel.post
+        pool, kernel = self._pool, self._pool.kernel
         try:
-            post(pool.count, self)
-            with attached(pool.kernel, self, lambda: post(pool.leave, self)):
+            kernel.post(pool.count, self)
+            with attached(kernel, self):
                 work()
         except ParticipantAborted:
             if self.future is not None:
@@ -104,7 +98,7 @@ class _Job(Participant):
 
     def drop(self, _future: object = None) -> None:
         """Forget the job, unless a worker has begun it."""
-        self._pool.kernel.post(self._pool.drop, self)
+        self._pool.kernel.post(self._pool.kernel.give_up_start, self)
 
     def done(self, future: Future[Any]) -> None:
         """Drop a job whose future was done before a worker took it, after its other callbacks."""

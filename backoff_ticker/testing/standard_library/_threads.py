@@ -127,11 +127,7 @@ class _Notice:
     over: bool = False
 
     def release(self) -> None:
-        """End the wait.
-
-        Raises:
-            RuntimeError: It was ended before.
-        """
+        """End the wait; RuntimeError, as from a lock: it was ended before."""
         if self.over:
             raise RuntimeError("a wait ends once")
         self.wake()  # again, by the next notify(), if this is interrupted
