@@ -96,12 +96,9 @@ class Participant:
     stalled_at: int | None = None  # when it last got deadlock errors, and
     stalls: int = 0  # how many in a row at that time
 
-    def __init__(
-        self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
-    ) -> None:
+    def __init__(self, name: str, *, ident: int | None = None, counted: bool = True) -> None:
         self.name: str = name
         self.ident: int | None = ident
-        self.home: object = home  # its kernel, for code that knows only the thread
         self.counted: bool = counted  # False for the thread that drives a clock by hand
         self.turn: threading.Lock = threading.Lock()  # released when the participant may run
         self.turn.acquire()

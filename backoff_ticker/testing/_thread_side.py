@@ -25,16 +25,14 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
 
 
-class VirtualParker:
+class VirtualParker(ParkingPlace):
     """A ``Parker`` of a virtual clock."""
-
-    __slots__ = ("_kernel", "_place")
 
     def __init__(
         self, kernel: Kernel, what: str, *, gives_up: bool = False, for_work: bool = False
     ) -> None:
+        super().__init__(what, gives_up=gives_up, for_work=for_work)
         self._kernel = kernel
-        self._place = ParkingPlace(what, gives_up=gives_up, for_work=for_work)
 
     def park(self, deadline: float | None) -> bool:
         """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock.
@@ -45,18 +43,18 @@ class VirtualParker:
                 manually, and nothing would end its wait.
             VirtualDeadlockError: Nothing can end the wait.
         """
-        kernel, place = self._kernel, self._place
-        kernel.check_not_in_callback(place.what)
+        kernel = self._kernel
+        kernel.check_not_in_callback(self.what)
         if kernel.closed and threading.get_ident() not in kernel.by_ident:
-            raise ClockUsageError(f"a wait on a closed virtual clock ({place.what})")
-        participant = kernel.participant_here(place.what)
+            raise ClockUsageError(f"a wait on a closed virtual clock ({self.what})")
+        participant = kernel.participant_here(self.what)
         was_external = participant.state is State.EXTERNAL and not participant.aside
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
 
         try:
             kernel.commands.start()
             wait_for_turn(
-                kernel, participant, lambda: kernel.post(kernel.park, participant, place, when)
+                kernel, participant, lambda: kernel.post(kernel.park, participant, self, when)
             )
         finally:
             if was_external:  # back inside idle()
@@ -65,7 +63,7 @@ class VirtualParker:
 
     def unpark(self) -> None:
         """End the wait, or the next one. From any thread, signal handler or finalizer."""
-        self._kernel.post(self._kernel.unpark, self._place)
+        self._kernel.post(self._kernel.unpark, self)
 
 
 def wait_for_turn(

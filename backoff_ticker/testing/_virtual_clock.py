@@ -279,9 +279,6 @@ class VirtualClock:
     def advance_to(self, when: float) -> int:
         """Let time pass until ``when``, in seconds of the clock, as ``advance()`` does.
 
-        Returns:
-            The number of timers that fired.
-
         Raises:
             ClockUsageError: ``when`` is in the past.
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
@@ -504,8 +501,7 @@ class VirtualClock:
 
     def pending(self) -> list[TimerInfo]:
         """Return the timers that are set, in the order in which they are due."""
-        timers: list[TimerInfo] = self._kernel.query(self._pending)
-        return timers
+        return self._kernel.query(self._pending)  # type: ignore[no-any-return]
 
     def _pending(self) -> list[TimerInfo]:
         found = [
@@ -570,9 +566,8 @@ class VirtualClock:
         if match is not None:
             _check_callable("match", match)
         if kind not in _TRAPPED:
-            raise ClockUsageError(
-                f"kind must be one of {', '.join(_TRAPPED)}, not {safe_repr(kind)}"
-            )
+            kinds = ", ".join(_TRAPPED)
+            raise ClockUsageError(f"kind must be one of {kinds}, not {safe_repr(kind)}")
         return Trap(self._kernel, kind, match)
 
     # Entering and closing

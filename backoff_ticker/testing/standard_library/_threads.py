@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._patches import Original
 
 PARTICIPANT = "_backoff_ticker_participant"
-"""The attribute of a thread that holds its participant."""
+"""The attribute of a thread that holds its kernel and participant."""
 
 _COUNTED_OTHERWISE = {
     "asyncio.unix_events": "waits for a process that a loop has started, which holds time",
@@ -60,7 +60,7 @@ def start_participant(
     is_task: bool = False,
 ) -> Participant:
     """Start a thread as a participant, which counts from now on; the one of a task has to end."""
-    participant = Participant(thread.name, home=kernel)
+    participant = Participant(thread.name)
     participant.daemon = thread.daemon and not is_task
     own = vars(thread)  # a `run` in here takes precedence over that of a subclass
     replaced = own.get("run")
@@ -80,7 +80,7 @@ def start_participant(
             own["run"] = replaced
 
     own["run"] = run
-    own[PARTICIPANT] = participant
+    own[PARTICIPANT] = kernel, participant
     try:
         kernel.begin_to_count(participant)
         with real_waits():  # for the thread to begin
@@ -103,17 +103,10 @@ def _start(original: Original, thread: threading.Thread) -> None:
 
 
 def _join(original: Original, thread: threading.Thread, timeout: float | None = None) -> None:
-    participant: Participant | None = vars(thread).get(PARTICIPANT)
-    kernel = kernel_here()
-    if (
-        kernel is None
-        or participant is None
-        or participant.home is not kernel
-        or participant.state is State.ENDED
-    ):
+    kernel, participant = vars(thread).get(PARTICIPANT, (None, None))
+    if kernel is None or kernel is not kernel_here() or participant.state is State.ENDED:
         original(thread, timeout)
-        return
-    if wait_for_end(kernel, participant, f"Thread.join({thread.name})", timeout):
+    elif wait_for_end(kernel, participant, f"Thread.join({thread.name})", timeout):
         original(thread)  # its last lines
 
 

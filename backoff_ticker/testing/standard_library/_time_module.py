@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -115,21 +115,18 @@ time_patches = Patches()
 @contextmanager
 def time_patched(kernel: Kernel) -> Iterator[None]:
     """Replace the functions of ``time`` inside the block, if the kernel's clock is to tell time."""
-    if kernel.epoch is None:
-        yield
-        return
-    # time-machine first: it cannot begin while ``time.time`` is replaced
-    with _datetime_moved(), time_patches.installed(lambda: _PATCHES):
+    with ExitStack() as stack:
+        if kernel.epoch is not None:
+            _move_datetime(stack)  # first: it cannot begin while ``time.time`` is replaced
+            stack.enter_context(time_patches.installed(lambda: _PATCHES))
         yield
 
 
-@contextmanager
-def _datetime_moved() -> Iterator[None]:
+def _move_datetime(stack: ExitStack) -> None:
     """Let ``datetime`` tell the time of this thread's clock, too, if time-machine is installed."""
     try:
         time_machine = import_module("time_machine")
     except ModuleNotFoundError:
-        yield
         return
     real = time_machine.escape_hatch.time.time_ns
 
@@ -138,9 +135,5 @@ def _datetime_moved() -> Iterator[None]:
         return real() if kernel is None else _wall_nanoseconds(kernel)
 
     travel = time_machine.travel(0.0, tick=False)
-    traveller = travel.start()
-    traveller.time_ns = time_ns
-    try:
-        yield
-    finally:
-        travel.stop()
+    travel.start().time_ns = time_ns
+    stack.callback(travel.stop)
