@@ -49,12 +49,7 @@ from weakref import WeakSet
 
 from ..clock import current_clocks
 from ._commands import Commands
-from ._errors import (
-    ClockUsageError,
-    ParticipantAborted,
-    UntrackedThreadError,
-    VirtualDeadlockError,
-)
+from ._errors import ClockUsageError, ParticipantAborted, UntrackedThreadError, VirtualDeadlockError
 from ._main_thread_interrupt import MainThreadInterrupt
 from ._participants import ParkingPlace, Participant, Participants, State
 from ._real_time import SettleTimer, is_busy, wait_for_return
@@ -271,7 +266,7 @@ class Kernel(Participants):
         self.driver.counted = False
         self.driver.state = State.RUNNING
         self.by_ident.clear()
-        self.clear()
+        super().__init__(self.now, self.driver, one_at_a_time=self.one_at_a_time)
         self.closing = True
 
     # The rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ContextDecorator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._operation import kind_of
 from .._validation import as_count, safe_repr
@@ -13,8 +13,7 @@ from ..retries import active_no_wait
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class _NoWait(ContextDecorator):
@@ -42,7 +41,7 @@ class _NoWait(ContextDecorator):
     def __exit__(self, *_: object) -> None:
         del active_no_wait[self._keys.pop()]
 
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+    def __call__(self, function: F, /) -> F:  # type: ignore[override]
         """Decorate a function, or a coroutine function, whose retries do not wait.
 
         Raises:
@@ -59,7 +58,7 @@ class _NoWait(ContextDecorator):
             return super().__call__(function)
 
         @wraps(function)
-        async def coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return await given(*args, **kwargs)
 

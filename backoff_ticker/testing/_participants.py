@@ -142,12 +142,6 @@ class Participants:
         self._orders_given = 0
         self._claim = claim_of(self)
 
-    def clear(self) -> None:
-        """Forget all participants and timers."""
-        self.timers = TimerHeap()
-        for known in (self.members, self.queue, self.running, self.external, self.guests):
-            known.clear()
-
     def move(self, now: int) -> None:
         """Move the time forward; it never goes back."""
         if now > self.now:

@@ -7,14 +7,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
-from .._validation import (
-    as_count,
-    as_difference,
-    as_flag,
-    as_number,
-    as_seconds,
-    safe_repr,
-)
+from .._validation import as_count, as_difference, as_flag, as_number, as_seconds, safe_repr
 from ..clock import later
 from ._driving import (
     auto_advance,
@@ -34,13 +27,7 @@ from ._thread_side import VirtualParker, attached, waiting_externally
 from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
 from ._watchdog import Watchdog
-from .standard_library._loops import (
-    HOW_TO_DRIVE,
-    LOOP_WAIT,
-    LoopTimer,
-    driver_of,
-    loop_kernel,
-)
+from .standard_library._loops import HOW_TO_DRIVE, LOOP_WAIT, LoopTimer, driver_of, loop_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -117,6 +104,8 @@ class VirtualClock:
 
     Raises:
         TypeError, ValueError: An option is not a finite number, or not a bool.
+        ClockUsageError: Raised by methods of a closed clock, and by methods that block if they are
+            called in the callback of a timer.
 
     Example:
         >>> import threading
@@ -199,7 +188,6 @@ class VirtualClock:
         Raises:
             TypeError, ValueError: ``when`` is not a finite number, or ``callback`` is not callable.
             UntrackedLoopError: The clock does not drive ``loop``, and is strict.
-            ClockUsageError: The clock is closed.
         """
         kernel = self._kernel
         kernel.check_open("call_at()")
@@ -270,7 +258,7 @@ class VirtualClock:
         Raises:
             TypeError, ValueError: ``seconds`` is not a finite number.
             ClockUsageError: ``seconds`` is negative; this thread is a participant or runs an event
-                loop; another step is running; or the clock is closed.
+                loop; or another step is running.
             SettleTimeout: A participant neither waits on the clock nor ends.
             Exception: The callback of a timer raised it; time stops there.
         """
@@ -405,7 +393,6 @@ class VirtualClock:
 
         Raises:
             TypeError: ``function`` is not callable.
-            ClockUsageError: The clock is closed.
         """
         _check_callable("function", function)
         self._kernel.check_open("spawn()")
@@ -442,11 +429,7 @@ class VirtualClock:
         return call
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """Return an event loop on this clock, as for ``asyncio.Runner(loop_factory=...)``.
-
-        Raises:
-            ClockUsageError: The clock is closed.
-        """
+        """Return an event loop on this clock, as for ``asyncio.Runner(loop_factory=...)``."""
         self._kernel.check_open("new_event_loop()")
         loop = asyncio.SelectorEventLoop()
         driver_of(loop, self._kernel)
@@ -459,9 +442,6 @@ class VirtualClock:
         Use it around a wait for something real, such as a socket or a process. Other participants
         go on. ``why`` is shown in reports. Steps and waits of the thread that moves the clock give
         up after 60 real seconds, or ``settle_timeout`` if that is longer.
-
-        Raises:
-            ClockUsageError: The callback of a timer called it.
         """
         kernel = self._kernel
         kernel.check_not_in_callback("external()")
@@ -486,8 +466,7 @@ class VirtualClock:
         deadlock.
 
         Raises:
-            ClockUsageError: An event loop runs in this thread, or the callback of a timer called
-                it.
+            ClockUsageError: An event loop runs in this thread.
             VirtualDeadlockError: Nothing is due and no participant runs for ``settle_timeout`` real
                 seconds; in the main thread, with auto-advance. Other threads go on waiting.
             SettleTimeout: In the same case, one runs, but neither waits on the clock nor ends.

@@ -233,11 +233,12 @@ class LoopDriver(ParkingPlace):
     def pending(self) -> Iterator[tuple[float, str, str]]:
         """Yield when each timer is due, what it calls, and the name of the participant."""
         member = self.member
-        for handle in [] if member is None else list(self._loop._scheduled):
-            if not handle._cancelled:
-                timer = getattr(handle._callback, "__self__", None)
-                own = isinstance(timer, LoopTimer)
-                called = timer._callback.get(0) if own else handle._callback
+        for handle in list(self._loop._scheduled):
+            if member is not None and not handle._cancelled:
+                called = handle._callback
+                timer = getattr(called, "__self__", None)
+                if isinstance(timer, LoopTimer):
+                    called = timer._callback.get(0)
                 yield handle._when, f"call of {name_of(called)}", member.name
 
     def _tasks(self) -> list[asyncio.Task[Any]]:

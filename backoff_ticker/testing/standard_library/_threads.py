@@ -104,9 +104,10 @@ def _start(original: Original, thread: threading.Thread) -> None:
 
 def _join(original: Original, thread: threading.Thread, timeout: float | None = None) -> None:
     kernel, participant = vars(thread).get(PARTICIPANT, (None, None))
-    if kernel is None or kernel is not kernel_here() or participant.state is State.ENDED:
+    here = kernel_here()
+    if here is None or kernel is not here or participant.state is State.ENDED:
         original(thread, timeout)
-    elif wait_for_end(kernel, participant, f"Thread.join({thread.name})", timeout):
+    elif wait_for_end(here, participant, f"Thread.join({thread.name})", timeout):
         original(thread)  # its last lines
 
 
@@ -128,12 +129,7 @@ class _Notice:
 
 
 def _wait_on_clock(
-    kernel: Kernel,
-    condition: Any,
-    what: str,
-    timeout: float | None,
-    *,
-    for_work: bool,
+    kernel: Kernel, condition: Any, what: str, timeout: float | None, *, for_work: bool
 ) -> bool:
     """Do what ``Condition.wait()`` does, on the clock."""
     notice = _Notice()
