@@ -41,7 +41,7 @@ class _NoWait(ContextDecorator):
     def __exit__(self, *_: object) -> None:
         del active_no_wait[self._keys.pop()]
 
-    def __call__(self, function: F, /) -> F:  # type: ignore[override]
+    def __call__(self, function: F, /) -> F:
         """Decorate a function, or a coroutine function, whose retries do not wait.
 
         Raises:

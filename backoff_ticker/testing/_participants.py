@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -18,27 +17,12 @@ from ._timers import TimerHeap, VirtualTimer, in_seconds
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 POLLS_PER_TURN = 128
 """After this many waits in a row that end before they begin, the others get a turn."""
 _LAST_OF_ALL = 1 << 62
 """Added to the order of the driver's own timers: they fire last at their time."""
-
-
-waiting_for_real: set[int] = set()
-"""The identifiers of threads whose waits are for something that the clock does not know."""
-
-
-@contextmanager
-def real_waits() -> Iterator[None]:
-    """Leave the waits of this thread as they are, inside the block."""
-    ident = threading.get_ident()
-    try:
-        waiting_for_real.add(ident)
-        yield
-    finally:
-        waiting_for_real.discard(ident)
 
 
 class State(Enum):
@@ -90,6 +74,7 @@ class Participant:
     polls: int = 0  # how many waits in a row were over before they began
     tasks: Callable[[], list[asyncio.Task[object]]] | None = None  # of the loop that it runs
     aside: bool = False  # found to wait for another thread, in a lock or a queue
+    waits_really: bool = False  # for something that the clock does not know; holds time meanwhile
     works_idle: bool = False  # computes inside idle(), and nobody waits for that
     switches: tuple[bytes, ...] = ()  # these two belong to note_activity()
     active_looks: int = 0

@@ -20,7 +20,7 @@ from ._driving import (
 )
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Kernel
-from ._participants import Participant, State, waiting_for_real
+from ._participants import Participant, State
 from ._reports import called_object, leaks, name_of, on_another_clock
 from ._tasks import Task
 from ._thread_side import VirtualParker, attached, waiting_externally
@@ -295,12 +295,9 @@ class VirtualClock:
         return in_seconds(kernel.now - before)
 
     def settle(self) -> None:
-        """Wait until every participant waits or has ended; the same as ``advance(0)``.
+        """Wait until every participant waits or has ended, and fire the timers that are due now.
 
-        Timers that are due now fire.
-
-        Raises:
-            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
+        The same as ``advance(0)``, and raises the same.
         """
         take_step(self._kernel, "settle()", self._kernel.now)
 
@@ -488,8 +485,7 @@ class VirtualClock:
             for timer in self._kernel.timers.pending()
             if timer.what != LOOP_WAIT  # a loop lists its own
         ]
-        for loop in self._kernel.loops:
-            found += [TimerInfo(*timer) for timer in loop.pending()]
+        found += [TimerInfo(*timer) for loop in self._kernel.loops for timer in loop.pending()]
         return sorted(found, key=lambda timer: timer.when)
 
     def block_until(
@@ -562,7 +558,6 @@ class VirtualClock:
                 "setUp() of an IsolatedAsyncioTestCase, in a fixture of a test)"
             )
         kernel.driver.note_thread()
-        waiting_for_real.discard(threading.get_ident())  # an interrupt may have left it there
         self._block.enter_context(installed(kernel))
         kernel.entered = True
         if self._auto:

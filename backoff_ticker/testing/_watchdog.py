@@ -8,7 +8,7 @@ from __future__ import annotations
 from ._commands import LOOK_INTERVAL
 from ._errors import SettleTimeout, VirtualDeadlockError
 from ._kernel import Kernel, kernels
-from ._participants import State, waiting_for_real
+from ._participants import State
 from ._real_time import (
     is_active,
     note_activity,
@@ -79,7 +79,7 @@ class Watchdog:
         for one in list(kernel.running):
             # One rule for every thread, whoever wrote it: it holds no time up while it waits for
             # another thread. The wait of the driver has its own time limit.
-            waits_really = one is kernel.driver or one.ident in waiting_for_real
+            waits_really = one is kernel.driver or one.waits_really
             if not waits_really and waits_for_a_thread(one.native):
                 kernel.set_aside(one)
         if kernel.queue:

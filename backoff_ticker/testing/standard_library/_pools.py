@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -143,9 +144,7 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:
 
     def on_clock(initialize: Callable[..., Any]) -> Callable[..., Any]:
         def initialize_on_clock(*args: object) -> object:
-            if kernel.closed:
-                return initialize(*args)
-            with as_current(kernel.clock):
+            with nullcontext() if kernel.closed else as_current(kernel.clock):
                 return initialize(*args)
 
         return initialize_on_clock

@@ -16,18 +16,19 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import _base
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...clock import current_clocks
 from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import Kernel, kernel_here
-from .._participants import Participant, State, real_waits, waiting_for_real
+from .._participants import Participant, State
 from .._thread_side import attached, wait_for_end, wait_until
 from ._patches import around
 from ._time_module import kernel_of_waits, seconds, telling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ._patches import Original
 
@@ -47,6 +48,20 @@ _COUNTED_OTHERWISE = {
 def _is_counted_otherwise(thread: threading.Thread) -> bool:
     runs = (vars(thread).get("_target"), vars(thread).get("function"), type(thread).run)
     return any(getattr(one, "__module__", None) in _COUNTED_OTHERWISE for one in runs)
+
+
+@contextmanager
+def _real_waits(kernel: Kernel | None) -> Iterator[None]:
+    """Leave the waits of this thread as they are, inside the block."""
+    here = kernel.known_here() if kernel is not None else None
+    if here is None:
+        yield
+        return
+    try:
+        here.waits_really = True
+        yield
+    finally:
+        here.waits_really = False
 
 
 # Threads
@@ -83,7 +98,7 @@ def start_participant(
     own[PARTICIPANT] = kernel, participant
     try:
         kernel.begin_to_count(participant)
-        with real_waits():  # for the thread to begin
+        with _real_waits(kernel):  # for the thread to begin
             start(thread)
     except BaseException:
         if not participant.begun:
@@ -96,7 +111,7 @@ def start_participant(
 def _start(original: Original, thread: threading.Thread) -> None:
     kernel = kernel_here()
     if kernel is None or PARTICIPANT in vars(thread) or _is_counted_otherwise(thread):
-        with real_waits():
+        with _real_waits(kernel):
             original(thread)
     else:
         start_participant(kernel, thread, original)
@@ -161,7 +176,8 @@ def _future_call() -> str | None:
 def _wait(original: Original, condition: Any, timeout: float | None = None) -> bool:
     limit = None if timeout is None or timeout >= threading.TIMEOUT_MAX else timeout
     kernel = kernel_here()
-    if kernel is None or not condition._is_owned() or threading.get_ident() in waiting_for_real:
+    known = kernel.known_here() if kernel is not None else None
+    if kernel is None or not condition._is_owned() or (known and known.waits_really):
         return bool(original(condition, timeout))
     called = _future_call()
     if called is not None:
@@ -177,7 +193,7 @@ def _wait(original: Original, condition: Any, timeout: float | None = None) -> b
         if kernel.closed:  # a daemon thread that outlives the clock is on the system's
             current_clocks.pop(threading.get_ident(), None)
         return woken
-    with real_waits():
+    with _real_waits(kernel):
         return bool(original(condition, timeout))
 
 
