@@ -45,7 +45,7 @@ from ._settings import (
     set_default_hooks as set_default_hooks,
     set_default_token as set_default_token,
 )
-from ._signatures import shows as shows
+from ._signatures import overload as overload, shows as shows
 from ._wait import warn_if_loop_runs as warn_if_loop_runs
 
 TYPE_CHECKING = False
@@ -55,11 +55,7 @@ if TYPE_CHECKING:  # the facade loads these when they are first used
     from ._budget_protocol import BudgetLike as BudgetLike
     from ._call import retry_call as retry_call, retry_call_async as retry_call_async
     from ._current_attempt import current_attempt as current_attempt
-    from ._decorator import (
-        retry as retry,
-        retry_options as retry_options,
-        retry_with as retry_with,
-    )
+    from ._decorator import retry as retry, retry_options as retry_options, retry_with as retry_with
     from ._log_retries import log_retries as log_retries
     from ._option_types import (
         AsyncHedgeOptions as AsyncHedgeOptions,
@@ -68,6 +64,9 @@ if TYPE_CHECKING:  # the facade loads these when they are first used
         RetryOptions as RetryOptions,
     )
     from ._retry_after import parse_retry_after as parse_retry_after
-    from ._signatures import Untyped as Untyped, UseHedgeCallAsync as UseHedgeCallAsync
-else:
-    from ._signatures import overload as overload
+    from ._signatures import (
+        D as D,
+        T as T,
+        Untyped as Untyped,
+        UseHedgeCallAsync as UseHedgeCallAsync,
+    )

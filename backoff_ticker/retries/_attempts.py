@@ -16,40 +16,31 @@ from ._options import Options
 from ._outcome import Outcome, StopReason
 from ._run import NO_KWARGS, Run
 from ._settings import settings
-from ._signatures import shows
+from ._signatures import overload, shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
-    from typing import Any, Generic, Self, Unpack, overload
+    from typing import Any, Generic, Self, Unpack
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._signatures import AsyncOptions, Options_co, SyncOptions
 else:
-    from ._signatures import overload
-
     Options_co, Generic = None, {None: object}  # typing is not imported at run time
 
 _NAME = "attempts()"
 
-if TYPE_CHECKING:
-
-    @overload
-    def attempts(
-        backoff: BackOff | None = None,
-        *,
-        attempt_timeout: None = None,
-        **options: Unpack[RetryOptions],
-    ) -> Attempts[SyncOptions]: ...
-
 
 @overload
 def attempts(
-    backoff: BackOff | None = None,
-    **options: Unpack[AsyncRetryOptions],
+    backoff: BackOff | None = None, *, attempt_timeout: None = None, **options: Unpack[RetryOptions]
+) -> Attempts[SyncOptions]: ...
+@overload
+def attempts(
+    backoff: BackOff | None = None, **options: Unpack[AsyncRetryOptions]
 ) -> Attempts[AsyncOptions]: ...
 @shows(attempts)
 def attempts(backoff: Any = None, **options: Any) -> Any:

@@ -6,11 +6,7 @@ Nothing here waits or calls the operation.
 from __future__ import annotations
 
 from .._error_chain import append_cause, set_link
-from .._errors import (
-    BackoffTickerError,
-    CircuitOpen,
-    DeadlineExceeded,
-)
+from .._errors import BackoffTickerError, CircuitOpen, DeadlineExceeded
 from .._operation import name_of
 from .._validation import LARGEST
 from ..clock import later, resolve_clock

@@ -11,13 +11,7 @@ from .. import _process
 from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..clock import later
-from ..waiting import (
-    NO_DEADLINE,
-    checkpoint,
-    loop_runs,
-    park_coroutine,
-    park_thread,
-)
+from ..waiting import NO_DEADLINE, checkpoint, loop_runs, park_coroutine, park_thread
 from ._outcome import StopReason
 
 TYPE_CHECKING = False
