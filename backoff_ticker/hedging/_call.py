@@ -253,8 +253,7 @@ class HedgedCall:
     async def finish(self, *, is_cut: bool = False) -> bool:
         """Dismiss all attempts, and wait until tasks have ended. May be repeated.
 
-        Returns:
-            Whether an attempt has ended well in spite of a cut.
+        Returns whether an attempt has ended well in spite of a cut.
         """
         self.dismiss()
         awaits, ended, came = self._run.awaits, self._ended, False

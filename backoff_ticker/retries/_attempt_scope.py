@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 class AttemptScope:
-    """A scope that may cut one attempt, and tells the run if it did.
-
-    Attributes:
-        block: What to enter before the attempt.
-    """
+    """A scope that may cut one attempt, and tells the run if it did; enter its ``block``."""
 
     __slots__ = ("_by_time", "_run", "_token", "block")
 
@@ -39,8 +35,7 @@ class AttemptScope:
     def leave(self, error: BaseException | None) -> bool:
         """Leave the scope, and tell the run if the attempt was cut.
 
-        Returns:
-            Whether ``block.settle()`` has to be awaited, as ``CancellableBlock.leave()`` says.
+        Returns whether ``block.settle()`` has to be awaited.
         """
         cancelled, is_pending = self.block.leave(error)
         if cancelled is not None:
@@ -83,10 +78,7 @@ def token_of_run(run: Run) -> CancellationToken:
 
 
 def token_of_attempts(run: Run) -> CancellationToken:
-    """Return a new token for what attempts call.
-
-    It is cancelled with the run's token, and at the time limits of the run.
-    """
+    """Return a new token, which is cancelled with the run's token, and at its time limits."""
     limits = limits_of(run, run.token)
     return _derived(run, run.token, min(limits, key=_time_of)[0] if limits else None)
 

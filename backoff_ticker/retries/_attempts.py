@@ -253,9 +253,7 @@ class Attempts(Generic[Options_co]):
     def _go_on(self, answer: object = None, error: BaseException | None = None) -> Any:
         """Run ``perform()`` up to the next ``Marker``, or what it awaits; return that.
 
-        Args:
-            answer: What ``perform()`` gets where it was.
-            error: An exception that is raised there instead.
+        Where it was, it gets the answer, or the error is raised.
         """
         if self._has_ended:
             return None

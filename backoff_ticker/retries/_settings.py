@@ -195,7 +195,7 @@ def set_default_hooks(
 ) -> AbstractContextManager[None]:
     """Set hooks that every retry of this process calls after its own hooks.
 
-    ``retry`` describes them. They replace all that were set before, so ``set_default_hooks()``
+    Each is a function, or a list or tuple of them, as ``retry`` describes. They replace all that were set before, so ``set_default_hooks()``
     removes them. Hedged calls have no hooks. They serve functions and coroutines alike, so a
     coroutine function is a hook only where all retries are in coroutines. A default hook must not
     call a function that is retried: that retry would call the hook again, without end.
@@ -213,12 +213,6 @@ def set_default_hooks(
 
     Thread safety: any thread; it is one setting for the process. Each hook is called in the thread
     or task of the retry.
-
-    Args:
-        on_attempt: A function that takes an ``Outcome``, or a list or tuple of them.
-        on_retry: The same, before each wait.
-        on_success: The same, when a result was accepted.
-        on_give_up: The same, when a run ends without an accepted result.
 
     Raises:
         TypeError: A hook is neither a callable nor a list or tuple of callables.

@@ -48,10 +48,7 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
     """Wait for the run's ``delay``; a cancel of its token ends the wait at once.
 
     A thread is blocked, and does not suspend. In a coroutine, a wait without a delay lets the loop
-    run everything else that is ready. An interrupt propagates and leaves nothing behind.
-
-    Returns:
-        Why no further attempt follows; None: one does.
+    run everything else that is ready. Returns why no further attempt follows.
     """
     run.failing_component = "the wait"
     awaits = run.awaits
