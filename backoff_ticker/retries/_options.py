@@ -135,12 +135,12 @@ class Options:
                 known = ["backoff", *(each for each in OPTIONS if each in allowed)]
                 error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
                 raise self._with_hint(error)
-            option, value = OPTIONS[name], options[name]
-            if value is not None or option.default is not None:
-                value = option.check(name, value)
+            (check, default, turns_on, _, _), value = OPTIONS[name], options[name]
+            if value is not None or default is not None:
+                value = check(name, value)
             setattr(self, name, value)
-            if option.turns_on and value is not None:
-                for flag in option.turns_on:
+            if turns_on and value is not None:
+                for flag in turns_on:
                     setattr(self, flag, True)
         if "until" in options and self.until is not None and self.retry_if is not None:
             raise TypeError(f"{what} takes until or retry_if, not both")

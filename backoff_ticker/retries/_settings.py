@@ -195,10 +195,11 @@ def set_default_hooks(
 ) -> AbstractContextManager[None]:
     """Set hooks that every retry of this process calls after its own hooks.
 
-    Each is a function, or a list or tuple of them, as ``retry`` describes. They replace all that were set before, so ``set_default_hooks()``
-    removes them. Hedged calls have no hooks. They serve functions and coroutines alike, so a
-    coroutine function is a hook only where all retries are in coroutines. A default hook must not
-    call a function that is retried: that retry would call the hook again, without end.
+    Each is a function, or a list or tuple of them, as ``retry`` describes. They replace all that
+    were set before, so ``set_default_hooks()`` removes them. Hedged calls have no hooks. They serve
+    functions and coroutines alike, so a coroutine function is a hook only where all retries are in
+    coroutines. A default hook must not call a function that is retried: that retry would call the
+    hook again, without end.
 
     As a block it restores the previous hooks, and like ``set_active`` it affects later runs only.
 
