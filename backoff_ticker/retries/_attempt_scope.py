@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from ..cancellation import CancellableBlock, derive_token
 from ..clock import later
 from ._outcome import StopReason
@@ -61,7 +63,7 @@ def attempt_scope(run: Run) -> AttemptScope | None:
     if limit is not None:
         run.cut_at = later(run.clock.monotonic(), limit)
         limits.append((run.cut_at, None))
-    when, reason = min(limits, key=_time_of)
+    when, reason = min(limits, key=itemgetter(0))
     return AttemptScope(run, token, _derived(run, token, when), reason)
 
 
@@ -80,7 +82,7 @@ def token_of_run(run: Run) -> CancellationToken:
 def token_of_attempts(run: Run) -> CancellationToken:
     """Return a new token, which is cancelled with the run's token, and at its time limits."""
     limits = limits_of(run, run.token)
-    return _derived(run, run.token, min(limits, key=_time_of)[0] if limits else None)
+    return _derived(run, run.token, min(limits)[0] if limits else None)
 
 
 def limits_of(run: Run, token: CancellationToken | None) -> Sequence[tuple[float, StopReason]]:
@@ -91,10 +93,6 @@ def limits_of(run: Run, token: CancellationToken | None) -> Sequence[tuple[float
     if run.deadline is not None:
         limits.append((run.deadline, StopReason.DEADLINE))
     return limits
-
-
-def _time_of(limit: tuple[float, object]) -> float:
-    return limit[0]
 
 
 def _derived(run: Run, token: CancellationToken | None, when: float | None) -> CancellationToken:
