@@ -89,8 +89,7 @@ class Attempts(Generic[Options_co]):
         1
 
     Thread safety: one thread or task at a time iterates; ``outcome`` may be read in any thread.
-    Wakes when: the wait before the next block ends when its time is over or when a token is
-    cancelled. After a cancel, no further block runs.
+    Wakes when: as ``retry``. After a cancel, no further block runs.
     If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
     """
 
