@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._shared import check_policy, next_delay, started
+from ._shared import check_policy, running_delays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def wait_gen(backoff: BackOff) -> Callable[[], Generator[Any, Any, None]]:
     check_policy(backoff, "backoff")
 
     def delays() -> Generator[Any, Any, None]:
-        run = started(backoff)
+        found = running_delays(backoff)
         yield  # backoff sends None before the first attempt
-        while (delay := next_delay(run)) is not None:
+        for delay in found:  # noqa: UP028 - backoff sends values
             yield delay
 
     return delays

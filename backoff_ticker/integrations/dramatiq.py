@@ -18,8 +18,7 @@ from .. import (
     retry_call,
     with_max_retries,
 )
-from ._shared import check_policy, imports_of_extra
-from ._tasks import bounded, is_permanent
+from ._shared import bounded, check_policy, find_permanent, imports_of_extra
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -225,7 +224,7 @@ class BackOffRetries(Retries):
     ) -> float | None:
         """Return the seconds until a message comes back; None: it does not."""
         throws = message.options.get("throws") or actor.options.get("throws")
-        if is_permanent(error) or (throws and isinstance(error, throws)):
+        if find_permanent(error) is not None or (throws and isinstance(error, throws)):
             self.logger.info("Aborting message %r.", message.message_id)
             return None
         options = message.options

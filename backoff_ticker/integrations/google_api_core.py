@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ._shared import check_policy, next_delay, started
+from ._shared import check_policy, running_delays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,14 +49,13 @@ class SleepGenerator:
 
     def __iter__(self) -> Iterator[float]:
         """Return the delays of one call, in seconds."""
-        return _delays(started(self._backoff))
+        return _until_error(running_delays(self._backoff))
 
     def __repr__(self) -> str:
         return f"SleepGenerator({self._backoff!r})"
 
 
-def _delays(run: BackOff) -> Iterator[float]:
-    while (delay := next_delay(run)) is not None:
-        yield delay
+def _until_error(delays: Iterator[float]) -> Iterator[float]:
+    yield from delays
     if sys.exception() is not None:  # the error of the attempt, as it is handled
         raise sys.exception()  # type: ignore[misc]

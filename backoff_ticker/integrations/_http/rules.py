@@ -106,7 +106,7 @@ class Rules:
         for name, passed in ("timeout", elapsed), ("attempt_timeout", 0.0):
             limit = self.options.get(name)
             if limit is not None:
-                limit = as_seconds(name, limit, zero=True) - passed
+                limit = as_seconds(name, limit) - passed
                 left = limit if left is None else min(left, limit)
         return left
 
@@ -141,7 +141,7 @@ def checked_limits(policy: BackOff | None, options: Mapping[str, Any]) -> float:
     if policy is not None:
         check_policy(policy)
     longest = options["max_retry_after"]
-    return inf if longest is None else as_seconds("max_retry_after", longest, zero=True)
+    return inf if longest is None else as_seconds("max_retry_after", longest)
 
 
 def log_retry(

@@ -16,7 +16,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
-from .._shared import as_seconds, check_name
+from .._shared import as_positive_seconds, check_name
 from .client import CLOCK, LONGEST, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class RedisRetryBudget:
         local = RetryBudget(max_tokens, token_ratio, retry_cost)
         if local.max_tokens > _MOST_TOKENS:
             raise ValueError(f"max_tokens must be <= {_MOST_TOKENS:,}, not {max_tokens!r}")
-        self._keep_for = min(round(as_seconds("keep_for", keep_for) * 1000) or 1, LONGEST)
+        self._keep_for = min(round(as_positive_seconds("keep_for", keep_for) * 1000) or 1, LONGEST)
         self._numbers = local._most, local._cost
         if fallback == "local":
             fallback = local

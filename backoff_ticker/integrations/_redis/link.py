@@ -150,7 +150,7 @@ class Link:
 
     def _end_within(self, timeout: float | timedelta) -> float:
         """Close it, and return for how many seconds to wait at most, since the first call."""
-        seconds = as_seconds("timeout", timeout, zero=True)
+        seconds = as_seconds("timeout", timeout)
         now = CLOCK.monotonic()
         closed_at, flush_until = self._times = self._times or (now, now + seconds)
         self.let_go()

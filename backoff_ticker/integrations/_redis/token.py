@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..._errors import DeadlineExceeded
 from ...cancellation import CancellationToken
-from .._shared import as_seconds, check_token
+from .._shared import as_positive_seconds, require_token
 from .client import CLOCK, LONGEST
 from .link import FLUSH, Link, Linked
 
@@ -94,11 +94,11 @@ class RedisCancellationToken(Linked):
         backoff: BackOff | None = None,
     ) -> None:
         if parent is not None:
-            check_token(parent, "parent")
-        kept = as_seconds("keep_for", keep_for)
+            require_token("parent", parent)
+        kept = as_positive_seconds("keep_for", keep_for)
         patience = None
         if cancel_if_gone_for is not None:
-            patience = as_seconds("cancel_if_gone_for", cancel_if_gone_for)
+            patience = as_positive_seconds("cancel_if_gone_for", cancel_if_gone_for)
         self.token: CancellationToken = CancellationToken() if parent is None else parent.child()
         self._link = twin = _Twin(client, name, backoff, self.token, parent, kept, patience)
         twin.start()

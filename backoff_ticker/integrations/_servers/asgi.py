@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from signal import SIGINT, SIGTERM, getsignal
 
 from ... import CancellationToken, Cancelled, any_of, cancel_on_signals
-from .._shared import check_token
+from .._shared import require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TokenMiddleware:
 
     def __init__(self, app: Application, token: CancellationToken | None = None) -> None:
         if token is not None:
-            check_token(token)
+            require_token("token", token)
         self.app = app
         self._parent = token
         self._shutdown = self._new_token()
