@@ -10,7 +10,7 @@ from math import ulp
 
 from .. import STOP, BackOffWrapper
 from .._error_chain import find_permanent, unwrapped
-from .._validation import as_seconds
+from .._validation import as_seconds, unknown_option
 from ..cancellation import require_token
 from ..policies import start_policy
 
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
     from .. import BackOff
 
-__all__ = ["as_seconds", "find_permanent", "require_token", "unwrapped"]  # and what is below
+__all__ = [
+    "as_seconds",
+    "find_permanent",
+    "require_token",
+    "unknown_option",
+    "unwrapped",
+]
 
 
 @contextmanager

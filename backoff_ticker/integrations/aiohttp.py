@@ -98,7 +98,7 @@ class RetryMiddleware:
     def __init__(
         self, policy: BackOff | None = None, **options: Unpack[AsyncHTTPRetryOptions]
     ) -> None:
-        self._rules = Rules("RetryMiddleware()", AsyncHTTPRetryOptions, policy, options)
+        self._rules = Rules("RetryMiddleware", AsyncHTTPRetryOptions, policy, options)
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send a request, as often as needed and allowed: aiohttp calls this."""
@@ -130,7 +130,7 @@ class _Exchange(Exchange["ClientResponse"]):
     """One request of aiohttp in all its attempts."""
 
     def __init__(self, rules: Rules, request: ClientRequest) -> None:
-        super().__init__(rules, request.method, request.url, "RetryMiddleware")
+        super().__init__(rules, request.method, request.url)
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
 
     def status_of(self, response: ClientResponse) -> int:

@@ -96,9 +96,6 @@ class StructlogObserver(Observer):
         elif outcome.attempts > 1:
             self._log.info("recovered", **_facts(outcome))
 
-    def _circuit_made(self, name: str) -> None:
-        pass
-
     def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
         log = self._log.info if new == "closed" else self._log.warning
         log("circuit_changed", circuit=name, old_state=str(old), state=str(new))

@@ -22,13 +22,12 @@ R = TypeVar("R")
 class Exchange(Generic[R]):
     """One request in all its attempts; a subclass knows the client."""
 
-    def __init__(self, rules: Rules, method: str, url: Any, name: str) -> None:  # noqa: ANN401
+    def __init__(self, rules: Rules, method: str, url: Any) -> None:  # noqa: ANN401
         self._response: R | None = None
         self._refusal: Exception | None = None  # the error that stands for the response
         self._rules = rules
         self._method = method
         self._url = url  # has a host and a path
-        self._name = name
         self._is_closed = False
 
     def begin(self, outcome: Outcome) -> None:  # noqa: ARG002 - a hook
@@ -114,7 +113,7 @@ class Exchange(Generic[R]):
         return {
             **options,
             "on": self.on,
-            "name": self._name,
+            "name": self._rules.name,
             "on_retry": (close_last, *hooks_in(options, "on_retry")),
             "on_attempt": (*hooks_in(options, "on_attempt"), self.begin),
         }

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ... import attempts, current_clock, parse_retry_after
-from .._shared import as_seconds, check_policy
+from .._shared import as_seconds, check_policy, unknown_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -73,6 +73,7 @@ class Rules:
     """Which requests and answers of one client are retried, and the options of its retries.
 
     Attributes:
+        name: The name of the class that users know, which is that of the operation for hooks.
         methods: The methods that may be repeated, in capitals.
         statuses: The statuses that are retried.
         longest_wait: The seconds that a server may ask to wait; ``inf``: any number.
@@ -82,15 +83,16 @@ class Rules:
 
     def __init__(
         self,
-        what: str,
+        name: str,
         allowed: Any,  # noqa: ANN401 - a TypedDict, which has no type of its own
         policy: BackOff | None,
         options: Mapping[str, Any],
     ) -> None:
         known = allowed.__optional_keys__
-        for name in options:
-            if name not in known:
-                raise TypeError(f"{what} has no option {name!r}; it has {', '.join(sorted(known))}")
+        for option in options:
+            if option not in known:
+                raise unknown_option(f"{name}()", option, sorted(known))
+        self.name = name
         limits = {"max_attempts": MAX_ATTEMPTS, "max_retry_after": MAX_RETRY_AFTER}
         self.options: dict[str, Any] = {**limits, **options}
         self.methods: frozenset[str] = as_methods("methods", self.options.pop("methods", METHODS))
@@ -114,9 +116,9 @@ class Rules:
 def hooks_in(options: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     """Return the hooks that an option has."""
     given = options.get(name)
-    if given is None:
-        return ()
-    return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if isinstance(given, (list, tuple)):
+        return tuple(given)
+    return () if given is None else (given,)
 
 
 def asked_wait(headers: Headers, clock: Clock | None) -> float | None:

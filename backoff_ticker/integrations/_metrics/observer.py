@@ -127,8 +127,7 @@ class Observer(ABC):
     @abstractmethod
     def _ended(self, outcome: Outcome) -> None: ...
 
-    @abstractmethod
-    def _circuit_made(self, name: str) -> None: ...
+    def _circuit_made(self, name: str) -> None: ...  # noqa: B027 - most need not know
 
     @abstractmethod
     def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None: ...
