@@ -75,15 +75,15 @@ class TickerCore(Source):
 
     _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
-    def _begin(
+    def __init__(
         self,
         backoff: BackOff,
-        token: CancellationToken | None,
-        pace: Pace,
-        clock: Clock | None,
-        timer: TimerLike | None,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
     ) -> None:
-        """Do what the constructors do: errors of wrong calls name the class that was called."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
@@ -103,6 +103,8 @@ class TickerCore(Source):
 
             self._timer = TickerTimer(timer, pace)
         self._run = self._start_run(backoff)
+
+    __init__.__qualname__ = "Ticker.__init__"  # which errors of wrong calls show
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
         tokens = () if self._token is None else (self._token,)

@@ -9,7 +9,6 @@ from ..clock import later
 from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, complete, park_thread
 from ._core import TickerCore
 from ._forwarding import Forwarding
-from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +18,10 @@ if TYPE_CHECKING:
 
     import janus
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..clock import Clock
     from ..policies import BackOff
     from ._pending_tick import PendingTick
     from ._protocol import SendSink, Sink
-    from ._tick import Tick
+    from ._tick import Pace, Tick
 
 
 class BaseTicker(TickerCore):
@@ -198,17 +194,6 @@ class Ticker(BaseTicker):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
-
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Take the next tick; block this thread until it is due.
 
@@ -270,17 +255,6 @@ class AsyncTicker(BaseTicker):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.
