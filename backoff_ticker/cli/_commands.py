@@ -31,7 +31,6 @@ class PolicyCommand(click.Command):
     """A command whose help has the options of a policy in sections of their own."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by section."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -50,7 +49,6 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is meant, or fail with a suggestion."""
         name = args[0]
         unknown = not name.startswith("-") and self.get_command(ctx, name) is None
         if unknown and not ctx.resilient_parsing:

@@ -45,7 +45,6 @@ class Scene(NamedTuple):
 
     @property
     def up_again(self) -> float:
-        """When the outage ends."""
         return self.healthy + self.outage
 
     @property

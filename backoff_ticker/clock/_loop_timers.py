@@ -241,11 +241,7 @@ class LoopTimers:
     def call_at(
         self, when: float, callback: Callable[[], object], loop: AbstractEventLoop
     ) -> LoopTimer:
-        """Call ``callback()`` in ``loop`` at ``when``; to be called where the loop runs.
-
-        Raises:
-            RuntimeError: The loop is closed.
-        """
+        """Call ``callback()`` in ``loop`` at ``when``; to be called where the loop runs."""
         if loop.is_closed():
             raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
         timer = LoopTimer(callback)

@@ -82,7 +82,6 @@ class ScheduledCall:
 
     @property
     def spent(self) -> bool:
-        """Whether it was called or cancelled."""
         return not self._callbacks
 
     def cancel(self) -> bool:
@@ -128,7 +127,6 @@ class Scheduler:
 
     @property
     def thread(self) -> threading.Thread | None:
-        """The thread, while there is one."""
         return self._runner.get("thread")
 
     def __len__(self) -> int:
@@ -136,11 +134,7 @@ class Scheduler:
         return len(self._heap) + len(self._posted)
 
     def call_at(self, when: float, callback: Callable[[], object]) -> ScheduledCall:
-        """Call ``callback()`` in the thread at ``when``.
-
-        Raises:
-            RuntimeError: The thread could not be started; the callback will not be called.
-        """
+        """Call ``callback()`` in the thread at ``when``; not if that thread cannot be started."""
         call = ScheduledCall(self, when, callback)
         try:
             self._posted.append(call)

@@ -122,7 +122,6 @@ class RetryMiddleware:
 
 
 async def _release(response: ClientResponse) -> None:
-    """Give the connection of a response back."""
     response.release()
 
 

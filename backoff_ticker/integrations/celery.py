@@ -237,7 +237,6 @@ class _DelayAfter:
         """Do nothing: it has no state."""
 
     def next_backoff(self) -> float | Stop:
-        """Return the delay after the failures, or ``STOP``."""
         return delay_after(self._backoff, self._failures)
 
     def __repr__(self) -> str:

@@ -39,7 +39,6 @@ class PendingTick:
     end: End | None  # how the policy has ended: then there is no next tick
 
     def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
-        """Return a copy with other values."""
         copy = PendingTick()
         for name in PendingTick.__slots__:
             setattr(copy, name, changes[name] if name in changes else getattr(self, name))

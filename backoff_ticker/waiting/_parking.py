@@ -213,7 +213,6 @@ def current_task() -> asyncio.Task[object]:
 
 
 def cancelled_error() -> type[BaseException]:
-    """Return ``asyncio.CancelledError``."""
     import asyncio
 
     return asyncio.CancelledError

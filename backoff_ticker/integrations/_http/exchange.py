@@ -66,7 +66,6 @@ class Exchange(Generic[R]):
         return kind == "broken" or type(error) is TimeoutError  # attempt_timeout has cut it
 
     def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
-        """Send the request as often as needed and allowed."""
 
         def close_last(outcome: Outcome | None = None) -> None:
             response = self._end(outcome)
@@ -87,7 +86,6 @@ class Exchange(Generic[R]):
     async def run_async(
         self, send: Callable[[], Awaitable[R]], close: Callable[[R], Awaitable[object]]
     ) -> R:
-        """Do the same in a coroutine."""
 
         async def attempt() -> R:
             return self._checked(await send())

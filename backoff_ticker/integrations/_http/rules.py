@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     class Headers(Protocol):
         """The fields of a response; their names are compared without regard to case."""
 
-        def get(self, name: str, /) -> str | None:
-            """Return the value of a field."""
+        def get(self, name: str, /) -> str | None: ...
 
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
@@ -114,7 +113,6 @@ class Rules:
 
 
 def hooks_in(options: Mapping[str, Any], name: str) -> tuple[Any, ...]:
-    """Return the hooks that an option has."""
     given = options.get(name)
     if isinstance(given, (list, tuple)):
         return tuple(given)
@@ -161,7 +159,6 @@ def log_retry(
 
 
 def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
-    """Return names of methods in capitals, checked."""
     for method in _listed(name, value):
         if not isinstance(method, str):
             raise TypeError(f"{name} must be names such as 'GET', not {method!r}")
@@ -169,7 +166,6 @@ def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
 
 
 def as_statuses(name: str, value: Collection[int]) -> frozenset[int]:
-    """Return statuses, checked."""
     for status in _listed(name, value):
         if isinstance(status, bool) or not isinstance(status, int):
             raise TypeError(f"{name} must be ints, not {status!r}")

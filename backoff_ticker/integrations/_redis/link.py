@@ -45,13 +45,7 @@ class Link:
     If one connection fails, the link is down, and the listener connects both again. A Redis that
     stops answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
 
-    Args:
-        client: Says how to connect; the client's own retries are not used.
-        kind: What is shared: a "circuit", for example.
-        name: As given by the user. The channel is named after the database, too: channels, unlike
-            keys, know no databases.
-        script: Finds the channel in ``ARGV[1]``.
-        backoff: When to connect again; a link whose policy stops is closed.
+    The script finds the channel in ``ARGV[1]``. A link whose policy stops is closed.
     """
 
     def __init__(
@@ -61,6 +55,7 @@ class Link:
         self._socket_timeout = check_client(client)
         self._client = client
         key = f"backoff_ticker:{kind}:{name}"
+        # Channels, unlike keys, know no databases.
         self._channel = f"{key}@{client.connection_pool.connection_kwargs.get('db') or 0}"
         self._command = "EVAL", script, 1, key, self._channel
         self._title = f"{kind.capitalize()} {name}"
@@ -80,7 +75,6 @@ class Link:
         """Be told, with a lock held, that the link is up; or down, also at the start."""
 
     def start(self) -> None:
-        """Start the threads."""
         self.closed = CancellationToken(clock=CLOCK)  # by a user, or as the policy has stopped
         self._pace = Ticker(self._backoff, token=self.closed, pace=Pace.RETURN, clock=CLOCK)
         self._news: Channel[None] = Channel(1, clock=CLOCK)
@@ -144,7 +138,6 @@ class Link:
             self._report_untold("Redis does not answer")
 
     async def close_async(self, timeout: float | timedelta = FLUSH) -> None:
-        """Do the same in a coroutine."""
         if not await self._ended.wait_async(self._end_within(timeout)):
             self._report_untold("Redis does not answer")
 

@@ -180,7 +180,6 @@ class _Twin(Link):
             self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
 
     def hear(self, message: bytes) -> None:
-        """Learn of the cancel of a twin."""
         self._learn(message, self._keep_for)
 
     def _learn(self, text: bytes, seconds: float) -> None:

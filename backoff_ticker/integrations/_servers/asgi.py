@@ -187,7 +187,6 @@ class _Connection:
             self._messages.put_nowait(error)
 
     async def receive(self) -> Message:
-        """Return the next message."""
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
         message = await self._messages.get()
@@ -199,7 +198,6 @@ class _Connection:
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass a message of the application on."""
         kind = message["type"]
         if kind in {"http.response.start", "websocket.close"}:
             self.has_begun = True
