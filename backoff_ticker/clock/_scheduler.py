@@ -70,6 +70,11 @@ class SystemParker:
             pass  # unparked already
 
 
+def start_thread(target: Callable[[], object], name: str) -> None:
+    """Call ``target()`` in a new thread, which does not keep the process alive."""
+    threading.Thread(target=target, name=name, daemon=True).start()
+
+
 class ScheduledCall:
     """A callback that the scheduler calls once, unless it is cancelled before."""
 
@@ -159,7 +164,7 @@ class Scheduler:
         if sys.is_finalizing():
             raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
         # Several callers may start one at once: each thread becomes the runner, or ends.
-        threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True).start()
+        start_thread(self._run, "backoff_ticker-scheduler")
 
     def _run(self) -> None:
         # Without the interpreter's lock a thread inherits the context of its caller, and what this

@@ -90,9 +90,6 @@ class RetryMiddleware:
             ``budget``, ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``,
             ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an answer in
             ``statuses`` is an ``aiohttp.ClientResponseError``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(

@@ -104,7 +104,7 @@ class TickerCore(Source):
             self._timer = TickerTimer(timer, pace)
         self._run = self._start_run(backoff)
 
-    __init__.__qualname__ = "Ticker.__init__"  # which errors of wrong calls show
+    __init__.__qualname__ = "Ticker.__init__"  # errors of wrong calls name what was called
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
         tokens = () if self._token is None else (self._token,)

@@ -9,6 +9,7 @@ from ..clock import later
 from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, complete, park_thread
 from ._core import TickerCore
 from ._forwarding import Forwarding
+from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
 
     import janus
 
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
     from ..policies import BackOff
     from ._pending_tick import PendingTick
     from ._protocol import SendSink, Sink
-    from ._tick import Pace, Tick
+    from ._tick import Tick
 
 
 class BaseTicker(TickerCore):
@@ -255,6 +259,17 @@ class AsyncTicker(BaseTicker):
     """
 
     __slots__ = ()
+
+    def __init__(  # for the name in errors: see TickerCore
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        super().__init__(backoff, token=token, pace=pace, clock=clock, timer=timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.

@@ -98,9 +98,6 @@ class RedisRetryBudget:
         breaker: The circuit breaker around Redis, to be used for nothing else. None means one that
             a failure opens, for 1 s at first, then twice as long each time, up to 30 s, with a
             jitter of 50 %.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid, or ``client`` has no ``socket_timeout``.
     """
 
     def __init__(  # noqa: PLR0913

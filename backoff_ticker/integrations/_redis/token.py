@@ -53,8 +53,6 @@ class RedisCancellationToken(Linked):
     While Redis is gone, the token is an ordinary one. A cancel is told as soon as Redis is back,
     even without its data, by any process that knows of it and still has its object open.
 
-    Thread safety: any thread, and forked children.
-
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
             of ``Sentinel.master_for()``. Its options are used, not its retries.
@@ -67,9 +65,6 @@ class RedisCancellationToken(Linked):
             for this time: seconds > 0 or a timedelta. None means never.
         backoff: When to connect again. None means at random times up to 5 s apart. If it stops, or
             fails, the connection is given up.
-
-    Raises:
-        TypeError, ValueError: An argument does not fit.
 
     Example:
         >>> from backoff_ticker.integrations.redis import RedisCancellationToken
