@@ -77,11 +77,7 @@ class Clock(Protocol):
         ...
 
     def call_at(
-        self,
-        when: float,
-        callback: Callable[[], object],
-        *,
-        loop: AbstractEventLoop | None = None,
+        self, when: float, callback: Callable[[], object], *, loop: AbstractEventLoop | None = None
     ) -> TimerHandle:
         """Call ``callback()`` once, as soon as ``monotonic()`` reaches ``when``.
 

@@ -47,11 +47,7 @@ class SystemClock:
         return _SYSTEM
 
     def call_at(
-        self,
-        when: float,
-        callback: Callable[[], object],
-        *,
-        loop: AbstractEventLoop | None = None,
+        self, when: float, callback: Callable[[], object], *, loop: AbstractEventLoop | None = None
     ) -> TimerHandle:
         """Call ``callback()`` at ``when``, in ``loop`` or else in the scheduler thread.
 

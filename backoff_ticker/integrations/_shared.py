@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
     from .. import BackOff
 
-__all__ = [
-    "as_seconds",
-    "find_permanent",
-    "require_token",
-    "unknown_option",
-    "unwrapped",
-]
+__all__ = ["as_seconds", "find_permanent", "require_token", "unknown_option", "unwrapped"]
 
 
 @contextmanager

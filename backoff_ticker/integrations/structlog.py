@@ -123,11 +123,7 @@ class StructlogObserver(Observer):
 
 def _facts(outcome: Outcome) -> dict[str, Any]:
     """Return what each event of a retry says; no key is one that ``logging`` uses itself."""
-    facts = {
-        "operation": outcome.name,
-        "attempts": outcome.attempts,
-        "elapsed": outcome.elapsed,
-    }
+    facts = {"operation": outcome.name, "attempts": outcome.attempts, "elapsed": outcome.elapsed}
     if outcome.last_error is not None:
         facts["error_type"] = type_name(outcome.last_error)
         facts["error"] = repr(outcome.last_error)

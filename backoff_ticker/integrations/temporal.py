@@ -146,9 +146,7 @@ def _name(error: object) -> str:
 
 @contextmanager
 def activity_errors(
-    policy: BackOff | None = None,
-    *,
-    max_retry_after: float | timedelta | None = _SIX_HOURS,
+    policy: BackOff | None = None, *, max_retry_after: float | timedelta | None = _SIX_HOURS
 ) -> Iterator[None]:
     """Tell Temporal of the errors of an activity whether, and when, they are retried.
 

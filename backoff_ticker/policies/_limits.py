@@ -197,9 +197,7 @@ def with_max_elapsed_time(
     backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
 ) -> BackOffWrapper: ...
 def with_max_elapsed_time(
-    backoff: BackOff,
-    max_elapsed_time: float | timedelta | None,
-    clock: MonotonicTime | None = None,
+    backoff: BackOff, max_elapsed_time: float | timedelta | None, clock: MonotonicTime | None = None
 ) -> BackOffWrapper:
     """Return a policy that gives up before a delay of ``backoff`` that would end too late.
 

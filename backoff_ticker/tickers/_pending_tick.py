@@ -57,7 +57,6 @@ class PendingTick:
         return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 
     def recovered(self) -> PendingTick:
-        """Return the state after a success: ``since_success`` begins again."""
         returned = tuple(tick._replace(since_success=i) for i, tick in enumerate(self.returned))
         return self.replace(since_success=len(returned), returned=returned)
 

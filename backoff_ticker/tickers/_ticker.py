@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class BaseTicker(TickerCore):
-    """See ``Ticker`` and ``AsyncTicker``."""
-
     __slots__ = ()
 
     @property

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class ThreadWaiter(Waiter):
-    """A thread in one wait."""
-
     __slots__ = ("parker",)
 
     def __init__(self, clock: Clock, what: str, sources: Collection[WaitSet], limit: float) -> None:

@@ -35,9 +35,7 @@ def _repeat_heartbeat() -> None:
 
 @contextmanager
 def activity_token(
-    *,
-    heartbeat: Heartbeat | None = _repeat_heartbeat,
-    interval: float | timedelta = 1.0,
+    *, heartbeat: Heartbeat | None = _repeat_heartbeat, interval: float | timedelta = 1.0
 ) -> Iterator[CancellationToken]:
     """Return a token for an activity: for a ``with`` block around its body.
 
