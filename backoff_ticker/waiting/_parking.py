@@ -86,9 +86,6 @@ class LoopWaiter(Waiter, Alarm):
         self.unregister()
         self.sources: Collection[WaitSet] = ()  # its cancelled timer may stay in the heap
 
-    def __repr__(self) -> str:
-        return "<waiting coroutine>"
-
     def wake(self) -> bool:
         future, loop = self.future, self.loop
         # Only a task of the loop may do so at once: elsewhere this may be a signal handler, while
