@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 _new_tuple = tuple.__new__
 
 # These are read at each tick, and access to an enum member is slow.
-_STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
 _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
@@ -110,8 +109,6 @@ class TickerCore(Source):
         tokens = () if self._token is None else (self._token,)
         return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
 
-    # Endings
-
     @property
     def close_reason(self) -> CloseReason | None:
         """Why the ticker has ended; None while it is open. The first ending stays."""
@@ -165,7 +162,7 @@ class TickerCore(Source):
         tick by then still returns it. The policy, too, may call it.
         """
         self._is_stopped = True  # also if it has ended before, and a tick is given back
-        complete(self._end, _STOPPED)
+        complete(self._end, CloseReason.STOPPED)
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
@@ -183,8 +180,6 @@ class TickerCore(Source):
         if error is not None and not was_raised:
             raise error
         raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
-
-    # Taking a tick
 
     def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
         """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does."""
@@ -345,8 +340,6 @@ class TickerCore(Source):
         self._defer(rules)
         self._wake()
 
-    # Rules, and the asker
-
     def _change(self, rule: Rule, *, resets: int = 0) -> None:
         """Have a rule applied: now, or by the asker."""
         self._is_asked()
@@ -459,8 +452,6 @@ class TickerCore(Source):
     def _after_failure(self, pending: PendingTick) -> PendingTick:
         return pending.with_delay(self._run.failure()) if pending.awaits_feedback else pending
 
-    # Waiting for a tick
-
     @property
     def _timing_clock(self) -> Clock:
         return self._clock
@@ -493,8 +484,6 @@ class TickerCore(Source):
         if due >= until:
             return None if self._timer is not None and self._timer.may_change() else until
         return due if self._readers.leads(waiter) else until
-
-    # For select()
 
     def _pass_on_wakeup(self) -> None:
         """Wake the next that waits for the timer, which may be another ticker's by now."""

@@ -199,9 +199,8 @@ def on_loop_wait(callback: Callable[[asyncio.AbstractEventLoop], None] | None) -
 
 def current_task() -> asyncio.Task[object]:
     """Return the task that runs in this thread; RuntimeError if there is none."""
-    import asyncio
-
-    task = asyncio.current_task(current_loop())
+    loop = current_loop()
+    task: asyncio.Task[object] | None = modules["asyncio"].current_task(loop)
     if task is None:
         raise RuntimeError("no task is running")
     return task
