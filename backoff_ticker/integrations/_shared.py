@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from math import ulp
 
 from .. import STOP, BackOffWrapper
-from .._error_chain import find_permanent, unwrapped
-from .._validation import as_seconds, unknown_option
-from ..cancellation import require_token
+from .._error_chain import find_permanent as find_permanent, unwrapped as unwrapped  # noqa: PLC0414
+from .._validation import as_seconds as as_seconds, unknown_option as unknown_option  # noqa: PLC0414
+from ..cancellation import require_token as require_token  # noqa: PLC0414 - for the others
 from ..policies import start_policy
 
 TYPE_CHECKING = False
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .. import BackOff
-
-__all__ = ["as_seconds", "find_permanent", "require_token", "unknown_option", "unwrapped"]
 
 
 @contextmanager

@@ -78,16 +78,15 @@ class BackOffRetries(Retries):
     and those of dramatiq. ``min_backoff`` and ``max_backoff`` are refused, since they would have no
     effect.
 
-    A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of
-    the worker; all processes share those of ``backoff_ticker.integrations.redis``.
+    A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of the worker; all processes
+    share those of ``backoff_ticker.integrations.redis``.
 
     Args:
         policy: The back-off policy. Its limits of elapsed time count the delays, and no time for
             the attempts and the queue; dramatiq's ``max_age`` counts all of it. A delay is at most
             7 days, as dramatiq wants it.
         max_retries: The greatest number of retries of a message; None: any number.
-        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
-            timedelta; a longer one is cut to it. None: no bound.
+        max_retry_after: As in ``retry``.
         budget: Each retry takes from it, and each success fills it.
         retry_when: As in dramatiq.
 

@@ -285,17 +285,8 @@ class Linked:
     def wait_until_connected(self, timeout: float | timedelta | None = None) -> bool:
         """Wait until ``connected``: then this process knows all that others have told.
 
-        Wakes when: it is connected, or closed.
-
-        Args:
-            timeout: Seconds >= 0 or a timedelta; None means no limit.
-
-        Returns:
-            Whether it is connected.
-
-        Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread.
+        Wakes when: it is connected (True), or closed. The argument and errors are those of
+        ``CancellationToken.wait()``.
         """
         any_of(self._link.up, self._link.closed).wait(timeout)
         return self.connected
@@ -308,14 +299,9 @@ class Linked:
     def close(self, timeout: float | timedelta = FLUSH) -> None:
         """Share nothing from now on; what is shared goes on in this process alone.
 
-        It waits until the latest change is told. In the thread of an event loop it does not wait:
+        It waits until the latest change is told, and goes on telling for ``timeout`` at most:
+        seconds >= 0 or a timedelta. In the thread of an event loop it does not wait:
         ``close_async()`` does.
-
-        Args:
-            timeout: For how long to wait and to go on telling: seconds >= 0 or a timedelta.
-
-        Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
         """
         self._link.close(timeout)
 
