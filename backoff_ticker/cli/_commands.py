@@ -72,7 +72,6 @@ def form_options(**forms: str) -> list[click.Option]:
 
 
 def count_option(flag: str, default: int, most: int, text: str, unit: str = "N") -> click.Option:
-    """Return an option for a whole number from 1 to ``most``."""
     kind = click.IntRange(1, most)
     return click.Option(
         [flag], type=kind, default=default, show_default=True, metavar=unit, help=text

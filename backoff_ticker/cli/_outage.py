@@ -106,7 +106,6 @@ class _Service:
         self.calls = [0] * _STEPS
 
     async def call(self) -> None:
-        """Call it, unless the breaker refuses that."""
         if self._breaker is None:
             await self._answer()
             return

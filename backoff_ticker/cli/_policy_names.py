@@ -65,7 +65,6 @@ class PolicyName(ParamType):
     def shell_complete(
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete a name, and say what the policy does."""
         return [
             CompletionItem(name, help=summary(policy))
             for name, policy in POLICIES.items()

@@ -10,6 +10,7 @@ from math import ulp
 
 from .. import STOP, BackOffWrapper
 from .._error_chain import find_permanent as find_permanent, unwrapped as unwrapped  # noqa: PLC0414
+from .._process import after_fork as after_fork  # noqa: PLC0414
 from .._validation import as_seconds as as_seconds, unknown_option as unknown_option  # noqa: PLC0414
 from ..cancellation import require_token as require_token  # noqa: PLC0414 - for the others
 from ..policies import start_policy

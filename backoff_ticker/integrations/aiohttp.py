@@ -123,8 +123,6 @@ async def _release(response: ClientResponse) -> None:
 
 
 class _Exchange(Exchange["ClientResponse"]):
-    """One request of aiohttp in all its attempts."""
-
     def __init__(self, rules: Rules, request: ClientRequest) -> None:
         super().__init__(rules, request.method, request.url)
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))

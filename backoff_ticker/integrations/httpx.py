@@ -183,8 +183,6 @@ class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
 
 
 class _Exchange(Exchange[httpx.Response]):
-    """One request of httpx in all its attempts."""
-
     def __init__(self, rules: Rules, request: httpx.Request) -> None:
         super().__init__(rules, request.method, request.url)
         self._request = request

@@ -210,8 +210,7 @@ def with_max_elapsed_time(
     Args:
         backoff: The policy.
         max_elapsed_time: The limit: seconds >= 0 or a timedelta. None or 0 means no limit.
-        clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
-            retry that uses the policy, or else the current clock.
+        clock: As in ``ExponentialBackOff``.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, delays, with_max_elapsed_time

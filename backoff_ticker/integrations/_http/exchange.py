@@ -33,11 +33,9 @@ class Exchange(Generic[R]):
         self._is_closed = False
 
     def begin(self, outcome: Outcome) -> None:  # noqa: ARG002 - a hook
-        """Prepare the next attempt."""
         self._response, self._refusal, self._is_closed = None, None, False
 
     def status_of(self, response: R) -> int:
-        """Return the status of a response."""
         raise NotImplementedError
 
     def error_of(self, response: R) -> Exception:

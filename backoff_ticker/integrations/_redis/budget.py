@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import weakref
 from concurrent.futures import Future
 from hashlib import sha1
@@ -16,7 +15,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
-from .._shared import as_positive_seconds, check_name
+from .._shared import after_fork, as_positive_seconds, check_name
 from .client import CLOCK, LONGEST, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -319,5 +318,4 @@ def _start_in_child() -> None:
         budget._start()  # what the parent has to tell, it tells itself
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_in_child)
+after_fork(_start_in_child)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from ..._errors import ChannelClosed, WouldBlock
 from ...cancellation import CancellationToken, any_of
 from ...channels import Channel
 from ...tickers import Pace, Ticker
-from .._shared import as_seconds, check_name
+from .._shared import after_fork, as_seconds, check_name
 from .client import CLOCK, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -340,6 +339,5 @@ def _close_all() -> None:
         link.close()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_restart_all)
+after_fork(_restart_all)
 atexit.register(_close_all)
