@@ -21,15 +21,12 @@ class Logger(Protocol):
 
     def debug(self, event: str, **values: Any) -> object:  # noqa: ANN401 - what is logged
         """Log an event that is only of interest to developers."""
-        ...
 
     def info(self, event: str, **values: Any) -> object:  # noqa: ANN401
         """Log an event that is normal."""
-        ...
 
     def warning(self, event: str, **values: Any) -> object:  # noqa: ANN401
         """Log an event that deserves attention."""
-        ...
 
 
 class StructlogObserver(Observer):
