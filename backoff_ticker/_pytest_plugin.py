@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pluggy import Result
 
-    from .testing import VirtualClock
+    from .testing import Exploration, VirtualClock
 
     Outcome = Result[pytest.TestReport]
 
@@ -99,6 +99,14 @@ def patched_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
     from .testing import VirtualClock
 
     yield from _until_end_of_test(VirtualClock(auto=True, patch_time=True), request.node)
+
+
+@pytest.fixture
+def explore() -> Callable[..., Exploration]:
+    """``explore()``, for a test of several functions."""
+    from .testing import explore as function
+
+    return function
 
 
 @pytest.fixture

@@ -134,6 +134,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     time_limit: float = 60.0,
     timeouts: bool = False,
     cancel_tasks: bool = False,
+    interrupts: bool = False,
     replay: str | None = None,
 ) -> Exploration:
     """Run a function that starts threads under many schedules of them.
@@ -142,9 +143,10 @@ def explore(  # noqa: PLR0913 - all are options, by name
     share, starts them, and asserts what has to hold. Of these threads one runs at a time. Another
     may be chosen where one waits or ends, and, as a *preemption*, in watched files: before a line
     that may touch what others know, in it before the store of ``count += 1``, and before each call
-    but the first. First come all schedules without preemptions,
-    then all with one, and so on up to ``preemptions``. Where those left of one kind are more than
-    may be run, the rest is drawn by ``seed``; see ``Exploration``.
+    but the first. That ``Condition.notify()`` wakes another than the first is a preemption, too.
+    First come all schedules without preemptions, then all with one, and so on up to
+    ``preemptions``. Where those left of one kind are more than may be run, the rest is drawn by
+    ``seed``; see ``Exploration``.
 
     ``Thread``, all locks of ``threading``, ``queue``, ``concurrent.futures`` with threads,
     ``time.sleep()``, event loops of asyncio and the waits of this package take part as they are,
@@ -159,7 +161,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     has left.
 
     With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
-    ``body``; the options are the same.
+    ``body``; the options are the same. The fixture ``explore`` is this function.
 
     Args:
         body: Called without arguments.
@@ -174,6 +176,9 @@ def explore(  # noqa: PLR0913 - all are options, by name
             that relies on time alone is then reported.
         cancel_tasks: Whether tasks of event loops may be cancelled, which counts as a preemption:
             all but the one that ``asyncio.run()`` was given, before each turn of the loop.
+        interrupts: Whether a ``KeyboardInterrupt`` may end one wait of the thread of ``body``, as
+            Ctrl-C does in the main thread, while somebody can run; it counts as a preemption. That
+            ``body`` ends with it is no failure.
         replay: The schedule of a failure, to run that one only. It fits as long as the watched
             code and the version of Python stay as they are.
 
@@ -208,7 +213,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
     watched = _watched(body if watch is None else watch)
-    explorer = _Explorer(body, watched, seed, timeouts=timeouts, cancels=cancel_tasks)
+    choices = {"timeouts": timeouts, "cancels": cancel_tasks, "interrupts": interrupts}
+    explorer = _Explorer(body, watched, seed, **choices)
     search = partial(explorer.search, preemptions, schedules, time_limit)
     return explorer.outcome(search if given is None else partial(explorer.replay, given))
 
@@ -320,7 +326,9 @@ class _Explorer:
         tree, until = Tree(preemptions), monotonic() + time_limit
         self.run(following(()), ())  # what happens only once, such as imports, has happened then
         self.schedules = 0
-        while 0 < tree.left() <= schedules - self.schedules and monotonic() < until:
+        while 0 < tree.left() <= schedules - self.schedules and (
+            monotonic() < until or not self.schedules
+        ):
             self._passed = tree.bound - 1
             deviations = tree.next()
             tree.add(deviations, self.run(following(deviations), deviations))
@@ -336,10 +344,12 @@ class _Explorer:
 
     def replay(self, deviations: Deviations) -> Exploration:
         """Run one schedule."""
-        schedule = self.run(following(deviations), deviations)
+        schedule = self.run(following(deviations), deviations, told=True)
         return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0)  # noqa: FBT003
 
-    def run(self, choose: Choose, deviations: Deviations | None = None) -> Schedule:
+    def run(
+        self, choose: Choose, deviations: Deviations | None = None, *, told: bool = False
+    ) -> Schedule:
         """Run one schedule, which has those deviations if they are known.
 
         Raises:
@@ -347,7 +357,7 @@ class _Explorer:
             ValueError: It does not fit.
         """
         self.schedules += 1
-        schedule = self._run(choose)
+        schedule = self._run(choose, told=told)
         if schedule.failure and schedule.fits:
             raise self._failure(schedule) from schedule.error
         if deviations not in {None, tuple(schedule.deviations)}:
@@ -359,7 +369,7 @@ class _Explorer:
 
     def _failure(self, failed: Schedule) -> ScheduleFailure:
         shown, note = failed, ""
-        if not failed.stuck:
+        if not failed.stuck and failed.story is None:
             self._effort = _EFFORT
             deviations = self._fewer(failed.preemptions - 1) or tuple(failed.deviations)
             self._effort = _EFFORT
@@ -371,6 +381,7 @@ class _Explorer:
         replay = as_text(shown.deviations)
         more = ", timeouts=True" * self._choices["timeouts"]
         more += ", cancel_tasks=True" * self._choices["cancels"]
+        more += ", interrupts=True" * self._choices["interrupts"]
         lines = [
             shown.failure,
             f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",

@@ -2,7 +2,8 @@
 
 That is before a line, unless all that it does is to its own local variables; and in the middle of
 one before a store, if the line has read what others may have changed (``self.count += 1``), and
-before each call or ``with`` but the first (``with first, second:``).
+before each call or ``with`` but the first (``with first, second:``). A ``for`` or a comprehension
+without any inside has one before each turn but the first.
 """
 
 from __future__ import annotations
@@ -39,12 +40,17 @@ def points_of(code: CodeType) -> dict[int, int]:
     """
     points: dict[int, int] = {}
     line, first, read, calls, touched = -1, 0, set[str](), 0, False
+    loops: set[int] = set()
     for each in dis.get_instructions(code):
         position = each.positions.lineno if each.positions else None
         if position is not None and position != line:
             line, first, read, calls, touched = position, each.offset, set(), 0, False
         if each.opname in {"LOAD_GLOBAL", "LOAD_DEREF"}:
             read.add(str(each.argval))
+        if each.opname == "FOR_ITER":
+            loops.add(each.offset)
+        elif each.argval in loops and max(points) < each.argval:  # jumps back to it
+            points[each.offset] = -line
         if not each.opname.startswith(_TOUCHING):
             continue
         if not touched:

@@ -9,6 +9,7 @@ is told by its *deviations*: the decisions, by number, that took another member,
 from __future__ import annotations
 
 import _thread
+import asyncio
 import sys
 from collections import Counter
 from traceback import walk_stack
@@ -32,8 +33,8 @@ PATIENCE = 1000
 SPIN = 20
 """Steps after which a member that gave way no longer counts as one that waits in a loop."""
 
-TASKS = 1000
-"""The number of the first task that could be cancelled, beside those of members."""
+OPTIONS = 1000
+"""The number of the first of several things, beside those of members."""
 
 
 class Abandoned(SystemExit):
@@ -48,6 +49,7 @@ class Member:
         go: Released when it may run.
         over: Released when nothing of it runs any more.
         what: What it waits for; ``ready`` says whether it is there, and ``deadline`` until when.
+        interrupted: Whether its wait ends with an interrupt.
         gave_way: Whether it waits for what the others do, in a loop: they come first.
         steps: How many since it gave way last; more than ``SPIN`` are progress for the others.
     """
@@ -65,18 +67,19 @@ class Member:
         self.what: str = ""
         self.ready: Callable[[], bool] | None = None
         self.deadline: float | None = None
+        self.interrupted: bool = False
         self.gave_way: bool = False
         self.steps: int = SPIN
 
 
-class Strike(NamedTuple):
-    """A task that could be cancelled now; None: nothing is."""
+class Option(NamedTuple):
+    """One of several things that could be taken."""
 
     number: int
-    task: Any
+    thing: Any
 
 
-Choice = TypeVar("Choice", Member, Strike)
+Choice = TypeVar("Choice", Member, Option)
 
 
 class Schedule:
@@ -84,6 +87,7 @@ class Schedule:
 
     Attributes:
         cancels: Whether tasks may be cancelled.
+        interrupts: Whether a wait of the body may still be interrupted.
         now: Seconds.
         failure: What went wrong; empty if nothing did.
         decisions: For each one the numbers that could be chosen beside the default, and whether to
@@ -96,11 +100,18 @@ class Schedule:
     """
 
     def __init__(
-        self, choose: Choose, *, told: bool, timeouts: bool = False, cancels: bool = False
+        self,
+        choose: Choose,
+        *,
+        told: bool,
+        timeouts: bool = False,
+        cancels: bool = False,
+        interrupts: bool = False,
     ) -> None:
         self._choose = choose  # from a decision's number, who can run, and the default
         self._timeouts = timeouts  # whether they may strike while somebody can run
         self.cancels: bool = cancels
+        self.interrupts: bool = interrupts
         self.now: float = 1000.0
         self.steps: int = 0
         self.members: list[Member] = []
@@ -147,7 +158,9 @@ class Schedule:
             if others:
                 self._turn_to(me, self._decide([me, *others], me, preemptive=True))
         if self.story is not None and file:
-            self.story.append((me.name, file, line))
+            task = asyncio.current_task() if asyncio._get_running_loop() else None
+            who = f"{me.name}, {task.get_name()}" if task else me.name
+            self.story.append((who, file, line))
 
     def give_way(self) -> None:
         """Let the others get on first."""
@@ -161,29 +174,31 @@ class Schedule:
         if ready() or (deadline is not None and deadline <= self.now):
             return ready()
         me.what, me.ready, me.deadline, me.gave_way = what, ready, deadline, False
-        if self.story is not None:
-            self.story.append((me.name, f"waits for {what}", 0))
+        self.tell(f"waits for {what}")
         self._hand_over(me)
         me.ready = me.deadline = None
+        if me.interrupted:
+            me.interrupted = False
+            self.tell("is interrupted")
+            raise KeyboardInterrupt
         return ready()
 
-    def strike(self, tasks: Sequence[Any]) -> bool:
-        """Cancel one of the tasks, if that is decided; return whether it was."""
-        able = [Strike(0, None), *(Strike(*each) for each in enumerate(tasks, TASKS))]
-        task = self._decide(able, able[0], preemptive=True).task
-        if task is not None:
-            task.cancel()
-            if self.story is not None:
-                self.story.append((self.running.name, f"{task.get_name()} is cancelled", 0))
-        return task is not None
+    def pick(self, things: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Return the first of the things, or another, which counts as a preemption."""
+        able = [Option(*each) for each in enumerate(things, OPTIONS)]
+        return self._decide(able, able[0], preemptive=True).thing
+
+    def tell(self, what: str) -> None:
+        """Note what happens to the member that runs."""
+        if self.story is not None:
+            self.story.append((self.running.name, what, 0))
 
     def end(self, me: Member) -> None:
         """Hand the turn on for the last time, in a thread that is about to end."""
         me.done = True
         if self.ended:
             return
-        if self.story is not None:
-            self.story.append((me.name, "ends", 0))
+        self.tell("ends")
         if all(each.done or each.daemon for each in self.members):
             self._abandon()
         else:
@@ -222,7 +237,13 @@ class Schedule:
             if each.done or each is but:
                 continue
             ready, deadline = each.ready, each.deadline
-            if ready is None or (deadline is not None and deadline <= until) or ready():
+            interrupts = self.interrupts and but is not None and each.number == 0
+            if (
+                ready is None
+                or (deadline is not None and deadline <= until)
+                or interrupts
+                or ready()
+            ):
                 (late if each.gave_way else found).append(each)
         if found or not late or but is not None:
             return found
@@ -255,7 +276,11 @@ class Schedule:
         if chosen is not me:
             self.running = chosen
             if chosen.ready is not None and not chosen.ready():
-                self.now = max(self.now, chosen.deadline or 0)
+                late = chosen.deadline is not None and chosen.deadline <= self.now
+                if chosen.number == 0 and self.interrupts and not late:
+                    self.interrupts, chosen.interrupted = False, True
+                else:
+                    self.now = max(self.now, chosen.deadline or 0)
             chosen.go.release()
             if me.done:
                 return

@@ -14,7 +14,7 @@ from collections import deque
 from math import factorial, prod
 from typing import TYPE_CHECKING, Any
 
-from ._schedule import Strike
+from ._schedule import Option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +43,7 @@ def drawing(random: Random, moments: int, decisions: int) -> Choose:
     priorities: dict[int, float] = {}
 
     def choose(number: int, able: Sequence[Any], default: Any) -> Any:  # noqa: ANN401
-        if isinstance(default, Strike):
+        if isinstance(default, Option):
             return random.choice(able) if random.random() * decisions < moments else default
         for each in able:
             priorities.setdefault(each.number, random.random())

@@ -222,9 +222,19 @@ def _is_alive(_: Schedule, original: Any, thread: Any) -> bool:  # noqa: ANN401
 
 
 def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:  # noqa: ANN401
-    if not issubclass(raised.exc_type, SystemExit):
+    # That of an interrupt is the end of a program that was asked for.
+    if not issubclass(raised.exc_type, (SystemExit, KeyboardInterrupt)):
         what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {raised.exc_value}"
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
+
+
+def _notify(schedule: Schedule, original: Any, condition: Any, n: int = 1) -> None:  # noqa: ANN401
+    waiters = condition._waiters
+    if n < len(waiters):
+        first = schedule.pick([*waiters])
+        waiters.remove(first)
+        waiters.appendleft(first)
+    original(condition, n)
 
 
 def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
@@ -233,19 +243,39 @@ def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) 
     return original(*args, **options)
 
 
+class Task(asyncio.Task[Any]):
+    """A task with the same place in a set each time; its end with its schedule is no news."""
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        return super().__new__(cls) if schedule_here() else asyncio.Task(*args, **options)
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        self._schedule = _schedules[get_ident()]
+        self._hash = self._schedule.number("task made")
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __del__(self) -> None:
+        if self._schedule.ended:
+            self._log_destroy_pending = self._log_traceback = False
+        super().__del__()
+
+
 def _is_main(task: Any) -> bool:  # noqa: ANN401
     return any(each[0] is _UNTIL_COMPLETE for each in task._callbacks or ())
 
 
 def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:  # noqa: ANN401
-    tasks: Any = asyncio.all_tasks() if asyncio._get_running_loop() else ()
-    if schedule.ended:
-        for task in tasks:
-            task._log_destroy_pending = False  # it is no news
     schedule.point()
-    if schedule.cancels:
+    if schedule.cancels and asyncio._get_running_loop():
+        tasks: Any = asyncio.all_tasks()
         by_name = sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name()))
-        if schedule.strike([task for task in by_name if not _is_main(task)]):
+        task = schedule.pick([None, *(each for each in by_name if not _is_main(each))])
+        if task is not None:
+            task.cancel()
+            schedule.tell(f"{task.get_name()} is cancelled")
             timeout = 0
     deadline = None if timeout is None else schedule.now + max(timeout, 0)
     schedule.wait("an event", lambda: bool(original(selector, 0)), deadline)
@@ -309,6 +339,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (threading, "excepthook", _excepthook),
         (threading, "_counter", lambda schedule, _: schedule.number("thread named")),
         (asyncio.BaseEventLoop, "create_task", _create_task),
+        (threading.Condition, "notify", _notify),
         (threading.Thread, "__init__", _init),
         (threading.Thread, "join", _join),
         (threading.Thread, "_set_tstate_lock", _set_tstate_lock),
@@ -318,5 +349,6 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         if hasattr(owner, name):
             yield owner, name, _scheduled(getattr(owner, name), ours)
     yield threading.Thread, "__hash__", _hash
+    yield asyncio.tasks, "Task", Task
     pools = _scheduled(ThreadPoolExecutor._counter, lambda schedule, _: schedule.number("pool"))  # type: ignore[attr-defined]
     yield ThreadPoolExecutor, "_counter", staticmethod(pools)

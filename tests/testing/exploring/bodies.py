@@ -144,6 +144,18 @@ def size_then_get():
     run(take, take)
 
 
+def grown_meanwhile():
+    sizes = {"a": 1}
+
+    def read():
+        return sum([size for size in sizes.values()])  # noqa: C416 - a loop on one line
+
+    def write():
+        sizes["b"] = 2
+
+    run(read, write)
+
+
 def endless():
     stop = []
 
@@ -217,6 +229,72 @@ def cancelled_slots():
     three_share(Slots())
 
 
+def task_that_hangs():
+    async def hang():
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()
+
+    async def main():
+        await asyncio.wait([asyncio.create_task(hang())])
+
+    asyncio.run(main())
+
+
+def woken_in_order():
+    """Who waits first is woken first, which nobody has promised."""
+    condition, woken = threading.Condition(), []
+
+    def wait(name):
+        with condition:
+            condition.wait()
+            woken.append(name)
+
+    threads = [threading.Thread(target=wait, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+        time.sleep(1)
+    with condition:
+        condition.notify()
+    time.sleep(1)
+    assert woken == ["a"]
+    with condition:
+        condition.notify_all()
+    for thread in threads:
+        thread.join()
+
+
+def work_for(worker, items):
+    worker.start()
+    items.put("work")
+    items.join()
+
+
+def worker_that_is_told():
+    items = queue.Queue()
+
+    def work():
+        while items.get():
+            items.task_done()
+
+    worker = threading.Thread(target=work)
+    try:
+        work_for(worker, items)
+    finally:
+        items.put(None)
+
+
+def worker_that_is_not_always_told():
+    items = queue.Queue()
+
+    def work():
+        while items.get():
+            items.task_done()
+
+    work_for(threading.Thread(target=work), items)
+    items.put(None)
+
+
 WRONG = {
     lost_update: "body ended with AssertionError",
     lost_item: "body ended with AssertionError",
@@ -227,9 +305,12 @@ WRONG = {
     cleared_event: "nobody can go on",
     result_from_a_thread: "nobody can go on",
     size_then_get: r"Thread-\d \(take\) ended with Empty",
+    grown_meanwhile: r"Thread-\d \(read\) ended with RuntimeError: dictionary changed size",
     endless: "no end after 20,000 steps",
     forgotten_thread: "nobody can go on although the body has ended",
     thread_that_raises: r"Thread-1 \(<lambda>\) ended with IndexError: pop from empty list",
+    woken_in_order: "body ended with AssertionError",
+    task_that_hangs: "nobody can go on",
     depth_three: r"Thread-2 \(even\) ended with AssertionError",
 }
 

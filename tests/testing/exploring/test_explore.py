@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import gc
 import pickle
 import queue
 import random
@@ -59,6 +61,19 @@ def test_tasks_may_be_cancelled():
     assert explore(bodies.cancelled_semaphore, cancel_tasks=True).complete
 
 
+def test_a_wait_of_the_body_may_be_interrupted():
+    assert explore(bodies.worker_that_is_not_always_told, preemptions=1).complete
+    failure = failure_of(bodies.worker_that_is_not_always_told, interrupts=True)
+    assert str(failure).startswith("nobody can go on although the body has ended")
+    assert "explore(worker_that_is_not_always_told, interrupts=True, replay=" in str(failure)
+    assert "\n    (is interrupted)\n" in str(failure)
+    again = failure_of(
+        bodies.worker_that_is_not_always_told, interrupts=True, replay=failure.replay
+    )
+    assert story_of(again) == story_of(failure)
+    assert explore(bodies.worker_that_is_told, interrupts=True, schedules=300).schedules
+
+
 # What is told
 
 
@@ -80,6 +95,17 @@ def test_a_failure_tells_who_did_what_at_each_switch():
         "  body",
     ]
     assert rows[-1].endswith("assert account.balance == 2")
+
+
+def test_a_failure_tells_which_task_did_what():
+    failure = failure_of(bodies.cancelled_slots, cancel_tasks=True)
+    assert re.search(r"\n  body, Task-\d\n    bodies\.py:\d+ ", str(failure))
+
+
+def test_a_task_that_ends_with_its_schedule_is_no_news(caplog):
+    failure_of(bodies.task_that_hangs)
+    gc.collect()
+    assert caplog.messages == []
 
 
 def test_a_deadlock_tells_where_each_thread_is():
@@ -106,6 +132,32 @@ def test_the_line_that_replays_stands_in_the_message():
 def test_the_same_seed_tells_the_same_story(body):
     stories = {str(failure_of(body, schedules=40, seed=5)) for _ in range(effort.rounds(5, 1000))}
     assert len(stories) == 1
+
+
+def test_a_set_of_tasks_has_the_same_order_each_time():
+    orders, kept = set(), []
+
+    async def main():
+        kept.append(bytearray(random.SystemRandom().randrange(9999)))
+        tasks = [asyncio.create_task(asyncio.sleep(0)) for _ in range(9)]
+        orders.add(tuple(map(tasks.index, asyncio.all_tasks() - {asyncio.current_task()})))
+        kept.append(tasks)
+
+    explore(lambda: bodies.run(lambda: asyncio.run(main()), list), preemptions=1)
+    assert len(orders) == 1
+
+
+def test_a_replay_runs_the_body_once():
+    calls = []
+
+    def body():
+        calls.append(1)
+        raise ValueError
+
+    replay = failure_of(body).replay
+    calls.clear()
+    failure_of(body, replay=replay)
+    assert calls == [1]
 
 
 def test_a_long_story_is_cut():
@@ -145,6 +197,7 @@ def test_a_drawn_schedule_finds_a_fault_and_is_shrunk():
 def test_time_ends_the_search():
     outcome = explore(bodies.semaphore, preemptions=9, schedules=10**9, time_limit=0.2)
     assert not outcome.complete
+    assert explore(bodies.semaphore, time_limit=1e-9).schedules == 1
 
 
 # What is watched

@@ -54,6 +54,10 @@ async def test_coroutine():
     await asyncio.to_thread(race, lambda: None)
 
 
+def test_fixture(explore):
+    explore(lambda: race(list))
+
+
 @pytest.mark.explore(replay="{replay}")
 def test_replay():
     test_lost_update("")
@@ -74,7 +78,7 @@ def test_a_marked_test_is_explored(tmp_path):
         check=False,
     )
     lines = run.stdout.splitlines()
-    assert "2 failed, 3 passed" in lines[-1], run.stdout
+    assert "2 failed, 4 passed" in lines[-1], run.stdout
     assert any("explore(test_lost_update, replay='" in line for line in lines)
     assert any("a schedule does not fit" in line for line in lines)
     assert sum(" schedules with at most 1 preemption" in line for line in lines) == 2
