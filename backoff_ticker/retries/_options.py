@@ -47,6 +47,8 @@ _WRONG_PROGRAM = (
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
+_RULES: Final = {name: option[:3] for name, option in OPTIONS.items()}  # unpacked quickly
+
 ASK_ON: Final[Any] = object()
 """What ``classify()`` returns where the function that was given as ``on`` decides."""
 
@@ -135,7 +137,7 @@ class Options:
                 known = ["backoff", *(each for each in OPTIONS if each in allowed)]
                 error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
                 raise self._with_hint(error)
-            (check, default, turns_on, _, _), value = OPTIONS[name], options[name]
+            (check, default, turns_on), value = _RULES[name], options[name]
             if value is not None or default is not None:
                 value = check(name, value)
             setattr(self, name, value)
