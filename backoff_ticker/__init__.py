@@ -61,11 +61,7 @@ if TYPE_CHECKING:
         select_async as select_async,
     )
     from .circuits import CircuitBreaker as CircuitBreaker
-    from .clock import (
-        Clock as Clock,
-        SystemClock as SystemClock,
-        current_clock as current_clock,
-    )
+    from .clock import Clock as Clock, SystemClock as SystemClock, current_clock as current_clock
     from .hedging import hedge_call as hedge_call, hedge_call_async as hedge_call_async
     from .policies._algorithm import AlgorithmBackOff as AlgorithmBackOff
     from .policies._algorithm_policies import (
@@ -92,10 +88,7 @@ if TYPE_CHECKING:
         ExponentialBackOff as ExponentialBackOff,
         TruncatedExponentialBackOff as TruncatedExponentialBackOff,
     )
-    from .policies._jitter import (
-        with_added_jitter as with_added_jitter,
-        with_jitter as with_jitter,
-    )
+    from .policies._jitter import with_added_jitter as with_added_jitter, with_jitter as with_jitter
     from .policies._limits import (
         with_max_elapsed_time as with_max_elapsed_time,
         with_max_interval as with_max_interval,
@@ -126,12 +119,7 @@ if TYPE_CHECKING:
         set_default_hooks as set_default_hooks,
         set_default_token as set_default_token,
     )
-    from .tickers import (
-        AsyncTicker as AsyncTicker,
-        Pace as Pace,
-        Tick as Tick,
-        Ticker as Ticker,
-    )
+    from .tickers import AsyncTicker as AsyncTicker, Pace as Pace, Tick as Tick, Ticker as Ticker
 
 _NAMES = {
     "_errors": (
@@ -167,11 +155,11 @@ _NAMES = {
     "circuits._breaker": "CircuitBreaker",
     "retries._attempts": "Attempt attempts",
     "retries._budget": "RetryBudget",
-    "retries._budget_protocol": "BudgetLike",
     "retries._call": "retry_call retry_call_async",
     "retries._current_attempt": "current_attempt",
     "retries._decorator": "retry retry_options retry_with",
     "retries._log_retries": "log_retries",
+    "retries._option_types": "BudgetLike",
     "retries._outcome": "Outcome StopReason",
     "retries._retry_after": "parse_retry_after",
     "retries._settings": "is_active set_active set_default_hooks set_default_token",

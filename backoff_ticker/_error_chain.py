@@ -17,8 +17,8 @@ def find_permanent(error: BaseException) -> Permanent | None:
     return None
 
 
-def unwrapped(marker: Permanent | RetryAfter) -> BaseException:
-    """Return the error inside ``marker``, or ``marker`` itself if it holds none.
+def unwrapped(marker: BaseException) -> BaseException:
+    """Return the error inside ``marker``; itself if it holds none, or is no marker.
 
     An error that was never raised itself takes over the traceback and the chain of the marker.
     """

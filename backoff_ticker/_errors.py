@@ -308,13 +308,9 @@ class CircuitOpen(BackoffTickerError):
             ``may_probe`` has refused another one.
 
     Example:
-        >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
-        >>> breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
-        >>> try:
-        ...     with breaker:
-        ...         raise OSError
-        ... except OSError:
-        ...     pass
+        >>> from backoff_ticker import CircuitBreaker, CircuitOpen
+        >>> breaker = CircuitBreaker()
+        >>> breaker.open(60)
         >>> try:
         ...     with breaker:
         ...         print("not reached")

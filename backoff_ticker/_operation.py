@@ -40,7 +40,6 @@ def _is_mock_of_function(function: Any) -> bool:
 
 
 def name_of(operation: object) -> str:
-    """Return the name of an operation for notes and outcomes."""
     while isinstance(operation, partial):
         operation = operation.func
     name = getattr(operation, "__qualname__", None)

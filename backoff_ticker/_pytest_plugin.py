@@ -65,10 +65,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-def _until_end_of_test(clock: VirtualClock, test: pytest.Item) -> Iterator[VirtualClock]:
+def _until_end_of_test(test: pytest.Item, **options: bool) -> Iterator[VirtualClock]:
     """Enter a clock for a test. If the test has failed, its leaks are not a second error."""
+    from .testing import VirtualClock
+
     try:
-        with clock:
+        with VirtualClock(**options) as clock:
             yield clock
             if test.stash.get(_FAILED, False):
                 raise _TestFailed  # noqa: TRY301 - the clock is to see it
@@ -80,25 +82,19 @@ def _until_end_of_test(clock: VirtualClock, test: pytest.Item) -> Iterator[Virtu
 @pytest.fixture
 def virtual_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
     """A ``VirtualClock``, entered for the test, that the test moves by hand."""
-    from .testing import VirtualClock
-
-    yield from _until_end_of_test(VirtualClock(), request.node)
+    yield from _until_end_of_test(request.node)
 
 
 @pytest.fixture
 def auto_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
     """A ``VirtualClock`` with auto-advance, entered for the test."""
-    from .testing import VirtualClock
-
-    yield from _until_end_of_test(VirtualClock(auto=True), request.node)
+    yield from _until_end_of_test(request.node, auto=True)
 
 
 @pytest.fixture
 def patched_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
     """The same as ``auto_clock``, and the module ``time`` tells and takes its time."""
-    from .testing import VirtualClock
-
-    yield from _until_end_of_test(VirtualClock(auto=True, patch_time=True), request.node)
+    yield from _until_end_of_test(request.node, auto=True, patch_time=True)
 
 
 @pytest.fixture

@@ -20,11 +20,7 @@ shared_random = _shared.random
 
 
 def as_rng(name: str, value: object) -> random.Random | None:
-    """Return ``value`` if it is a ``random.Random`` or None.
-
-    Raises:
-        TypeError: It is something else.
-    """
+    """Return ``value`` if it is a ``random.Random`` or None."""
     if value is None or isinstance(value, random.Random):
         return value
     raise TypeError(f"{name} must be a random.Random or None, not {safe_repr(value)}")

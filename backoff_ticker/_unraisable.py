@@ -28,12 +28,8 @@ def report(error: BaseException, message: str, source: object) -> None:
     """Report an error of user code that no caller can receive; raises nothing itself.
 
     A hook that the program or a test runner has set is called. The default hook accepts only the
-    interpreter's own records; if it is in place, this function writes to ``sys.stderr`` itself.
-
-    Args:
-        error: What was raised.
-        message: What happened, such as "Exception in a scheduled callback".
-        source: The object concerned; its ``repr`` is shown.
+    interpreter's own records; if it is in place, this function writes to ``sys.stderr`` itself:
+    the message, such as "Exception in a scheduled callback", and the ``repr`` of ``source``.
     """
     hook = sys.unraisablehook
     try:

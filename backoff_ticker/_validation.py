@@ -117,9 +117,7 @@ def as_signal(value: object) -> int:
 
 
 def as_difference(
-    name: str,
-    value: float | timedelta,
-    expected: str = "a finite number of seconds or a timedelta",
+    name: str, value: float | timedelta, expected: str = "a finite number of seconds or a timedelta"
 ) -> float:
     """Return a difference of times, positive or negative, as finite seconds."""
     # A timedelta is recognised by its method, so that datetime need not be imported.

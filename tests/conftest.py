@@ -131,12 +131,26 @@ def ends_tracing(module):
     return any("settrace(None)" in Path(file).read_text("utf-8") for file in files if file)
 
 
-def pytest_collection_finish():
-    """Take what exists before the tests out of each collection of garbage, which it would slow."""
-    # Hypothesis looks once, and not among the frozen objects, for what refers to its generator.
-    given(none())(lambda _: None)()
+def freeze():
+    """Take what exists now out of each later collection of garbage, which it would slow."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish():
+    """Freeze what exists before the tests."""
+    # Hypothesis looks once, and not among the frozen objects, for what refers to its generator.
+    given(none())(lambda _: None)()
+    freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Freeze what the tests of a module have left, such as reports, where that saves time."""
+    done = yield
+    if effort.has_lock() and nextitem and nextitem.path != item.path:
+        freeze()
+    return done
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 everything = False
 """Whether ``--all`` was given; set before any test module is imported."""
 
-settings.register_profile("default", max_examples=25, deadline=None)
+settings.register_profile("default", max_examples=15, deadline=None)
 settings.register_profile(
     "all", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

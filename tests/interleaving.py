@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from backoff_ticker.waiting import _claim
 
+from . import effort
 from .helpers import PATIENCE
 from .stress.places import PACKAGE
 
@@ -89,14 +90,17 @@ class _Interruption:
 def each_interleaving(begin, monkeypatch):
     """Run pairs of functions, and yield what the first and the second one returned.
 
+    Without ``--all`` only some of the instructions are tried.
+
     Args:
         begin: Returns the next pair. The second one runs before the first instruction of the first
             one, then before its second instruction, and so on.
         monkeypatch: Tells when the second one waits.
     """
-    number, left = 0, 0
+    step = effort.rounds(2, 1)
+    number, left = 1 - step, 0
     while left <= 0:
-        number += 1
+        number += step
         first, function = begin()
         with monkeypatch.context() as patch:
             second = _Second(function, patch)

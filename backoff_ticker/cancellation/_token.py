@@ -347,6 +347,5 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
 
 
 def require_token(name: str, value: object) -> None:
-    """Raise a TypeError that names the parameter unless ``value`` is a token."""
     if not isinstance(value, CancellationToken):
         raise TypeError(f"{name} must be a CancellationToken, not {safe_repr(value)}")

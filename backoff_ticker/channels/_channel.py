@@ -272,7 +272,6 @@ class Channel(Source, ProcessBound, Generic[T]):
             raise
 
     def _check_end(self, taken: object, deadline: float, seconds: float | None) -> None:
-        """Raise an error if no item will come, or the time is over."""
         if taken is ENDED:
             raise ChannelClosed
         if deadline != NO_DEADLINE and self._clock.monotonic() >= deadline:

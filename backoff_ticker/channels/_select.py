@@ -116,7 +116,6 @@ class _Selection:
 
 
 def _receiver_of(caller: str, given: AnySource) -> Source:
-    """Return what to receive from: the channel of a timer, or the source itself."""
     if isinstance(given, Source):
         return given
     if is_timer(given):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def is_timer(value: object) -> TypeGuard[TimerLike]:
-    """Whether ``value`` has what a timer needs: ``start``, ``stop`` and a channel ``c``."""
     fits = isinstance(getattr(value, "c", None), Channel) and not isinstance(value, type)
     return fits and all(callable(getattr(value, name, None)) for name in ("start", "stop"))
 

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Run the command with the arguments of the process.
-
-    Returns:
-        The exit status, where click does not exit by itself.
-    """
+    """Run the command; return the exit status, where click does not exit by itself."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # End at Ctrl-C. An exception may be lost: Python drops it in callbacks, such as those of
         # imports.

@@ -17,7 +17,6 @@ from ._simulate import simulate_group
 
 
 def app() -> click.Group:
-    """Return the command ``backoff-ticker``."""
     group = Group(
         "backoff-ticker",
         help="See and use policies that say how long to wait before the next attempt.",
@@ -39,7 +38,6 @@ def app() -> click.Group:
 
 
 def _retry_after_command() -> click.Command:
-    """Return the command ``retry-after``."""
     return click.Command(
         "retry-after",
         context_settings={"ignore_unknown_options": True},  # so -5 is a value, though a bad one

@@ -31,7 +31,6 @@ class PolicyCommand(click.Command):
     """A command whose help has the options of a policy in sections of their own."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by section."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -50,7 +49,6 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is meant, or fail with a suggestion."""
         name = args[0]
         unknown = not name.startswith("-") and self.get_command(ctx, name) is None
         if unknown and not ctx.resilient_parsing:
@@ -74,7 +72,6 @@ def form_options(**forms: str) -> list[click.Option]:
 
 
 def count_option(flag: str, default: int, most: int, text: str, unit: str = "N") -> click.Option:
-    """Return an option for a whole number from 1 to ``most``."""
     kind = click.IntRange(1, most)
     return click.Option(
         [flag], type=kind, default=default, show_default=True, metavar=unit, help=text

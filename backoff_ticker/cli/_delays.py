@@ -138,7 +138,6 @@ _MOST_DELAYS = 1_000_000
 
 
 def delays_group() -> click.Group:
-    """Return the command ``delays``, which has a command for each policy."""
     return PolicyGroup(
         "delays",
         _delays_command,

@@ -81,7 +81,6 @@ def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
 
 
 def feedback_group() -> click.Group:
-    """Return the command ``feedback``, which has a command for each policy that takes feedback."""
     policies = [policy for policy in POLICIES.values() if policy.feedback]
     return PolicyGroup(
         "feedback",

@@ -45,7 +45,6 @@ class Scene(NamedTuple):
 
     @property
     def up_again(self) -> float:
-        """When the outage ends."""
         return self.healthy + self.outage
 
     @property
@@ -107,7 +106,6 @@ class _Service:
         self.calls = [0] * _STEPS
 
     async def call(self) -> None:
-        """Call it, unless the breaker refuses that."""
         if self._breaker is None:
             await self._answer()
             return

@@ -59,10 +59,7 @@ async def pass_on(pipe: IO[bytes], search: LineSearch, exited: CancellationToken
 
     That ends when ``exited`` is cancelled: background processes of the command may keep the pipe
     open, and are not waited for. The pipe is then closed, or as soon as our stdout has no reader:
-    the command gets SIGPIPE.
-
-    Raises:
-        OSError: Our stdout cannot be written for another reason, such as a full disk.
+    the command gets SIGPIPE. Any other error of our stdout, such as a full disk, is raised.
     """
     loop = asyncio.get_running_loop()
     os.set_blocking(pipe.fileno(), False)

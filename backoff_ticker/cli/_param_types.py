@@ -55,7 +55,6 @@ class OrNone(ParamType):
         self.name = kind.name
 
     def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
-        """Return the value, or the word."""
         return NONE if value == NONE else self.kind.convert(value, param, ctx)
 
 

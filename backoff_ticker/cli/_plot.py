@@ -41,7 +41,6 @@ def write_figure(make: Callable[[], Figure], path: str | None) -> None:
 
 
 def _image(make: Callable[[], Figure], path: str) -> bytes:
-    """Return the content of the file."""
     figure = make()
     known = figure.canvas.get_supported_filetypes()
     ending = Path(path).suffix.lower().removeprefix(".")
@@ -95,13 +94,10 @@ def figure_of_lines(
     points: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
     grey: tuple[float, float] | None = None,
 ) -> Figure:
-    """Return a diagram of lines, in panels one below the other.
+    """Return a diagram of lines, in panels one below the other, with ``x`` below the last.
 
-    Args:
-        title: As in ``panels``.
-        x: What the abscissa shows.
-        points: By what the ordinate of a panel shows, the points of each line by its label.
-        grey: What part of the abscissa is grey. The panels then share the ordinate.
+    ``points`` has, by what the ordinate of a panel shows, the points of each line by its label. If
+    a part of the abscissa is ``grey``, the panels share the ordinate.
     """
     figure, all_axes = panels(title, len(points), sharey=grey is not None)
     for axes, (y, lines) in zip(all_axes, points.items(), strict=True):

@@ -31,11 +31,7 @@ _AFTER_PROSE = re.compile(r"^(?:Args|Attributes|Raises|Thread safety|Example):",
 
 
 def find_policy(name: str) -> NamedPolicy | None:
-    """Return the policy of a name or of an import path, ``module:Class``; None if there is none.
-
-    Raises:
-        click.UsageError: The import path leads nowhere.
-    """
+    """Return the policy of a name or of an import path, ``module:Class``; None if there is none."""
     module, colon, path = name.partition(":")
     if not colon:
         return POLICIES.get(name)
@@ -69,7 +65,6 @@ class PolicyName(ParamType):
     def shell_complete(
         self, _ctx: click.Context, _param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete a name, and say what the policy does."""
         return [
             CompletionItem(name, help=summary(policy))
             for name, policy in POLICIES.items()
@@ -77,7 +72,6 @@ class PolicyName(ParamType):
         ]
 
     def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
-        """Return the ``NamedPolicy``."""
         found = value if isinstance(value, NamedPolicy) else find_policy(value)
         if found is None:
             meant = did_you_mean(value, [*POLICIES])
@@ -111,7 +105,6 @@ class PolicyText(PolicyName):
     """The name of a policy, with its options, and with a label before it if there is one."""
 
     def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
-        """Return a ``PolicyArgument``."""
         if isinstance(value, PolicyArgument):
             return value
         label, text = value, value
@@ -144,7 +137,6 @@ class PolicyGroup(Group):
         self._policies = policies
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the policies."""
         return [*self._policies]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002

@@ -135,7 +135,6 @@ def _help_of(make: Callable[..., object]) -> dict[str, str]:
 
 
 def required_of(policy: NamedPolicy) -> list[str]:
-    """Return the parameters that a policy requires."""
     return [name for name, one in _parameters_of(policy).items() if _is_required(one)]
 
 
@@ -156,7 +155,6 @@ def policy_parameters(policy: NamedPolicy) -> list[click.Parameter]:
 
 
 def seed_option() -> click.Option:
-    """Return the option that seeds random delays."""
     text = "Draw the same delays in each run. Without it, each run draws its own."
     return click.Option(["--seed"], type=click.IntRange(min=0), metavar="N", help=text)
 
@@ -219,7 +217,6 @@ def build_policy(
 
 
 def _accepted(make: Callable[..., object], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of ``offered`` that ``make`` has a parameter for."""
     parameters = inspect.signature(make).parameters
     return {name: value for name, value in offered.items() if name in parameters}
 

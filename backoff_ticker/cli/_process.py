@@ -35,16 +35,10 @@ class Process:
     """A running command, of the event loop that runs in the main thread.
 
     It inherits all our descriptors; but if its stdout is searched, that goes through a pipe. With
-    ``on_terminal`` it stays in our process group.
-
-    Attributes:
-        code: Its exit code once it has ended; -N: signal N killed it.
-
-    Raises:
-        OSError: The command cannot be executed.
+    ``on_terminal`` it stays in our process group. An OSError says that it cannot be executed.
     """
 
-    code: int
+    code: int  # its exit code once it has ended; -N: signal N killed it
 
     def __init__(
         self,
@@ -94,11 +88,7 @@ class Process:
         return None if self._search is None else self._search.matched
 
     async def wait(self, timeout: float | None) -> bool:
-        """Wait until it has ended and its output is passed on; False: it has not in time.
-
-        Raises:
-            OSError: Its output cannot be passed on.
-        """
+        """Wait until it has ended and its output is passed on; False: it has not in time."""
         if not await self._exited.wait_async(timeout):
             return False
         if self._copying is not None:

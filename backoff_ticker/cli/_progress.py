@@ -55,17 +55,14 @@ class Progress:
         self._line("stdin is used up; --keep-stdin keeps it for each attempt", "yellow")
 
     def on_success(self, outcome: Outcome) -> None:
-        """Report that an attempt has succeeded."""
         self._line(f"attempt {outcome.attempts} succeeded", "green")
 
     def on_retry(self, outcome: Outcome) -> None:
-        """Report that an attempt has failed, and when the next one begins."""
         self._reported = outcome.last_error
         text = f"attempt {outcome.attempts} {outcome.last_error}"
         self._line(f"{text}; next attempt in {rounded(outcome.delay or 0.0)} s", "yellow")
 
     def on_give_up(self, outcome: Outcome) -> None:
-        """Report why no further attempt is made."""
         error = outcome.last_error
         if self.token.cancelled:
             why = f"ended by {self.token.cause}"
@@ -99,7 +96,6 @@ class ShareDone:
             say(f"\r[{filled:<{_WIDTH}}] {percent} %", color=True, nl=False)
 
     def end(self) -> None:
-        """Remove the bar."""
         if has_progress():
             say(_ERASE_LINE, color=True, nl=False)
 

@@ -72,9 +72,6 @@ def run(
     end the run; but on a terminal the command alone decides on SIGINT and SIGQUIT in an attempt.
     Must be called in the main thread. No shell reads the command. With ``keep_stdin`` all of stdin
     is read first, for all attempts.
-
-    Raises:
-        click.ClickException: The command cannot be executed, or its output cannot be written.
     """
     if keep_stdin:
         try:
@@ -134,11 +131,7 @@ async def _retry(
 async def _attempt(start: Callable[[], Process], limits: Limits, token: CancellationToken) -> int:
     """Run the command once; return 0 if it has succeeded.
 
-    Raises:
-        CommandFailed: It has not.
-        Permanent: It has not, and no attempt is to follow.
-        click.ClickException: It cannot be executed.
-        OSError: Its output cannot be passed on.
+    It raises what ``_judge()`` does, and an OSError if its output cannot be passed on.
     """
     token.raise_if_cancelled()  # a retry makes its first attempt even if the token is cancelled
     try:
@@ -159,7 +152,6 @@ async def _attempt(start: Callable[[], Process], limits: Limits, token: Cancella
 
 
 def _has_terminal() -> bool:
-    """Whether we have a controlling terminal."""
     with suppress(OSError):
         os.close(os.open(os.ctermid(), os.O_RDWR | os.O_NOCTTY))
         return True
@@ -210,7 +202,6 @@ def _name_of(number: int) -> str:
 
 
 def _stdout_has_no_reader() -> bool:
-    """Whether our stdout is a pipe or terminal without a reader."""
     poll = select.poll()
     poll.register(1, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -41,19 +41,16 @@ class _RunCommand(PolicyCommand):
     """Takes the options of the policy in use; its help explains the exit codes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words, with the options of the policy that they name."""
         ctx.meta[_POLICY] = _policy_in(args)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the options of the command, and those of the policy in use."""
         own = super().get_params(ctx)
         names = {param.name for param in own}
         options = policy_options(ctx.meta.get(_POLICY, POLICIES[_DEFAULT]))
         return [*(option for option in options if option.name not in names), *own]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options and the exit codes."""
         super().format_options(ctx, formatter)
         with formatter.section("Exit codes"):
             formatter.write_dl(_EXIT_CODES)
@@ -115,7 +112,6 @@ def _codes(
 
 
 def run_command() -> click.Command:
-    """Return the command ``run``."""
     return _RunCommand(
         "run",
         context_settings={"allow_interspersed_args": False},

@@ -50,7 +50,6 @@ called in the result. """
 
 
 def simulate_group() -> click.Group:
-    """Return the command ``simulate``, which has a command for each simulation."""
     return Group(
         "simulate",
         commands={"contention": _contention_command(), "outage": _outage_command()},

@@ -67,16 +67,9 @@ def as_table(  # noqa: PLR0913 - what a table has
 ) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
-    No number is ever cut: with less room the chart shrinks, then is left out. On a terminal words
-    are then shortened, and at last columns are left out.
-
-    Args:
-        columns: The cells by title.
-        console: Where the table will be shown.
-        dispensable: Columns that are left out on a narrow terminal, the first one first.
-        chart: Draws the bars; None: there are none.
-        words: Columns of words, which begin at the left.
-        notes: Lines below the table.
+    No number is ever cut: with less room the chart shrinks, then is left out. On a terminal
+    ``words``, columns that begin at the left, are then shortened, and at last ``dispensable``
+    columns are left out, the first one first. ``notes`` are lines below the table.
     """
     columns = dict(columns)
     count = len(columns)

@@ -3,8 +3,8 @@
 * ``_protocol``: what the package needs of a clock.
 * ``_time``: the functions that tell the time, even if the module ``time`` was patched.
 * ``_system``: the system clock, and which clock is the current one.
-* ``_scheduler``: where a thread parks, and the one thread that calls back at given times.
-* ``_thread``: starts a thread for work of the user.
+* ``_scheduler``: where a thread parks, the one thread that calls back at given times, and threads
+  for work of the user.
 * ``_loop_timers``: all timers of an event loop in one heap.
 
 What always holds:
@@ -18,6 +18,7 @@ What always holds:
 from __future__ import annotations
 
 from ._loop_timers import Alarm as Alarm
+from ._scheduler import start_thread as start_thread
 from ._system import (
     SystemClock as SystemClock,
     current_clock as current_clock,
@@ -25,7 +26,6 @@ from ._system import (
     one_clock as one_clock,
     resolve_clock as resolve_clock,
 )
-from ._thread import start_thread as start_thread
 from ._time import later as later, let_other_threads_run as let_other_threads_run
 
 TYPE_CHECKING = False

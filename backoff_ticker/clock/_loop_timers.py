@@ -67,10 +67,6 @@ class Alarm:
     def __call__(self) -> None:
         self.fire()
 
-    def is_due_by(self, number: int) -> bool:
-        """Whether entry ``number`` of the heap still stands for it."""
-        return self._number == number
-
     def cancel(self) -> bool:
         """Prevent the call; True if this is what prevented it."""
         if self._number is None:
@@ -178,7 +174,7 @@ class _TimerHeap:
 
     def _sweep(self) -> None:
         self.cancelled = 0
-        self._heap[:] = [entry for entry in self._heap if entry[2].is_due_by(entry[1])]
+        self._heap[:] = [entry for entry in self._heap if entry[2]._number == entry[1]]
         heapify(self._heap)
         if len(self._handles) > len(self._heap) + _SPARE_HANDLES:
             for _, handle in self._handles:
@@ -241,11 +237,7 @@ class LoopTimers:
     def call_at(
         self, when: float, callback: Callable[[], object], loop: AbstractEventLoop
     ) -> LoopTimer:
-        """Call ``callback()`` in ``loop`` at ``when``; to be called where the loop runs.
-
-        Raises:
-            RuntimeError: The loop is closed.
-        """
+        """Call ``callback()`` in ``loop`` at ``when``; to be called where the loop runs."""
         if loop.is_closed():
             raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
         timer = LoopTimer(callback)

@@ -23,11 +23,9 @@ class TimerHandle(Protocol):
     @property
     def when(self) -> float:
         """The time at which the callback is due, in the clock's monotonic seconds."""
-        ...
 
     def cancel(self) -> bool:
         """Prevent the call; True if this prevented it. It never blocks."""
-        ...
 
 
 class Parker(Protocol):
@@ -49,11 +47,9 @@ class Parker(Protocol):
         Returns:
             True if it was unparked, False if the deadline passed.
         """
-        ...
 
     def unpark(self) -> None:
         """End the wait, or the next one. Any thread, signal handler or finalizer may call it."""
-        ...
 
 
 @runtime_checkable
@@ -70,18 +66,12 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return the seconds since a fixed moment; the number never decreases."""
-        ...
 
     def time(self) -> float:
         """Return the wall-clock time in Unix seconds."""
-        ...
 
     def call_at(
-        self,
-        when: float,
-        callback: Callable[[], object],
-        *,
-        loop: AbstractEventLoop | None = None,
+        self, when: float, callback: Callable[[], object], *, loop: AbstractEventLoop | None = None
     ) -> TimerHandle:
         """Call ``callback()`` once, as soon as ``monotonic()`` reaches ``when``.
 
@@ -89,8 +79,6 @@ class Clock(Protocol):
         Otherwise it runs in a thread of the clock, which makes one call at a time, and must not
         block; its errors go to ``sys.unraisablehook``.
         """
-        ...
 
     def parker(self, what: str = "") -> Parker:
         """Return a parker for the calling thread; ``what`` names the wait in reports."""
-        ...

@@ -70,6 +70,11 @@ class SystemParker:
             pass  # unparked already
 
 
+def start_thread(target: Callable[[], object], name: str) -> None:
+    """Call ``target()`` in a new thread, which does not keep the process alive."""
+    threading.Thread(target=target, name=name, daemon=True).start()
+
+
 class ScheduledCall:
     """A callback that the scheduler calls once, unless it is cancelled before."""
 
@@ -82,7 +87,6 @@ class ScheduledCall:
 
     @property
     def spent(self) -> bool:
-        """Whether it was called or cancelled."""
         return not self._callbacks
 
     def cancel(self) -> bool:
@@ -128,7 +132,6 @@ class Scheduler:
 
     @property
     def thread(self) -> threading.Thread | None:
-        """The thread, while there is one."""
         return self._runner.get("thread")
 
     def __len__(self) -> int:
@@ -136,11 +139,7 @@ class Scheduler:
         return len(self._heap) + len(self._posted)
 
     def call_at(self, when: float, callback: Callable[[], object]) -> ScheduledCall:
-        """Call ``callback()`` in the thread at ``when``.
-
-        Raises:
-            RuntimeError: The thread could not be started; the callback will not be called.
-        """
+        """Call ``callback()`` in the thread at ``when``; not if that thread cannot be started."""
         call = ScheduledCall(self, when, callback)
         try:
             self._posted.append(call)
@@ -165,7 +164,7 @@ class Scheduler:
         if sys.is_finalizing():
             raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
         # Several callers may start one at once: each thread becomes the runner, or ends.
-        threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True).start()
+        start_thread(self._run, "backoff_ticker-scheduler")
 
     def _run(self) -> None:
         # Without the interpreter's lock a thread inherits the context of its caller, and what this

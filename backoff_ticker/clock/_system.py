@@ -47,11 +47,7 @@ class SystemClock:
         return _SYSTEM
 
     def call_at(
-        self,
-        when: float,
-        callback: Callable[[], object],
-        *,
-        loop: AbstractEventLoop | None = None,
+        self, when: float, callback: Callable[[], object], *, loop: AbstractEventLoop | None = None
     ) -> TimerHandle:
         """Call ``callback()`` at ``when``, in ``loop`` or else in the scheduler thread.
 
@@ -89,11 +85,7 @@ current_clocks: dict[int, Clock] = {}
 
 
 def resolve_clock(clock: Clock | None) -> Clock:
-    """Return ``clock``, or the current clock for None.
-
-    Raises:
-        TypeError: ``clock`` is a class, or lacks a method of a clock.
-    """
+    """Return ``clock``, checked, or the current clock for None."""
     if clock is None:
         return current_clocks.get(threading.get_ident(), _SYSTEM) if current_clocks else _SYSTEM
     if clock is _SYSTEM:
@@ -109,11 +101,7 @@ def resolve_clock(clock: Clock | None) -> Clock:
 
 
 def one_clock(caller: str, clocks: list[Clock], default: Clock) -> Clock:
-    """Return the clock that all ``clocks`` are, or ``default`` if there are none.
-
-    Raises:
-        ValueError: There are two.
-    """
+    """Return the clock that all ``clocks`` are, or ``default`` if there are none."""
     found = clocks[0] if clocks else default
     for clock in clocks:
         if clock is not found:

@@ -11,6 +11,7 @@ from ..retries import (
     NO_FALLBACK,
     Options,
     Run,
+    overload,
     raise_final,
     require_operation,
     shows,
@@ -23,52 +24,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from concurrent.futures import Executor
-    from typing import Any, TypeVar, Unpack, overload
+    from typing import Any, Unpack
 
     from ..policies import BackOff
-    from ..retries import (
-        AsyncHedgeOptions,
-        HedgeOptions,
-        Outcome,
-        Untyped,
-        UseHedgeCallAsync,
-    )
-
-    T = TypeVar("T")
-    D = TypeVar("D")
-else:
-    from ..retries import overload
+    from ..retries import AsyncHedgeOptions, D, HedgeOptions, Outcome, T, Untyped, UseHedgeCallAsync
 
 _MAX_ATTEMPTS = 5  # as many as gRPC allows
 
-if TYPE_CHECKING:
 
-    @overload
-    def hedge_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: Callable[[Outcome], Awaitable[D]],
-        **options: Unpack[AsyncHedgeOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def hedge_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: Callable[[Outcome], D],
-        **options: Unpack[AsyncHedgeOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def hedge_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[AsyncHedgeOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
-
-
+@overload
+def hedge_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], Awaitable[D]],
+    **options: Unpack[AsyncHedgeOptions],
+) -> Coroutine[Any, Any, T | D]: ...
+@overload
+def hedge_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], D],
+    **options: Unpack[AsyncHedgeOptions],
+) -> Coroutine[Any, Any, T | D]: ...
+@overload
+def hedge_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: D,
+    **options: Unpack[AsyncHedgeOptions],
+) -> Coroutine[Any, Any, T | D]: ...
 @overload
 def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
@@ -144,44 +131,40 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     return result
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def hedge_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        fallback: Callable[[Outcome], D],
-        **options: Unpack[HedgeOptions],
-    ) -> T | D: ...
-    @overload
-    def hedge_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        fallback: D,
-        **options: Unpack[HedgeOptions],
-    ) -> T | D: ...
-    @overload
-    def hedge_call(
-        operation: Callable[[], Untyped],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        **options: Unpack[HedgeOptions],
-    ) -> Any: ...
-    @overload
-    def hedge_call(
-        operation: Callable[[], Coroutine[Any, Any, Any]],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        **options: Unpack[HedgeOptions],
-    ) -> UseHedgeCallAsync: ...
-
-
+@overload
+def hedge_call(
+    operation: Callable[[], Untyped],
+    backoff: BackOff | None = None,
+    *,
+    pool: Executor | None = None,
+    **options: Unpack[HedgeOptions],
+) -> Any: ...
+@overload
+def hedge_call(
+    operation: Callable[[], Coroutine[Any, Any, Any]],
+    backoff: BackOff | None = None,
+    *,
+    pool: Executor | None = None,
+    **options: Unpack[HedgeOptions],
+) -> UseHedgeCallAsync: ...
+@overload
+def hedge_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    pool: Executor | None = None,
+    fallback: Callable[[Outcome], D],
+    **options: Unpack[HedgeOptions],
+) -> T | D: ...
+@overload
+def hedge_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    pool: Executor | None = None,
+    fallback: D,
+    **options: Unpack[HedgeOptions],
+) -> T | D: ...
 @overload
 def hedge_call(
     operation: Callable[[], T],
@@ -214,7 +197,6 @@ def hedge_call(
         'fast'
 
     Thread safety: each call is a run of its own, on a copy of the policy.
-    Wakes when: as ``hedge_call_async``.
     If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
 
     Args:
@@ -229,8 +211,7 @@ def hedge_call(
 
     Raises:
         RuntimeError: No thread could be started, or the pool is shut down, broken or full; an
-            executor may raise an error of its own.
-        Exception: As ``hedge_call_async``.
+            executor may raise an error of its own. Else as ``hedge_call_async``.
     """
     if pool is not None:
         _require_thread_pool(pool)

@@ -1,17 +1,25 @@
-"""What integrations of every kind share: errors of imports, checks, started policies."""
+"""What integrations of every kind share: errors of imports, checks, delays of a policy.
+
+Of the integrations it alone imports names of this package that are not public.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from copy import copy
-from datetime import timedelta
-from math import isfinite
+from math import ulp
 
-from .. import BackOffWrapper, CancellationToken, Stop, delays
+from .. import STOP, BackOffWrapper
+from .._error_chain import find_permanent as find_permanent, unwrapped as unwrapped  # noqa: PLC0414
+from .._process import after_fork as after_fork  # noqa: PLC0414
+from .._validation import as_seconds as as_seconds, unknown_option as unknown_option  # noqa: PLC0414
+from ..cancellation import require_token as require_token  # noqa: PLC0414 - for the others
+from ..policies import start_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import timedelta
+    from typing import Any
 
     from .. import BackOff
 
@@ -31,16 +39,7 @@ def imports_of_extra(name: str) -> Iterator[None]:
 
 def check_policy(policy: BackOff, name: str = "policy") -> None:
     """Raise a TypeError unless ``policy`` is a policy that can be copied."""
-    try:
-        delays(policy)
-    except TypeError as error:
-        raise TypeError(str(error).replace("backoff", name, 1)) from None
-
-
-def check_token(token: object, name: str = "token") -> None:
-    """Raise a TypeError unless ``token`` is a token."""
-    if not isinstance(token, CancellationToken):
-        raise TypeError(f"{name} must be a CancellationToken, not {token!r}")
+    start_policy(name, policy, None)
 
 
 def check_name(name: object, *, empty: bool = False) -> None:
@@ -51,33 +50,17 @@ def check_name(name: object, *, empty: bool = False) -> None:
         raise ValueError("name must not be empty")
 
 
-def as_seconds(name: str, value: object, *, zero: bool = False) -> float:
-    """Return a duration, seconds or a timedelta, as finite seconds > 0, or >= 0 with ``zero``."""
-    least = ">= 0" if zero else "> 0"
-    error = f"{name} must be a finite number of seconds {least} or a timedelta, not {value!r}"
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise TypeError(error)
-    try:
-        seconds = float(seconds)
-    except OverflowError:
-        raise ValueError(error) from None
-    if not isfinite(seconds) or seconds < 0.0 or (seconds == 0.0 and not zero):
-        raise ValueError(error)
-    return seconds
+def as_positive_seconds(name: str, value: float | timedelta) -> float:
+    """Return a duration, seconds or a timedelta, as finite seconds > 0."""
+    expected = "a finite number of seconds > 0 or a timedelta"
+    return as_seconds(name, value, expected, ulp(0.0))
 
 
-# The delays of a policy, for packages that ask for one after the other
+def bounded(seconds: float, most: float | timedelta | None) -> float:
+    """Return the seconds that a ``RetryAfter`` asks for, but at most ``max_retry_after``."""
+    return seconds if most is None else min(seconds, as_seconds("max_retry_after", most))
 
 
-def started(backoff: BackOff) -> BackOffWrapper:
-    """Return a copy of a policy that was reset, and that checks the delays of the policy."""
-    run = copy(BackOffWrapper(backoff))
-    run.reset()
-    return run
-
-
-def next_delay(run: BackOff) -> float | None:
-    """Return the next delay of a started policy, in seconds, or None for ``STOP``."""
-    delay = run.next_backoff()
-    return None if isinstance(delay, Stop) else delay
+def running_delays(backoff: BackOff) -> Iterator[Any]:
+    """Start a copy of a policy; return its delays in seconds, each asked for when it is needed."""
+    return iter(start_policy("backoff", BackOffWrapper(backoff), None).next_backoff, STOP)

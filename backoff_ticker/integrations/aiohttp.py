@@ -90,15 +90,12 @@ class RetryMiddleware:
             ``budget``, ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``,
             ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an answer in
             ``statuses`` is an ``aiohttp.ClientResponseError``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
 
     def __init__(
         self, policy: BackOff | None = None, **options: Unpack[AsyncHTTPRetryOptions]
     ) -> None:
-        self._rules = Rules("RetryMiddleware()", AsyncHTTPRetryOptions, policy, options)
+        self._rules = Rules("RetryMiddleware", AsyncHTTPRetryOptions, policy, options)
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send a request, as often as needed and allowed: aiohttp calls this."""
@@ -122,15 +119,12 @@ class RetryMiddleware:
 
 
 async def _release(response: ClientResponse) -> None:
-    """Give the connection of a response back."""
     response.release()
 
 
 class _Exchange(Exchange["ClientResponse"]):
-    """One request of aiohttp in all its attempts."""
-
     def __init__(self, rules: Rules, request: ClientRequest) -> None:
-        super().__init__(rules, request.method, request.url, "RetryMiddleware")
+        super().__init__(rules, request.method, request.url)
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
 
     def status_of(self, response: ClientResponse) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._shared import check_policy, next_delay, started
+from ._shared import check_policy, running_delays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,22 +29,19 @@ def wait_gen(backoff: BackOff) -> Callable[[], Generator[Any, Any, None]]:
         >>> import backoff
         >>> from backoff_ticker import ConstantBackOff, with_max_retries
         >>> from backoff_ticker.integrations.backoff import wait_gen
-        >>> delays = wait_gen(with_max_retries(ConstantBackOff(0.001), 3))
+        >>> delays = wait_gen(with_max_retries(ConstantBackOff(1), 3))
         >>> @backoff.on_exception(delays, ConnectionError, jitter=None)
         ... def fetch():
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     fetch()
-        ... except ConnectionError as error:
-        ...     print("gave up:", error)
-        gave up: no route
+        ...     return "page"
+        >>> fetch()
+        'page'
     """
     check_policy(backoff, "backoff")
 
     def delays() -> Generator[Any, Any, None]:
-        run = started(backoff)
+        found = running_delays(backoff)
         yield  # backoff sends None before the first attempt
-        while (delay := next_delay(run)) is not None:
+        for delay in found:  # noqa: UP028 - backoff sends values
             yield delay
 
     return delays

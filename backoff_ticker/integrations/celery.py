@@ -114,9 +114,8 @@ def retry_task(  # noqa: PLR0913 - options
             do not cover ``SoftTimeLimitExceeded`` unless they name it. Policies in a mapping, or
             returned by a function, give the delay for all retries of the task, whatever the errors
             before.
-        max_retry_after: The longest wait that a ``RetryAfter``, or a number from ``on``, can ask
-            for, in seconds or as a timedelta; a longer one is cut to it. None: no bound. Keep it
-            below the visibility timeout of Redis or SQS (one hour, unless you change it).
+        max_retry_after: As in ``retry``; by default 30 minutes. Keep it below the visibility
+            timeout of Redis or SQS (one hour, unless you change it).
         token: Ends retries inside the task as well, if you pass it to them. If it is cancelled when
             the task fails, the task is sent back. The default token has the same effect.
         budget: Each retry takes from it, and each success fills it.
@@ -156,7 +155,7 @@ class _Retries:
     policy: BackOff
     on: RetryOn | None
     budget: BudgetLike | None
-    breaker: CircuitBreaker | None
+    breaker: Any  # a CircuitBreaker or None
     options: Mapping[str, Any]
 
     def run(self, task: Any, call: Callable[[], T]) -> T:  # noqa: ANN401
@@ -180,7 +179,7 @@ class _Retries:
             _count_in_note(error, loop.outcome, request.retries, limit)
             raise
         finally:
-            if self.breaker is not None and ticket is not None:
+            if ticket is not None:
                 self.breaker.release(ticket)  # no effect if the result was recorded
         return self._retry(task, loop.outcome)
 
@@ -194,15 +193,13 @@ class _Retries:
             raise _send_back(task, error, seconds, task.request.retries) from error
 
     def _attempt(self, ticket: CircuitTicket | None, call: Callable[[], T]) -> T:
-        if self.breaker is None or ticket is None:
+        try:
             result = call()
-        else:
-            try:
-                result = call()
-            except BaseException as error:
-                if not isinstance(error, TaskPredicate):
-                    self.breaker.record(ticket, error)
-                raise
+        except BaseException as error:
+            if ticket is not None and not isinstance(error, TaskPredicate):
+                self.breaker.record(ticket, error)
+            raise
+        if ticket is not None:
             self.breaker.record(ticket)
         if self.budget is not None:
             self.budget.success()
@@ -237,7 +234,6 @@ class _DelayAfter:
         """Do nothing: it has no state."""
 
     def next_backoff(self) -> float | Stop:
-        """Return the delay after the failures, or ``STOP``."""
         return delay_after(self._backoff, self._failures)
 
     def __repr__(self) -> str:

@@ -18,8 +18,7 @@ from .. import (
     retry_call,
     with_max_retries,
 )
-from ._shared import check_policy, imports_of_extra
-from ._tasks import bounded, is_permanent
+from ._shared import bounded, check_policy, find_permanent, imports_of_extra
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -79,16 +78,15 @@ class BackOffRetries(Retries):
     and those of dramatiq. ``min_backoff`` and ``max_backoff`` are refused, since they would have no
     effect.
 
-    A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of
-    the worker; all processes share those of ``backoff_ticker.integrations.redis``.
+    A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of the worker; all processes
+    share those of ``backoff_ticker.integrations.redis``.
 
     Args:
         policy: The back-off policy. Its limits of elapsed time count the delays, and no time for
             the attempts and the queue; dramatiq's ``max_age`` counts all of it. A delay is at most
             7 days, as dramatiq wants it.
         max_retries: The greatest number of retries of a message; None: any number.
-        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
-            timedelta; a longer one is cut to it. None: no bound.
+        max_retry_after: As in ``retry``.
         budget: Each retry takes from it, and each success fills it.
         retry_when: As in dramatiq.
 
@@ -225,7 +223,7 @@ class BackOffRetries(Retries):
     ) -> float | None:
         """Return the seconds until a message comes back; None: it does not."""
         throws = message.options.get("throws") or actor.options.get("throws")
-        if is_permanent(error) or (throws and isinstance(error, throws)):
+        if find_permanent(error) is not None or (throws and isinstance(error, throws)):
             self.logger.info("Aborting message %r.", message.message_id)
             return None
         options = message.options

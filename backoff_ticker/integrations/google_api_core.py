@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ._shared import check_policy, next_delay, started
+from ._shared import check_policy, running_delays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,17 +28,12 @@ class SleepGenerator:
     google-api-core waits in ``time.sleep`` and ``asyncio.sleep``.
 
     Example:
-        >>> from backoff_ticker import ConstantBackOff, with_max_retries
+        >>> from backoff_ticker import ExponentialBackOff
         >>> from backoff_ticker.integrations.google_api_core import SleepGenerator
         >>> from google.api_core.retry import if_exception_type, retry_target
-        >>> def fetch():
-        ...     raise ConnectionError("no route")
-        >>> delays = SleepGenerator(with_max_retries(ConstantBackOff(0.001), 3))
-        >>> try:
-        ...     retry_target(fetch, if_exception_type(ConnectionError), delays)
-        ... except ConnectionError as error:
-        ...     print("gave up:", error)
-        gave up: no route
+        >>> delays = SleepGenerator(ExponentialBackOff(1))
+        >>> retry_target(lambda: "page", if_exception_type(ConnectionError), delays)
+        'page'
     """
 
     __slots__ = ("_backoff",)
@@ -49,14 +44,13 @@ class SleepGenerator:
 
     def __iter__(self) -> Iterator[float]:
         """Return the delays of one call, in seconds."""
-        return _delays(started(self._backoff))
+        return _until_error(running_delays(self._backoff))
 
     def __repr__(self) -> str:
         return f"SleepGenerator({self._backoff!r})"
 
 
-def _delays(run: BackOff) -> Iterator[float]:
-    while (delay := next_delay(run)) is not None:
-        yield delay
+def _until_error(delays: Iterator[float]) -> Iterator[float]:
+    yield from delays
     if sys.exception() is not None:  # the error of the attempt, as it is handled
         raise sys.exception()  # type: ignore[misc]

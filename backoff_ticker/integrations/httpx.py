@@ -94,12 +94,12 @@ class RetryTransport(httpx.BaseTransport):
     ) -> None:
         if transport is not None and not isinstance(transport, httpx.BaseTransport):
             raise TypeError(f"transport must be an httpx.BaseTransport or None, not {transport!r}")
-        self._rules = Rules("RetryTransport()", HTTPRetryOptions, policy, options)
+        self._rules = Rules("RetryTransport", HTTPRetryOptions, policy, options)
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, as often as needed and allowed."""
-        exchange = _Exchange(self._rules, request, "RetryTransport")
+        exchange = _Exchange(self._rules, request)
         send = self._transport.handle_request
         return exchange.run(lambda: send(exchange.next_request()), httpx.Response.close)
 
@@ -143,12 +143,12 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
             expected = "an httpx.AsyncBaseTransport or None"
             raise TypeError(f"transport must be {expected}, not {transport!r}")
-        self._rules = Rules("AsyncRetryTransport()", AsyncHTTPRetryOptions, policy, options)
+        self._rules = Rules("AsyncRetryTransport", AsyncHTTPRetryOptions, policy, options)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, as often as needed and allowed."""
-        exchange = _Exchange(self._rules, request, "AsyncRetryTransport")
+        exchange = _Exchange(self._rules, request)
         send = self._transport.handle_async_request
         return await exchange.run_async(
             lambda: send(exchange.next_request()), httpx.Response.aclose
@@ -183,10 +183,8 @@ class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
 
 
 class _Exchange(Exchange[httpx.Response]):
-    """One request of httpx in all its attempts."""
-
-    def __init__(self, rules: Rules, request: httpx.Request, name: str) -> None:
-        super().__init__(rules, request.method, request.url, name)
+    def __init__(self, rules: Rules, request: httpx.Request) -> None:
+        super().__init__(rules, request.method, request.url)
         self._request = request
         stream = request.stream
         self._body = None if isinstance(stream, httpx.ByteStream) else _Body(stream)

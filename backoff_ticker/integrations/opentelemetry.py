@@ -5,9 +5,9 @@ The SDK and its exporters are the program's choice; without an SDK nothing is re
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from .. import __version__
 from ._metrics.observer import BUCKETS, METRICS, MetricsObserver, type_name
 from ._shared import imports_of_extra
 
@@ -104,7 +104,7 @@ class OpenTelemetryObserver(MetricsObserver):
             raise TypeError(f"span_events must be a bool, not {span_events!r}")
         super().__init__(max_label_values, "_OTHER")
         self._span_events = span_events
-        meter = metrics.get_meter("backoff_ticker", _version(), meter_provider)
+        meter = metrics.get_meter("backoff_ticker", __version__, meter_provider)
         self._metrics: dict[str, Callable[[float, dict[str, str]], None]] = {}
         for metric, (name, unit) in _NAMES.items():
             what = f"backoff_ticker.{name}", unit, METRICS[metric][0]
@@ -155,10 +155,3 @@ class OpenTelemetryObserver(MetricsObserver):
             f"backoff_ticker.{event}",
             {_ATTRIBUTES.get(name, f"backoff_ticker.{name}"): fact for name, fact in facts.items()},
         )
-
-
-def _version() -> str:
-    try:
-        return version("backoff-ticker")
-    except PackageNotFoundError:
-        return ""  # a copy of the sources

@@ -13,14 +13,12 @@ from .. import (
     ConstantBackOff,
     DeadlineExceeded,
     ExponentialBackOff,
-    Permanent,
     RetryAfter,
     attempts,
     delay_after,
     with_max_retries,
 )
-from ._shared import check_policy, imports_of_extra
-from ._tasks import bounded, is_permanent
+from ._shared import bounded, check_policy, find_permanent, imports_of_extra, unwrapped
 from ._tasks.temporal_token import activity_token
 
 with imports_of_extra("temporal"):
@@ -148,9 +146,7 @@ def _name(error: object) -> str:
 
 @contextmanager
 def activity_errors(
-    policy: BackOff | None = None,
-    *,
-    max_retry_after: float | timedelta | None = _SIX_HOURS,
+    policy: BackOff | None = None, *, max_retry_after: float | timedelta | None = _SIX_HOURS
 ) -> Iterator[None]:
     """Tell Temporal of the errors of an activity whether, and when, they are retried.
 
@@ -172,8 +168,7 @@ def activity_errors(
     Args:
         policy: The policy. Its limits of elapsed time count the delays, and no time for the
             attempts; ``schedule_to_close_timeout`` of the activity counts all of it.
-        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
-            timedelta; a longer one is cut to it. None: no bound.
+        max_retry_after: As in ``retry``.
 
     Example:
         >>> from backoff_ticker import RetryAfter
@@ -202,14 +197,14 @@ def activity_errors(
         translated = _translated(error, policy, max_retry_after)
         if translated is None:
             raise
-        raise translated from _inner(error)
+        raise translated from unwrapped(error)
 
 
 def _translated(
     error: Exception, policy: BackOff | None, max_retry_after: float | timedelta | None
 ) -> ApplicationError | None:
     """Return the error that Temporal gets in the place of another; None: the same one."""
-    if is_permanent(error):
+    if find_permanent(error) is not None:
         return _application_error(error, STOP)
     if isinstance(error, RetryAfter):
         return _application_error(error, bounded(error.seconds, max_retry_after))
@@ -225,16 +220,10 @@ def _translated(
 
 
 def _application_error(error: Exception, delay: float | Stop) -> ApplicationError:
-    inner = _inner(error)
+    inner = unwrapped(error)
     return ApplicationError(
         str(inner),
         type=type(inner).__name__,
         non_retryable=delay is STOP,
         next_retry_delay=None if delay is STOP else max(_duration(delay), _SHORTEST),
     )
-
-
-def _inner(error: Exception) -> BaseException:
-    if isinstance(error, (Permanent, RetryAfter)) and error.error is not None:
-        return error.error
-    return error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._shared import check_policy, check_token, imports_of_extra, next_delay, started
+from ._shared import check_policy, imports_of_extra, require_token, running_delays
 
 with imports_of_extra("tenacity"):
     from tenacity.stop import stop_base
@@ -10,7 +10,7 @@ with imports_of_extra("tenacity"):
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from typing import NoReturn
 
     from tenacity import RetryCallState
@@ -38,15 +38,12 @@ class BackOffWait(wait_base):
         >>> import tenacity
         >>> from backoff_ticker import ConstantBackOff, with_max_retries
         >>> from backoff_ticker.integrations.tenacity import BackOffWait
-        >>> wait = BackOffWait(with_max_retries(ConstantBackOff(0.001), 3))
+        >>> wait = BackOffWait(with_max_retries(ConstantBackOff(1), 3))
         >>> @tenacity.retry(wait=wait, stop=wait.stop, reraise=True)
         ... def fetch():
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     fetch()
-        ... except ConnectionError as error:
-        ...     print("gave up:", error)
-        gave up: no route
+        ...     return "page"
+        >>> fetch()
+        'page'
     """
 
     def __init__(self, backoff: BackOff) -> None:
@@ -57,9 +54,9 @@ class BackOffWait(wait_base):
     def __call__(self, retry_state: RetryCallState) -> float:
         """Return the seconds to wait after an attempt; called by tenacity."""
         runs = self._runs(retry_state)
-        run = runs[self] if self in runs else started(self._backoff)
-        delay = None if run is None else next_delay(run)
-        runs[self] = None if delay is None else run
+        delays = runs[self] if self in runs else running_delays(self._backoff)
+        delay: float | None = None if delays is None else next(delays, None)
+        runs[self] = None if delay is None else delays
         if delay is not None:
             return delay
         retry_state.upcoming_sleep = 0.0
@@ -68,8 +65,8 @@ class BackOffWait(wait_base):
         return 0.0
 
     @staticmethod
-    def _runs(retry_state: RetryCallState) -> dict[BackOffWait, BackOff | None]:
-        runs: dict[BackOffWait, BackOff | None] = vars(retry_state).setdefault(_RUNS, {})
+    def _runs(retry_state: RetryCallState) -> dict[BackOffWait, Iterator[float] | None]:
+        runs: dict[BackOffWait, Iterator[float] | None] = vars(retry_state).setdefault(_RUNS, {})
         return runs
 
     def __repr__(self) -> str:
@@ -107,7 +104,7 @@ class stop_when_cancelled(stop_base):  # noqa: N801 - as tenacity names its own
     """
 
     def __init__(self, token: CancellationToken) -> None:
-        check_token(token)
+        require_token("token", token)
         self._token = token
 
     def __call__(self, retry_state: RetryCallState) -> bool:  # noqa: ARG002 - as tenacity calls it
@@ -139,7 +136,7 @@ def sleep_using_token(token: CancellationToken) -> Callable[[float], None]:
         ...     print(error)
         the deadline has passed
     """
-    check_token(token)
+    require_token("token", token)
 
     def sleep(seconds: float) -> None:
         if token.wait(seconds):
@@ -154,7 +151,7 @@ def sleep_using_token_async(token: CancellationToken) -> Callable[[float], Await
     Do not give it to a function without ``async``: tenacity does not wait then, or makes a
     coroutine function of that.
     """
-    check_token(token)
+    require_token("token", token)
 
     async def sleep(seconds: float) -> None:
         if await token.wait_async(seconds):

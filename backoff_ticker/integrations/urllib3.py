@@ -270,7 +270,6 @@ class _Run:
             del error
 
     def succeed(self) -> None:
-        """End the run."""
         with self._attempt:
             pass
 
@@ -283,7 +282,6 @@ class _Run:
             raise _NoFurtherAttempt
 
     def wait(self) -> None:
-        """Wait for the next attempt, and begin it."""
         self._attempt = next(self._attempts)
 
 

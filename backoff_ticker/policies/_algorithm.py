@@ -141,15 +141,10 @@ class AlgorithmBackOff(Policy):
         self._start = self._time()
 
     def _rule(self, attempts: int, *, success: bool) -> Rule:
-        """Return how the raw delay follows from the previous one.
+        """Return how the raw delay after failure number ``attempts``, or a success, is computed.
 
-        Args:
-            attempts: The number of the failure in a row.
-            success: Whether it follows a success instead.
-
-        Returns:
-            The first delay; None if it does not depend on whether there was one before. The
-            factor of the previous delay, and what is added to that product, in seconds.
+        It is the first delay, or None if it does not depend on whether there was one before; the
+        factor of the previous delay; and what is added to that product.
         """
         raise NotImplementedError
 

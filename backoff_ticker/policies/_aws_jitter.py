@@ -45,7 +45,6 @@ class _CappedGrowth(Policy):
         return self.retries
 
     def _next_limit(self) -> float:
-        """Count a call, and return its limit."""
         return self._limit(self._count() - 1)
 
     def _limit(self, steps: int) -> float:

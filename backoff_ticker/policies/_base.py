@@ -81,11 +81,8 @@ class Policy:
     def _skip(self, calls: int) -> int | None:  # noqa: ARG002 - of subclasses
         """Go on as after that number of calls, at a cost that does not grow with them.
 
-        For 0 calls it only tells whether it can.
-
-        Returns:
-            How many of them return a delay before the first ``STOP``. None if that, or what
-            follows, depends on the time or on answers: then nothing has changed.
+        It returns how many of them return a delay before the first ``STOP``; None if that, or what
+        follows, depends on the time or on answers: then nothing has changed.
         """
         return None
 
@@ -169,11 +166,7 @@ def geometric(first: float, factor: float, steps: int) -> float:
 
 
 def as_cap(name: str, cap: float | timedelta | None) -> float | None:
-    """Return the greatest delay in seconds; None and ``math.inf``, for no cap, as they are.
-
-    Raises:
-        TypeError, ValueError: It is another value that is not a finite duration of at least 0.
-    """
+    """Return the greatest delay in seconds, checked; None and ``math.inf``, for no cap, as is."""
     if cap is None or (isinstance(cap, float) and cap == inf):
         return cap
     expected = "a number of seconds >= 0 or a timedelta, or None or math.inf for no limit"

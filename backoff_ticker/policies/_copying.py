@@ -34,7 +34,6 @@ def immutable(policy: type[P]) -> type[P]:
 
 
 def is_builtin(cls: type) -> bool:
-    """Whether a class is defined in this package."""
     return cls.__module__.partition(".")[0] == _PACKAGE
 
 
@@ -72,15 +71,9 @@ def require_policy(name: str, value: object) -> None:
 
 
 def copy_policy(name: str, policy: BackOff, clock: TimeSource | None = None) -> BackOff:
-    """Return a copy of a policy.
+    """Return a copy of a policy; ``clock`` is for the copies that have none of their own.
 
-    Args:
-        name: The name of the parameter, for errors.
-        policy: The original.
-        clock: Measures time for the copies that were not given a clock of their own.
-
-    Raises:
-        TypeError: ``policy`` is not a policy, or cannot be copied.
+    A TypeError says that the parameter ``name`` is not a policy, or cannot be copied.
     """
     if is_immutable(policy):
         return policy
@@ -109,7 +102,6 @@ def held_policies(policy: BackOff) -> Iterator[BackOff]:
 
 
 def _copied(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
-    """Return the copy of a policy; the same for the same policy."""
     if is_immutable(policy):
         return policy
     if id(policy) in memo:

@@ -35,7 +35,7 @@ class _Jitter(BackOffWrapper):
         rng: Random | None,
     ) -> None:
         super().__init__(backoff)
-        self.jitter: JitterKind | None = None if jitter is None else _as_jitter("jitter", jitter)
+        self.jitter: JitterKind | None = jitter
         self.max_jitter: float = as_seconds("max_jitter", max_jitter)
         self._rng = as_rng("rng", rng)
         if isinstance(self.jitter, str):
@@ -64,13 +64,14 @@ class _Jitter(BackOffWrapper):
         return f"with_jitter({whole_repr(self.backoff)}, {self.jitter!r})"
 
 
-def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
-    if isinstance(jitter, str):
-        if jitter in _KINDS:
-            return jitter
-        kinds = " or ".join(f'"{kind}"' for kind in _KINDS)
-        raise ValueError(f"{name} must be {kinds}, or a fraction, not {safe_repr(jitter)}")
-    return as_fraction(name, jitter)
+def _as_jitter(jitter: JitterKind | None) -> JitterKind:
+    if isinstance(jitter, str) and jitter in _KINDS:
+        return jitter
+    if jitter is None or isinstance(jitter, str):
+        expected = '"full" or "equal", or a fraction'
+        kind = TypeError if jitter is None else ValueError
+        raise kind(f"jitter must be {expected}, not {safe_repr(jitter)}")
+    return as_fraction("jitter", jitter)
 
 
 @overload
@@ -104,9 +105,7 @@ def with_jitter(
         >>> with_jitter(ConstantBackOff(8), "equal").bounds(1)
         (4.0, 8.0)
     """
-    if jitter is None:
-        raise TypeError('jitter must be "full" or "equal", or a fraction, not None')
-    return _Jitter(backoff, jitter, 0.0, rng)
+    return _Jitter(backoff, _as_jitter(jitter), 0.0, rng)
 
 
 @overload

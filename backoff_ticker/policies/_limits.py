@@ -197,9 +197,7 @@ def with_max_elapsed_time(
     backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
 ) -> BackOffWrapper: ...
 def with_max_elapsed_time(
-    backoff: BackOff,
-    max_elapsed_time: float | timedelta | None,
-    clock: MonotonicTime | None = None,
+    backoff: BackOff, max_elapsed_time: float | timedelta | None, clock: MonotonicTime | None = None
 ) -> BackOffWrapper:
     """Return a policy that gives up before a delay of ``backoff`` that would end too late.
 
@@ -212,8 +210,7 @@ def with_max_elapsed_time(
     Args:
         backoff: The policy.
         max_elapsed_time: The limit: seconds >= 0 or a timedelta. None or 0 means no limit.
-        clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
-            retry that uses the policy, or else the current clock.
+        clock: As in ``ExponentialBackOff``.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, delays, with_max_elapsed_time

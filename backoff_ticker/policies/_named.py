@@ -45,11 +45,7 @@ class NamedPolicy:
     __slots__ = ("_defaults", "_preset_source", "feedback", "make", "name", "preset")
 
     def __init__(
-        self,
-        name: str,
-        make: Callable[..., Policy],
-        preset_source: str = "",
-        **defaults: object,
+        self, name: str, make: Callable[..., Policy], preset_source: str = "", **defaults: object
     ) -> None:
         self.name: str = name
         self.preset: bool = bool(preset_source)
@@ -139,9 +135,7 @@ _TABLE = (
         "documentation of Google Cloud Storage: 1 s, x2, up to 1 s on top, 64 s",
     ),
     NamedPolicy(
-        "grpc",
-        _grpc,
-        "gRPC connection backoff protocol: first 1 s plain, then x1.6, 20 %, 120 s",
+        "grpc", _grpc, "gRPC connection backoff protocol: first 1 s plain, then x1.6, 20 %, 120 s"
     ),
     NamedPolicy(
         "aws",

@@ -47,11 +47,9 @@ class BackOff(Protocol):
 
         It is called in one thread at a time, and should return at once.
         """
-        ...
 
     def reset(self) -> None:
         """Start again with the first delay."""
-        ...
 
 
 @runtime_checkable
@@ -78,11 +76,9 @@ class FeedbackBackOff(BackOff, Protocol):
 
     def failure(self) -> float | Stop:
         """Report a failed attempt; return the seconds to wait, or ``STOP``."""
-        ...
 
     def success(self) -> float | Stop:
         """Report a successful attempt; return the seconds to wait, or ``STOP``."""
-        ...
 
 
 class MonotonicTime(Protocol):
@@ -90,7 +86,6 @@ class MonotonicTime(Protocol):
 
     def monotonic(self) -> float:
         """Return the seconds since some fixed moment; the number never decreases."""
-        ...
 
 
 class WallTime(Protocol):
@@ -98,7 +93,6 @@ class WallTime(Protocol):
 
     def time(self) -> float:
         """Return the time in Unix seconds."""
-        ...
 
 
 class TimeSource(MonotonicTime, WallTime, Protocol):

@@ -31,11 +31,7 @@ def token_of(policy: object) -> CancellationToken | None:
 
 
 def combined(tokens: Iterable[CancellationToken | None]) -> CancellationToken | None:
-    """Return a token that is cancelled with the first of ``tokens``; None if there are none.
-
-    Raises:
-        ValueError: Two have deadlines on different clocks.
-    """
+    """Return a token that is cancelled with the first of ``tokens``; None if there are none."""
     distinct = [token for token in dict.fromkeys(tokens) if token is not None]
     return any_of(*distinct) if len(distinct) > 1 else next(iter(distinct), None)
 
@@ -50,11 +46,7 @@ def tell(policy: BackOff, outcome: str, timestamp: float | None) -> float | Stop
 
 
 def checked_delay(policy: object, value: object) -> float:
-    """Return a delay that ``policy`` returned, in seconds.
-
-    Raises:
-        TypeError, ValueError: It is not a finite duration of at least 0; the policy is named.
-    """
+    """Return a delay that ``policy`` returned, in seconds; an error names the policy."""
     if type(value) is float and 0.0 <= value <= LARGEST:
         return value + 0.0
     expected = "a finite number of seconds >= 0, a timedelta or STOP"
@@ -62,16 +54,9 @@ def checked_delay(policy: object, value: object) -> float:
 
 
 def start_policy(name: str, policy: BackOff, clock: TimeSource | None) -> BackOff:
-    """Return a copy of ``policy`` that was reset.
+    """Return a copy of ``policy`` that was reset; ``clock`` is for those without one of their own.
 
-    Args:
-        name: The name of the parameter, for errors.
-        policy: The original.
-        clock: Measures time for policies without a clock of their own. None: the current clock.
-
-    Raises:
-        TypeError: ``policy`` is not a policy, or cannot be copied.
-        Exception: Raised by its ``reset()``.
+    A TypeError says that the parameter ``name`` is not a policy, or cannot be copied.
     """
     run = copy_policy(name, policy, resolve_clock(None) if clock is None else clock)
     try:
@@ -86,28 +71,19 @@ def start_policy(name: str, policy: BackOff, clock: TimeSource | None) -> BackOf
 
 
 class FrozenClock:
-    """A time source that stands still until ``now`` is set.
-
-    Attributes:
-        now: The time, of both kinds, in seconds.
-    """
+    """A time source that stands still until ``now`` is set, the time of both kinds."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
 
     def monotonic(self) -> float:
-        """Return ``now``."""
         return self.now
 
     time = monotonic
 
 
 def draw_next(run: BackOff, clock: FrozenClock, method: str = "next_backoff") -> float | Stop:
-    """Return the next delay of a started policy, or ``STOP``; advance its clock by it.
-
-    Raises:
-        TypeError, ValueError: The policy returned no valid delay.
-    """
+    """Return the next delay of a started policy, checked, or ``STOP``; advance its clock by it."""
     delay = tell(run, method, None)
     if delay is STOP:
         return STOP
@@ -184,12 +160,7 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
 
 
 class End:
-    """Returned in place of a delay where no tick follows.
-
-    Attributes:
-        reason: Why.
-        error: The error of a policy that failed.
-    """
+    """Returned in place of a delay where no tick follows; ``error`` is of a policy that failed."""
 
     __slots__ = ("error", "reason")
 
@@ -215,19 +186,10 @@ def failed_with(error: Exception, role: str, failing_component: object) -> End:
 class PolicyRun:
     """A started policy that is asked by one thread at a time. Errors become an ``End``.
 
-    Args:
-        backoff: The policy; the ticker's own copy.
-        clock: The clock of the ticker.
-        tokens: The tokens that were given to the ticker.
-
     Attributes:
         backoff: The policy.
         feedback: Whether it needs the outcome of the work before it returns a delay.
-        token: Cancels the ticker: one of ``tokens``, or the policy's own. None: there is none.
-
-    Raises:
-        TypeError: One of ``tokens`` is not a token.
-        ValueError: A token has a deadline on another clock.
+        token: Cancels the ticker: one of those that were given, or the policy's own; None: none.
     """
 
     __slots__ = ("backoff", "feedback", "token")
@@ -257,7 +219,6 @@ class PolicyRun:
         return self._answer(self.backoff.success) if self.feedback else self.begin()  # type: ignore[attr-defined]
 
     def failure(self) -> float | End:
-        """Return the delay of a feedback policy after a failure."""
         return self._answer(self.backoff.failure)  # type: ignore[attr-defined]
 
     def begin(self) -> float | End:

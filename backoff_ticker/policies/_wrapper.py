@@ -142,7 +142,6 @@ class BackOffWrapper(Policy):
         self.backoff.reset()
 
     def _may_ask(self) -> bool:
-        """Whether the policy inside may be asked once more."""
         return True
 
     def _answer(self, answer: float | Stop) -> float | Stop:

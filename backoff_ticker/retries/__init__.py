@@ -4,8 +4,7 @@ Files, each of which imports only from those above it:
 
 - ``_settings``: what holds for all retries of the process.
 - ``_log_retries``: a hook that is ready to use.
-- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``: parts that do not depend on a
-  run.
+- ``_outcome``, ``_budget``, ``_retry_after``: parts that do not depend on a run.
 - ``_option_table``, ``_option_types``: each option declared; its types.
 - ``_options``: the options of one retry; whether an error is retried.
 - ``_signatures``: how functions that take ``**options`` show each of them.
@@ -45,29 +44,28 @@ from ._settings import (
     set_default_hooks as set_default_hooks,
     set_default_token as set_default_token,
 )
-from ._signatures import shows as shows
+from ._signatures import overload as overload, shows as shows
 from ._wait import warn_if_loop_runs as warn_if_loop_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the facade loads these when they are first used
     from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
     from ._budget import RetryBudget as RetryBudget
-    from ._budget_protocol import BudgetLike as BudgetLike
     from ._call import retry_call as retry_call, retry_call_async as retry_call_async
     from ._current_attempt import current_attempt as current_attempt
-    from ._decorator import (
-        retry as retry,
-        retry_options as retry_options,
-        retry_with as retry_with,
-    )
+    from ._decorator import retry as retry, retry_options as retry_options, retry_with as retry_with
     from ._log_retries import log_retries as log_retries
     from ._option_types import (
         AsyncHedgeOptions as AsyncHedgeOptions,
         AsyncRetryOptions as AsyncRetryOptions,
+        BudgetLike as BudgetLike,
         HedgeOptions as HedgeOptions,
         RetryOptions as RetryOptions,
     )
     from ._retry_after import parse_retry_after as parse_retry_after
-    from ._signatures import Untyped as Untyped, UseHedgeCallAsync as UseHedgeCallAsync
-else:
-    from ._signatures import overload as overload
+    from ._signatures import (
+        D as D,
+        T as T,
+        Untyped as Untyped,
+        UseHedgeCallAsync as UseHedgeCallAsync,
+    )

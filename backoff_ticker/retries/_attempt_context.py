@@ -73,10 +73,9 @@ class CurrentAttempt:
 
     @property
     def token(self) -> CancellationToken:
-        """A token to pass to the functions that the attempt calls.
+        """A token to pass to the functions that the attempt calls, as ``Attempt.token``.
 
-        It is cancelled with the token of the run, when ``timeout`` is reached, and when the run
-        ends. All attempts of a run have the same token; in a hedged call each attempt has its own.
+        In a hedged call each attempt has its own.
         """
         return token_of_run(self._run) if self._token is None else self._token
 

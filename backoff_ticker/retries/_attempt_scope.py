@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from ..cancellation import CancellableBlock, derive_token
 from ..clock import later
 from ._outcome import StopReason
@@ -16,11 +18,7 @@ if TYPE_CHECKING:
 
 
 class AttemptScope:
-    """A scope that may cut one attempt, and tells the run if it did.
-
-    Attributes:
-        block: What to enter before the attempt.
-    """
+    """A scope that may cut one attempt, and tells the run if it did; enter its ``block``."""
 
     __slots__ = ("_by_time", "_run", "_token", "block")
 
@@ -39,8 +37,7 @@ class AttemptScope:
     def leave(self, error: BaseException | None) -> bool:
         """Leave the scope, and tell the run if the attempt was cut.
 
-        Returns:
-            Whether ``block.settle()`` has to be awaited, as ``CancellableBlock.leave()`` says.
+        Returns whether ``block.settle()`` has to be awaited.
         """
         cancelled, is_pending = self.block.leave(error)
         if cancelled is not None:
@@ -66,7 +63,7 @@ def attempt_scope(run: Run) -> AttemptScope | None:
     if limit is not None:
         run.cut_at = later(run.clock.monotonic(), limit)
         limits.append((run.cut_at, None))
-    when, reason = min(limits, key=_time_of)
+    when, reason = min(limits, key=itemgetter(0))
     return AttemptScope(run, token, _derived(run, token, when), reason)
 
 
@@ -83,12 +80,9 @@ def token_of_run(run: Run) -> CancellationToken:
 
 
 def token_of_attempts(run: Run) -> CancellationToken:
-    """Return a new token for what attempts call.
-
-    It is cancelled with the run's token, and at the time limits of the run.
-    """
+    """Return a new token, which is cancelled with the run's token, and at its time limits."""
     limits = limits_of(run, run.token)
-    return _derived(run, run.token, min(limits, key=_time_of)[0] if limits else None)
+    return _derived(run, run.token, min(limits)[0] if limits else None)
 
 
 def limits_of(run: Run, token: CancellationToken | None) -> Sequence[tuple[float, StopReason]]:
@@ -99,10 +93,6 @@ def limits_of(run: Run, token: CancellationToken | None) -> Sequence[tuple[float
     if run.deadline is not None:
         limits.append((run.deadline, StopReason.DEADLINE))
     return limits
-
-
-def _time_of(limit: tuple[float, object]) -> float:
-    return limit[0]
 
 
 def _derived(run: Run, token: CancellationToken | None, when: float | None) -> CancellationToken:

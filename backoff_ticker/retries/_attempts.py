@@ -16,40 +16,31 @@ from ._options import Options
 from ._outcome import Outcome, StopReason
 from ._run import NO_KWARGS, Run
 from ._settings import settings
-from ._signatures import shows
+from ._signatures import overload, shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
-    from typing import Any, Generic, Self, Unpack, overload
+    from typing import Any, Generic, Self, Unpack
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._signatures import AsyncOptions, Options_co, SyncOptions
 else:
-    from ._signatures import overload
-
     Options_co, Generic = None, {None: object}  # typing is not imported at run time
 
 _NAME = "attempts()"
 
-if TYPE_CHECKING:
-
-    @overload
-    def attempts(
-        backoff: BackOff | None = None,
-        *,
-        attempt_timeout: None = None,
-        **options: Unpack[RetryOptions],
-    ) -> Attempts[SyncOptions]: ...
-
 
 @overload
 def attempts(
-    backoff: BackOff | None = None,
-    **options: Unpack[AsyncRetryOptions],
+    backoff: BackOff | None = None, *, attempt_timeout: None = None, **options: Unpack[RetryOptions]
+) -> Attempts[SyncOptions]: ...
+@overload
+def attempts(
+    backoff: BackOff | None = None, **options: Unpack[AsyncRetryOptions]
 ) -> Attempts[AsyncOptions]: ...
 @shows(attempts)
 def attempts(backoff: Any = None, **options: Any) -> Any:
@@ -98,8 +89,7 @@ class Attempts(Generic[Options_co]):
         1
 
     Thread safety: one thread or task at a time iterates; ``outcome`` may be read in any thread.
-    Wakes when: the wait before the next block ends when its time is over or when a token is
-    cancelled. After a cancel, no further block runs.
+    Wakes when: as ``retry``. After a cancel, no further block runs.
     If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
     """
 
@@ -262,9 +252,7 @@ class Attempts(Generic[Options_co]):
     def _go_on(self, answer: object = None, error: BaseException | None = None) -> Any:
         """Run ``perform()`` up to the next ``Marker``, or what it awaits; return that.
 
-        Args:
-            answer: What ``perform()`` gets where it was.
-            error: An exception that is raised there instead.
+        Where it was, it gets the answer, or the error is raised.
         """
         if self._has_ended:
             return None
@@ -331,8 +319,6 @@ class Attempt:
 
     Thread safety: enter the block, and read ``token``, in the thread or task of the loop. The
     token itself, and ``outcome``, may be used in any thread.
-    Wakes when: the block of a coroutine is cut when a token is cancelled, or when ``timeout`` or
-    ``attempt_timeout`` is reached.
     If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
 
     Attributes:

@@ -4,63 +4,53 @@ from __future__ import annotations
 
 from ._option_table import NO_FALLBACK
 from ._options import Options, require_operation
-from ._signatures import shows
+from ._signatures import overload, shows
 from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
-    from typing import Any, TypeVar, Unpack, overload
+    from typing import Any, Unpack
 
     from ..policies import BackOff
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
-    from ._signatures import Untyped, UseRetryCallAsync
-
-    T = TypeVar("T")
-    D = TypeVar("D")
-else:
-    from ._signatures import overload
+    from ._signatures import D, T, Untyped, UseRetryCallAsync
 
 _DEFAULT = Options("", None, {})
-
-if TYPE_CHECKING:
-
-    @overload
-    def retry_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        fallback: Callable[[Outcome], D],
-        **options: Unpack[RetryOptions],
-    ) -> T | D: ...
-    @overload
-    def retry_call(
-        operation: Callable[[], T],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[RetryOptions],
-    ) -> T | D: ...
-    @overload
-    def retry_call(
-        operation: Callable[[], Untyped],
-        backoff: BackOff | None = None,
-        **options: Unpack[RetryOptions],
-    ) -> Any: ...
-    @overload
-    def retry_call(
-        operation: Callable[[], Coroutine[Any, Any, Any]],
-        backoff: BackOff | None = None,
-        **options: Unpack[RetryOptions],
-    ) -> UseRetryCallAsync: ...
 
 
 @overload
 def retry_call(
-    operation: Callable[[], T],
+    operation: Callable[[], Untyped],
     backoff: BackOff | None = None,
     **options: Unpack[RetryOptions],
+) -> Any: ...
+@overload
+def retry_call(
+    operation: Callable[[], Coroutine[Any, Any, Any]],
+    backoff: BackOff | None = None,
+    **options: Unpack[RetryOptions],
+) -> UseRetryCallAsync: ...
+@overload
+def retry_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], D],
+    **options: Unpack[RetryOptions],
+) -> T | D: ...
+@overload
+def retry_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    fallback: D,
+    **options: Unpack[RetryOptions],
+) -> T | D: ...
+@overload
+def retry_call(
+    operation: Callable[[], T], backoff: BackOff | None = None, **options: Unpack[RetryOptions]
 ) -> T: ...
 @shows(retry_call, fallback=NO_FALLBACK)
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
@@ -91,7 +81,6 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         **options: The options of ``retry`` except ``attempt_timeout``.
 
     Raises:
-        Exception: As a function that ``retry`` decorated.
         TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
             ``retry_call_async`` for it.
     """
@@ -104,34 +93,30 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     return retried(operation, checked.name, checked)()
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def retry_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: Callable[[Outcome], Awaitable[D]],
-        **options: Unpack[AsyncRetryOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def retry_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: Callable[[Outcome], D],
-        **options: Unpack[AsyncRetryOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
-    @overload
-    def retry_call_async(
-        operation: Callable[[], Awaitable[T]],
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[AsyncRetryOptions],
-    ) -> Coroutine[Any, Any, T | D]: ...
-
-
+@overload
+def retry_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], Awaitable[D]],
+    **options: Unpack[AsyncRetryOptions],
+) -> Coroutine[Any, Any, T | D]: ...
+@overload
+def retry_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], D],
+    **options: Unpack[AsyncRetryOptions],
+) -> Coroutine[Any, Any, T | D]: ...
+@overload
+def retry_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: D,
+    **options: Unpack[AsyncRetryOptions],
+) -> Coroutine[Any, Any, T | D]: ...
 @overload
 def retry_call_async(
     operation: Callable[[], Awaitable[T]],
@@ -163,7 +148,6 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         **options: The options of ``retry``.
 
     Raises:
-        Exception: As ``retry_call``.
         TypeError, ValueError: An argument is invalid, or the operation returned something that
             cannot be awaited.
     """

@@ -38,11 +38,7 @@ AWAIT = Marker()
 
 
 async def awaited(run: Run, answer: Any) -> Any:
-    """Return what a function of the user answered; what can be awaited is awaited.
-
-    Raises:
-        TypeError: It can be awaited, but the run is in a thread.
-    """
+    """Return what a function of the user answered; what can be awaited is awaited."""
     if answer is None or not is_awaitable(answer):
         return answer
     if run.awaits:
@@ -67,9 +63,6 @@ def decide(run: Run, error: Exception | None) -> Generator[Any, Any, StopReason 
 
     Returns:
         Why the run ends; None: another attempt follows, after a wait of ``run.delay``.
-
-    Raises:
-        Exception: The policy, a predicate or the budget raised it.
     """
     demand: Demand = None
     if error is None:
@@ -93,11 +86,7 @@ def decide(run: Run, error: Exception | None) -> Generator[Any, Any, StopReason 
 def note_failure(  # noqa: PLR0911 - one for each rule
     run: Run, error: Exception
 ) -> Generator[Any, Any, Demand]:
-    """Store the error of a failure; return whether, and when, it is retried without limits.
-
-    Raises:
-        Exception: ``on`` raised it.
-    """
+    """Store the error of a failure; return whether, and when, it is retried without limits."""
     options = run.options
     was_cut = False
     if error.__class__ is NoResult:
@@ -131,11 +120,7 @@ def note_failure(  # noqa: PLR0911 - one for each rule
 
 @coroutine
 def accepts_result(run: Run) -> Generator[Any, Any, bool]:
-    """Return whether ``until`` or ``retry_if``, if there is one, accepts ``run.result``.
-
-    Raises:
-        Exception: It raised it.
-    """
+    """Return whether ``until`` or ``retry_if``, if there is one, accepts ``run.result``."""
     options = run.options
     if options.until is not None:
         run.failing_component = "until"
@@ -155,9 +140,6 @@ async def _ask_budget(run: Run) -> None:
     run.failing_component = "the budget"
     if run.is_loop:
         await AWAIT
-    if run.token is None and run.deadline is None:
-        run.is_paid = await budget.try_acquire_async()
-        return
     token = token_of_attempts(run)
     try:
         async with token.scope():

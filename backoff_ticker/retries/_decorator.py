@@ -11,13 +11,13 @@ from .._validation import is_duration, safe_repr
 from ..policies import is_policy, makes_policies, require_policy
 from ._option_table import NO_FALLBACK
 from ._options import Options, raise_if_makes_policy
-from ._signatures import shows
+from ._signatures import overload, shows
 from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from typing import Any, Final, Unpack, overload
+    from typing import Any, Final, Unpack
 
     from ..policies import BackOff
     from ._option_types import AsyncRetryOptions, RetryOptions
@@ -33,47 +33,36 @@ if TYPE_CHECKING:
         P,
         SyncOptions,
     )
-else:
-    from ._signatures import overload
-
-if TYPE_CHECKING:
-
-    @overload
-    def retry(
-        backoff: BackOff | None = None,
-        *,
-        attempt_timeout: None = None,
-        **options: Unpack[RetryOptions],
-    ) -> Decorator[SyncOptions]: ...
-    @overload
-    def retry(
-        backoff: BackOff | None = None,
-        *,
-        fallback: Callable[[Outcome], Awaitable[D]],
-        **options: Unpack[AsyncRetryOptions],
-    ) -> FallbackDecorator[D]: ...
-    @overload
-    def retry(
-        backoff: BackOff | None = None,
-        *,
-        fallback: Callable[[Outcome], D],
-        **options: Unpack[AsyncRetryOptions],
-    ) -> FallbackDecorator[D]: ...
-    @overload
-    def retry(
-        backoff: BackOff | None = None,
-        *,
-        fallback: D,
-        **options: Unpack[AsyncRetryOptions],
-    ) -> FallbackDecorator[D]: ...
-    @overload
-    def retry(  # type: ignore[overload-overlap]  # the more special one comes first
-        function: type[Any], /
-    ) -> DecoratesNoClasses: ...
-    @overload
-    def retry(function: F, /) -> F: ...
 
 
+@overload
+def retry(
+    backoff: BackOff | None = None, *, attempt_timeout: None = None, **options: Unpack[RetryOptions]
+) -> Decorator[SyncOptions]: ...
+@overload
+def retry(
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], Awaitable[D]],
+    **options: Unpack[AsyncRetryOptions],
+) -> FallbackDecorator[D]: ...
+@overload
+def retry(
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], D],
+    **options: Unpack[AsyncRetryOptions],
+) -> FallbackDecorator[D]: ...
+@overload
+def retry(
+    backoff: BackOff | None = None, *, fallback: D, **options: Unpack[AsyncRetryOptions]
+) -> FallbackDecorator[D]: ...
+@overload
+def retry(  # type: ignore[overload-overlap]  # the more special one comes first
+    function: type[Any], /
+) -> DecoratesNoClasses: ...
+@overload
+def retry(function: F, /) -> F: ...
 @overload
 def retry(
     backoff: BackOff | None = None, **options: Unpack[AsyncRetryOptions]
@@ -263,23 +252,19 @@ class DecoratorWithOptions:
         return f"retry({', '.join(given)})"
 
 
-if TYPE_CHECKING:
-
-    @overload
-    def retry_with(
-        function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
-    ) -> AsyncF: ...
-    @overload
-    def retry_with(
-        function: Callable[P, object],
-        /,
-        backoff: BackOff | None = None,
-        *,
-        fallback: object,
-        **changes: Unpack[AsyncRetryOptions],
-    ) -> Callable[P, Any]: ...
-
-
+@overload
+def retry_with(
+    function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
+) -> AsyncF: ...
+@overload
+def retry_with(
+    function: Callable[P, object],
+    /,
+    backoff: BackOff | None = None,
+    *,
+    fallback: object,
+    **changes: Unpack[AsyncRetryOptions],
+) -> Callable[P, Any]: ...
 @overload
 def retry_with(
     function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]

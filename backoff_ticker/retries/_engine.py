@@ -49,9 +49,6 @@ class GeneratorExitCarrier(BaseException):
     """Carries a ``GeneratorExit`` that ended the block of a loop into ``perform()``.
 
     Thrown as itself it would say that ``perform()`` is dropped, and can await nothing.
-
-    Attributes:
-        error: The ``GeneratorExit``.
     """
 
     def __init__(self, error: GeneratorExit) -> None:
@@ -61,9 +58,7 @@ class GeneratorExitCarrier(BaseException):
 def drive(run: Run, error: Exception | None = None) -> Any:
     """Bring a run to its end in this thread; return the result, or raise how it ended.
 
-    Args:
-        run: The run.
-        error: What the first attempt raised, if it was made already.
+    ``error`` is what the first attempt raised, if it was made already.
     """
     try:
         if run.is_tracked:
@@ -106,12 +101,7 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
 def perform(  # noqa: C901, PLR0912, PLR0915 - one path, read from top to bottom
     run: Run, error: Exception | None
 ) -> Generator[Any, Any, None]:
-    """Bring a run to its end: to ``run.final``, the error to raise, or else to ``run.result``.
-
-    Args:
-        run: The run.
-        error: What the first attempt raised, if it was made already.
-    """
+    """Bring a run to its end: to ``run.final``, the error to raise, or else to ``run.result``."""
     options = run.options
     on_attempt, needs_steps = options.on_attempt, options.needs_steps
     awaits_budget = run.awaits and options.awaits_budget

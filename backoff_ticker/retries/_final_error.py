@@ -56,11 +56,9 @@ async def _fall_back(run: Run, fallback: Any) -> None:
 
 
 def raise_final(run: Run, ended_by: BaseException | None = None) -> None:
-    """Raise the error of a run, if any, with the context that it has; once.
+    """Raise the error of a run, if any, once, with the context that it has.
 
-    Args:
-        run: The run.
-        ended_by: What has ended the block of a loop, and is raised anyway.
+    But not ``ended_by``, which has ended the block of a loop and is raised anyway.
     """
     final = run.final
     if final is None:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 from .._validation import as_count, as_hooks, as_seconds, safe_repr
 from ..cancellation import require_token
 from ..circuits import as_error_rule
@@ -14,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from typing import Any, Final
+    from typing import Final
 
 
 class _NoFallback:
@@ -26,34 +28,13 @@ NO_FALLBACK: Final = _NoFallback()
 """The default of ``fallback``, for which None is a valid value."""
 
 
-class Option:
-    """One option.
-
-    Attributes:
-        check: Returns the value to use, or raises an error that names the option. It is not called
-            with None if that is the default.
-        default: The value where the option is not given.
-        turns_on: The attributes of ``Options`` that are true if the option is given.
-        loops: Whether ``attempts()`` takes it.
-        hedges: Whether hedged calls take it.
-    """
-
-    __slots__ = ("check", "default", "hedges", "loops", "turns_on")
-
-    def __init__(
-        self,
-        check: Callable[[str, Any], object],
-        default: Any = None,
-        turns_on: tuple[str, ...] = (),
-        *,
-        loops: bool = True,
-        hedges: bool = True,
-    ) -> None:
-        self.check = check
-        self.default = default
-        self.turns_on = turns_on
-        self.loops = loops
-        self.hedges = hedges
+# - `check` returns the value to use, or raises an error that names the option. It is not called
+#   with None if that is the default.
+# - `turns_on`: the attributes of `Options` that are true if the option is given.
+# - `loops`, `hedges`: whether `attempts()` and hedged calls take it.
+Option = namedtuple(  # noqa: PYI024 - typing is not imported at run time
+    "Option", "check default turns_on loops hedges", defaults=(None, (), True, True)
+)
 
 
 def _as_callable(name: str, value: object) -> object:

@@ -98,9 +98,6 @@ class Options:
         backoff: The policy; None: ``ExponentialBackOff()``.
         options: The options by name.
         allowed: The names of the options that ``what`` has.
-
-    Raises:
-        TypeError, ValueError: An option is unknown or invalid.
     """
 
     if TYPE_CHECKING:
@@ -138,12 +135,12 @@ class Options:
                 known = ["backoff", *(each for each in OPTIONS if each in allowed)]
                 error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
                 raise self._with_hint(error)
-            option, value = OPTIONS[name], options[name]
-            if value is not None or option.default is not None:
-                value = option.check(name, value)
+            (check, default, turns_on, _, _), value = OPTIONS[name], options[name]
+            if value is not None or default is not None:
+                value = check(name, value)
             setattr(self, name, value)
-            if option.turns_on and value is not None:
-                for flag in option.turns_on:
+            if turns_on and value is not None:
+                for flag in turns_on:
                     setattr(self, flag, True)
         if "until" in options and self.until is not None and self.retry_if is not None:
             raise TypeError(f"{what} takes until or retry_if, not both")
@@ -242,15 +239,10 @@ class Options:
     ) -> Demand:
         """Return whether, and when, the error of an attempt is retried if no limit forbids it.
 
-        A function that was given as ``on`` is not asked here.
-
-        Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
-        they name it or a deadline stopped the work.
-
-        Args:
-            error: The error.
-            was_cut: Whether ``attempt_timeout`` cut the attempt: its error is retried, unless a
-                function, or a rule for its type, says otherwise.
+        A function that was given as ``on`` is not asked here. Types in ``on`` do not cover a
+        ``Cancelled``, since that work was stopped on purpose, unless they name it or a deadline
+        stopped the work. If ``attempt_timeout`` cut the attempt, only a function, or a rule for its
+        type, keeps it from being retried.
         """
         types = self._on_types
         # Markers are errors of the package: most errors cost only this check.

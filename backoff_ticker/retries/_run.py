@@ -6,11 +6,7 @@ Nothing here waits or calls the operation.
 from __future__ import annotations
 
 from .._error_chain import append_cause, set_link
-from .._errors import (
-    BackoffTickerError,
-    CircuitOpen,
-    DeadlineExceeded,
-)
+from .._errors import BackoffTickerError, CircuitOpen, DeadlineExceeded
 from .._operation import name_of
 from .._validation import LARGEST
 from ..clock import later, resolve_clock
@@ -212,13 +208,8 @@ class Run:
     def plan_retry(self, demand: Demand) -> StopReason | None:
         """Set the ``delay`` before the next attempt, and pay for it; return why there is none.
 
-        A budget that has to be awaited is not asked here.
-
-        Args:
-            demand: What ``note_failure()`` returned, if that does not end the run.
-
-        Raises:
-            Exception: The policy or the budget failed.
+        ``demand`` is what ``note_failure()`` returned. A budget that has to be awaited is not asked
+        here.
         """
         options = self.options
         if self.token is not None or options.limits_time:
@@ -304,13 +295,9 @@ class Run:
     # The policy
 
     def poll_policy(self, chosen: BackOff | None = None) -> StopReason | None:
-        """Poll the policy for the ``delay``; return why there is none.
+        """Poll the policy that ``on`` chose, or that of the retry, for the ``delay``.
 
-        Args:
-            chosen: The policy that ``on`` chose for this error; None: that of the retry.
-
-        Raises:
-            Exception: The policy failed.
+        Returns why there is none.
         """
         self.failing_component = "the back-off policy"
         options, poll = self.options, self._poll
@@ -356,11 +343,7 @@ class Run:
     # The circuit breaker
 
     def ask_circuit(self) -> Exception | None:
-        """Ask the circuit breaker, right before an attempt; return the error if it is open.
-
-        Raises:
-            Exception: The policy of the breaker raised it.
-        """
+        """Ask the circuit breaker, right before an attempt; return the error if it is open."""
         self.failing_component = "the circuit breaker"
         try:
             self.ticket = self.options.breaker.allow()
@@ -377,14 +360,7 @@ class Run:
         return None
 
     def tell_circuit(self, error: BaseException | None) -> None:
-        """Tell the circuit breaker how an attempt ended that it has let through.
-
-        Args:
-            error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned.
-
-        Raises:
-            Exception: What judges errors for the breaker raised it, or its policy.
-        """
+        """Tell the circuit breaker how an attempt ended: by an ``error`` as for ``decide()``."""
         breaker = self.options.breaker
         self.failing_component = "the circuit breaker"
         try:

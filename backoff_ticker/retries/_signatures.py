@@ -13,11 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from inspect import Signature
-    from typing import Any, Generic, Literal, ParamSpec, overload
+    from typing import Any, Generic, Literal, ParamSpec, overload as overload  # noqa: PLC0414
 
     from typing_extensions import TypeVar
 
     P = ParamSpec("P")
+    T = TypeVar("T")
     D = TypeVar("D")
     R = TypeVar("R")
     Y = TypeVar("Y")

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 def retried(  # noqa: C901 - counts the nested function
     function: Operation, name: str | None, options: Options
 ) -> Operation:
-    """Return what calls a function as the options say.
-
-    Args:
-        function: The function.
-        name: Its name; None: to be found out if it fails.
-        options: The options.
-    """
+    """Return what calls a function as the options say; its name is found out if it fails."""
     is_watched, budget = options.starts_early or options.limits_time, options.budget
 
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call: fast

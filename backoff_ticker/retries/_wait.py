@@ -5,32 +5,23 @@ from __future__ import annotations
 import sys
 import weakref
 from functools import partial
+from operator import attrgetter
 from types import coroutine
 
 from .. import _process
 from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..clock import later
-from ..waiting import (
-    NO_DEADLINE,
-    checkpoint,
-    loop_runs,
-    park_coroutine,
-    park_thread,
-)
+from ..waiting import NO_DEADLINE, checkpoint, loop_runs, park_coroutine, park_thread
 from ._outcome import StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
     from typing import Any
 
     from ..channels import TimerLike
-    from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
     from ._run import Run, SkippingClock
-
-    Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
-
 
 _IN_COROUTINES = "await retry_call_async(), async for, or a coroutine function"
 _PACKAGE = __name__.partition(".")[0]
@@ -54,13 +45,9 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
     """Wait for the run's ``delay``; a cancel of its token ends the wait at once.
 
     A thread is blocked, and does not suspend. In a coroutine, a wait without a delay lets the loop
-    run everything else that is ready. An interrupt propagates and leaves nothing behind.
-
-    Returns:
-        Why no further attempt follows; None: one does.
+    run everything else that is ready. Returns why no further attempt follows.
     """
     run.failing_component = "the wait"
-    awaits = run.awaits
     try:
         latest = run.latest_start
         if latest is not None and later(run.clock.monotonic(), run.delay) > latest:
@@ -70,24 +57,36 @@ def wait(run: Run) -> Generator[Any, Any, StopReason | None]:
         elif run.options.timer is not None:
             yield from _wait_on_timer(run, run.options.timer)
         elif run.delay:
-            what = f"a retry of {run.name}"
-            if not awaits:
-                warn_if_loop_runs(what, _IN_COROUTINES)
-            clock = run.clock
-            monotonic = clock.monotonic
-            began, until, sources, look = _waits(run, monotonic())
-            while monotonic() < until and not (run.token is not None and run.token.cancelled):
-                if awaits:
-                    yield from park_coroutine(clock, sources, look, until)
-                else:
-                    park_thread(clock, what, "", sources, look, until)
-            run.waited += monotonic() - began
-        if awaits and (run.skipping is not None or not run.delay):
+            yield from _wait_on_clock(run)
+        if run.awaits and (run.skipping is not None or not run.delay):
             yield from checkpoint()
         return run.limit_reached()
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end
         return run.fail(failure)
 
+
+@coroutine
+def _wait_on_clock(run: Run) -> Generator[Any, Any, None]:
+    what, clock, token = f"a retry of {run.name}", run.clock, run.token
+    if not run.awaits:
+        warn_if_loop_runs(what, _IN_COROUTINES)
+    monotonic = clock.monotonic
+    began = monotonic()
+    until = min(later(began, run.delay), LARGEST)
+    if run.deadline is not None:
+        until = min(until, run.deadline)  # notify and hooks may have taken long
+    sources = () if token is None else token._wait_sets()
+    look: Any = _its_limit if token is None else token._recheck
+    while monotonic() < until and not (token is not None and token.cancelled):
+        if run.awaits:
+            yield from park_coroutine(clock, sources, look, until)
+        else:
+            park_thread(clock, what, "", sources, look, until)
+    run.waited += monotonic() - began
+
+
+_its_limit = attrgetter("limit")
+"""What a waiter looks at that waits for its time only."""
 
 _timers: dict[tuple[int, int], object] = {}
 """The timers in use, by id and process: two runs on one timer would receive each other's times."""
@@ -134,21 +133,6 @@ async def _wait_on_timer(run: Run, timer: TimerLike) -> None:
             finally:
                 _timers.pop(key, None)
         run.waited += run.clock.monotonic() - began
-
-
-def _waits(run: Run, began: float) -> Waits:
-    """Return when the wait begins and ends, and the wait sets and ``recheck`` for parking."""
-    until = min(later(began, run.delay), LARGEST)
-    if run.deadline is not None:
-        until = min(until, run.deadline)  # notify and hooks may have taken long
-    token = run.token
-    if token is None:
-        return began, until, (), _limit_of
-    return began, until, (token._wait_set(),), token._recheck
-
-
-def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:
-    return waiter.limit
 
 
 def _skip(run: Run, clock: SkippingClock) -> None:

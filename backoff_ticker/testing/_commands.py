@@ -11,7 +11,7 @@ import threading
 import weakref
 from _thread import start_new_thread
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..clock import SystemClock
 
@@ -33,23 +33,6 @@ def block_on(lock: threading.Lock) -> None:
     lock.__enter__()
 
 
-class _Owner(Protocol):
-    """Whose state the commands change."""
-
-    def after_commands(self) -> None:
-        """Act upon the new state."""
-
-    def look(self, real: float) -> None:
-        """Judge by real time, in seconds, what cannot be known otherwise. Called every 10 ms."""
-
-    closed: bool
-    """Whether time stands still for good."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether no more commands come."""
-
-
 class Callbacks:
     """Makes calls one after the other, in a thread that ends when none is to be made.
 
@@ -60,25 +43,18 @@ class Callbacks:
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._has_thread: bool = False
-        self._used: bool = False
 
     def make(self, call: Callable[[], object]) -> None:
-        """Have a call made; it raises nothing.
-
-        Raises:
-            RuntimeError: No thread can be started.
-        """
+        """Have a call made, which raises nothing; RuntimeError: no thread can be started."""
         if not self._has_thread:
             name = "callbacks of a virtual clock"
             threading.Thread(target=self._serve, name=name, daemon=True).start()
             self._has_thread = True
-        self._used = True
         self._calls.put(call)
 
-    def end(self, *, if_unused: bool = False) -> None:
-        """End the thread, after the calls that were asked for; or if none was, lately."""
-        used, self._used = self._used, False
-        if self._has_thread and not (used and if_unused):
+    def end(self) -> None:
+        """End the thread, after the calls that were asked for."""
+        if self._has_thread:
             self._has_thread = False
             self._calls.put(None)
 
@@ -91,7 +67,8 @@ class Callbacks:
 class Commands:
     """Commands on their way to the thread that runs them one after the other.
 
-    The thread refers to the owner weakly, and ends once the owner is collected.
+    The thread refers to the owner weakly, and ends once the owner is collected. After commands it
+    calls the owner's ``after_commands()``; every 10 ms also ``look()``, with the time in seconds.
 
     Attributes:
         callbacks: Calls the callbacks of timers.
@@ -99,12 +76,11 @@ class Commands:
         queue: The commands that have not run.
     """
 
-    def __init__(self, owner: _Owner) -> None:
+    def __init__(self, owner: Any) -> None:
         self.callbacks: Callbacks = Callbacks()
         self.errors: list[BaseException] = []
         self.queue: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
         self.put: Callable[..., None] = self.queue.put
-        self._next: tuple[Callable[..., object], tuple[Any, ...]] | None = None
         self._owner = weakref.ref(owner)
         self._vacancy = [True]  # one of the threads that were started pops it, and stays
         self._ident: int | None = None
@@ -135,10 +111,9 @@ class Commands:
         sys.settrace(threading.gettrace())  # as threading.Thread does, for debuggers
         self._ident = threading.get_ident()
         now, looked_at = SystemClock().monotonic, 0.0
-        owner: _Owner | None
         while (owner := self._owner()) is not None:
+            self._run_queued()
             try:
-                self._run_queued()
                 for condition in self._conditions:
                     condition()
                 owner.after_commands()
@@ -147,42 +122,36 @@ class Commands:
                     looked_at = real
                     owner.look(real)
                     owner.after_commands()
-            except Exception as error:  # noqa: BLE001 - a wait must not last forever because of it
+            except Exception as error:  # noqa: BLE001 - as below
                 self.errors.append(error)
             if owner.ended:
                 break
             interval = None if owner.closed else LOOK_INTERVAL  # those who wait post when they end
             del owner
-            self._wait(interval)
+            self._run_next(interval)
         self._ended = True
         self._run_queued()
         self.callbacks.end()
 
-    def _wait(self, timeout: float | None) -> None:
-        try:
-            self._next = self.queue.get(timeout=timeout)
-        except Empty:
-            pass
-
     def _run_queued(self) -> None:
-        if self._next is not None:
-            (command, args), self._next = self._next, None
-            command(*args)
         while not self.queue.empty():
-            try:
-                command, args = self.queue.get_nowait()
-            except Empty:
-                return  # a query has run it, in its own thread: the clock has ended
+            self._run_next(0.0)  # it may be none: a query runs them, too, once the clock has ended
+
+    def _run_next(self, timeout: float | None) -> None:
+        """Run one command, as soon as there is one."""
+        try:
+            command, args = self.queue.get(timeout=timeout)
+        except Empty:
+            return
+        try:
             command(*args)
+        except Exception as error:  # noqa: BLE001 - a wait must not last forever because of it
+            self.errors.append(error)
 
     # Questions
 
     def query(self, function: Callable[[], T]) -> T:
-        """Return the result of ``function()``, called while nothing changes.
-
-        Raises:
-            Exception: Whatever the function raised.
-        """
+        """Return the result of ``function()``, called while nothing changes, or raise its error."""
         if self._ended or threading.get_ident() == self._ident:
             return function()
         self.start()

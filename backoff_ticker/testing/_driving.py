@@ -12,7 +12,8 @@ from ..clock import current_clocks
 from ._errors import ClockUsageError, UntrackedLoopError
 from ._kernel import Step, as_current, kernels
 from ._other_clocks import SYSTEM_CLOCK_PATCHES
-from ._thread_side import counted, run_after_interrupt, wait_for_turn
+from ._participants import Participant
+from ._thread_side import counted, wait_for_turn
 from .standard_library._loops import HOW_TO_DRIVE, LOOP_PATCHES, foreign_loop_patches, loop_kernel
 from .standard_library._patches import Patches
 from .standard_library._pools import POOL_PATCHES
@@ -49,28 +50,10 @@ def wait_for_step(kernel: Kernel, what: str, target: int | None) -> int:
     Return how many timers have fired. ``target`` is in nanoseconds; None: nothing fires. ``what``
     names the step in reports.
     """
-    done = threading.Lock()
-    done.acquire()
-    participant = kernel.member_here()
-
-    def finish() -> None:
-        if done.locked():
-            done.release()
-
-    step = Step(what, target, finish, participant)
+    driver = kernel.member_here() or Participant(what, counted=False)
+    step = Step(what, target)
     kernel.commands.start()
-    try:
-        kernel.post(kernel.begin_step, step)
-        done.acquire()
-        if participant is not None:
-            wait_for_turn(kernel, participant)
-    except BaseException:
-        if participant is not None:
-            participant.interrupted = True
-        kernel.post(kernel.withdraw_step, step)
-        if participant is not None:
-            run_after_interrupt(kernel, participant)
-        raise
+    wait_for_turn(kernel, driver, lambda: kernel.post(kernel.begin_step, step, driver))
     return step.outcome()
 
 
@@ -140,18 +123,16 @@ def auto_advance(kernel: Kernel) -> Iterator[None]:
     check_no_loop_runs_here("auto_advance()", "auto=True for the clock")
     kernel.check_may_drive("auto_advance()")
     driver = kernel.driver
-    if driver.ident != threading.get_ident():
-        if kernel.entered or driver.counted:
-            raise ClockUsageError("only the thread that entered a clock can drive it")
-        driver.ident = threading.get_ident()
-    driver.native = threading.get_native_id()
+    if driver.ident != threading.get_ident() and (kernel.entered or driver.counted):
+        raise ClockUsageError("only the thread that entered a clock can drive it")
+    driver.note_thread()
     key = object()
     with counted(kernel, driver), kernel.interrupt.armed():
         try:
-            kernel.post(kernel.begin_auto, key)
+            kernel.post(kernel.auto.setdefault, key)
             yield
         finally:
-            kernel.post(kernel.end_auto, key)
+            kernel.post(kernel.auto.pop, key, None)
     raise_errors(kernel)
 
 

@@ -16,8 +16,7 @@ The states of a participant:
                       +-------------------------------------+
                       |                    |  pause
                       |   resume           v
-                      +---------- HELD by a trap, DRIVING: waits for a step of its own,
-                                  EXTERNAL: inside idle() or external(), or set aside by the
+                      +---------- EXTERNAL: inside idle() or external(), or set aside by the
                                   watchdog, which found it waiting for another thread
                                   (RUNNING -> ENDED: its function has returned)
 ```
@@ -35,7 +34,8 @@ Invariants:
    and while an interrupt is being handled.
 
 Members are the participants that time waits for. A thread that drives the clock by hand is none,
-and a thread that the clock does not track (``strict=False``) waits as a guest.
+and a thread that the clock does not track (``strict=False``) waits as a guest. A driver waits for
+its step, and a call that a trap holds, in the same way as for anything else on the clock.
 """
 
 from __future__ import annotations
@@ -49,26 +49,11 @@ from weakref import WeakSet
 
 from ..clock import current_clocks
 from ._commands import Commands
-from ._errors import (
-    ClockUsageError,
-    ParticipantAborted,
-    UntrackedThreadError,
-    VirtualDeadlockError,
-)
+from ._errors import ClockUsageError, ParticipantAborted, UntrackedThreadError, VirtualDeadlockError
 from ._main_thread_interrupt import MainThreadInterrupt
-from ._participants import Participant, Participants, State
-from ._real_time import (
-    SettleTimer,
-    is_busy,
-    wait_for_return,
-)
-from ._reports import (
-    called_object,
-    deadlock,
-    driver_waits,
-    on_another_clock,
-    until_reached,
-)
+from ._participants import ParkingPlace, Participant, Participants, State
+from ._real_time import SettleTimer, is_busy, wait_for_return
+from ._reports import called_object, deadlock, driver_waits, on_another_clock, until_reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,27 +68,20 @@ kernels: WeakSet[Kernel] = WeakSet()
 """All kernels of this process."""
 
 
-class Step:
-    """A wait of a driver until time has reached a target and all participants wait again.
+class Step(ParkingPlace):
+    """Where a driver waits until time has reached a target and all participants wait again.
 
     Attributes:
-        what: Its name in reports.
         target: The horizon in nanoseconds; None: nothing fires.
-        finish: Wakes the driver. Called from any thread, possibly twice.
-        participant: The driver, if it is a member; it does not count meanwhile.
+        finish: Wakes a coroutine that waits for the step.
     """
 
     def __init__(
-        self,
-        what: str,
-        target: int | None,
-        finish: Callable[[], object],
-        participant: Participant | None = None,
+        self, what: str, target: int | None, finish: Callable[[], object] | None = None
     ) -> None:
-        self.what: str = what
+        super().__init__(what)
         self.target: int | None = target
-        self.finish: Callable[[], object] = finish
-        self.participant: Participant | None = participant
+        self.finish: Callable[[], object] | None = finish
         self.fired: int = 0
         self.error: BaseException | None = None
 
@@ -114,7 +92,7 @@ class Step:
         return self.fired
 
 
-class Kernel:
+class Kernel(Participants):
     """Moves the time of one virtual clock."""
 
     def __init__(
@@ -126,9 +104,9 @@ class Kernel:
         one_at_a_time: bool,
         settle_timeout: float,
     ) -> None:
+        super().__init__(start, driver, one_at_a_time=one_at_a_time)
         self.clock: Clock  # the current one in participants and callbacks
         self.strict: bool = strict
-        self.driver: Participant = driver  # the thread that entered the clock
         self.by_ident: dict[int, Participant] = {}  # those that run, by their thread
         # How far wall time is ahead, in seconds; None: the module `time` tells real time.
         self.epoch: float | None = None
@@ -138,16 +116,16 @@ class Kernel:
         self.loops: list[Any] = []  # the drivers of the event loops on the clock's time
         # For each task whose function raised: returns the error if no caller got it.
         self.unretrieved: list[Callable[[], BaseException | None]] = []
-        self.participants: Participants = Participants(start, driver, one_at_a_time=one_at_a_time)
+        self.traps: list[Any] = []  # those that are open
         self.commands: Commands = Commands(self)
         self.post: Callable[..., None] = self.commands.post
         self.query: Callable[[Callable[[], Any]], Any] = self.commands.query
         self.interrupt: MainThreadInterrupt = MainThreadInterrupt(driver)
         self.settle_timer: SettleTimer = SettleTimer(settle_timeout)
         self.step: Step | None = None
-        self.auto: dict[object, None] = {}
-        self.holds: dict[object, str] = {}
-        self.expected: dict[object, str] = {}
+        self.auto: dict[object, None] = {}  # one key for each block with auto-advance
+        self.holds: dict[object, str] = {}  # what is real, and stops time for up to a minute
+        self.expected: dict[object, str] = {}  # tracked functions that are about to be called
         self.firing: bool = False
         self._calls_in: int | None = None
         # Ends waits that would last forever; called every 10 ms with the real time in seconds.
@@ -157,11 +135,7 @@ class Kernel:
     # The calling thread
 
     def participant_here(self, what: str) -> Participant:
-        """Return the participant that this thread is.
-
-        Raises:
-            UntrackedThreadError: It is not a participant, and the clock is strict.
-        """
+        """Return the participant that this thread is, or a guest if the clock is not strict."""
         ident = threading.get_ident()
         found = self.by_ident.get(ident)
         if found is not None:
@@ -182,11 +156,14 @@ class Kernel:
             )
         return Participant(name, ident=ident, counted=False)
 
+    def known_here(self) -> Participant | None:
+        """Return the participant that this thread is, or the driver."""
+        ident = threading.get_ident()
+        return self.by_ident.get(ident) or (self.driver if self.driver.ident == ident else None)
+
     def member_here(self) -> Participant | None:
         """Return the participant that this thread is, if it counts."""
-        ident = threading.get_ident()
-        driver = self.driver
-        found = self.by_ident.get(ident) or (driver if driver.ident == ident else None)
+        found = self.known_here()
         return found if found is not None and found.counted else None
 
     def check_open(self, what: str) -> None:
@@ -215,61 +192,43 @@ class Kernel:
                 "does not track can drive it"
             )
 
-    def enter(self, participant: Participant) -> None:
+    def begin_to_count(self, participant: Participant) -> None:
         """Count a participant from now on; its thread waits for its turn."""
         self.commands.start()
-        self.post(self.participants.enter, participant)
+        self.post(self.enter, participant)
 
     @property
     def ended(self) -> bool:
         """Whether the clock is closed and nobody waits on it any more."""
-        return self.closed and not self.participants.members and not self.participants.guests
+        return self.closed and not self.members and not self.guests
 
     # Commands
 
-    def add_loop(self, loop: Any) -> None:  # noqa: ANN401 - a driver, which imports this
+    def add_loop(self, loop: Any) -> None:
         """Note a loop that runs on the clock's time, and forget those that are closed."""
         others = [one for one in self.loops if one is not loop and not one.closed]
         self.loops = [*others, loop]
 
     def hold_time(self, key: object, what: str) -> None:
-        """Stop time until ``release_time(key)``: ``what`` is real, and may take a minute."""
+        """Stop time until ``release_time(key)``."""
         self.holds[key] = what
 
-    def expect(self, key: object, name: str) -> None:
-        """Stop time until ``release_time(key)``: a tracked function is about to be called."""
-        self.expected[key] = name
-
     def release_time(self, key: object) -> None:
-        """Undo ``hold_time(key)`` or ``expect(key)``."""
+        """Undo ``hold_time(key)``."""
         self.holds.pop(key, None)
-        self.expected.pop(key, None)
 
-    @property
-    def time_is_held(self) -> bool:
-        """Whether something real holds time."""
-        return bool(self.holds)
-
-    def begin_auto(self, key: object) -> None:
-        """Let time advance on its own until ``end_auto(key)``."""
-        self.auto[key] = None
-
-    def end_auto(self, key: object) -> None:
-        """Undo ``begin_auto(key)``."""
-        self.auto.pop(key, None)
-
-    def begin_step(self, step: Step) -> None:
-        """Begin a step, unless one is under way."""
-        if self.step is None:
+    def begin_step(self, step: Step, driver: Participant | None = None) -> None:
+        """Begin a step, unless one is under way; ``driver`` is the thread that waits for it."""
+        if self.closing:
+            self._finish(step, ClockUsageError("the clock was closed meanwhile"))
+        elif self.step is not None:
+            text = "this clock is being advanced already: one step at a time, in one thread"
+            self._finish(step, ClockUsageError(text))
+        else:
             self.step = step
             self.settle_timer.restart()
-            if step.participant is not None:
-                self.participants.pause(step.participant, State.DRIVING, "a step")
-        else:
-            step.error = ClockUsageError(
-                "this clock is being advanced already: one step at a time, in one thread"
-            )
-            step.finish()
+        if driver is not None:
+            self.park(driver, step, None)
 
     def withdraw_step(self, step: Step) -> None:
         """End a step whose driver has stopped waiting."""
@@ -279,44 +238,49 @@ class Kernel:
     def end_step(self, error: BaseException | None) -> None:
         step, self.step = self.step, None
         if step is not None:
-            step.error = error
-            if step.participant is not None:
-                self.participants.resume(step.participant)
+            self._finish(step, error)
+
+    def _finish(self, step: Step, error: BaseException | None) -> None:
+        step.error = error
+        self.unpark(step)
+        if step.finish is not None:
             step.finish()
+
+    def run_out_of_turn(self, participant: Participant) -> None:
+        if participant.place is self.step:
+            self.end_step(None)
+        super().run_out_of_turn(participant)
 
     def abort_waits(self) -> None:
         """End every wait and the step, now and from now on."""
-        participants = self.participants
-        participants.closing = True
+        self.closing = True
         self.end_step(ClockUsageError("the clock was closed meanwhile"))
-        for one in [*participants.members, *participants.guests]:
+        for one in [*self.members, *self.guests]:
             if one.state is State.PARKED and not (one.waits_for_work and one.daemon):
-                participants.end_wait(one, error=ParticipantAborted())
+                self.end_wait(one, error=ParticipantAborted())
 
     def forget_participants(self) -> None:
         """Close, in a forked child: no thread exists but the one that forked."""
         self.closed = True
         self.commands.end()
-        self.auto.clear()
-        self.step = None
         self.driver.counted = False
         self.driver.state = State.RUNNING
         self.by_ident.clear()
-        self.participants.clear()
-        self.participants.closing = True
+        super().__init__(self.now, self.driver, one_at_a_time=self.one_at_a_time)
+        self.closing = True
 
     # The rule
 
     def after_commands(self) -> None:
         """Give turns; when no participant can run, move the time to the next timer and fire it."""
-        participants, commands = self.participants, self.commands.queue
+        commands = self.commands.queue
         while not self.firing:
-            participants.give_turns()
-            if participants.running or not commands.empty() or self.holds or self.expected:
+            self.give_turns()
+            if self.running or not commands.empty() or self.holds or self.expected:
                 break
-            timer, horizon = participants.timers.first(), self.horizon()
-            if participants.external and not self._all_external_are_quiet(horizon):
-                if participants.queue:
+            timer, horizon = self.timers.first(), self.horizon()
+            if self.external and not self._all_external_are_quiet(horizon):
+                if self.queue:
                     continue  # an event loop whose descriptors are ready
                 break
             if timer is None or horizon is None or timer.due > horizon:
@@ -329,10 +293,10 @@ class Kernel:
         """Return how far time may go, in nanoseconds; None: nothing may even fire."""
         if self.step is not None:
             return self.step.target
-        return self.until if self.auto and not self.participants.closing else None
+        return self.until if self.auto and not self.closing else None
 
     def fire(self, timer: VirtualTimer) -> None:
-        self.participants.move(timer.due)
+        self.move(timer.due)
         if self.step is not None:
             self.step.fired += 1
         if timer.sleeper is None:
@@ -343,7 +307,7 @@ class Kernel:
                 timer.cancel()
                 self._callback_ended(error)
         else:
-            self.participants.end_wait(timer.sleeper, timed_out=True)
+            self.end_wait(timer.sleeper, timed_out=True)
 
     def _call(self, timer: VirtualTimer) -> None:
         error: BaseException | None = None
@@ -368,32 +332,30 @@ class Kernel:
 
     def _come_to_rest(self) -> bool:
         """End the step, or waits that nothing else can end; return whether there were any."""
-        step, participants = self.step, self.participants
-        if step is not None:
-            if step.target is not None:
-                participants.move(step.target)
+        if self.step is not None:
+            if self.step.target is not None:
+                self.move(self.step.target)
             self.end_step(None)
             return True
-        if participants.external or any(
-            one.state is State.HELD or one.waits_for_work for one in participants.members
-        ):
+        if self.external or any(one.waits_for_work for one in self.members):
             return False  # something real may still happen: look() decides
-        if self.auto and not participants.closing:
-            return self.break_deadlock()
-        return self.end_wait_of_driver()
+        return self.end_waits()
 
-    def break_deadlock(self) -> bool:
+    def end_waits(self) -> bool:
+        """End waits that nothing else can end; return whether there are any."""
+        if self.auto and not self.closing:
+            return self._break_deadlock()
+        return self._end_wait_of_driver()
+
+    def _break_deadlock(self) -> bool:
         """Raise an error in all waits; return whether there are any."""
-        participants = self.participants
         waiting = [
-            one
-            for one in participants.members
-            if one.state is State.PARKED and not one.waits_for_work
+            one for one in self.members if one.state is State.PARKED and not one.waits_for_work
         ]
         if not waiting:
             return False
         message = self.text_of_deadlock()
-        now = participants.now
+        now = self.now
         # A participant that caught this error and waits again at the same time would do so
         # forever: it alone is aborted, because its end may let the others continue. The driver gets
         # the error several times, so that its code can clean up.
@@ -406,28 +368,26 @@ class Kernel:
                 error: BaseException = ParticipantAborted(message)
             else:
                 error = VirtualDeadlockError(message)
-            participants.end_wait(participant, error=error)
+            self.end_wait(participant, error=error)
         return True
 
     def text_of_deadlock(self) -> str:
         """Move time as far as auto-advance goes; return the text that says why it ends there."""
-        participants = self.participants
-        if participants.timers.first() is None:
-            return deadlock(participants.now, participants.members)
-        until = max(int(self.until), participants.now)  # finite: a later timer is set
-        participants.move(until)
-        return until_reached(participants.now, participants.members)
+        if self.timers.first() is None:
+            return deadlock(self.now, self.members)
+        self.move(max(int(self.until), self.now))  # finite: a later timer is set
+        return until_reached(self.now, self.members)
 
-    def end_wait_of_driver(self) -> bool:
+    def _end_wait_of_driver(self) -> bool:
         """End the wait of a thread that drives by hand, if it waits; return whether it does."""
         driver = self.driver
-        if driver.state is not State.PARKED or self.participants.closing:
+        if driver.state is not State.PARKED or self.closing:
             return False
         if driver.place is not None and driver.place.gives_up:
-            self.participants.end_wait(driver, timed_out=True)
+            self.end_wait(driver, timed_out=True)
         else:
-            error = ClockUsageError(driver_waits(self.participants.now, driver))
-            self.participants.end_wait(driver, error=error)
+            error = ClockUsageError(driver_waits(self.now, driver))
+            self.end_wait(driver, error=error)
         return True
 
     def _all_external_are_quiet(self, horizon: float | None) -> bool:
@@ -436,30 +396,23 @@ class Kernel:
             return True  # nothing would move now
         if self._wake_loops_with_news():
             return False
-        idle = [one for one in self.participants.external if one.state is State.EXTERNAL]
+        idle = [one for one in self.external if one.state is State.EXTERNAL]
         if not idle:
             return True
         if wait_for_return(idle, lambda: not self.commands.queue.empty()):
             return False
         working = [one for one in idle if one.aside and is_busy(one)]
         for one in working:
-            self.participants.count_again(one)
+            self.run_out_of_turn(one)
         # An idle thread may have sent something to a loop before it went to sleep again.
         return not working and not self._wake_loops_with_news()
 
     def _wake_loops_with_news(self) -> bool:
         """End the waits of event loops whose descriptors are ready; return whether there were."""
-        external = self.participants.external
-        loops = [
-            one
-            for one in external
-            if one.state is State.PARKED
-            and one.place
-            and one.place.has_news
-            and one.place.has_news()
-        ]
+        parked = [one for one in self.external if one.state is State.PARKED]
+        loops = [one for one in parked if one.place is not None and one.place.has_news()]
         for loop in loops:
-            self.participants.end_wait(loop)
+            self.end_wait(loop)
         return bool(loops)
 
 

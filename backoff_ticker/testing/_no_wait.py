@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
+from contextlib import ContextDecorator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._operation import kind_of
 from .._validation import as_count, safe_repr
 from ..retries import active_no_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
-class _NoWait:
+class _NoWait(ContextDecorator):
     """See ``no_wait``."""
-
-    __slots__ = ("_keys", "_max_attempts")
 
     def __init__(self, max_attempts: int | None) -> None:
         if max_attempts is not None:
@@ -43,34 +41,28 @@ class _NoWait:
     def __exit__(self, *_: object) -> None:
         del active_no_wait[self._keys.pop()]
 
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+    def __call__(self, function: F, /) -> F:
         """Decorate a function, or a coroutine function, whose retries do not wait.
 
         Raises:
             TypeError: It is something else, such as a class, or a generator function, whose body
                 runs after it has returned.
         """
-        generates = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-        given: object = function
-        if not callable(given) or isinstance(given, type) or generates:
+        given: Any = function
+        kind = kind_of(given)
+        if not callable(given) or isinstance(given, type) or "generator" in kind:
             raise TypeError(
                 f"no_wait() decorates functions and coroutine functions, not {safe_repr(function)}"
             )
-        if inspect.iscoroutinefunction(function):
-
-            @wraps(function)
-            async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any coroutine function
-                with no_wait(self._max_attempts):
-                    return await function(*args, **kwargs)
-
-            return coroutine  # type: ignore[return-value]
+        if kind == "function":
+            return super().__call__(function)
 
         @wraps(function)
-        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-            with no_wait(self._max_attempts):
-                return function(*args, **kwargs)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return await given(*args, **kwargs)
 
-        return wrapper
+        return coroutine  # type: ignore[return-value]
 
 
 def no_wait(max_attempts: int | None = None) -> _NoWait:

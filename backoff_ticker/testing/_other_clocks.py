@@ -7,7 +7,6 @@ on the virtual clock if it has no time limit, and is refused otherwise.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
@@ -16,38 +15,32 @@ from ._kernel import kernel_here
 from ._participants import State
 from ._reports import called_object, on_another_clock
 from ._thread_side import VirtualParker
+from .standard_library._patches import around
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..clock import Parker
     from ._kernel import Kernel
+    from .standard_library._patches import Original
 
 
-class _Parker:
+class _Parker(VirtualParker):
     """Where a thread of a virtual clock waits for an object on the system clock."""
 
-    __slots__ = ("_kernel", "_real", "_virtual")
+    __slots__ = ("_real",)
 
     def __init__(self, kernel: Kernel, real: Parker, what: str) -> None:
-        self._kernel = kernel
+        super().__init__(kernel, what)
         self._real = real
-        self._virtual = VirtualParker(kernel, what)
 
     def park(self, deadline: float | None) -> bool:
-        """Wait on the virtual clock; until ``deadline`` only inside ``idle()`` or ``external()``.
-
-        Raises:
-            ClockUsageError: There is a deadline, and an object of this package has set it.
-        """
+        """Wait on the virtual clock, or in real time inside ``idle()`` and ``external()``."""
         if deadline is None:
-            return self._virtual.park(None)
+            return super().park(None)
         _check_real_time_is_meant(self._kernel)
         return self._real.park(deadline)
 
     def unpark(self) -> None:
-        """End the wait, or the next one."""
-        self._virtual.unpark()
+        super().unpark()
         self._real.unpark()
 
 
@@ -55,42 +48,25 @@ def _check_real_time_is_meant(kernel: Kernel) -> None:
     """Raise a ``ClockUsageError``, unless the caller said so or uses nothing but a clock."""
     called, participant = called_object(), kernel.participant_here("")
     # A thread that drives the clock does not change its state inside external().
-    is_meant = participant.state is State.EXTERNAL or (
-        not participant.counted and kernel.time_is_held
-    )
+    is_meant = participant.state is State.EXTERNAL or (kernel.holds and not participant.counted)
     if called is not None and not is_meant:
         text = on_another_clock(called, SystemClock(), kernel.clock)
         raise ClockUsageError(f"{text} To wait in real time, use clock.external(...) in a thread.")
 
 
-def _is_ours(kernel: Kernel) -> bool:
-    """Whether this thread is a participant of a clock, or drives it."""
-    ident = threading.get_ident()
-    return ident in kernel.by_ident or ident == kernel.driver.ident
+def _parker(original: Original, clock: SystemClock, what: str = "") -> Parker:
+    kernel, real = kernel_here(), original(clock, what)
+    return _Parker(kernel, real, what) if kernel and kernel.known_here() else real
 
 
-# Patches
-
-
-def _parking(original: Callable[..., Any]) -> Callable[..., Any]:
-    def parker(clock: SystemClock, what: str = "") -> Parker:
-        kernel, real = kernel_here(), original(clock, what)
-        return real if kernel is None or not _is_ours(kernel) else _Parker(kernel, real, what)
-
-    return parker
-
-
-def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call_at(clock: SystemClock, when: Any, callback: Any, *, loop: Any = None) -> Any:  # noqa: ANN401
-        kernel = kernel_here()
-        if kernel is not None and _is_ours(kernel):
-            _check_real_time_is_meant(kernel)
-        return original(clock, when, callback, loop=loop)
-
-    return call_at
+def _call_at(original: Original, clock: SystemClock, *args: Any, **kwargs: Any) -> Any:
+    kernel = kernel_here()
+    if kernel and kernel.known_here():
+        _check_real_time_is_meant(kernel)
+    return original(clock, *args, **kwargs)
 
 
 SYSTEM_CLOCK_PATCHES = [
-    (SystemClock, "parker", _parking),
-    (SystemClock, "call_at", _calling),
+    (SystemClock, "parker", around(_parker)),
+    (SystemClock, "call_at", around(_call_at)),
 ]

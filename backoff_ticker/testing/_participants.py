@@ -8,37 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from ..waiting import FREE, acquire, claim_of
 from ._errors import ParticipantAborted
-from ._timers import TimerHeap, VirtualTimer, in_nanoseconds, in_seconds
+from ._timers import TimerHeap, VirtualTimer, in_seconds
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 POLLS_PER_TURN = 128
 """After this many waits in a row that end before they begin, the others get a turn."""
 _LAST_OF_ALL = 1 << 62
 """Added to the order of the driver's own timers: they fire last at their time."""
-
-
-waiting_for_real: set[int] = set()
-"""The identifiers of threads whose waits are for something that the clock does not know."""
-
-
-@contextmanager
-def real_waits() -> Iterator[None]:
-    """Leave the waits of this thread as they are, inside the block."""
-    ident = threading.get_ident()
-    try:
-        waiting_for_real.add(ident)
-        yield
-    finally:
-        waiting_for_real.discard(ident)
 
 
 class State(Enum):
@@ -47,18 +31,14 @@ class State(Enum):
     QUEUED = "waits for its turn"
     RUNNING = "runs"
     PARKED = "waits on the clock"
-    HELD = "is held by a trap"
     EXTERNAL = "waits for something else"
-    DRIVING = "waits for a step of the clock"
     ENDED = "has ended"
 
 
 class ParkingPlace:
     """Where a participant waits: the kernel's half of a parker, or of an event loop's selector."""
 
-    # Of a loop: returns whether file descriptors are ready; ends its wait for them.
-    has_news: Callable[[], object] | None = None
-    break_select: Callable[[], object] | None = None
+    selects: bool = False  # whether it is a loop, which waits for file descriptors, too
 
     def __init__(self, what: str, *, gives_up: bool = False, for_work: bool = False) -> None:
         self.what: str = what  # in reports
@@ -69,6 +49,13 @@ class ParkingPlace:
         self.for_work: bool = for_work
         self.permit: bool = False  # whether an early unpark() has already ended the next wait
         self.participant: Participant | None = None  # that waits here
+
+    def has_news(self) -> bool:
+        """Whether file descriptors are ready."""
+        return False
+
+    def break_select(self) -> None:
+        """End the wait for file descriptors."""
 
 
 class Participant:
@@ -87,22 +74,25 @@ class Participant:
     polls: int = 0  # how many waits in a row were over before they began
     tasks: Callable[[], list[asyncio.Task[object]]] | None = None  # of the loop that it runs
     aside: bool = False  # found to wait for another thread, in a lock or a queue
+    waits_really: bool = False  # for something that the clock does not know; holds time meanwhile
     works_idle: bool = False  # computes inside idle(), and nobody waits for that
     switches: tuple[bytes, ...] = ()  # these two belong to note_activity()
     active_looks: int = 0
     stalled_at: int | None = None  # when it last got deadlock errors, and
     stalls: int = 0  # how many in a row at that time
 
-    def __init__(
-        self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
-    ) -> None:
+    def __init__(self, name: str, *, ident: int | None = None, counted: bool = True) -> None:
         self.name: str = name
         self.ident: int | None = ident
-        self.home: object = home  # its kernel, for code that knows only the thread
         self.counted: bool = counted  # False for the thread that drives a clock by hand
         self.turn: threading.Lock = threading.Lock()  # released when the participant may run
         self.turn.acquire()
         self.at_end: list[Callable[[], object]] = []
+
+    def note_thread(self) -> None:
+        """Note that it is this thread."""
+        self.ident = threading.get_ident()
+        self.native = threading.get_native_id()
 
     @property
     def waits_for_work(self) -> bool:
@@ -137,12 +127,6 @@ class Participants:
         self._orders_given = 0
         self._claim = claim_of(self)
 
-    def clear(self) -> None:
-        """Forget all participants and timers."""
-        self.timers = TimerHeap()
-        for known in (self.members, self.queue, self.running, self.external, self.guests):
-            known.clear()
-
     def move(self, now: int) -> None:
         """Move the time forward; it never goes back."""
         if now > self.now:
@@ -174,11 +158,8 @@ class Participants:
             self.enter(participant)
 
     def leave(self, participant: Participant) -> None:
-        """Stop counting a participant that goes on running."""
-        self._remove(participant)
+        """Stop counting a participant."""
         participant.counted = False
-
-    def _remove(self, participant: Participant) -> None:
         for known in (self.members, self.external, self.running):
             known.pop(participant, None)
         if participant in self.queue:
@@ -200,34 +181,26 @@ class Participants:
         participant.state = State.RUNNING
         if participant.turn.locked():  # else an interrupt has ended its wait
             participant.turn.release()
-        if participant.place is not None and participant.place.break_select is not None:
+        if participant.place is not None and participant.place.selects:
             participant.place.break_select()
 
-    def pause(self, participant: Participant, state: State, what: str) -> None:
+    def pause(self, participant: Participant, what: str) -> None:
         """End the turn of a participant that is about to do something time does not wait for."""
         if participant.counted:
-            self._come_back(participant)
-            participant.state = state
+            participant.aside = participant.works_idle = False
+            participant.state = State.EXTERNAL
             participant.what = what
             self.running.pop(participant, None)
-            if state is State.EXTERNAL:
-                participant.works_idle = False
-                self.external[participant] = None
+            self.external[participant] = None
 
     def set_aside(self, participant: Participant) -> None:
         """Let time pass while a participant waits for another thread."""
-        self.pause(participant, State.EXTERNAL, "another thread")
+        self.pause(participant, "another thread")
         participant.aside = True
-
-    def count_again(self, participant: Participant) -> None:
-        """Undo ``set_aside()``: the participant does something."""
-        self._come_back(participant)
-        participant.state = State.RUNNING
-        self.running[participant] = None
 
     def resume(self, participant: Participant) -> None:
         """End such a pause; the participant runs when its turn comes."""
-        if participant.state in (State.HELD, State.EXTERNAL, State.DRIVING):
+        if participant.state is State.EXTERNAL:
             self._append(participant)
         elif participant.state is not State.QUEUED:
             self.let_go_on(participant)
@@ -272,11 +245,11 @@ class Participants:
         participant.timed_out = False
         if participant.counted:  # a wait on the clock counts inside idle(), too
             self.running[participant] = None
-        if self.closing:
-            participant.error = ParticipantAborted()
-            self.let_go_on(participant)
-        elif place.permit:
+        if place.permit:
             place.permit = False
+            self.let_go_on(participant)
+        elif self.closing:
+            participant.error = ParticipantAborted()
             self.let_go_on(participant)
         elif when is not None and when <= self.seconds:
             participant.timed_out = True
@@ -286,36 +259,27 @@ class Participants:
             else:
                 self.yield_turn(participant)
         else:
-            self._begin_wait(participant, place, when, order)
+            self.progress += 1
+            participant.polls = 0
+            participant.state = State.PARKED
+            participant.what = place.what
+            place.participant = participant
+            if not participant.counted:
+                self.guests[participant] = None
+            self.running.pop(participant, None)
+            if place.selects:
+                self.external[participant] = None
+            if when is not None:
+                self._set_timer(participant, when, order)
 
-    def _begin_wait(
-        self,
-        participant: Participant,
-        place: ParkingPlace,
-        when: float | None,
-        order: int | None,
-    ) -> None:
-        self.progress += 1
-        participant.polls = 0
-        participant.state = State.PARKED
-        participant.what = place.what
-        place.participant = participant
-        if not participant.counted:
-            self.guests[participant] = None
-        self.running.pop(participant, None)
-        if place.has_news is not None:
-            self.external[participant] = None
-        if when is not None:
-            if participant is self.driver:
-                order = _LAST_OF_ALL + self.next_order()
-            elif order is None:
-                order = self.next_order()
-            due = in_nanoseconds(when)
-            due += in_seconds(due) < when  # nothing runs early
-            participant.timer = VirtualTimer(
-                due, order, place.what, self.timers, sleeper=participant
-            )
-            self.timers.push(participant.timer)
+    def _set_timer(self, participant: Participant, when: float, order: int | None) -> None:
+        if order is None or participant is self.driver:
+            order = self.next_order()
+        if participant is self.driver:
+            order += _LAST_OF_ALL
+        timer = VirtualTimer(when, order, participant.what, self.timers, sleeper=participant)
+        participant.timer = timer
+        self.timers.push(timer)
 
     def unpark(self, place: ParkingPlace) -> None:
         """End the wait at a place, or the next one there."""
@@ -351,7 +315,7 @@ class Participants:
             participant.place.participant = None
 
     def run_out_of_turn(self, participant: Participant) -> None:
-        """Let a participant run: a signal handler has ended its wait."""
+        """Let a participant run: a signal handler has ended its wait, or it was set aside."""
         self._detach(participant)
         if participant in self.queue:
             self.queue.remove(participant)
@@ -364,7 +328,7 @@ class Participants:
 
     def end(self, participant: Participant) -> None:
         """Forget a participant that has ended, and call its end callbacks."""
-        self._remove(participant)
+        self.leave(participant)
         self._detach(participant)
         self.progress += 1
         participant.state = State.ENDED

@@ -14,32 +14,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..clock import SystemClock
-from ._commands import LOOK_INTERVAL
 from ._participants import Participant, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
 
 _THREADS = Path("/proc/self/task")
 
 # What the operating system knows about threads (Linux)
 
 
+def _read(native: int | None, name: str) -> bytes:
+    """Return a file about a thread; nothing where the system has none."""
+    try:
+        return (_THREADS / str(native) / name).read_bytes()
+    except OSError:
+        return b""
+
+
 def is_active(native: int | None) -> bool:
     """Whether a thread runs, or waits for a processor, memory or a disk; False if unknown."""
-    try:
-        _, _, status = (_THREADS / str(native) / "stat").read_bytes().rpartition(b")")
-    except OSError:
-        return False
-    return status.split(None, 1)[0] in {b"R", b"D"}
+    _, _, status = _read(native, "stat").rpartition(b") ")
+    return status[:1] in {b"R", b"D"}
 
 
 def waits_for_a_thread(native: int | None) -> bool:
     """Whether a thread sleeps in a lock or a queue of whatever kind; False if unknown."""
-    try:
-        return (_THREADS / str(native) / "wchan").read_bytes().startswith(b"futex")
-    except OSError:
-        return False
+    return _read(native, "wchan").startswith(b"futex")
 
 
 def others_are_active() -> bool:
@@ -54,49 +55,11 @@ def others_are_active() -> bool:
 
 def note_activity(one: Participant) -> None:
     """Count at how many looks in a row a thread has done anything, where the system says so."""
-    try:
-        status = (_THREADS / str(one.native) / "status").read_bytes()
-    except OSError:
-        return
+    status = _read(one.native, "status")
     switches = tuple(line for line in status.splitlines() if b"ctxt_switches" in line)
     active = switches != one.switches or is_active(one.native)
     one.switches = switches
     one.active_looks = one.active_looks + 1 if active else 0
-
-
-# Turns that nobody uses
-
-_STALLED_AFTER = 0.05
-"""Seconds without any thread computing after which another participant gets a turn, too."""
-_LATE = 2.0 * LOOK_INTERVAL
-"""If two looks are further apart than this, another thread has the interpreter or processor."""
-_WEIGHT_IF_UNKNOWN = 0.05
-"""The weight of a second in which nothing can be judged."""
-
-
-class StallDetector:
-    """For how long the participants that have a turn have kept it and done nothing."""
-
-    def __init__(self) -> None:
-        self._turns_given = 0
-        self._stalled_for = 0.0
-        self._looked_at = 0.0
-
-    def is_stalled(self, real: float, turns_given: int, running: Collection[Participant]) -> bool:
-        """Return whether another participant should get a turn, at the real time in seconds.
-
-        ``running`` are those that have a turn; ``turns_given`` counts all turns so far.
-        """
-        elapsed, self._looked_at = real - self._looked_at, real
-        new = turns_given != self._turns_given or not running
-        if new or any(is_active(one.native) for one in running):
-            self._turns_given, self._stalled_for = turns_given, 0.0
-            return False
-        # This thread needs the interpreter as they do: if it is late, no judgement is possible.
-        begun = all(one.ident is not None for one in running)
-        known = begun and elapsed < _LATE and not others_are_active()
-        self._stalled_for += elapsed if known else elapsed * _WEIGHT_IF_UNKNOWN
-        return self._stalled_for >= _STALLED_AFTER
 
 
 # Steps and waits that take too long
@@ -129,13 +92,10 @@ class SettleTimer:
         self._still = None
 
     def has_expired(self, real: float, now: int, progress: int, *, held: bool) -> bool:
-        """Return whether time has stood still for too long; if so, start again.
+        """Return whether time has stood still for too long at ``real`` seconds; if so, start again.
 
-        Args:
-            real: The real time in seconds.
-            now: The time of the clock in nanoseconds.
-            progress: A number that changes whenever a participant begins a wait or ends.
-            held: Whether time is held on purpose.
+        ``now`` is the time of the clock; ``progress`` changes whenever a participant begins a wait
+        or ends. ``held``: time is held on purpose.
         """
         if self._still != (now, held):
             self._still = now, held

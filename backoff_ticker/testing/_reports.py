@@ -24,7 +24,8 @@ _MAX_TASKS = 10
 """How many tasks of a loop are named at most."""
 
 
-def _at(now: int) -> str:
+def at(now: int) -> str:
+    """Return the text for a time in nanoseconds."""
     return f"at t={in_seconds(now):.9g}"
 
 
@@ -38,11 +39,11 @@ def stuck(
     busy = [
         one
         for one in members
-        if one.state in (State.RUNNING, State.QUEUED, State.HELD) or works_inside_idle(one)
+        if one.state in (State.RUNNING, State.QUEUED) or works_inside_idle(one)
     ]
     who = "; ".join([*(f"thread {one.name!r}{_place(one.ident)}" for one in busy), *holds])
     return (
-        f"{what} gave up after {timeout:g} s of real time {_at(now)}: {len(busy)} "
+        f"{what} gave up after {timeout:g} s of real time {at(now)}: {len(busy)} "
         f"of {len(members)} participants never waited on this clock: {who or 'none'}. "
         "Use a wait of this library, or put clock.idle(...) around a wait for another participant, "
         "clock.external(...) around a wait for something real. VirtualClock(patch_time=True) puts "
@@ -53,7 +54,7 @@ def stuck(
 def deadlock(now: int, members: Iterable[Participant]) -> str:
     """Return the text for participants that all wait while no timer is set."""
     return (
-        f"{_at(now)}: no timer is set and every participant waits: {_with_places(members)}. "
+        f"{at(now)}: no timer is set and every participant waits: {_with_places(members)}. "
         "One of them has to send, cancel, or set a timeout."
     )
 
@@ -61,7 +62,7 @@ def deadlock(now: int, members: Iterable[Participant]) -> str:
 def until_reached(now: int, members: Iterable[Participant]) -> str:
     """Return the text for participants that still wait when auto-advance has gone far enough."""
     return (
-        f"{_at(now)}, the time given as until=, these participants still wait: "
+        f"{at(now)}, the time given as until=, these participants still wait: "
         f"{_with_places(members)}. Cancel their tokens earlier, or give a later time."
     )
 
@@ -69,15 +70,10 @@ def until_reached(now: int, members: Iterable[Participant]) -> str:
 def driver_waits(now: int, driver: Participant) -> str:
     """Return the text for a thread that waits for time that only it can move."""
     return (
-        f"{_at(now)}: the thread that drives this clock waits on it "
+        f"{at(now)}: the thread that drives this clock waits on it "
         f"({driver.what}), every participant does, and time stands still. Call advance() "
         "first, await advance_async(), cancel what it waits for, or use auto-advance."
     )
-
-
-def never_waits(now: int, participant: Participant) -> str:
-    """Return the text for an event loop that always has something to do."""
-    return f"{_at(now)}: an event loop never waits: {participant.name}"
 
 
 def on_another_clock(called: str, other: object, current: object) -> str:
@@ -116,7 +112,7 @@ def leaks(participants: list[Participant]) -> str:
     )
 
 
-def name_of(function: Any) -> object:  # noqa: ANN401
+def name_of(function: Any) -> object:
     """Return a function's name; with ``asyncio.to_thread()``, that of the function it runs."""
     while isinstance(function, partial):
         called = function.func
@@ -134,7 +130,7 @@ def _with_place(participant: Participant) -> str:
     named = [f"task {task.get_name()!r}{_place_of(_awaiting(task.get_coro()))}" for task in tasks]
     more = f" and {len(named) - _MAX_TASKS} more" if len(named) > _MAX_TASKS else ""
     of_loop = f" ({', '.join(named[:_MAX_TASKS])}{more})" if named else ""
-    waits = participant.state in (State.PARKED, State.HELD, State.EXTERNAL)
+    waits = participant.state in (State.PARKED, State.EXTERNAL)
     what = participant.what or "a wait" if waits else participant.state.value
     return f"{participant.name}: {what}{_place(participant.ident)}{of_loop}"
 
@@ -145,7 +141,7 @@ def _place(ident: int | None) -> str:
     return _place_of(called for called, _ in walk_stack(frame)) if frame else ""
 
 
-def _awaiting(coroutine: Any) -> Iterable[FrameType]:  # noqa: ANN401
+def _awaiting(coroutine: Any) -> Iterable[FrameType]:
     """Return the frames of a coroutine and of what it awaits, the innermost first."""
     frames: list[FrameType] = []
     while coroutine is not None:

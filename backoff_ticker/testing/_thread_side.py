@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
@@ -24,16 +25,14 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
 
 
-class VirtualParker:
+class VirtualParker(ParkingPlace):
     """A ``Parker`` of a virtual clock."""
-
-    __slots__ = ("_kernel", "_place")
 
     def __init__(
         self, kernel: Kernel, what: str, *, gives_up: bool = False, for_work: bool = False
     ) -> None:
+        super().__init__(what, gives_up=gives_up, for_work=for_work)
         self._kernel = kernel
-        self._place = ParkingPlace(what, gives_up=gives_up, for_work=for_work)
 
     def park(self, deadline: float | None) -> bool:
         """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock.
@@ -44,20 +43,19 @@ class VirtualParker:
                 manually, and nothing would end its wait.
             VirtualDeadlockError: Nothing can end the wait.
         """
-        kernel, place = self._kernel, self._place
-        kernel.check_not_in_callback(place.what)
+        kernel = self._kernel
+        kernel.check_not_in_callback(self.what)
         if kernel.closed and threading.get_ident() not in kernel.by_ident:
-            raise ClockUsageError(f"a wait on a closed virtual clock ({place.what})")
-        participant = kernel.participant_here(place.what)
+            raise ClockUsageError(f"a wait on a closed virtual clock ({self.what})")
+        participant = kernel.participant_here(self.what)
         was_external = participant.state is State.EXTERNAL and not participant.aside
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
 
-        def begin() -> None:
-            kernel.post(kernel.participants.park, participant, place, when)
-
         try:
             kernel.commands.start()
-            wait_for_turn(kernel, participant, begin)
+            wait_for_turn(
+                kernel, participant, lambda: kernel.post(kernel.park, participant, self, when)
+            )
         finally:
             if was_external:  # back inside idle()
                 become_external(kernel, participant, participant.what)
@@ -65,18 +63,15 @@ class VirtualParker:
 
     def unpark(self) -> None:
         """End the wait, or the next one. From any thread, signal handler or finalizer."""
-        self._kernel.post(self._kernel.participants.unpark, self._place)
+        self._kernel.post(self._kernel.unpark, self)
 
 
 def wait_for_turn(
     kernel: Kernel, participant: Participant, begin: Callable[[], object] | None = None
 ) -> None:
-    """Block until a participant may run, which is this thread.
+    """Block until a participant may run, which is this thread; raise what its wait was ended with.
 
     ``begin`` posts the command that makes it wait. If an interrupt hits it, the participant runs.
-
-    Raises:
-        BaseException: The error that the kernel ended the wait with.
     """
     try:
         if begin is not None:
@@ -84,20 +79,15 @@ def wait_for_turn(
         block_on(participant.turn)  # at once if the wait was over before it began
     except BaseException:
         participant.interrupted = True  # a store: no signal handler runs before it
-        run_after_interrupt(kernel, participant)
+        kernel.query(lambda: kernel.run_out_of_turn(participant))  # done when this returns
+        participant.turn.acquire(blocking=False)  # the turn may have been granted before
+        participant.interrupted = False
+        if participant is kernel.driver:
+            kernel.interrupt.act()
         raise
     error, participant.error = participant.error, None
     if error is not None:
         raise error
-
-
-def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
-    """Let a participant run after an interrupt has ended its wait."""
-    kernel.query(lambda: kernel.participants.run_out_of_turn(participant))  # done when this returns
-    participant.turn.acquire(blocking=False)  # the turn may have been granted before
-    participant.interrupted = False
-    if participant is kernel.driver:
-        kernel.interrupt.act()
 
 
 def wait_until(
@@ -118,7 +108,7 @@ def wait_until(
     register(parker.unpark)
     deadline = None
     if timeout is not None:
-        now = kernel.participants.seconds
+        now = kernel.seconds
         # A timeout that rounding reduces to 0 must still let others run first.
         deadline = max(later(now, timeout), nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)
@@ -128,28 +118,18 @@ def wait_for_end(
     kernel: Kernel, participant: Participant, what: str, timeout: float | None
 ) -> bool:
     """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
-
-    def register(callback: Callable[[], object]) -> None:
-        kernel.post(kernel.participants.add_end_callback, participant, callback)
-
+    register = partial(kernel.post, kernel.add_end_callback, participant)
     return wait_until(kernel, what, register, timeout)
 
 
 @contextmanager
-def attached(
-    kernel: Kernel, participant: Participant, before_end: Callable[[], object] | None = None
-) -> Iterator[None]:
-    """Make this thread a participant, from its first turn until the end of the block.
-
-    The participant was entered before. ``before_end`` is called before it ends, for example to
-    enter another in its place.
-    """
+def attached(kernel: Kernel, participant: Participant) -> Iterator[None]:
+    """Make this thread a participant that was entered before, until the end of the block."""
     ident = threading.get_ident()
     outer = kernel.by_ident.get(ident)
-    participant.ident = ident
-    participant.native = threading.get_native_id()
+    participant.note_thread()
     kernel.by_ident[ident] = participant
-    kernel.post(kernel.participants.begin, participant)
+    kernel.post(kernel.begin, participant)
     try:
         wait_for_turn(kernel, participant)
         with as_current(kernel.clock):
@@ -159,9 +139,7 @@ def attached(
             del kernel.by_ident[ident]
         else:
             kernel.by_ident[ident] = outer
-        if before_end is not None:
-            before_end()
-        kernel.post(kernel.participants.end, participant)
+        kernel.post(kernel.end, participant)
 
 
 @contextmanager
@@ -172,16 +150,16 @@ def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
         yield
         return
     try:
-        kernel.enter(participant)
+        kernel.begin_to_count(participant)
         wait_for_turn(kernel, participant)
         yield
     finally:
-        kernel.query(lambda: kernel.participants.leave(participant))  # done when the block is left
+        kernel.query(lambda: kernel.leave(participant))  # done when the block is left
 
 
 def become_external(kernel: Kernel, participant: Participant, what: str) -> None:
     """Let others run and time pass: done when this returns, as waits here go by the state."""
-    kernel.query(lambda: kernel.participants.pause(participant, State.EXTERNAL, what))
+    kernel.query(lambda: kernel.pause(participant, what))
 
 
 @contextmanager
@@ -192,12 +170,8 @@ def waiting_externally(
     if participant is None or (participant.state is State.EXTERNAL and not participant.aside):
         yield
         return
-
-    def end() -> None:
-        kernel.post(kernel.participants.resume, participant)
-
     try:
         become_external(kernel, participant, what)
         yield
     finally:
-        wait_for_turn(kernel, participant, end)
+        wait_for_turn(kernel, participant, lambda: kernel.post(kernel.resume, participant))

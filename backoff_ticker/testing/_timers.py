@@ -46,16 +46,17 @@ class VirtualTimer:
 
     def __init__(  # noqa: PLR0913 - its attributes
         self,
-        due: int,
+        when: float,
         order: int,
         what: str,
         heap: TimerHeap,
         *,
-        sleeper: Any = None,  # noqa: ANN401 - a participant, which has timers itself
+        sleeper: Any = None,
         callback: Callable[[], object] | None = None,
     ) -> None:
-        self.due: int = due
-        self.when: float = in_seconds(due)
+        due = in_nanoseconds(when)
+        self.due: int = due + (in_seconds(due) < when)  # nothing runs early
+        self.when: float = in_seconds(self.due)
         self.order: int = order
         self.what: str = what
         self.sleeper: Any = sleeper

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ._errors import SettleTimeout
-from ._participants import Participant, State
+from ._participants import ParkingPlace
 from ._thread_side import VirtualParker, wait_for_turn
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Call:
     Attributes:
         args: The arguments of the call.
         thread: The name of the calling thread.
+        held: Whether the call is still held.
 
     Example:
         >>> from backoff_ticker.testing import VirtualClock
@@ -34,26 +35,19 @@ class Call:
         reader () True
     """
 
-    __slots__ = ("_held", "_kernel", "args", "thread")
+    __slots__ = ("_kernel", "_place", "args", "held", "thread")
 
-    def __init__(self, kernel: Kernel, participant: Participant, args: tuple[Any, ...]) -> None:
+    def __init__(self, kernel: Kernel, place: ParkingPlace, args: tuple[Any, ...]) -> None:
         self.args: tuple[Any, ...] = args
         self.thread: str = threading.current_thread().name
+        self.held: bool = True
         self._kernel = kernel
-        self._held = [participant]  # the first to pop it releases the call
-
-    @property
-    def held(self) -> bool:
-        """Whether the call is still held."""
-        return bool(self._held)
+        self._place = place
 
     def release(self) -> None:
         """Let the call continue. A second call does nothing."""
-        try:
-            participant = self._held.pop()
-        except IndexError:
-            return
-        self._kernel.post(self._kernel.participants.resume, participant)
+        self.held = False
+        self._kernel.post(self._kernel.unpark, self._place)
 
     def __repr__(self) -> str:
         return f"<Call with {self.args!r} in thread {self.thread!r}>"
@@ -80,21 +74,14 @@ class Trap:
         5.0
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        traps: list[Trap],
-        kind: str,
-        match: Callable[..., object] | None,
-    ) -> None:
+    def __init__(self, kernel: Kernel, kind: str, match: Callable[..., object] | None) -> None:
         self.kind: str = kind
         self._kernel = kernel
-        self._traps = traps
         self._match = match
         self._calls: deque[Call] = deque()
         self._held: list[Call] = []  # and those that were
         self._on_call: Callable[[], object] | None = None
-        traps.append(self)
+        kernel.traps.append(self)
 
     def catch(self, args: tuple[Any, ...]) -> None:
         """Hold the call that this thread is making, if it matches."""
@@ -104,20 +91,21 @@ class Trap:
             return
         if self._match is not None and not self._match(*args):
             return
-        call = Call(kernel, participant, args)
-        wait_for_turn(kernel, participant, lambda: kernel.post(self._hold, call, participant))
+        # The test ends this wait, so it is not part of a deadlock.
+        place = ParkingPlace(f"a trap of {self.kind}()", for_work=True)
+        call = Call(kernel, place, args)
 
-    def _hold(self, call: Call, participant: Participant) -> None:
-        """Hold a call, unless the trap has been closed; a command of the kernel."""
-        participants = self._kernel.participants
-        if self not in self._traps:
-            participants.let_go_on(participant)
-            return
-        participants.pause(participant, State.HELD, f"a trap of {self.kind}()")
-        self._held.append(call)
-        self._calls.append(call)
-        if self._on_call is not None:
-            self._on_call()
+        def hold() -> None:
+            kernel.park(participant, place, None)
+            if self not in kernel.traps:  # it has been closed
+                call.release()
+                return
+            self._held.append(call)
+            self._calls.append(call)
+            if self._on_call is not None:
+                self._on_call()
+
+        wait_for_turn(kernel, participant, lambda: kernel.post(hold))
 
     def wait(self) -> Call:
         """Wait until a call is held, and return it. Each call is returned once.
@@ -147,8 +135,8 @@ class Trap:
             call.release()
 
     def _stop(self) -> None:
-        if self in self._traps:
-            self._traps.remove(self)
+        if self in self._kernel.traps:
+            self._kernel.traps.remove(self)
 
     def __enter__(self) -> Self:
         return self

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
-from .._validation import (
-    as_count,
-    as_difference,
-    as_flag,
-    as_number,
-    as_seconds,
-    safe_repr,
-)
+from .._validation import as_count, as_difference, as_flag, as_number, as_seconds, safe_repr
 from ..clock import later
 from ._driving import (
     auto_advance,
@@ -27,26 +20,19 @@ from ._driving import (
 )
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Kernel
-from ._participants import Participant, State, waiting_for_real
+from ._participants import Participant, State
 from ._reports import called_object, leaks, name_of, on_another_clock
 from ._tasks import Task
 from ._thread_side import VirtualParker, attached, waiting_externally
 from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
 from ._watchdog import Watchdog
-from .standard_library._loops import (
-    HOW_TO_DRIVE,
-    LOOP_WAIT,
-    LoopTimer,
-    driver_of,
-    loop_kernel,
-)
+from .standard_library._loops import HOW_TO_DRIVE, LOOP_WAIT, LoopTimer, driver_of, loop_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from contextlib import AbstractContextManager
     from datetime import timedelta
-    from types import TracebackType
     from typing import Self, Unpack
 
     from ..clock import TimerHandle
@@ -118,6 +104,8 @@ class VirtualClock:
 
     Raises:
         TypeError, ValueError: An option is not a finite number, or not a bool.
+        ClockUsageError: Raised by methods of a closed clock, and by methods that block if they are
+            called in the callback of a timer.
 
     Example:
         >>> import threading
@@ -151,38 +139,38 @@ class VirtualClock:
         driver = Participant(
             threading.current_thread().name, ident=threading.get_ident(), counted=False
         )
-        self._kernel = Kernel(
+        self._kernel = kernel = Kernel(
             in_nanoseconds(as_number("start", start)),
             driver,
             strict=as_flag("strict", strict),
             one_at_a_time=as_flag("one_at_a_time", one_at_a_time),
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
-        self._kernel.clock = self
-        self._kernel.look = Watchdog(self._kernel).look
+        kernel.clock = self
+        kernel.look = Watchdog(kernel).look
         if until is not None:
             if as_number("until", until) < start:
                 raise ValueError(f"until must be >= start ({start!r}), not {until!r}")
-            self._kernel.until = in_nanoseconds(until)
+            kernel.until = in_nanoseconds(until)
         if as_flag("patch_time", patch_time):
-            self._kernel.epoch = self._epoch
-        self._participants = self._kernel.participants
-        self._traps: list[Trap] = []
+            kernel.epoch = self._epoch
+        self._block = ExitStack()
+        self._auto_block = ExitStack()
         self._spawned = 0
 
     # The Clock protocol
 
     def monotonic(self) -> float:
         """Return ``start`` plus the seconds that have passed on the clock."""
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("monotonic")
-        return self._participants.seconds
+        return self._kernel.seconds
 
     def time(self) -> float:
         """Return the time of the wall clock in Unix seconds: ``epoch`` plus ``monotonic()``."""
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("time")
-        return self._epoch + self._participants.seconds
+        return self._epoch + self._kernel.seconds
 
     def call_at(
         self,
@@ -200,11 +188,10 @@ class VirtualClock:
         Raises:
             TypeError, ValueError: ``when`` is not a finite number, or ``callback`` is not callable.
             UntrackedLoopError: The clock does not drive ``loop``, and is strict.
-            ClockUsageError: The clock is closed.
         """
         kernel = self._kernel
         kernel.check_open("call_at()")
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("call_at", when, callback)
         _check_callable("callback", callback)
         when = as_number("when", when, "a finite number of monotonic seconds")
@@ -222,13 +209,9 @@ class VirtualClock:
             in_loop, target = loop, callback
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
         what = f"call of {name_of(callback)}"
-        timers = self._participants.timers
-        order = self._participants.next_order()
-        due = in_nanoseconds(when)
-        due += in_seconds(due) < when  # nothing runs early
-        timer = VirtualTimer(due, order, what, timers, callback=callback)
+        timer = VirtualTimer(when, kernel.next_order(), what, kernel.timers, callback=callback)
         try:
-            kernel.post(timers.push, timer)
+            kernel.post(kernel.timers.push, timer)
         except BaseException:
             timer.cancel()
             raise
@@ -236,7 +219,7 @@ class VirtualClock:
 
     def parker(self, what: str = "") -> VirtualParker:
         """Return a parker for the calling thread; ``what`` names the wait in reports."""
-        if self._traps:
+        if self._kernel.traps:
             self._spring_traps("parker", what)
         return VirtualParker(self._kernel, what)
 
@@ -251,10 +234,10 @@ class VirtualClock:
         """
         duration = as_seconds("seconds", seconds)
         check_no_loop_runs_here("sleep()", "asyncio.sleep()")
-        VirtualParker(self._kernel, "sleep()").park(later(self._participants.seconds, duration))
+        VirtualParker(self._kernel, "sleep()").park(later(self._kernel.seconds, duration))
 
     def _spring_traps(self, kind: str, *args: object) -> None:
-        for trap in list(self._traps):
+        for trap in list(self._kernel.traps):
             if trap.kind == kind:
                 trap.catch(args)
 
@@ -275,7 +258,7 @@ class VirtualClock:
         Raises:
             TypeError, ValueError: ``seconds`` is not a finite number.
             ClockUsageError: ``seconds`` is negative; this thread is a participant or runs an event
-                loop; another step is running; or the clock is closed.
+                loop; or another step is running.
             SettleTimeout: A participant neither waits on the clock nor ends.
             Exception: The callback of a timer raised it; time stops there.
         """
@@ -284,15 +267,12 @@ class VirtualClock:
     def advance_to(self, when: float) -> int:
         """Let time pass until ``when``, in seconds of the clock, as ``advance()`` does.
 
-        Returns:
-            The number of timers that fired.
-
         Raises:
             ClockUsageError: ``when`` is in the past.
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
         target = in_nanoseconds(as_number("when", when))
-        if target < self._participants.now:
+        if target < self._kernel.now:
             raise ClockUsageError(
                 f"cannot advance to {when!r} from {self.monotonic()!r}: time does not go back"
             )
@@ -305,24 +285,21 @@ class VirtualClock:
             ClockUsageError: No timer is set.
             ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
-        kernel, participants = self._kernel, self._participants
+        kernel = self._kernel
         take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
-        first = kernel.query(participants.timers.first)
+        first = kernel.query(kernel.timers.first)
         if first is None:
             raise ClockUsageError("advance_next(): no timer is pending")
-        before = participants.now
+        before = kernel.now
         take_step(kernel, "advance_next()", max(first.due, before))
-        return in_seconds(participants.now - before)
+        return in_seconds(kernel.now - before)
 
     def settle(self) -> None:
-        """Wait until every participant waits or has ended; the same as ``advance(0)``.
+        """Wait until every participant waits or has ended, and fire the timers that are due now.
 
-        Timers that are due now fire.
-
-        Raises:
-            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
+        The same as ``advance(0)``, and raises the same.
         """
-        take_step(self._kernel, "settle()", self._participants.now)
+        take_step(self._kernel, "settle()", self._kernel.now)
 
     async def advance_async(self, seconds: float | timedelta) -> int:
         """Let time pass as ``advance()`` does, in a coroutine on an event loop of this clock.
@@ -340,7 +317,7 @@ class VirtualClock:
         step = as_difference("seconds", seconds)
         if step < 0.0:
             raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
-        target = self._participants.now + in_nanoseconds(step)
+        target = self._kernel.now + in_nanoseconds(step)
         if target > LATEST:
             raise ClockUsageError(f"cannot advance by {seconds!r}: the time would be out of range")
         return target
@@ -413,7 +390,6 @@ class VirtualClock:
 
         Raises:
             TypeError: ``function`` is not callable.
-            ClockUsageError: The clock is closed.
         """
         _check_callable("function", function)
         self._kernel.check_open("spawn()")
@@ -435,26 +411,22 @@ class VirtualClock:
         name = getattr(function, "__name__", "tracked")
         key = object()
         kernel.commands.start()
-        kernel.post(kernel.expect, key, name)
+        kernel.post(kernel.expected.setdefault, key, name)
 
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
             if kernel.member_here() is not None or kernel.calls_here:
-                kernel.post(kernel.release_time, key)
+                kernel.post(kernel.expected.pop, key, None)
                 return function(*args, **kwargs)
             participant = Participant(name)
-            kernel.enter(participant)
-            kernel.post(kernel.release_time, key)
+            kernel.begin_to_count(participant)
+            kernel.post(kernel.expected.pop, key, None)
             with attached(kernel, participant):
                 return function(*args, **kwargs)
 
         return call
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """Return an event loop on this clock, as for ``asyncio.Runner(loop_factory=...)``.
-
-        Raises:
-            ClockUsageError: The clock is closed.
-        """
+        """Return an event loop on this clock, as for ``asyncio.Runner(loop_factory=...)``."""
         self._kernel.check_open("new_event_loop()")
         loop = asyncio.SelectorEventLoop()
         driver_of(loop, self._kernel)
@@ -467,9 +439,6 @@ class VirtualClock:
         Use it around a wait for something real, such as a socket or a process. Other participants
         go on. ``why`` is shown in reports. Steps and waits of the thread that moves the clock give
         up after 60 real seconds, or ``settle_timeout`` if that is longer.
-
-        Raises:
-            ClockUsageError: The callback of a timer called it.
         """
         kernel = self._kernel
         kernel.check_not_in_callback("external()")
@@ -494,8 +463,7 @@ class VirtualClock:
         deadlock.
 
         Raises:
-            ClockUsageError: An event loop runs in this thread, or the callback of a timer called
-                it.
+            ClockUsageError: An event loop runs in this thread.
             VirtualDeadlockError: Nothing is due and no participant runs for ``settle_timeout`` real
                 seconds; in the main thread, with auto-advance. Other threads go on waiting.
             SettleTimeout: In the same case, one runs, but neither waits on the clock nor ends.
@@ -509,17 +477,15 @@ class VirtualClock:
 
     def pending(self) -> list[TimerInfo]:
         """Return the timers that are set, in the order in which they are due."""
-        timers: list[TimerInfo] = self._kernel.query(self._pending)
-        return timers
+        return self._kernel.query(self._pending)  # type: ignore[no-any-return]
 
     def _pending(self) -> list[TimerInfo]:
         found = [
             TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
-            for timer in self._participants.timers.pending()
+            for timer in self._kernel.timers.pending()
             if timer.what != LOOP_WAIT  # a loop lists its own
         ]
-        for loop in self._kernel.loops:
-            found += [TimerInfo(*timer) for timer in loop.pending()]
+        found += [TimerInfo(*timer) for loop in self._kernel.loops for timer in loop.pending()]
         return sorted(found, key=lambda timer: timer.when)
 
     def block_until(
@@ -543,10 +509,8 @@ class VirtualClock:
         wanted_parked = 0 if parked is None else as_count("parked", parked)
 
         def count_parked() -> int:
-            members = kernel.participants.members
-            return sum(one.state is State.PARKED for one in members) + len(
-                self._participants.guests
-            )
+            known = [*kernel.members, *kernel.guests]
+            return sum(one.state is State.PARKED and one.place is not kernel.step for one in known)
 
         def enough() -> bool:
             return len(self._pending()) >= wanted_timers and count_parked() >= wanted_parked
@@ -577,10 +541,9 @@ class VirtualClock:
         if match is not None:
             _check_callable("match", match)
         if kind not in _TRAPPED:
-            raise ClockUsageError(
-                f"kind must be one of {', '.join(_TRAPPED)}, not {safe_repr(kind)}"
-            )
-        return Trap(self._kernel, self._traps, kind, match)
+            kinds = ", ".join(_TRAPPED)
+            raise ClockUsageError(f"kind must be one of {kinds}, not {safe_repr(kind)}")
+        return Trap(self._kernel, kind, match)
 
     # Entering and closing
 
@@ -594,44 +557,28 @@ class VirtualClock:
                 f"{loop!r} runs already, in real time: enter the clock before the loop is run (in "
                 "setUp() of an IsolatedAsyncioTestCase, in a fixture of a test)"
             )
-        kernel.driver.ident = threading.get_ident()
-        kernel.driver.native = threading.get_native_id()
-        waiting_for_real.discard(kernel.driver.ident)  # an interrupt may have left it there
-        self._installed = installed(kernel)
-        self._installed.__enter__()
+        kernel.driver.note_thread()
+        self._block.enter_context(installed(kernel))
         kernel.entered = True
         if self._auto:
-            self._auto_advance = auto_advance(kernel)
-            self._auto_advance.__enter__()
+            self._auto_block.enter_context(auto_advance(kernel))
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        errors: list[Exception] = []
-        if exc is not None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        first = error
+        if error is not None:
             self._kernel.settle_timer.hurry()
-        try:
-            for end in (self._end_auto_advance, self.close):
+        with self._block:
+            for end in (self._auto_block.close, self.close):
                 try:
                     end()
-                except Exception as error:  # noqa: BLE001 - raised below, or noted
-                    errors.append(error)
-        finally:
-            self._installed.__exit__(None, None, None)
-        raised = exc if exc is not None or not errors else errors.pop(0)
-        for other in errors:
-            assert raised is not None  # noqa: S101 - the block's own, or the first
-            raised.add_note(f"{type(other).__name__}: {other}")
-        if raised is not None and raised is not exc:
-            raise raised
-
-    def _end_auto_advance(self) -> None:
-        if self._auto:
-            self._auto_advance.__exit__(None, None, None)
+                except Exception as another:  # noqa: BLE001 - raised below, or noted
+                    if first is None:
+                        first = another
+                    else:
+                        first.add_note(f"{type(another).__name__}: {another}")
+        if first is not None and first is not error:
+            raise first
 
     def close(self) -> None:
         """End every participant that still waits; the end of the ``with`` block calls this.
@@ -656,24 +603,20 @@ class VirtualClock:
             except (SettleTimeout, ClockUsageError):
                 kernel.settle_timer.hurry()  # participants that did not settle are leaks
         mine = {kernel.driver, closer}
-        members = kernel.query(lambda: list(kernel.participants.members))
-        left = [
-            one
-            for one in members
-            if one not in mine and not (one.daemon and (self._allow_daemons or one.waits_for_work))
-        ]
-        # Daemons may go on with what does not notice that the clock is closed.
-        mine |= {
-            one
-            for one in members
-            if one not in left and (one.waits_for_work or one.state is State.EXTERNAL)
+        members = kernel.query(lambda: list(kernel.members))
+        others = [one for one in members if one not in mine]
+        may_stay = {
+            one for one in others if one.daemon and (self._allow_daemons or one.waits_for_work)
         }
+        left = [one for one in others if one not in may_stay]
         message = leaks(left)
-        for trap in list(self._traps):
+        # Daemons may go on with what does not notice that the clock is closed.
+        mine |= {one for one in may_stay if one.waits_for_work or one.state is State.EXTERNAL}
+        for trap in list(self._kernel.traps):
             trap.close()
         kernel.post(kernel.abort_waits)
         kernel.commands.wait_for(
-            lambda: not (kernel.participants.members.keys() - mine), kernel.settle_timer.seconds
+            lambda: not (kernel.members.keys() - mine), kernel.settle_timer.seconds
         )
         kernel.closed = True
         for loop in kernel.loops:
@@ -688,7 +631,7 @@ class VirtualClock:
         raise_errors(kernel)
 
     def __repr__(self) -> str:
-        return f"<VirtualClock at {self._participants.seconds!r}>"
+        return f"<VirtualClock at {self._kernel.seconds!r}>"
 
 
 def _check_callable(name: str, value: object) -> None:

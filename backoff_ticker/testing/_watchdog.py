@@ -5,11 +5,12 @@ Whether a participant waits for another thread, is stuck, or takes too long.
 
 from __future__ import annotations
 
+from ._commands import LOOK_INTERVAL
 from ._errors import SettleTimeout, VirtualDeadlockError
 from ._kernel import Kernel, kernels
-from ._participants import State, waiting_for_real
+from ._participants import State
 from ._real_time import (
-    StallDetector,
+    is_active,
     note_activity,
     others_are_active,
     waits_for_a_thread,
@@ -17,79 +18,89 @@ from ._real_time import (
 )
 from ._reports import stuck
 
+_STALLED_AFTER = 0.05
+"""Seconds without any thread computing after which another participant gets a turn, too."""
+_LATE = 2.0 * LOOK_INTERVAL
+"""If two looks are further apart than this, another thread has the interpreter or processor."""
+_WEIGHT_IF_UNKNOWN = 0.05
+"""The weight of a second in which nothing can be judged."""
+
 
 class Watchdog:
     """Looks at the participants of one clock every 10 ms."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._stall_detector = StallDetector()
+        self._looked_at = 0.0
+        self._turns_given = 0
+        self._stalled_for = 0.0
 
     def look(self, real: float) -> None:
         """End waits that would last forever; called every 10 ms with the real time in seconds."""
-        kernel = self._kernel
-        participants, driver = kernel.participants, kernel.driver
+        kernel, driver = self._kernel, self._kernel.driver
         kernel.interrupt.remind()
         if not kernel.firing:
-            kernel.commands.callbacks.end(if_unused=True)
-        running = () if kernel.firing else participants.running
-        if self._stall_detector.is_stalled(real, participants.turns_given, running):
+            kernel.commands.callbacks.end()
+        if self._is_stalled(real):
             self._share_turn()
-        driver_idles = self._driver_idles()
-        driver_runs = driver in participants.running
-        for one in [*participants.external, *([driver] if driver_runs else ())]:
+        held, auto = bool(kernel.holds), bool(kernel.auto)
+        idles = driver.state is State.EXTERNAL and auto and not held and not kernel.closing
+        runs = driver in kernel.running
+        for one in [*kernel.external, *([driver] if runs else ())]:
             note_activity(one)
-        driver_works = (driver_runs or driver_idles) and driver.active_looks > 0
-        if driver_works or any(map(works_inside_idle, participants.external)):
-            participants.progress += 1
-        somebody_waits = kernel.step is not None or driver.state is State.PARKED or driver_idles
-        if not somebody_waits and not self._driver_delays_others():
+        works = (runs or idles) and driver.active_looks > 0
+        if works or any(map(works_inside_idle, kernel.external)):
+            kernel.progress += 1
+        others = len(kernel.members) > 1 or kernel.timers.first() is not None
+        waits = idles or driver.state is State.PARKED or (runs and auto and others)
+        if kernel.step is None and not waits:
             kernel.settle_timer.restart()
-        elif kernel.settle_timer.has_expired(
-            real, participants.now, participants.progress, held=kernel.time_is_held
-        ):
+        elif kernel.settle_timer.has_expired(real, kernel.now, kernel.progress, held=held):
             self._give_up()
 
-    def _driver_delays_others(self) -> bool:
-        """Whether the driver runs, with auto-advance, while others wait for time to go on."""
-        kernel, participants = self._kernel, self._kernel.participants
-        others = len(participants.members) > 1 or participants.timers.first() is not None
-        return bool(kernel.auto) and others and kernel.driver in participants.running
-
-    def _driver_idles(self) -> bool:
-        """Whether the driver is inside ``idle()``, with auto-advance; not inside ``external()``."""
+    def _is_stalled(self, real: float) -> bool:
+        """Whether those that have a turn have kept it for long and done nothing."""
         kernel = self._kernel
-        waits = kernel.driver.state is State.EXTERNAL and not kernel.time_is_held
-        return waits and bool(kernel.auto) and not kernel.participants.closing
+        running = () if kernel.firing else kernel.running
+        elapsed, self._looked_at = real - self._looked_at, real
+        new = kernel.turns_given != self._turns_given or not running
+        if new or any(is_active(one.native) for one in running):
+            self._turns_given, self._stalled_for = kernel.turns_given, 0.0
+            return False
+        # This thread needs the interpreter as they do: if it is late, no judgement is possible.
+        begun = all(one.ident is not None for one in running)
+        known = begun and elapsed < _LATE and not others_are_active()
+        self._stalled_for += elapsed if known else elapsed * _WEIGHT_IF_UNKNOWN
+        return self._stalled_for >= _STALLED_AFTER
 
     def _share_turn(self) -> None:
         """Let others go on: those that run may wait for a lock that one of these holds."""
-        kernel, participants = self._kernel, self._kernel.participants
-        for one in list(participants.running):
+        kernel = self._kernel
+        for one in list(kernel.running):
             # One rule for every thread, whoever wrote it: it holds no time up while it waits for
             # another thread. The wait of the driver has its own time limit.
-            waits_really = one is kernel.driver or one.ident in waiting_for_real
+            waits_really = one is kernel.driver or one.waits_really
             if not waits_really and waits_for_a_thread(one.native):
-                participants.set_aside(one)
-        if participants.queue:
-            participants.run_next()
+                kernel.set_aside(one)
+        if kernel.queue:
+            kernel.run_next()
             return
         if kernel.horizon() is None:
             return
         # None is queued. A participant whose timer is due now may hold the lock, so that timer
         # fires although others run.
-        for timer in participants.timers.pending():
-            if timer.due > participants.now:
+        for timer in kernel.timers.pending():
+            if timer.due > kernel.now:
                 break
             if timer.sleeper is not None:
                 kernel.fire(timer)
-                participants.run_next()
+                kernel.run_next()
                 break
 
     def _give_up(self) -> None:
         """Fail the step, or the wait of the driver, that has taken too long."""
         kernel = self._kernel
-        driver, participants = kernel.driver, kernel.participants
+        driver = kernel.driver
         if kernel.step is not None:
             kernel.end_step(SettleTimeout(self._text_of_stuck(kernel.step.what)))
         elif driver.state is not State.PARKED:
@@ -102,30 +113,27 @@ class Watchdog:
                 kernel.interrupt.send(driver.ident, error)
         elif self._is_held_up():
             text = self._text_of_stuck(f"{driver.name}: {driver.what}")
-            participants.end_wait(driver, error=SettleTimeout(text))
+            kernel.end_wait(driver, error=SettleTimeout(text))
             if kernel.firing:  # its callback blocks, and nobody gets a turn meanwhile
-                participants.give_turns()
-        elif kernel.auto:
-            kernel.break_deadlock()
+                kernel.give_turns()
         else:
-            kernel.end_wait_of_driver()
+            kernel.end_waits()
 
     def _text_of_stuck(self, what: str) -> str:
         kernel = self._kernel
-        timeout = kernel.settle_timer.limit(held=kernel.time_is_held)
+        timeout = kernel.settle_timer.limit(held=bool(kernel.holds))
         holds = [f"time is held by {what}" for what in kernel.holds.values()]
         holds += [f"{name}, tracked, was not called yet" for name in kernel.expected.values()]
-        return stuck(what, timeout, kernel.participants.now, kernel.participants.members, holds)
+        return stuck(what, timeout, kernel.now, kernel.members, holds)
 
     def _is_held_up(self) -> bool:
         """Whether a participant may still act, or auto-advance could still fire a timer."""
-        kernel, participants = self._kernel, self._kernel.participants
-        held = kernel.holds or kernel.expected
-        if participants.running or participants.queue or kernel.firing or held:
-            return True
-        timer = participants.timers.first() if kernel.auto else None
-        return (timer is not None and timer.due <= kernel.until) or any(
-            map(works_inside_idle, participants.external)
+        kernel = self._kernel
+        timer = kernel.timers.first() if kernel.auto else None
+        return (
+            bool(kernel.running or kernel.queue or kernel.firing or kernel.holds or kernel.expected)
+            or (timer is not None and timer.due <= kernel.until)
+            or any(map(works_inside_idle, kernel.external))
         )
 
     def _driver_waits_elsewhere(self) -> bool:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 _new_tuple = tuple.__new__
 
 # These are read at each tick, and access to an enum member is slow.
-_STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
 _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
@@ -75,15 +74,15 @@ class TickerCore(Source):
 
     _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
-    def _begin(
+    def __init__(
         self,
         backoff: BackOff,
-        token: CancellationToken | None,
-        pace: Pace,
-        clock: Clock | None,
-        timer: TimerLike | None,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
     ) -> None:
-        """Do what the constructors do: errors of wrong calls name the class that was called."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
@@ -104,11 +103,11 @@ class TickerCore(Source):
             self._timer = TickerTimer(timer, pace)
         self._run = self._start_run(backoff)
 
+    __init__.__qualname__ = "Ticker.__init__"  # errors of wrong calls name what was called
+
     def _start_run(self, backoff: BackOff) -> PolicyRun:
         tokens = () if self._token is None else (self._token,)
         return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
-
-    # Endings
 
     @property
     def close_reason(self) -> CloseReason | None:
@@ -163,7 +162,7 @@ class TickerCore(Source):
         tick by then still returns it. The policy, too, may call it.
         """
         self._is_stopped = True  # also if it has ended before, and a tick is given back
-        complete(self._end, _STOPPED)
+        complete(self._end, CloseReason.STOPPED)
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
@@ -181,8 +180,6 @@ class TickerCore(Source):
         if error is not None and not was_raised:
             raise error
         raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
-
-    # Taking a tick
 
     def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
         """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does.
@@ -348,8 +345,6 @@ class TickerCore(Source):
         self._defer(rules)
         self._wake()
 
-    # Rules, and the asker
-
     def _change(self, rule: Rule, *, resets: int = 0) -> None:
         """Have a rule applied: now, or by the asker."""
         self._is_asked()
@@ -462,8 +457,6 @@ class TickerCore(Source):
     def _after_failure(self, pending: PendingTick) -> PendingTick:
         return pending.with_delay(self._run.failure()) if pending.awaits_feedback else pending
 
-    # Waiting for a tick
-
     @property
     def _timing_clock(self) -> Clock:
         return self._clock
@@ -496,8 +489,6 @@ class TickerCore(Source):
         if due >= until:
             return None if self._timer is not None and self._timer.may_change() else until
         return due if self._readers.leads(waiter) else until
-
-    # For select()
 
     def _pass_on_wakeup(self) -> None:
         """Wake the next that waits for the timer, which may be another ticker's by now."""

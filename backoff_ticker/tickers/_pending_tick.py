@@ -39,7 +39,6 @@ class PendingTick:
     end: End | None  # how the policy has ended: then there is no next tick
 
     def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
-        """Return a copy with other values."""
         copy = PendingTick()
         for name in PendingTick.__slots__:
             setattr(copy, name, changes[name] if name in changes else getattr(self, name))
@@ -58,7 +57,6 @@ class PendingTick:
         return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 
     def recovered(self) -> PendingTick:
-        """Return the state after a success: ``since_success`` begins again."""
         returned = tuple(tick._replace(since_success=i) for i, tick in enumerate(self.returned))
         return self.replace(since_success=len(returned), returned=returned)
 

@@ -1,7 +1,4 @@
-"""The tick, and the paces: pure rules of when the next tick is due.
-
-Nothing here waits, locks, reads a clock or calls user code.
-"""
+"""The tick, and the paces: pure rules of when the next tick is due."""
 
 from __future__ import annotations
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class BaseTicker(TickerCore):
-    """See ``Ticker`` and ``AsyncTicker``."""
-
     __slots__ = ()
 
     @property
@@ -85,8 +83,7 @@ class BaseTicker(TickerCore):
         """Start the delays again with the first, and drop the tick that is pending.
 
         The next tick comes after a full first delay from now, for readers that already wait, too;
-        its ``number`` goes on. A ``receive()`` that begins after this has returned gets no tick
-        that was due before; one that had taken its tick by then still returns it.
+        its ``number`` goes on. A ``receive()`` that had taken its tick by then still returns it.
 
         Args:
             backoff: A policy to use from now on; the ticker copies it. None keeps the policy.
@@ -198,17 +195,6 @@ class Ticker(BaseTicker):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
-
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Take the next tick; block this thread until it is due.
 
@@ -271,7 +257,7 @@ class AsyncTicker(BaseTicker):
 
     __slots__ = ()
 
-    def __init__(
+    def __init__(  # for the name in errors: see TickerCore
         self,
         backoff: BackOff,
         *,
@@ -280,7 +266,7 @@ class AsyncTicker(BaseTicker):
         clock: Clock | None = None,
         timer: TimerLike | None = None,
     ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
+        super().__init__(backoff, token=token, pace=pace, clock=clock, timer=timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.

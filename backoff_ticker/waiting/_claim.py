@@ -9,9 +9,8 @@ holds the claim, and it alone may change the object; then it puts the entry back
     finally:
         claim[FREE] = True
 
-That is a lock, but nothing here is a call. So nothing comes between: no signal handler, no
-interrupt, no collection of garbage with its finalizers, and with the interpreter's lock no other
-thread. ``docs/architecture.md`` says why it is no lock of ``threading``.
+That is a lock, but nothing here is a call, so nothing comes between: ``docs/architecture.md`` says
+why it is no lock of ``threading``.
 
 The rule of a change:
     * What it relies on, it reads itself: what was looked at before may be over.

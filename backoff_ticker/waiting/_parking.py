@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class ThreadWaiter(Waiter):
-    """A thread in one wait."""
-
     __slots__ = ("parker",)
 
     def __init__(self, clock: Clock, what: str, sources: Collection[WaitSet], limit: float) -> None:
@@ -87,9 +85,6 @@ class LoopWaiter(Waiter, Alarm):
             timer.cancel()
         self.unregister()
         self.sources: Collection[WaitSet] = ()  # its cancelled timer may stay in the heap
-
-    def __repr__(self) -> str:
-        return "<waiting coroutine>"
 
     def wake(self) -> bool:
         future, loop = self.future, self.loop
@@ -204,16 +199,14 @@ def on_loop_wait(callback: Callable[[asyncio.AbstractEventLoop], None] | None) -
 
 def current_task() -> asyncio.Task[object]:
     """Return the task that runs in this thread; RuntimeError if there is none."""
-    import asyncio
-
-    task = asyncio.current_task(current_loop())
+    loop = current_loop()
+    task: asyncio.Task[object] | None = modules["asyncio"].current_task(loop)
     if task is None:
         raise RuntimeError("no task is running")
     return task
 
 
 def cancelled_error() -> type[BaseException]:
-    """Return ``asyncio.CancelledError``."""
     import asyncio
 
     return asyncio.CancelledError

@@ -329,7 +329,6 @@ class WaitLine(WaitSet):
             self._wake_first_of(domain)
 
     def wake_firsts(self) -> None:
-        """Wake the first waiter of each domain."""
         for domain in self.domains():
             self._wake_first_of(domain)
 

@@ -8,7 +8,7 @@ import pytest
 
 from backoff_ticker import POLICIES
 
-from .calling import ROOT, environment, finish, start
+from .calling import ROOT, call, environment
 from .test_app import FEEDBACK
 
 
@@ -20,7 +20,7 @@ def completed(line, **variables):
         "COMP_WORDS": " ".join(words),
         "COMP_CWORD": str(len(words) - 1),
     }
-    said = finish(start(env=environment(**variables)))
+    said = call("", **variables)
     assert (said.status, said.err) == (0, "")
     return [tuple(row.split(",", 1)) for row in said.out.splitlines()]
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests import effort
 
-SAME = ["order", "attempts"]
+SAME = ["attempts"]
 if effort.everything:
-    SAME += ["budget", "cancelling", "time_limits", "leaks", "interrupts"]
+    SAME += ["order", "budget", "cancelling", "time_limits", "leaks", "interrupts"]
 
 MAIN = """
 import sys, pytest

@@ -6,7 +6,6 @@ jump back; nowhere else, not even between the return of a Python function and it
 
 import contextvars
 import dis
-import gc
 import sys
 from pathlib import Path
 
@@ -127,10 +126,7 @@ def each_place(run, handler=None, but=(), *, all_of_them=False):
     Without ``--all``, or ``all_of_them``, only some of the places are tried; fewer without the
     interpreter's lock, where each step of a trace function stops all threads.
     """
-    if has_lock():
-        gc.collect()
-        gc.freeze()  # so that a collection in a run does not look at what other tests have left
-    step = 1 if all_of_them else effort.rounds(7 if has_lock() else 31, 1)
+    step = 1 if all_of_them else effort.rounds(11 if has_lock() else 31, 1)
     place = 1 - step
     try:
         while True:

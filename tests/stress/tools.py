@@ -11,7 +11,6 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.effort import has_lock
 from tests.helpers import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -198,14 +197,11 @@ def gc_threshold(threshold):
     wait until they are many beside all other objects.
     """
     before = gc.get_threshold()
-    if has_lock():
-        gc.freeze()  # so that no collection looks at what other tests have left
     gc.set_threshold(threshold, 0)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def run_loop(coroutine):

@@ -62,7 +62,7 @@ def test_a_clock_has_one_thread_of_its_own(monkeypatch):
 
 
 def test_no_two_timers_have_the_same_order(clock, monkeypatch):
-    next_order = clock._participants.next_order
+    next_order = clock._kernel.next_order
     orders = [
         order
         for pair in each_interleaving(lambda: (next_order, next_order), monkeypatch)

@@ -59,7 +59,7 @@ def test_cancelled_time_outs_leave_nothing_behind(auto):
                 await asyncio.sleep(0)
         await asyncio.sleep(1)
         loop = asyncio.get_running_loop()
-        return len(vars(loop)["_backoff_ticker_driver"].timers._orders)
+        return len(vars(loop)["_backoff_ticker_driver"]._orders)
 
     assert asyncio.run(main()) < 2000
     for _ in range(20):

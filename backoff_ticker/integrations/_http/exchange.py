@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import retry_call, retry_call_async
@@ -17,26 +18,24 @@ if TYPE_CHECKING:
     Kind = Literal["mistake", "unsent", "broken", "other"]
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Exchange(Generic[R]):
     """One request in all its attempts; a subclass knows the client."""
 
-    def __init__(self, rules: Rules, method: str, url: Any, name: str) -> None:  # noqa: ANN401
+    def __init__(self, rules: Rules, method: str, url: Any) -> None:  # noqa: ANN401
         self._response: R | None = None
         self._refusal: Exception | None = None  # the error that stands for the response
         self._rules = rules
         self._method = method
         self._url = url  # has a host and a path
-        self._name = name
         self._is_closed = False
 
     def begin(self, outcome: Outcome) -> None:  # noqa: ARG002 - a hook
-        """Prepare the next attempt."""
         self._response, self._refusal, self._is_closed = None, None, False
 
     def status_of(self, response: R) -> int:
-        """Return the status of a response."""
         raise NotImplementedError
 
     def error_of(self, response: R) -> Exception:
@@ -67,20 +66,13 @@ class Exchange(Generic[R]):
         return kind == "broken" or type(error) is TimeoutError  # attempt_timeout has cut it
 
     def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
-        """Send the request as often as needed and allowed."""
-
-        def close_last(outcome: Outcome | None = None) -> None:
-            response = self._end(outcome)
-            if response is not None:
-                close(response)
-
-        options = self._options(close_last)
+        options = self._options(close)
         try:
             response: R = retry_call(lambda: self._checked(send()), self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
             if last is None:
-                close_last()
+                self._end(close)
                 raise
             return last
         return response
@@ -88,46 +80,42 @@ class Exchange(Generic[R]):
     async def run_async(
         self, send: Callable[[], Awaitable[R]], close: Callable[[R], Awaitable[object]]
     ) -> R:
-        """Do the same in a coroutine."""
 
         async def attempt() -> R:
             return self._checked(await send())
 
-        async def close_last(outcome: Outcome | None = None) -> None:
-            response = self._end(outcome)
-            if response is not None:
-                await close(response)
-
-        options = self._options(close_last)
+        options = self._options(close)
         try:
             return await retry_call_async(attempt, self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
             if last is None:
-                await close_last()
+                closing = self._end(close)
+                if closing is not None:
+                    await closing
                 raise
             return last
 
-    def _options(self, close_last: Callable[..., object]) -> dict[str, Any]:
+    def _options(self, close: Callable[[R], object]) -> dict[str, Any]:
         """Return the options of the run: before a wait ours come first, else last."""
         options = self._rules.options
         return {
             **options,
             "on": self.on,
-            "name": self._name,
-            "on_retry": (close_last, *hooks_in(options, "on_retry")),
+            "name": self._rules.name,
+            "on_retry": (partial(self._end, close), *hooks_in(options, "on_retry")),
             "on_attempt": (*hooks_in(options, "on_attempt"), self.begin),
         }
 
-    def _end(self, outcome: Outcome | None) -> R | None:
-        """Log an attempt that a wait follows, if any; return the response to close."""
+    def _end(self, close: Callable[[R], T], outcome: Outcome | None = None) -> T | None:
+        """Log an attempt that a wait follows, if any; close its response."""
         self._is_closed = True
+        response = self._response
         if outcome is not None and isinstance(outcome.last_error, Exception):
-            response = self._response
             status = None if response is None else self.status_of(response)
             request = self._method, self._url.host, self._url.path
             log_retry(request, status, outcome.last_error, outcome)
-        return self._response
+        return None if response is None else close(response)
 
     def _checked(self, response: R) -> R:
         self._response = response

@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ... import attempts, current_clock, parse_retry_after
-from .._shared import as_seconds, check_policy
+from .._shared import as_seconds, check_policy, unknown_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     class Headers(Protocol):
         """The fields of a response; their names are compared without regard to case."""
 
-        def get(self, name: str, /) -> str | None:
-            """Return the value of a field."""
+        def get(self, name: str, /) -> str | None: ...
 
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
@@ -73,6 +72,7 @@ class Rules:
     """Which requests and answers of one client are retried, and the options of its retries.
 
     Attributes:
+        name: The name of the class that users know, which is that of the operation for hooks.
         methods: The methods that may be repeated, in capitals.
         statuses: The statuses that are retried.
         longest_wait: The seconds that a server may ask to wait; ``inf``: any number.
@@ -82,15 +82,16 @@ class Rules:
 
     def __init__(
         self,
-        what: str,
+        name: str,
         allowed: Any,  # noqa: ANN401 - a TypedDict, which has no type of its own
         policy: BackOff | None,
         options: Mapping[str, Any],
     ) -> None:
         known = allowed.__optional_keys__
-        for name in options:
-            if name not in known:
-                raise TypeError(f"{what} has no option {name!r}; it has {', '.join(sorted(known))}")
+        for option in options:
+            if option not in known:
+                raise unknown_option(f"{name}()", option, sorted(known))
+        self.name = name
         limits = {"max_attempts": MAX_ATTEMPTS, "max_retry_after": MAX_RETRY_AFTER}
         self.options: dict[str, Any] = {**limits, **options}
         self.methods: frozenset[str] = as_methods("methods", self.options.pop("methods", METHODS))
@@ -106,17 +107,16 @@ class Rules:
         for name, passed in ("timeout", elapsed), ("attempt_timeout", 0.0):
             limit = self.options.get(name)
             if limit is not None:
-                limit = as_seconds(name, limit, zero=True) - passed
+                limit = as_seconds(name, limit) - passed
                 left = limit if left is None else min(left, limit)
         return left
 
 
 def hooks_in(options: Mapping[str, Any], name: str) -> tuple[Any, ...]:
-    """Return the hooks that an option has."""
     given = options.get(name)
-    if given is None:
-        return ()
-    return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if isinstance(given, (list, tuple)):
+        return tuple(given)
+    return () if given is None else (given,)
 
 
 def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
@@ -141,7 +141,7 @@ def checked_limits(policy: BackOff | None, options: Mapping[str, Any]) -> float:
     if policy is not None:
         check_policy(policy)
     longest = options["max_retry_after"]
-    return inf if longest is None else as_seconds("max_retry_after", longest, zero=True)
+    return inf if longest is None else as_seconds("max_retry_after", longest)
 
 
 def log_retry(
@@ -159,7 +159,6 @@ def log_retry(
 
 
 def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
-    """Return names of methods in capitals, checked."""
     for method in _listed(name, value):
         if not isinstance(method, str):
             raise TypeError(f"{name} must be names such as 'GET', not {method!r}")
@@ -167,7 +166,6 @@ def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
 
 
 def as_statuses(name: str, value: Collection[int]) -> frozenset[int]:
-    """Return statuses, checked."""
     for status in _listed(name, value):
         if isinstance(status, bool) or not isinstance(status, int):
             raise TypeError(f"{name} must be ints, not {status!r}")

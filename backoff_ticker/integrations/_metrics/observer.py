@@ -9,7 +9,7 @@ from signal import Signals
 from typing import TYPE_CHECKING, TypedDict
 
 from ... import Tick
-from .._shared import check_name, check_token
+from .._shared import check_name, require_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ class Observer(ABC):
         same moment may be faster. It raises what ``on_cancel()`` does.
         """
         check_name(name, empty=True)
-        check_token(token)
+        require_token("token", token)
         clock = token.clock
 
         def post() -> None:
@@ -127,8 +127,7 @@ class Observer(ABC):
     @abstractmethod
     def _ended(self, outcome: Outcome) -> None: ...
 
-    @abstractmethod
-    def _circuit_made(self, name: str) -> None: ...
+    def _circuit_made(self, name: str) -> None: ...  # noqa: B027 - most need not know
 
     @abstractmethod
     def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import weakref
 from concurrent.futures import Future
 from hashlib import sha1
@@ -16,7 +15,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
-from .._shared import as_seconds, check_name
+from .._shared import after_fork, as_positive_seconds, check_name
 from .client import CLOCK, LONGEST, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -98,9 +97,6 @@ class RedisRetryBudget:
         breaker: The circuit breaker around Redis, to be used for nothing else. None means one that
             a failure opens, for 1 s at first, then twice as long each time, up to 30 s, with a
             jitter of 50 %.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid, or ``client`` has no ``socket_timeout``.
     """
 
     def __init__(  # noqa: PLR0913
@@ -120,7 +116,7 @@ class RedisRetryBudget:
         local = RetryBudget(max_tokens, token_ratio, retry_cost)
         if local.max_tokens > _MOST_TOKENS:
             raise ValueError(f"max_tokens must be <= {_MOST_TOKENS:,}, not {max_tokens!r}")
-        self._keep_for = min(round(as_seconds("keep_for", keep_for) * 1000) or 1, LONGEST)
+        self._keep_for = min(round(as_positive_seconds("keep_for", keep_for) * 1000) or 1, LONGEST)
         self._numbers = local._most, local._cost
         if fallback == "local":
             fallback = local
@@ -322,5 +318,4 @@ def _start_in_child() -> None:
         budget._start()  # what the parent has to tell, it tells itself
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_in_child)
+after_fork(_start_in_child)

@@ -153,9 +153,6 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
         **options: Those of ``CircuitBreaker`` other than ``clock`` and ``may_probe``. ``failures``
             and ``failure_rate`` count the calls of one process, and ``successes`` its probes;
             ``probes`` is for all processes together.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid, or the client has no ``socket_timeout``.
     """
 
     _kind = "a RedisCircuitBreaker"

@@ -17,10 +17,7 @@ LONGEST = 10**14  # milliseconds for which Redis is told to keep something: 3,00
 def check_client(client: object) -> float:
     """Return the ``socket_timeout`` of a client, in seconds.
 
-    Raises:
-        TypeError: ``client`` is not a ``redis.Redis``.
-        ValueError: It, or its Sentinel, has no ``socket_timeout``, or it has no
-            ``socket_connect_timeout``: a Redis that does not answer would hang it.
+    A client without time limits is refused: a Redis that does not answer would hang it.
     """
     if not isinstance(client, Redis):
         kind = f"{type(client).__module__}.{type(client).__qualname__}"

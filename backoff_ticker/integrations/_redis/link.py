@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from ..._errors import ChannelClosed, WouldBlock
 from ...cancellation import CancellationToken, any_of
 from ...channels import Channel
 from ...tickers import Pace, Ticker
-from .._shared import as_seconds, check_name
+from .._shared import after_fork, as_seconds, check_name
 from .client import CLOCK, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -45,13 +44,7 @@ class Link:
     If one connection fails, the link is down, and the listener connects both again. A Redis that
     stops answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
 
-    Args:
-        client: Says how to connect; the client's own retries are not used.
-        kind: What is shared: a "circuit", for example.
-        name: As given by the user. The channel is named after the database, too: channels, unlike
-            keys, know no databases.
-        script: Finds the channel in ``ARGV[1]``.
-        backoff: When to connect again; a link whose policy stops is closed.
+    The script finds the channel in ``ARGV[1]``. A link whose policy stops is closed.
     """
 
     def __init__(
@@ -61,6 +54,7 @@ class Link:
         self._socket_timeout = check_client(client)
         self._client = client
         key = f"backoff_ticker:{kind}:{name}"
+        # Channels, unlike keys, know no databases.
         self._channel = f"{key}@{client.connection_pool.connection_kwargs.get('db') or 0}"
         self._command = "EVAL", script, 1, key, self._channel
         self._title = f"{kind.capitalize()} {name}"
@@ -80,7 +74,6 @@ class Link:
         """Be told, with a lock held, that the link is up; or down, also at the start."""
 
     def start(self) -> None:
-        """Start the threads."""
         self.closed = CancellationToken(clock=CLOCK)  # by a user, or as the policy has stopped
         self._pace = Ticker(self._backoff, token=self.closed, pace=Pace.RETURN, clock=CLOCK)
         self._news: Channel[None] = Channel(1, clock=CLOCK)
@@ -144,13 +137,12 @@ class Link:
             self._report_untold("Redis does not answer")
 
     async def close_async(self, timeout: float | timedelta = FLUSH) -> None:
-        """Do the same in a coroutine."""
         if not await self._ended.wait_async(self._end_within(timeout)):
             self._report_untold("Redis does not answer")
 
     def _end_within(self, timeout: float | timedelta) -> float:
         """Close it, and return for how many seconds to wait at most, since the first call."""
-        seconds = as_seconds("timeout", timeout, zero=True)
+        seconds = as_seconds("timeout", timeout)
         now = CLOCK.monotonic()
         closed_at, flush_until = self._times = self._times or (now, now + seconds)
         self.let_go()
@@ -292,17 +284,8 @@ class Linked:
     def wait_until_connected(self, timeout: float | timedelta | None = None) -> bool:
         """Wait until ``connected``: then this process knows all that others have told.
 
-        Wakes when: it is connected, or closed.
-
-        Args:
-            timeout: Seconds >= 0 or a timedelta; None means no limit.
-
-        Returns:
-            Whether it is connected.
-
-        Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread.
+        Wakes when: it is connected (True), or closed. The argument and errors are those of
+        ``CancellationToken.wait()``.
         """
         any_of(self._link.up, self._link.closed).wait(timeout)
         return self.connected
@@ -315,14 +298,9 @@ class Linked:
     def close(self, timeout: float | timedelta = FLUSH) -> None:
         """Share nothing from now on; what is shared goes on in this process alone.
 
-        It waits until the latest change is told. In the thread of an event loop it does not wait:
+        It waits until the latest change is told, and goes on telling for ``timeout`` at most:
+        seconds >= 0 or a timedelta. In the thread of an event loop it does not wait:
         ``close_async()`` does.
-
-        Args:
-            timeout: For how long to wait and to go on telling: seconds >= 0 or a timedelta.
-
-        Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
         """
         self._link.close(timeout)
 
@@ -361,6 +339,5 @@ def _close_all() -> None:
         link.close()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_restart_all)
+after_fork(_restart_all)
 atexit.register(_close_all)

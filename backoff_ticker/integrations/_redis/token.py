@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..._errors import DeadlineExceeded
 from ...cancellation import CancellationToken
-from .._shared import as_seconds, check_token
+from .._shared import as_positive_seconds, require_token
 from .client import CLOCK, LONGEST
 from .link import FLUSH, Link, Linked
 
@@ -53,8 +53,6 @@ class RedisCancellationToken(Linked):
     While Redis is gone, the token is an ordinary one. A cancel is told as soon as Redis is back,
     even without its data, by any process that knows of it and still has its object open.
 
-    Thread safety: any thread, and forked children.
-
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
             of ``Sentinel.master_for()``. Its options are used, not its retries.
@@ -67,9 +65,6 @@ class RedisCancellationToken(Linked):
             for this time: seconds > 0 or a timedelta. None means never.
         backoff: When to connect again. None means at random times up to 5 s apart. If it stops, or
             fails, the connection is given up.
-
-    Raises:
-        TypeError, ValueError: An argument does not fit.
 
     Example:
         >>> from backoff_ticker.integrations.redis import RedisCancellationToken
@@ -94,11 +89,11 @@ class RedisCancellationToken(Linked):
         backoff: BackOff | None = None,
     ) -> None:
         if parent is not None:
-            check_token(parent, "parent")
-        kept = as_seconds("keep_for", keep_for)
+            require_token("parent", parent)
+        kept = as_positive_seconds("keep_for", keep_for)
         patience = None
         if cancel_if_gone_for is not None:
-            patience = as_seconds("cancel_if_gone_for", cancel_if_gone_for)
+            patience = as_positive_seconds("cancel_if_gone_for", cancel_if_gone_for)
         self.token: CancellationToken = CancellationToken() if parent is None else parent.child()
         self._link = twin = _Twin(client, name, backoff, self.token, parent, kept, patience)
         twin.start()
@@ -180,7 +175,6 @@ class _Twin(Link):
             self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
 
     def hear(self, message: bytes) -> None:
-        """Learn of the cancel of a twin."""
         self._learn(message, self._keep_for)
 
     def _learn(self, text: bytes, seconds: float) -> None:

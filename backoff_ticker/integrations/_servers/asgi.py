@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from signal import SIGINT, SIGTERM, getsignal
 
 from ... import CancellationToken, Cancelled, any_of, cancel_on_signals
-from .._shared import check_token
+from .._shared import require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TokenMiddleware:
 
     def __init__(self, app: Application, token: CancellationToken | None = None) -> None:
         if token is not None:
-            check_token(token)
+            require_token("token", token)
         self.app = app
         self._parent = token
         self._shutdown = self._new_token()
@@ -187,7 +187,6 @@ class _Connection:
             self._messages.put_nowait(error)
 
     async def receive(self) -> Message:
-        """Return the next message."""
         if self._reader is None:
             self._reader = asyncio.create_task(self._read())
         message = await self._messages.get()
@@ -199,7 +198,6 @@ class _Connection:
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass a message of the application on."""
         kind = message["type"]
         if kind in {"http.response.start", "websocket.close"}:
             self.has_begun = True

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ... import AsyncTicker, CancellationToken, Cancelled, ConstantBackOff, Ticker
-from .._shared import as_seconds, imports_of_extra
+from .._shared import as_positive_seconds, imports_of_extra
 
 with imports_of_extra("temporal"):
     from temporalio import activity
@@ -35,9 +35,7 @@ def _repeat_heartbeat() -> None:
 
 @contextmanager
 def activity_token(
-    *,
-    heartbeat: Heartbeat | None = _repeat_heartbeat,
-    interval: float | timedelta = 1.0,
+    *, heartbeat: Heartbeat | None = _repeat_heartbeat, interval: float | timedelta = 1.0
 ) -> Iterator[CancellationToken]:
     """Return a token for an activity: for a ``with`` block around its body.
 
@@ -84,7 +82,7 @@ def activity_token(
     """
     if heartbeat is not None and not callable(heartbeat):
         raise TypeError(f"heartbeat must be callable or None, not {heartbeat!r}")
-    pauses = ConstantBackOff(as_seconds("interval", interval))
+    pauses = ConstantBackOff(as_positive_seconds("interval", interval))
     token = CancellationToken(timeout=activity.info().start_to_close_timeout)
     ended = CancellationToken()
     # Not the token itself: Temporal raises its CancelledError anywhere in a thread, perhaps where

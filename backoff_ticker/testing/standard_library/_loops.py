@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import base_events, selector_events
-from contextlib import contextmanager, nullcontext
 from math import inf, isfinite, ulp
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +21,15 @@ from .._errors import (
 )
 from .._kernel import kernel_here
 from .._participants import POLLS_PER_TURN, ParkingPlace, Participant
-from .._reports import name_of, never_waits
+from .._reports import at, name_of
 from .._thread_side import counted, wait_for_turn
+from ._patches import around
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .._kernel import Kernel
-    from ._patches import Patch
+    from ._patches import Original, Patch
 
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
 """Advice for loops that a clock does not drive."""
@@ -41,55 +41,6 @@ _MAX_STALE = 1024
 """How many orders of past timers are kept, in addition to twice the number of timers."""
 
 
-class _LoopTimers:
-    """The timers of one loop, and their order among all timers of the clock.
-
-    The loop knows when a timer is due, but not which of those that are due at the same time was set
-    first. That is recorded when a timer is set.
-    """
-
-    def __init__(self, loop: Any, next_order: Callable[[], int]) -> None:  # noqa: ANN401 - much of it is private
-        self._loop = loop
-        self._call_at = loop.call_at
-        self._next_order = next_order
-        self._orders: dict[float, int] = {}
-
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
-        """Stand for the loop's method, which all its timers go through."""
-        when = round(when, 9)  # as later() does
-        if when not in self._orders:
-            self._orders[when] = self._next_order()
-        return self._call_at(when, callback, *args, context=context)
-
-    def move(self, seconds: float) -> None:
-        """Move all timers, because the loop's time is another one from now on."""
-        for handle in self._loop._scheduled:
-            handle._when = round(handle._when + seconds, 9)
-
-    def next(self) -> tuple[float | None, int | None]:
-        """Return when the next one is due on the clock, and its order among those due then."""
-        scheduled, orders = self._loop._scheduled, self._orders
-        when = scheduled[0]._when if scheduled else inf
-        if len(orders) > _MAX_STALE + 2 * len(scheduled):
-            pending = {handle._when for handle in scheduled}
-            for stale in orders.keys() - pending:
-                del orders[stale]
-        return (when, orders.get(when)) if isfinite(when) else (None, None)
-
-    def pending(self) -> list[tuple[float, str]]:
-        """Return when each one is due on the clock, and what it calls."""
-        return [
-            (handle._when, f"call of {name_of(_called(handle))}")
-            for handle in list(self._loop._scheduled)
-            if not handle._cancelled
-        ]
-
-
-def _called(handle: Any) -> Any:  # noqa: ANN401
-    timer = getattr(handle._callback, "__self__", None)
-    return timer._callback.get(0) if isinstance(timer, LoopTimer) else handle._callback
-
-
 class LoopTimer:
     """The handle of ``clock.call_at(..., loop=loop)`` for a loop that runs on the clock.
 
@@ -98,12 +49,7 @@ class LoopTimer:
 
     __slots__ = ("_callback", "_handle", "_loop", "when")
 
-    def __init__(
-        self,
-        loop: Any,  # noqa: ANN401 - much of it is private
-        when: float,
-        callback: Callable[[], object],
-    ) -> None:
+    def __init__(self, loop: Any, when: float, callback: Callable[[], object]) -> None:
         self.when: float = when
         self._callback = {0: callback}
         self._loop = loop
@@ -124,34 +70,37 @@ class LoopTimer:
             callback()
 
 
-class LoopDriver:
-    """Drives one event loop by one clock, in place of the loop's selector.
+class LoopDriver(ParkingPlace):
+    """Drives one event loop by one clock, in place of the loop's selector, and is where it waits.
+
+    The loop knows when a timer is due, but not which of those that are due at the same time was set
+    first. That is recorded when a timer is set.
 
     Attributes:
         kernel: The kernel of the clock.
-        timers: The timers of the loop.
-        participant: The participant that the loop is, while it runs.
+        member: The participant that the loop is, while it runs.
     """
 
-    def __init__(self, kernel: Kernel, loop: Any) -> None:  # noqa: ANN401 - much of it is private
+    def __init__(self, kernel: Kernel, loop: Any) -> None:
+        super().__init__(LOOP_WAIT)
         self.kernel: Kernel = kernel
         self._loop = loop
-        self.participant: Participant | None = None
+        self.member: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
-        self._place = ParkingPlace(LOOP_WAIT)
-        self.timers: _LoopTimers = _LoopTimers(loop, kernel.participants.next_order)
+        self._call_at = loop.call_at
+        self._orders: dict[float, int] = {}  # among all timers of the clock, by when they are due
         self._holders: dict[object, str] = {}
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
-        self.timers.move(kernel.participants.seconds - loop.time())
+        self._move_timers(kernel.seconds - loop.time())
         setattr(loop, _DRIVER, self)
         loop._selector = self
         loop._write_to_self = self._wake
         loop.run_forever = self._run_forever
-        loop.call_at = self.timers.call_at
-        loop.time = lambda: kernel.participants.seconds
+        loop.call_at = self._call_on_clock_at
+        loop.time = lambda: kernel.seconds
         self._set_resolution()
         kernel.post(kernel.add_loop, self)
 
@@ -162,25 +111,56 @@ class LoopDriver:
         loop._selector = self._selector
         loop._clock_resolution = self._own_resolution
         for name in ("_write_to_self", "run_forever", "call_at", "time", _DRIVER):
-            vars(loop).pop(name, None)
-        self.timers.move(loop.time() - now)
+            del vars(loop)[name]
+        self._move_timers(loop.time() - now)
+
+    def _move_timers(self, seconds: float) -> None:
+        """Move all timers, because the loop's time is another one from now on."""
+        for handle in self._loop._scheduled:
+            handle._when = round(handle._when + seconds, 9)
 
     # Called by the loop in place of its own attributes
 
     def _run_forever(self) -> None:
-        with nullcontext() if self.kernel.closed else self._running():
-            type(self._loop).run_forever(self._loop)
+        """Run the loop; this thread is a participant meanwhile."""
+        kernel, run = self.kernel, type(self._loop).run_forever
+        if kernel.closed:
+            run(self._loop)
+            return
+        participant = kernel.participant_here("an event loop")
+        with counted(kernel, participant):
+            self.member = participant
+            participant.tasks = self._tasks
+            try:
+                for holder, what in self._holders.items():
+                    kernel.post(kernel.hold_time, holder, what)
+                run(self._loop)
+            finally:
+                self.member = participant.tasks = None
+                for holder in self._holders:
+                    kernel.post(kernel.release_time, holder)
+
+    def _call_on_clock_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        when = round(when, 9)  # as later() does
+        if when not in self._orders:
+            self._orders[when] = self.kernel.next_order()
+        return self._call_at(when, callback, *args, context=context)
 
     def _wake(self) -> None:
-        participant = self.participant
-        if participant is None:
+        if self.member is None:
             self._write_to_self()
         else:
-            self.kernel.post(self.kernel.participants.unpark, self._place)
+            self.kernel.post(self.kernel.unpark, self)
+
+    def has_news(self) -> bool:
+        return self.selects and bool(self._selector.select(0))
+
+    def break_select(self) -> None:
+        self._write_to_self()
 
     def select(self, timeout: float | None = None) -> list[Any]:
         """Return the events that are ready; park the participant until there are any."""
-        participant = self.participant
+        participant = self.member
         if participant is None:
             return self._selector.select(timeout)  # type: ignore[no-any-return]
         loop = self._loop
@@ -195,26 +175,21 @@ class LoopDriver:
                 self._yield_turn(participant)
             return events
         self._polls = 0
-        when, order = self.timers.next()
-        return self._park(participant, when, order, alone=alone)
+        self.selects = not alone
+        return self._park(participant)
 
-    def _park(
-        self, participant: Participant, when: float | None, order: int | None, *, alone: bool
-    ) -> list[Any]:
-        kernel, place = self.kernel, self._place
+    def _park(self, participant: Participant) -> list[Any]:
+        kernel = self.kernel
         events: list[Any] = []
-        if not alone:
-            place.break_select = self._write_to_self
-            place.has_news = lambda: self._selector.select(0)
 
         def begin() -> None:
-            kernel.post(kernel.participants.park, participant, place, when, order)
-            if not alone:
+            kernel.post(kernel.park, participant, self, *self._next_timer())
+            if self.selects:
                 # It blocks here until a descriptor is ready, or until break_select() is called.
                 # In the first case it has no turn yet and asks for one.
                 events.extend(self._selector.select(None))
                 if participant.turn.locked():
-                    kernel.post(kernel.participants.unpark, place)
+                    kernel.post(kernel.unpark, self)
 
         try:
             wait_for_turn(kernel, participant, begin)
@@ -222,11 +197,11 @@ class LoopDriver:
             if not self._raise_in_tasks(error):
                 raise
         except ParticipantAborted as error:
-            if kernel.participants.closing:
+            if kernel.closing:
                 raise
             raise VirtualDeadlockError(*error.args) from None  # its tasks caught every error
         finally:
-            place.break_select = place.has_news = None
+            self.selects = False
         self._set_resolution()
         return events
 
@@ -235,29 +210,36 @@ class LoopDriver:
         self._loop._clock_resolution = ulp(self._loop.time())
 
     def _yield_turn(self, participant: Participant) -> None:
-        """Let others run, although this loop always has something to do and never waits.
-
-        Raises:
-            SettleTimeout: It has done so for longer than the settle timeout.
-        """
-        kernel = self.kernel
-        now = SystemClock().monotonic()
+        """Let others run, although this loop always has something to do and never waits."""
+        kernel, now = self.kernel, SystemClock().monotonic()
         if self._polls == 1:
             self._polls_since = now
             return
         if now - self._polls_since >= kernel.settle_timer.seconds:
             self._polls = 0
-            raise SettleTimeout(never_waits(kernel.participants.now, participant))
-        wait_for_turn(
-            kernel, participant, lambda: kernel.post(kernel.participants.yield_turn, participant)
-        )
+            raise SettleTimeout(f"{at(kernel.now)}: an event loop never waits: {participant.name}")
+        wait_for_turn(kernel, participant, lambda: kernel.post(kernel.yield_turn, participant))
 
-    def pending(self) -> list[tuple[float, str, str]]:
-        """Return when the timers are due, what they call, and the name of the participant."""
-        participant = self.participant
-        if participant is None:
-            return []
-        return [(*timer, participant.name) for timer in self.timers.pending()]
+    def _next_timer(self) -> tuple[float | None, int | None]:
+        """Return when the next timer is due on the clock, and its order among those due then."""
+        scheduled, orders = self._loop._scheduled, self._orders
+        when = scheduled[0]._when if scheduled else inf
+        if len(orders) > _MAX_STALE + 2 * len(scheduled):
+            pending = {handle._when for handle in scheduled}
+            for stale in orders.keys() - pending:
+                del orders[stale]
+        return (when, orders.get(when)) if isfinite(when) else (None, None)
+
+    def pending(self) -> Iterator[tuple[float, str, str]]:
+        """Yield when each timer is due, what it calls, and the name of the participant."""
+        member = self.member
+        for handle in list(self._loop._scheduled):
+            if member is not None and not handle._cancelled:
+                called = handle._callback
+                timer = getattr(called, "__self__", None)
+                if isinstance(timer, LoopTimer):
+                    called = timer._callback.get(0)
+                yield handle._when, f"call of {name_of(called)}", member.name
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         """Return the tasks of the loop that are not done, in the order of their names."""
@@ -280,30 +262,13 @@ class LoopDriver:
                 found = True
         return found
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of a selector
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._selector, name)
-
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        """Make this thread a participant while the loop runs in it."""
-        kernel = self.kernel
-        participant = kernel.participant_here("an event loop")
-        with counted(kernel, participant):
-            self.participant = participant
-            participant.tasks = self._tasks
-            try:
-                for holder, what in self._holders.items():
-                    kernel.post(kernel.hold_time, holder, what)
-                yield
-            finally:
-                self.participant = participant.tasks = None
-                for holder in self._holders:
-                    kernel.post(kernel.release_time, holder)
 
     def hold_time(self, holder: object, what: str) -> None:
         """Stop time while the loop runs, until ``release_time(holder)``."""
         self._holders[holder] = what
-        if self.participant is not None:
+        if self.member is not None:
             self.kernel.post(self.kernel.hold_time, holder, what)
 
     def release_time(self, holder: object) -> None:
@@ -324,12 +289,8 @@ def loop_kernel(loop: object) -> Kernel | None:
     return None if driver is None else driver.kernel
 
 
-def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
-    """Return the driver of a loop; the kernel's clock drives the loop from now on.
-
-    Raises:
-        UntrackedLoopError: The loop has no selector, or is not one of asyncio's own.
-    """
+def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:
+    """Return the driver of a loop; the kernel's clock drives the loop from now on."""
     driver = found_driver(loop)
     if driver is not None:
         if driver.kernel is kernel:
@@ -346,57 +307,41 @@ def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
 # Patches
 
 
-def _running_forever(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run_forever(loop: Any) -> None:  # noqa: ANN401
-        kernel = kernel_here()
-        if kernel is None or found_driver(loop) is not None:
-            original(loop)
-        else:
-            driver_of(loop, kernel)
-            loop.run_forever()
-
-    return run_forever
+def _run(original: Original, loop: Any, /, *args: Any, **kwargs: Any) -> Any:
+    kernel = kernel_here()
+    drivable = isinstance(loop, selector_events.BaseSelectorEventLoop)
+    if kernel is None or found_driver(loop) or not (drivable or kernel.strict):
+        return original(loop, *args, **kwargs)
+    driver_of(loop, kernel)
+    return loop.run_forever()
 
 
-def _making(original: Callable[..., Any]) -> Callable[..., Any]:
-    def make(loop: Any, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        original(loop, *args, **kwargs)
-        kernel = kernel_here()
-        if kernel is not None:
-            driver_of(loop, kernel)
-
-    return make
+def _make(original: Original, loop: Any, /, *args: Any, **kwargs: Any) -> None:
+    original(loop, *args, **kwargs)
+    kernel = kernel_here()
+    if kernel is not None:
+        driver_of(loop, kernel)
 
 
 LOOP_PATCHES = [
-    (base_events.BaseEventLoop, "run_forever", _running_forever),
-    (selector_events.BaseSelectorEventLoop, "__init__", _making),
+    (base_events.BaseEventLoop, "run_forever", around(_run)),
+    (selector_events.BaseSelectorEventLoop, "__init__", around(_make)),
 ]
 
 
-# Loops that are not asyncio's, such as uvloop's, are refused where they run
-
-
-def _refusing(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(loop: object, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        kernel = kernel_here()
-        if kernel is not None and kernel.strict:
-            driver_of(loop, kernel)
-        return original(loop, *args, **kwargs)
-
-    return run
-
-
 def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
-    """Return the patches of all classes of such loops; ``apply`` those of later classes."""
+    """Return the patches of all loops that are not asyncio's, such as uvloop's: they are refused.
+
+    ``apply`` those of classes that are made later.
+    """
 
     def patches_of(loop_class: type) -> list[Patch]:
         if issubclass(loop_class, asyncio.BaseEventLoop):
             return []
-        return [(loop_class, name, _refusing) for name in ("run_forever", "run_until_complete")]
+        return [(loop_class, name, around(_run)) for name in ("run_forever", "run_until_complete")]
 
-    def subclassing(_original: object) -> Any:  # noqa: ANN401
-        def init_subclass(subclass: type, /, **kwargs: Any) -> None:  # noqa: ANN401
+    def subclassing(_original: object) -> Any:
+        def init_subclass(subclass: type, /, **kwargs: Any) -> None:
             super(asyncio.AbstractEventLoop, subclass).__init_subclass__(**kwargs)  # type: ignore[misc]
             for patch in patches_of(subclass):
                 apply(patch)

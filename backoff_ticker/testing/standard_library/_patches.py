@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
+    Original: TypeAlias = Callable[..., Any]
+    """What a patch replaces."""
     Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
     """The owner, the attribute's name, and a function from original to replacement."""
 
 _INHERITED = object()
 """The original of an attribute that the owner does not define itself."""
+
+
+def around(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return what makes a replacement: it calls ``function(original, ...)``."""
+
+    def replace(original: Original) -> Original:
+        @wraps(original)
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            return function(original, *args, **kwargs)
+
+        return replacement
+
+    return replace
 
 
 class Patches:

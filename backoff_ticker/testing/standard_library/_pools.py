@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -17,11 +18,13 @@ from .._kernel import as_current, kernel_here
 from .._participants import Participant
 from .._reports import name_of
 from .._thread_side import attached, wait_for_end
+from ._patches import around
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._kernel import Kernel
+    from ._patches import Original
 
 
 class _Pool:
@@ -48,32 +51,30 @@ class _Pool:
         if job in self._queued:
             del self._queued[job]
             self._free -= 1
-            self.kernel.participants.enter(job.participant)
+            self.kernel.enter(job)
 
     def leave(self, job: _Job) -> None:
-        """Pass on the place of a job, whose participant ends next."""
-        if job in self.jobs:
-            self.jobs.discard(job)
-            if job in self._queued:
-                del self._queued[job]
-            else:
-                self._free += 1
-                self._count_next()
+        """Pass on the place of a job that has ended."""
+        self.jobs.discard(job)
+        if job in self._queued:
+            del self._queued[job]
+        else:
+            self._free += 1
+            self._count_next()
 
 
-class _Job:
+class _Job(Participant):
     """A job, submitted to a pool in place of the function.
 
     Its future refers to it, even once the job has ended, and it keeps nothing alive then.
     """
 
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
-        self._function: Callable[..., Any] | None = function
-        self.name: str = f"job {name_of(function)}"
-        self.participant: Participant = Participant(self.name)
+        super().__init__(f"job {name_of(function)}")
+        self.at_end.append(partial(pool.leave, self))
         self.future: Future[Any] | None = None
+        self._function: Callable[..., Any] | None = function
         self._pool = pool
-        self._unclaimed = [True]
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
         assert self._function is not None  # noqa: S101 - it is called once
@@ -84,13 +85,10 @@ class _Job:
 
     def run(self, work: Callable[[], object]) -> None:
         """Do the work of a pool's item, as a participant until its future's callbacks have run."""
-        pool, post = self._pool, self._pool.kernel.post
+        pool, kernel = self._pool, self._pool.kernel
         try:
-            if not self._claim():
-                work()
-                return
-            post(pool.count, self)
-            with attached(pool.kernel, self.participant, lambda: post(pool.leave, self)):
+            kernel.post(pool.count, self)
+            with attached(kernel, self):
                 work()
         except ParticipantAborted:
             if self.future is not None:
@@ -99,30 +97,15 @@ class _Job:
             self._function = self.future = None
             del work
 
-    def _claim(self) -> bool:
-        """Return True to one caller: the worker that begins the job, or the code that drops it."""
-        try:
-            return self._unclaimed.pop()
-        except IndexError:
-            return False
-
-    def dropped(self, future: Future[Any]) -> None:
-        """Forget a job whose future was done before a worker took it; the last of its callbacks."""
-        if future.cancelled():
-            return  # a worker will take it, and notify the waiters of the future
-        self._function = self.future = None
-        if self._claim():
-            future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
-
-    def drop(self) -> None:
+    def drop(self, _future: object = None) -> None:
         """Forget the job, unless a worker has begun it."""
-        if self._claim():
-            self._forget()
+        self._pool.kernel.post(self._pool.kernel.give_up_start, self)
 
-    def _forget(self, _future: object = None) -> None:
-        kernel = self._pool.kernel
-        kernel.post(self._pool.leave, self)
-        kernel.post(kernel.participants.end, self.participant)
+    def done(self, future: Future[Any]) -> None:
+        """Drop a job whose future was done before a worker took it, after its other callbacks."""
+        # If it was cancelled, a worker will take it, and notify the waiters of the future.
+        if not self.begun and not future.cancelled():
+            future._done_callbacks.append(self.drop)  # type: ignore[attr-defined]
 
 
 _pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
@@ -139,42 +122,29 @@ def _pool_of(executor: ThreadPoolExecutor, kernel: Kernel) -> _Pool:
         return pool
 
 
-def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
-    def submit(
-        executor: ThreadPoolExecutor,
-        function: Callable[..., Any],
-        /,
-        *args: object,
-        **kwargs: object,
-    ) -> Future[Any]:
-        kernel = kernel_here()
-        if kernel is None or isinstance(function, _Job):
-            future: Future[Any] = original(executor, function, *args, **kwargs)
-            return future
-        pool = _pool_of(executor, kernel)
-        job = _Job(pool, function)
-        try:
-            kernel.commands.start()
-            kernel.post(pool.add, job)
-            future = original(executor, job, *args, **kwargs)
-        except BaseException:
-            job.drop()  # a worker that took it anyway runs it uncounted
-            raise
-        job.future = future
-        future.add_done_callback(job.dropped)
-        return future
-
-    return submit
+def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    kernel = kernel_here()
+    if kernel is None or isinstance(function, _Job):
+        return original(executor, function, *args, **kwargs)
+    pool = _pool_of(executor, kernel)
+    job = _Job(pool, function)
+    try:
+        kernel.commands.start()
+        kernel.post(pool.add, job)
+        future = job.future = original(executor, job, *args, **kwargs)
+    except BaseException:
+        job.drop()
+        raise
+    future.add_done_callback(job.done)
+    return future
 
 
-def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
+def _wrap_initializer(executor: Any, kernel: Kernel) -> None:
     """Make the clock current in the initializer of a pool, which runs before any job."""
 
     def on_clock(initialize: Callable[..., Any]) -> Callable[..., Any]:
         def initialize_on_clock(*args: object) -> object:
-            if kernel.closed:
-                return initialize(*args)
-            with as_current(kernel.clock):
+            with nullcontext() if kernel.closed else as_current(kernel.clock):
                 return initialize(*args)
 
         return initialize_on_clock
@@ -184,7 +154,7 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
     elif hasattr(executor, "_create_worker_context"):  # Python 3.14 and later
         create = executor._create_worker_context
 
-        def create_context() -> Any:  # noqa: ANN401
+        def create_context() -> Any:
             context = create()
             context.initialize = on_clock(context.initialize)
             return context
@@ -192,8 +162,8 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
         executor._create_worker_context = create_context
 
 
-def _running(original: Callable[..., Any]) -> Callable[..., Any]:
-    def run(item: Any, *args: Any) -> None:  # noqa: ANN401
+def _running(original: Original) -> Callable[..., Any]:
+    def run(item: Any, *args: Any) -> None:
         function = item.fn if hasattr(item, "fn") else item.task[0]
         try:
             if isinstance(function, _Job):
@@ -206,27 +176,25 @@ def _running(original: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
-    def shutdown(
-        executor: ThreadPoolExecutor,
-        wait: bool = True,  # noqa: FBT001, FBT002 - as in the standard library
-        *,
-        cancel_futures: bool = False,
-    ) -> None:
-        original(executor, wait=False, cancel_futures=cancel_futures)
-        pool = _pools.get(executor)
-        for job in [] if pool is None else pool.kernel.query(pool.jobs.copy):
-            if cancel_futures and job.future is not None and job.future.cancelled():
-                job.drop()  # no worker will take it any more
-            elif wait and pool is not None and pool.kernel is kernel_here():
-                wait_for_end(pool.kernel, job.participant, "Executor.shutdown()", None)
-        original(executor, wait=wait)
-
-    return shutdown
+def _shut_down(
+    original: Original,
+    executor: ThreadPoolExecutor,
+    wait: bool = True,  # noqa: FBT001, FBT002 - as in the standard library
+    *,
+    cancel_futures: bool = False,
+) -> None:
+    original(executor, wait=False, cancel_futures=cancel_futures)
+    pool = _pools.get(executor)
+    for job in [] if pool is None else pool.kernel.query(pool.jobs.copy):
+        if cancel_futures and job.future is not None and job.future.cancelled():
+            job.drop()  # no worker will take it any more
+        elif wait and pool is not None and pool.kernel is kernel_here():
+            wait_for_end(pool.kernel, job, "Executor.shutdown()", None)
+    original(executor, wait=wait)
 
 
 POOL_PATCHES = [
-    (ThreadPoolExecutor, "submit", _submitting),
-    (ThreadPoolExecutor, "shutdown", _shutting_down),
+    (ThreadPoolExecutor, "submit", around(_submit)),
+    (ThreadPoolExecutor, "shutdown", around(_shut_down)),
     (pools._WorkItem, "run", _running),
 ]

@@ -15,23 +15,25 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from concurrent.futures import _base
-from math import inf, nextafter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...clock import current_clocks
 from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import Kernel, kernel_here
-from .._participants import Participant, State, real_waits, waiting_for_real
+from .._participants import Participant, State
 from .._thread_side import attached, wait_for_end, wait_until
-from ._time_module import kernel_of_waits
+from ._patches import around
+from ._time_module import kernel_of_waits, seconds, telling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from ._patches import Original
 
 PARTICIPANT = "_backoff_ticker_participant"
-"""The attribute of a thread that holds its participant."""
+"""The attribute of a thread that holds its kernel and participant."""
 
 _COUNTED_OTHERWISE = {
     "asyncio.unix_events": "waits for a process that a loop has started, which holds time",
@@ -48,6 +50,20 @@ def _is_counted_otherwise(thread: threading.Thread) -> bool:
     return any(getattr(one, "__module__", None) in _COUNTED_OTHERWISE for one in runs)
 
 
+@contextmanager
+def _real_waits(kernel: Kernel | None) -> Iterator[None]:
+    """Leave the waits of this thread as they are, inside the block."""
+    here = kernel.known_here() if kernel is not None else None
+    if here is None:
+        yield
+        return
+    try:
+        here.waits_really = True
+        yield
+    finally:
+        here.waits_really = False
+
+
 # Threads
 
 
@@ -59,7 +75,7 @@ def start_participant(
     is_task: bool = False,
 ) -> Participant:
     """Start a thread as a participant, which counts from now on; the one of a task has to end."""
-    participant = Participant(thread.name, home=kernel)
+    participant = Participant(thread.name)
     participant.daemon = thread.daemon and not is_task
     own = vars(thread)  # a `run` in here takes precedence over that of a subclass
     replaced = own.get("run")
@@ -79,92 +95,64 @@ def start_participant(
             own["run"] = replaced
 
     own["run"] = run
-    own[PARTICIPANT] = participant
+    own[PARTICIPANT] = kernel, participant
     try:
-        kernel.enter(participant)
-        with real_waits():  # for the thread to begin
+        kernel.begin_to_count(participant)
+        with _real_waits(kernel):  # for the thread to begin
             start(thread)
     except BaseException:
         if not participant.begun:
             restore()
-        kernel.post(kernel.participants.give_up_start, participant)
+        kernel.post(kernel.give_up_start, participant)
         raise
     return participant
 
 
-def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
-    def start(thread: threading.Thread) -> None:
-        kernel = kernel_here()
-        if kernel is None or PARTICIPANT in vars(thread) or _is_counted_otherwise(thread):
-            with real_waits():
-                original(thread)
-        else:
-            start_participant(kernel, thread, original)
-
-    return start
+def _start(original: Original, thread: threading.Thread) -> None:
+    kernel = kernel_here()
+    if kernel is None or PARTICIPANT in vars(thread) or _is_counted_otherwise(thread):
+        with _real_waits(kernel):
+            original(thread)
+    else:
+        start_participant(kernel, thread, original)
 
 
-def _joining(original: Callable[..., Any]) -> Callable[..., Any]:
-    def join(thread: threading.Thread, timeout: float | None = None) -> None:
-        participant: Participant | None = vars(thread).get(PARTICIPANT)
-        kernel = kernel_here()
-        if (
-            kernel is None
-            or participant is None
-            or participant.home is not kernel
-            or participant.state is State.ENDED
-        ):
-            original(thread, timeout)
-            return
-        if wait_for_end(kernel, participant, f"Thread.join({thread.name})", timeout):
-            original(thread)  # its last lines
-
-    return join
+def _join(original: Original, thread: threading.Thread, timeout: float | None = None) -> None:
+    kernel, participant = vars(thread).get(PARTICIPANT, (None, None))
+    here = kernel_here()
+    if here is None or kernel is not here or participant.state is State.ENDED:
+        original(thread, timeout)
+    elif wait_for_end(here, participant, f"Thread.join({thread.name})", timeout):
+        original(thread)  # its last lines
 
 
 # Waits in Condition
 
 
 class _Notice:
-    """Stands for the lock that ``notify()`` releases to end one wait.
+    """Stands for the lock that ``notify()`` releases to end one wait."""
 
-    Attributes:
-        over: Whether the wait was ended.
-    """
-
-    __slots__ = ("_wake", "over")
-
-    def __init__(self, wake: Callable[[], object]) -> None:
-        self.over: bool = False
-        self._wake = wake
+    wake: Callable[[], object]
+    over: bool = False
 
     def release(self) -> None:
-        """End the wait.
-
-        Raises:
-            RuntimeError: It was ended before.
-        """
+        """End the wait; RuntimeError, as from a lock: it was ended before."""
         if self.over:
             raise RuntimeError("a wait ends once")
-        self._wake()  # again, by the next notify(), if this is interrupted
+        self.wake()  # again, by the next notify(), if this is interrupted
         self.over = True
 
 
 def _wait_on_clock(
-    kernel: Kernel,
-    condition: Any,  # noqa: ANN401 - much of it is private
-    what: str,
-    timeout: float | None,
-    *,
-    for_work: bool,
+    kernel: Kernel, condition: Any, what: str, timeout: float | None, *, for_work: bool
 ) -> bool:
     """Do what ``Condition.wait()`` does, on the clock."""
-    notices: list[_Notice] = []
+    notice = _Notice()
     saved: list[Any] = []
 
     def register(wake: Callable[[], object]) -> None:
-        notices.append(_Notice(wake))
-        condition._waiters.extend(notices)
+        notice.wake = wake
+        condition._waiters.append(notice)
         saved.append(condition._release_save())
 
     try:
@@ -172,79 +160,53 @@ def _wait_on_clock(
     finally:
         if saved:
             condition._acquire_restore(saved[0])
-        for notice in notices:
-            if not notice.over and notice in condition._waiters:
-                condition._waiters.remove(notice)
-    return woken or notices[0].over
+        if not notice.over and notice in condition._waiters:
+            condition._waiters.remove(notice)
+    return woken or notice.over
 
 
 def _future_call() -> str | None:
     """Return the function of ``concurrent.futures`` that waits here; None: another one does."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(3)  # behind _wait() and what around() made of it
     if frame.f_globals is vars(threading) and frame.f_back is not None:  # Event.wait()
         frame = frame.f_back
     return frame.f_code.co_name if frame.f_globals is vars(_base) else None
 
 
-def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
-    def wait(condition: Any, timeout: float | None = None) -> bool:  # noqa: ANN401
-        limit = None if timeout is None or timeout >= threading.TIMEOUT_MAX else timeout
-        kernel = kernel_here()
-        if kernel is None or not condition._is_owned() or threading.get_ident() in waiting_for_real:
-            return bool(original(condition, timeout))
-        called = _future_call()
-        if called is not None:
-            what = f"Future.{called}()" if called in ("result", "exception") else "futures.wait()"
-            came = _wait_on_clock(kernel, condition, what, limit, for_work=False)
-            if not came and called == "as_completed":
-                _late.at = kernel.participants.seconds
-            return came
-        on_clock = kernel_of_waits() is not None and (limit is None or limit > 0.0)
-        here = kernel.by_ident.get(threading.get_ident()) if limit is None else None
-        for_work = here is not None and here.state is State.RUNNING
-        if on_clock or for_work:
-            woken = _wait_on_clock(kernel, condition, "Condition.wait()", limit, for_work=for_work)
-            if kernel.closed:  # a daemon thread that outlives the clock is on the system's
-                current_clocks.pop(threading.get_ident(), None)
-            return woken
-        with real_waits():
-            return bool(original(condition, timeout))
-
-    return wait
-
-
-class _Late(threading.local):
-    """When a wait of this thread in ``as_completed()`` last timed out, in seconds of the clock."""
-
-    at: float | None = None
-
-
-_late = _Late()
+def _wait(original: Original, condition: Any, timeout: float | None = None) -> bool:
+    limit = None if timeout is None or timeout >= threading.TIMEOUT_MAX else timeout
+    kernel = kernel_here()
+    known = kernel.known_here() if kernel is not None else None
+    if kernel is None or not condition._is_owned() or (known and known.waits_really):
+        return bool(original(condition, timeout))
+    called = _future_call()
+    if called is not None:
+        if called == "as_completed" and limit == 0.0:
+            raise TimeoutError("futures unfinished")  # else it gives up once its end is past
+        what = f"Future.{called}()" if called in ("result", "exception") else "futures.wait()"
+        return _wait_on_clock(kernel, condition, what, limit, for_work=False)
+    on_clock = kernel_of_waits() is not None and (limit is None or limit > 0.0)
+    here = kernel.by_ident.get(threading.get_ident()) if limit is None else None
+    for_work = here is not None and here.state is State.RUNNING
+    if on_clock or for_work:
+        woken = _wait_on_clock(kernel, condition, "Condition.wait()", limit, for_work=for_work)
+        if kernel.closed:  # a daemon thread that outlives the clock is on the system's
+            current_clocks.pop(threading.get_ident(), None)
+        return woken
+    with _real_waits(kernel):
+        return bool(original(condition, timeout))
 
 
 class _Time:
-    """The module ``time`` for futures: their timeouts are measured on the clock.
+    """The module ``time`` for futures: their timeouts are measured on the clock."""
 
-    ``as_completed()`` gives up only once its end is past, not at it. So the first reading after a
-    wait that has timed out is the next float.
-    """
-
-    @staticmethod
-    def monotonic() -> float:
-        kernel = kernel_here()
-        if kernel is None:
-            return time.monotonic()
-        late, _late.at = _late.at, None
-        now = kernel.participants.seconds
-        return nextafter(now, inf) if late == now else now
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(time, name)
+    def __init__(self, original: Any) -> None:
+        self.monotonic: Callable[[], float] = telling(seconds, kernel_here)(original.monotonic)
 
 
 THREAD_PATCHES = [
-    (threading.Thread, "start", _starting),
-    (threading.Thread, "join", _joining),
-    (threading.Condition, "wait", _waiting),
-    (_base, "time", lambda _original: _Time()),
+    (threading.Thread, "start", around(_start)),
+    (threading.Thread, "join", around(_join)),
+    (threading.Condition, "wait", around(_wait)),
+    (_base, "time", _Time),
 ]

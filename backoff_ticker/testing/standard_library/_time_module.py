@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -32,16 +32,13 @@ _REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}
 """The packages that read real time, because they wait in it."""
 
 
-def _seconds(kernel: Kernel) -> float:
-    return kernel.participants.seconds
-
-
-def _nanoseconds(kernel: Kernel) -> int:
-    return kernel.participants.now
+def seconds(kernel: Kernel) -> float:
+    """Return the time of the kernel's clock."""
+    return kernel.seconds
 
 
 def _wall_nanoseconds(kernel: Kernel) -> int:
-    return in_nanoseconds(kernel.epoch or 0.0) + kernel.participants.now
+    return in_nanoseconds(kernel.epoch or 0.0) + kernel.now
 
 
 def kernel_that_tells_time() -> Kernel | None:
@@ -63,11 +60,16 @@ def kernel_of_waits() -> Kernel | None:
 # Replacements
 
 
-def _telling(read: Callable[[Kernel], float]) -> Callable[[Any], Any]:
+def telling(
+    read: Callable[[Kernel], float],
+    kernel_for: Callable[[], Kernel | None] = kernel_that_tells_time,
+) -> Callable[[Any], Any]:
+    """Return what replaces a function of ``time``: it reads from the kernel, if there is one."""
+
     def replace(original: Callable[[], float]) -> Callable[[], float]:
         @wraps(original)
         def tell() -> float:
-            kernel = kernel_that_tells_time()
+            kernel = kernel_for()
             if kernel is None or _is_real(sys._getframe(1).f_globals.get("__name__")):
                 return original()
             return read(kernel)
@@ -81,46 +83,31 @@ def _is_real(module: str | None) -> bool:
     return module is not None and module.partition(".")[0] in _REAL_TIME
 
 
-def _measuring(original: Callable[[], float]) -> Callable[[], float]:
-    @wraps(original)
-    def measure() -> float:
-        kernel = kernel_of_waits()
-        return original() if kernel is None else kernel.participants.seconds
-
-    return measure
-
-
 def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
     @wraps(original)  # with its name, it can be pickled
     def sleep(seconds: float, /) -> None:
-        kernel = kernel_of_waits() or _driven_here()
-        if kernel is None or not seconds >= 0 or _is_real(sys._getframe(1).f_globals["__name__"]):
+        kernel = kernel_that_tells_time()
+        here = None if kernel is None else kernel.known_here()  # one that drives must not sleep
+        real = here is None or here.state is State.EXTERNAL or not seconds >= 0
+        if kernel is None or real or _is_real(sys._getframe(1).f_globals["__name__"]):
             original(seconds)
         else:
-            when = later(kernel.participants.seconds, float(seconds))
+            when = later(kernel.seconds, float(seconds))
             VirtualParker(kernel, "time.sleep()").park(when)
 
     return sleep
 
 
-def _driven_here() -> Kernel | None:
-    """Return the kernel that this thread drives by hand: it must not sleep."""
-    kernel = kernel_that_tells_time()
-    if kernel is None or kernel.driver.ident != threading.get_ident() or kernel.driver.counted:
-        return None
-    return kernel
-
-
 _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
-    (time, "monotonic", _telling(_seconds)),
-    (time, "monotonic_ns", _telling(_nanoseconds)),
-    (time, "perf_counter", _telling(_seconds)),
-    (time, "perf_counter_ns", _telling(_nanoseconds)),
-    (time, "time", _telling(lambda kernel: (kernel.epoch or 0.0) + _seconds(kernel))),
-    (time, "time_ns", _telling(_wall_nanoseconds)),
+    (time, "monotonic", telling(seconds)),
+    (time, "monotonic_ns", telling(lambda kernel: kernel.now)),
+    (time, "perf_counter", telling(seconds)),
+    (time, "perf_counter_ns", telling(lambda kernel: kernel.now)),
+    (time, "time", telling(lambda kernel: (kernel.epoch or 0.0) + kernel.seconds)),
+    (time, "time_ns", telling(_wall_nanoseconds)),
     (time, "sleep", _sleeping),
-    (threading, "_time", _measuring),
-    (queue, "time", _measuring),
+    (threading, "_time", telling(seconds, kernel_of_waits)),
+    (queue, "time", telling(seconds, kernel_of_waits)),
 ]
 time_patches = Patches()
 
@@ -128,21 +115,18 @@ time_patches = Patches()
 @contextmanager
 def time_patched(kernel: Kernel) -> Iterator[None]:
     """Replace the functions of ``time`` inside the block, if the kernel's clock is to tell time."""
-    if kernel.epoch is None:
-        yield
-        return
-    # time-machine first: it cannot begin while ``time.time`` is replaced
-    with _datetime_moved(), time_patches.installed(lambda: _PATCHES):
+    with ExitStack() as stack:
+        if kernel.epoch is not None:
+            _move_datetime(stack)  # first: it cannot begin while ``time.time`` is replaced
+            stack.enter_context(time_patches.installed(lambda: _PATCHES))
         yield
 
 
-@contextmanager
-def _datetime_moved() -> Iterator[None]:
+def _move_datetime(stack: ExitStack) -> None:
     """Let ``datetime`` tell the time of this thread's clock, too, if time-machine is installed."""
     try:
         time_machine = import_module("time_machine")
     except ModuleNotFoundError:
-        yield
         return
     real = time_machine.escape_hatch.time.time_ns
 
@@ -151,9 +135,5 @@ def _datetime_moved() -> Iterator[None]:
         return real() if kernel is None else _wall_nanoseconds(kernel)
 
     travel = time_machine.travel(0.0, tick=False)
-    traveller = travel.start()
-    traveller.time_ns = time_ns
-    try:
-        yield
-    finally:
-        travel.stop()
+    travel.start().time_ns = time_ns
+    stack.callback(travel.stop)
