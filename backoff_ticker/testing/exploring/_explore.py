@@ -219,7 +219,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     return explorer.outcome(search if given is None else partial(explorer.replay, given))
 
 
-def _watched(watch: Any) -> Callable[[str], bool]:  # noqa: ANN401
+def _watched(watch: Any) -> Callable[[str], bool]:
     files: list[str] = []
     one = isinstance(watch, (str, os.PathLike)) or not hasattr(watch, "__iter__")
     for each in (watch,) if one else watch:

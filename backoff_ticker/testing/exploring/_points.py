@@ -121,14 +121,14 @@ class Points:
             # in which another tool did: until this.
             monitoring.restart_events()
 
-    def _enter(self, frame: FrameType, *_: object) -> Any:  # noqa: ANN401
+    def _enter(self, frame: FrameType, *_: object) -> Any:
         if not self._of(frame.f_code):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         return self._step
 
-    def _step(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401
+    def _step(self, frame: FrameType, event: str, _: object) -> Any:
         line = self._points[id(frame.f_code)][0].get(frame.f_lasti)
         if event == "opcode" and line is not None:
             self._visit(frame.f_code.co_filename, line)

@@ -183,7 +183,7 @@ class Schedule:
             raise KeyboardInterrupt
         return ready()
 
-    def pick(self, things: Sequence[Any]) -> Any:  # noqa: ANN401
+    def pick(self, things: Sequence[Any]) -> Any:
         """Return the first of the things, or another, which counts as a preemption."""
         able = [Option(*each) for each in enumerate(things, OPTIONS)]
         return self._decide(able, able[0], preemptive=True).thing

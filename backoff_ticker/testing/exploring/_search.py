@@ -29,7 +29,7 @@ def following(deviations: Deviations) -> Choose:
     """Return what chooses a known schedule."""
     chosen = dict(deviations)
 
-    def choose(number: int, able: Sequence[Any], default: Any) -> Any:  # noqa: ANN401
+    def choose(number: int, able: Sequence[Any], default: Any) -> Any:
         if number not in chosen:
             return default
         return next((each for each in able if each.number == chosen[number]), None)
@@ -42,7 +42,7 @@ def drawing(random: Random, moments: int, decisions: int) -> Choose:
     changes = {random.randrange(decisions): -each for each in range(1, moments + 1)}
     priorities: dict[int, float] = {}
 
-    def choose(number: int, able: Sequence[Any], default: Any) -> Any:  # noqa: ANN401
+    def choose(number: int, able: Sequence[Any], default: Any) -> Any:
         if isinstance(default, Option):
             return random.choice(able) if random.random() * decisions < moments else default
         for each in able:

@@ -69,10 +69,10 @@ class Lock:
         self.release()
 
 
-def _in_python(python: Any, original: Any) -> Any:  # noqa: ANN401
+def _in_python(python: Any, original: Any) -> Any:
     """Return a class whose instances are of a class in Python, but outside a schedule of C."""
 
-    def new(cls: type) -> Any:  # noqa: ANN401
+    def new(cls: type) -> Any:
         return object.__new__(cls) if schedule_here() else original()
 
     return type(python.__name__.lstrip("_Py"), (python,), {"__new__": new})
@@ -122,7 +122,7 @@ class _Clock:
     def parker(self, what: str = "") -> _Parker:
         return _Parker(self._schedule, what)
 
-    def call_at(self, when: float, callback: Callable[[], object], *, loop: Any = None) -> _Timer:  # noqa: ANN401
+    def call_at(self, when: float, callback: Callable[[], object], *, loop: Any = None) -> _Timer:
         timer = _Timer(when, callback)
         if loop is not None:
             loop.call_at(when, timer.fire)
@@ -144,7 +144,7 @@ def _sleep(schedule: Schedule, original: Callable[..., None], seconds: float) ->
         original(seconds)  # raises
 
 
-def _init(schedule: Schedule, original: Any, thread: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401
+def _init(schedule: Schedule, original: Any, thread: Any, *args: Any, **options: Any) -> None:
     thread._hash = schedule.number("thread made")
     original(thread, *args, **options)
 
@@ -154,7 +154,7 @@ def _hash(thread: threading.Thread) -> int:
     return vars(thread).get("_hash") or object.__hash__(thread)
 
 
-def _start(schedule: Schedule, original: Any, function: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+def _start(schedule: Schedule, original: Any, function: Any, *args: Any, **options: Any) -> Any:
     thread = getattr(function, "__self__", None)
     if not isinstance(thread, threading.Thread):
         return original(function, *args, **options)
@@ -168,13 +168,13 @@ def _start(schedule: Schedule, original: Any, function: Any, *args: Any, **optio
     return started
 
 
-def _set_tstate_lock(_: Schedule, original: Any, thread: Any) -> None:  # noqa: ANN401
+def _set_tstate_lock(_: Schedule, original: Any, thread: Any) -> None:
     original(thread)
     locks: Any = threading._shutdown_locks  # type: ignore[attr-defined] # in CPython 3.11 and 3.12
     locks.discard(thread._tstate_lock)  # the interpreter does not wait for one that hangs
 
 
-def _run(schedule: Schedule, me: Member, function: Any) -> None:  # noqa: ANN401
+def _run(schedule: Schedule, me: Member, function: Any) -> None:
     me.ident = ident = get_ident()
     me.go.acquire()
     current_clocks[ident] = _Clock(schedule)
@@ -207,7 +207,7 @@ def start_body(schedule: Schedule, body: Callable[[], object]) -> None:
     schedule.running.go.release()
 
 
-def _join(schedule: Schedule, original: Any, thread: Any, timeout: float | None = None) -> None:  # noqa: ANN401
+def _join(schedule: Schedule, original: Any, thread: Any, timeout: float | None = None) -> None:
     member = vars(thread).get("_member")
     if member is not None and member is not schedule.running:
         deadline = None if timeout is None else schedule.now + max(timeout, 0)
@@ -216,19 +216,19 @@ def _join(schedule: Schedule, original: Any, thread: Any, timeout: float | None 
     original(thread, None if member is not None else timeout)
 
 
-def _is_alive(_: Schedule, original: Any, thread: Any) -> bool:  # noqa: ANN401
+def _is_alive(_: Schedule, original: Any, thread: Any) -> bool:
     member = vars(thread).get("_member")
     return original(thread) if member is None else not member.done
 
 
-def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:  # noqa: ANN401
+def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:
     # That of an interrupt is the end of a program that was asked for.
     if not issubclass(raised.exc_type, (SystemExit, KeyboardInterrupt)):
         what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {raised.exc_value}"
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
 
 
-def _notify(schedule: Schedule, original: Any, condition: Any, n: int = 1) -> None:  # noqa: ANN401
+def _notify(schedule: Schedule, original: Any, condition: Any, n: int = 1) -> None:
     waiters = condition._waiters
     if n < len(waiters):
         first = schedule.pick([*waiters])
@@ -237,7 +237,7 @@ def _notify(schedule: Schedule, original: Any, condition: Any, n: int = 1) -> No
     original(condition, n)
 
 
-def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) -> Any:
     if options.get("name") is None:
         options["name"] = f"Task-{schedule.number('task')}"
     return original(*args, **options)
@@ -246,10 +246,10 @@ def _create_task(schedule: Schedule, original: Any, *args: Any, **options: Any) 
 class Task(asyncio.Task[Any]):
     """A task with the same place in a set each time; its end with its schedule is no news."""
 
-    def __new__(cls, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+    def __new__(cls, *args: Any, **options: Any) -> Any:
         return super().__new__(cls) if schedule_here() else asyncio.Task(*args, **options)
 
-    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, *args: Any, **options: Any) -> None:
         self._schedule = _schedules[get_ident()]
         self._hash = self._schedule.number("task made")
         super().__init__(*args, **options)
@@ -263,11 +263,11 @@ class Task(asyncio.Task[Any]):
         super().__del__()
 
 
-def _is_main(task: Any) -> bool:  # noqa: ANN401
+def _is_main(task: Any) -> bool:
     return any(each[0] is _UNTIL_COMPLETE for each in task._callbacks or ())
 
 
-def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:  # noqa: ANN401
+def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:
     schedule.point()
     if schedule.cancel_tasks and asyncio._get_running_loop():
         tasks: Any = asyncio.all_tasks()
@@ -294,8 +294,8 @@ _IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
 }
 
 
-def _scheduled(original: Any, ours: Callable[..., object]) -> Any:  # noqa: ANN401
-    def replacement(*arguments: Any, **options: Any) -> object:  # noqa: ANN401
+def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
+    def replacement(*arguments: Any, **options: Any) -> object:
         schedule = schedule_here()
         if schedule is None:
             return original(*arguments, **options)
@@ -304,7 +304,7 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:  # noqa: ANN4
     return replacement
 
 
-def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:  # noqa: ANN401
+def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:
     classes = [each for each in vars(module).values() if isinstance(each, type)]
     for owner in (module, *{each for each in classes if each.__module__ == module.__name__}):
         for name, value in list(vars(owner).items()):

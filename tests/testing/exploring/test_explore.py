@@ -32,6 +32,7 @@ def story_of(failure):
     return re.sub(r"^schedule .*, shrunk", "shrunk", str(failure), flags=re.MULTILINE)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("body", bodies.WRONG, ids=lambda body: body.__name__)
 def test_a_wrong_program_is_reported_and_replayed(body):
     failure = failure_of(body)
@@ -40,6 +41,7 @@ def test_a_wrong_program_is_reported_and_replayed(body):
         assert story_of(failure_of(body, replay=failure.replay)) == story_of(failure)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("body", bodies.RIGHT, ids=lambda body: body.__name__)
 def test_a_right_program_is_not_reported(body):
     assert explore(body, schedules=effort.rounds(150, 5000)).schedules
