@@ -60,7 +60,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         else:
             function(**arguments)
 
-    outcome = explore(body, **marker.kwargs)
+    outcome = explore(body, *marker.args, **marker.kwargs)
     pyfuncitem.add_report_section("call", "explore()", str(outcome))
     return True
 

@@ -51,10 +51,7 @@ class HedgedCall:
         try:
             self._start()
             while reason is None:
-                attempt = yield from self._next_end()
-                if attempt in self._running:
-                    reason = yield from self._handle(attempt)
-                reason = reason or self._go_on()
+                reason = yield from self._handle((yield from self._next_end()))
             self._end(reason)
             if (yield from self.finish(is_cut=reason in _CUT_FOR)):
                 self._end(StopReason.SUCCEEDED)
@@ -94,35 +91,54 @@ class HedgedCall:
         reason = run.limit_reached()
         return reason if reason in _CUT_FOR else None
 
-    def _go_on(self) -> StopReason | None:
+    def _after_wait(self) -> StopReason | None:
         """Start the attempt that is due; return why the call is over, None if it is not."""
-        run, over = self._run, self._cut_for()
-        if over is None and isinstance(self._next, float) and run.clock.monotonic() >= self._next:
+        over, due = self._cut_for(), self._next
+        if over is None and isinstance(due, float) and self._run.clock.monotonic() >= due:
             self._start()
-        if over is not None or self._running:
-            return over  # those that run may still succeed
+        if over is None and not self._running and isinstance(self._next, StopReason):
+            return self._next  # nothing runs that could end
+        return over
+
+    def _after_none(self, reason: StopReason, failure: Any) -> StopReason | None:
+        """Decide what follows an attempt that was not made: by ``failure``, or no other starts."""
+        if failure is not None:
+            run = self._run
+            run.failing_component = "the budget" if reason is StopReason.BUDGET else self._source
+            return run.fail(failure)
+        self._next = reason
+        return None if self._running else self._cut_for() or reason
+
+    def _after_failure(self, demand: Any) -> StopReason | None:  # noqa: PLR0911 - one for each rule
+        """Decide what follows a failure, of which ``note_failure()`` returned ``demand``."""
+        if demand is StopReason.CIRCUIT_OPEN and self._running:
+            self._next = demand
+            return None  # those that run have begun before, and may still succeed
+        if isinstance(demand, StopReason):
+            return demand
+        run = self._run
+        is_refused = isinstance(run.error, CircuitOpen)
+        over = self._cut_for()
+        if over is None and isinstance(self._next, float):
+            if is_refused:
+                # As planned, but not before the circuit lets calls through.
+                planned = self._next - run.clock.monotonic()
+                self._plan(max(planned, run.error.seconds or SHORTEST_REFUSAL))
+            elif demand is None:
+                self._start()
+            else:
+                self._plan(demand)
+        if self._running:
+            return None  # these may still succeed
         due = self._next
+        if over is not None:
+            return over
         if isinstance(due, StopReason):
             return due
         if run.deadline is None or due < run.deadline:
             return None
         run.delay, run.is_waiting = due - run.clock.monotonic(), True
-        is_refused = isinstance(run.error, CircuitOpen)
         return StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
-
-    def _plan_retry(self, demand: Any) -> None:
-        """Set when an attempt follows a failure, as ``note_failure()`` demands: None: at once."""
-        run, due = self._run, self._next
-        if self._cut_for() is not None or isinstance(due, StopReason):
-            return  # none does
-        now = run.clock.monotonic()
-        if isinstance(run.error, CircuitOpen):
-            # As planned, but not before the circuit lets calls through.
-            self._plan(max(due - now, run.error.seconds or SHORTEST_REFUSAL))
-        elif demand is None:
-            self._next = now
-        else:
-            self._plan(demand)
 
     # The way through the call
 
@@ -183,8 +199,10 @@ class HedgedCall:
             await checkpoint()  # and tell it
         return ended.receive_nowait() if len(ended) else None
 
-    async def _handle(self, attempt: Attempt) -> StopReason | None:
-        """Act on the end of an attempt; return why the call is over, if that says it."""
+    async def _handle(self, attempt: Attempt | None) -> StopReason | None:
+        """Act on the end of an attempt, or None; return why the call is over, if it is."""
+        if attempt is None or attempt not in self._running:
+            return self._after_wait()
         run, error = self._run, attempt.error
         try:
             reason = self._cut_for() if attempt.obeyed else None
@@ -193,27 +211,14 @@ class HedgedCall:
                 return reason
             if error is not None and not isinstance(error, Exception):
                 raise error
-            if attempt.not_made is not None and error is not None:
-                is_unpaid = attempt.not_made is StopReason.BUDGET
-                run.failing_component = "the budget" if is_unpaid else self._source
-                return run.fail(error)
             if attempt.not_made is not None:
-                self._next = attempt.not_made
-                return None
-            demand = None
+                return self._after_none(attempt.not_made, error)
             if error is not None:
-                demand = await note_failure(run, error)
-            elif await self._accepts(attempt.result):
+                return self._after_failure(await note_failure(run, error))
+            if await self._accepts(attempt.result):
                 return StopReason.SUCCEEDED
-            else:
-                run.error = RejectedResult(run.result)
-            if demand is StopReason.CIRCUIT_OPEN and self._running:
-                self._next = demand  # those that run have begun before, and may still succeed
-            elif isinstance(demand, StopReason):
-                return demand
-            else:
-                self._plan_retry(demand)
-            return None
+            run.error = RejectedResult(run.result)
+            return self._after_failure(None)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
 
@@ -248,7 +253,8 @@ class HedgedCall:
     async def finish(self, *, is_cut: bool = False) -> bool:
         """Dismiss all attempts, and wait until tasks have ended. May be repeated.
 
-        Returns whether an attempt has ended well in spite of a cut.
+        Returns:
+            Whether an attempt has ended well in spite of a cut.
         """
         self.dismiss()
         awaits, ended, came = self._run.awaits, self._ended, False

@@ -197,6 +197,7 @@ def hedge_call(
         'fast'
 
     Thread safety: each call is a run of its own, on a copy of the policy.
+    Wakes when: as ``hedge_call_async``.
     If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
 
     Args:
@@ -211,7 +212,8 @@ def hedge_call(
 
     Raises:
         RuntimeError: No thread could be started, or the pool is shut down, broken or full; an
-            executor may raise an error of its own. Else as ``hedge_call_async``.
+            executor may raise an error of its own.
+        Exception: As ``hedge_call_async``.
     """
     if pool is not None:
         _require_thread_pool(pool)

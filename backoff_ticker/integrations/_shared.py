@@ -63,4 +63,7 @@ def bounded(seconds: float, most: float | timedelta | None) -> float:
 
 def running_delays(backoff: BackOff) -> Iterator[Any]:
     """Start a copy of a policy; return its delays in seconds, each asked for when it is needed."""
-    return iter(start_policy("backoff", BackOffWrapper(backoff), None).next_backoff, STOP)
+    started = start_policy("backoff", BackOffWrapper(backoff), None)
+    # Not iter(started.next_backoff, STOP): a StopIteration of the policy would end it silently.
+    while (delay := started.next_backoff()) is not STOP:
+        yield delay

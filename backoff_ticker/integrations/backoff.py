@@ -29,12 +29,15 @@ def wait_gen(backoff: BackOff) -> Callable[[], Generator[Any, Any, None]]:
         >>> import backoff
         >>> from backoff_ticker import ConstantBackOff, with_max_retries
         >>> from backoff_ticker.integrations.backoff import wait_gen
-        >>> delays = wait_gen(with_max_retries(ConstantBackOff(1), 3))
+        >>> delays = wait_gen(with_max_retries(ConstantBackOff(0.001), 3))
         >>> @backoff.on_exception(delays, ConnectionError, jitter=None)
         ... def fetch():
-        ...     return "page"
-        >>> fetch()
-        'page'
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     fetch()
+        ... except ConnectionError as error:
+        ...     print("gave up:", error)
+        gave up: no route
     """
     check_policy(backoff, "backoff")
 

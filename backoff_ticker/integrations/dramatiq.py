@@ -86,7 +86,8 @@ class BackOffRetries(Retries):
             the attempts and the queue; dramatiq's ``max_age`` counts all of it. A delay is at most
             7 days, as dramatiq wants it.
         max_retries: The greatest number of retries of a message; None: any number.
-        max_retry_after: As in ``retry``.
+        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
+            timedelta; a longer one is cut to it. None: no bound.
         budget: Each retry takes from it, and each success fills it.
         retry_when: As in dramatiq.
 

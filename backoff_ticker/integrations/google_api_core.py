@@ -28,12 +28,17 @@ class SleepGenerator:
     google-api-core waits in ``time.sleep`` and ``asyncio.sleep``.
 
     Example:
-        >>> from backoff_ticker import ExponentialBackOff
+        >>> from backoff_ticker import ConstantBackOff, with_max_retries
         >>> from backoff_ticker.integrations.google_api_core import SleepGenerator
         >>> from google.api_core.retry import if_exception_type, retry_target
-        >>> delays = SleepGenerator(ExponentialBackOff(1))
-        >>> retry_target(lambda: "page", if_exception_type(ConnectionError), delays)
-        'page'
+        >>> def fetch():
+        ...     raise ConnectionError("no route")
+        >>> delays = SleepGenerator(with_max_retries(ConstantBackOff(0.001), 3))
+        >>> try:
+        ...     retry_target(fetch, if_exception_type(ConnectionError), delays)
+        ... except ConnectionError as error:
+        ...     print("gave up:", error)
+        gave up: no route
     """
 
     __slots__ = ("_backoff",)

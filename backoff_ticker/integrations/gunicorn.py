@@ -33,6 +33,8 @@ def shutdown_token() -> CancellationToken:
         >>> from backoff_ticker.integrations.gunicorn import shutdown_token
         >>> shutdown_token().cancelled
         False
+
+    Thread safety: any thread.
     """
     return _token
 

@@ -55,13 +55,18 @@ class StructlogObserver(Observer):
         >>> import structlog
         >>> from backoff_ticker import ZeroBackOff, retry_call
         >>> from backoff_ticker.integrations.structlog import StructlogObserver
-        >>> answers = iter(["", "page"])
+        >>> def fetch():
+        ...     raise ConnectionError("no route")
         >>> with structlog.testing.capture_logs() as events:
         ...     log = StructlogObserver()
-        ...     retry_call(answers.__next__, ZeroBackOff(), until=bool, **log.hooks)
-        'page'
-        >>> [event["event"] for event in events]
-        ['retry', 'recovered']
+        ...     try:
+        ...         retry_call(fetch, ZeroBackOff(), max_attempts=2, **log.hooks)
+        ...     except ConnectionError:
+        ...         pass
+        >>> [(event["event"], event["operation"], event["error"]) for event in events]
+        ... # doctest: +NORMALIZE_WHITESPACE
+        [('retry', 'fetch', "ConnectionError('no route')"),
+         ('gave_up', 'fetch', "ConnectionError('no route')")]
 
     Thread safety: that of the logger, which is called in event loops, too: it must not take long.
 

@@ -168,7 +168,8 @@ def activity_errors(
     Args:
         policy: The policy. Its limits of elapsed time count the delays, and no time for the
             attempts; ``schedule_to_close_timeout`` of the activity counts all of it.
-        max_retry_after: As in ``retry``.
+        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
+            timedelta; a longer one is cut to it. None: no bound.
 
     Example:
         >>> from backoff_ticker import RetryAfter

@@ -38,12 +38,15 @@ class BackOffWait(wait_base):
         >>> import tenacity
         >>> from backoff_ticker import ConstantBackOff, with_max_retries
         >>> from backoff_ticker.integrations.tenacity import BackOffWait
-        >>> wait = BackOffWait(with_max_retries(ConstantBackOff(1), 3))
+        >>> wait = BackOffWait(with_max_retries(ConstantBackOff(0.001), 3))
         >>> @tenacity.retry(wait=wait, stop=wait.stop, reraise=True)
         ... def fetch():
-        ...     return "page"
-        >>> fetch()
-        'page'
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     fetch()
+        ... except ConnectionError as error:
+        ...     print("gave up:", error)
+        gave up: no route
     """
 
     def __init__(self, backoff: BackOff) -> None:

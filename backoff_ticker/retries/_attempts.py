@@ -319,6 +319,8 @@ class Attempt:
 
     Thread safety: enter the block, and read ``token``, in the thread or task of the loop. The
     token itself, and ``outcome``, may be used in any thread.
+    Wakes when: the block of a coroutine is cut when a token is cancelled, or when ``timeout`` or
+    ``attempt_timeout`` is reached.
     If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
 
     Attributes:

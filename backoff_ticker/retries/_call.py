@@ -81,6 +81,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         **options: The options of ``retry`` except ``attempt_timeout``.
 
     Raises:
+        Exception: As a function that ``retry`` decorated.
         TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
             ``retry_call_async`` for it.
     """
@@ -148,6 +149,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         **options: The options of ``retry``.
 
     Raises:
+        Exception: As ``retry_call``.
         TypeError, ValueError: An argument is invalid, or the operation returned something that
             cannot be awaited.
     """

@@ -13,7 +13,7 @@ from ._attempt_context import CurrentAttempt, attempt_here
 from ._attempts import Attempt
 from ._engine import perform
 from ._run import Run
-from ._settings import Setting
+from ._settings import Change, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,5 +93,5 @@ def _run_in(frame: FrameType) -> Run | None:
     return None
 
 
-Setting("tracks_attempts", value=True, call="current_attempt")
+settings.update(Change("tracks_attempts", True).added)  # noqa: FBT003 - a setting and its value
 _began_early: bool = _attempt_in_frames() is not None

@@ -140,6 +140,9 @@ async def _ask_budget(run: Run) -> None:
     run.failing_component = "the budget"
     if run.is_loop:
         await AWAIT
+    if run.token is None and run.deadline is None:
+        run.is_paid = await budget.try_acquire_async()
+        return
     token = token_of_attempts(run)
     try:
         async with token.scope():

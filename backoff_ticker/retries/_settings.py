@@ -6,9 +6,6 @@ that is true.
 
 from __future__ import annotations
 
-from itertools import pairwise
-from weakref import ref
-
 from .._validation import as_flag, as_hooks, safe_repr
 from ..cancellation import require_token
 from ..waiting import FREE, acquire, claim_of, complete
@@ -17,14 +14,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any
+    from typing import Any, Final
 
     from ..cancellation import CancellationToken
     from ._outcome import Outcome
 
     Hook = Callable[[Outcome], object]
     Hooks = tuple[Hook, ...]
-    Changes = tuple["_Change", ...]
+    Changes = tuple["Change", ...]
+
+_AT_START: Final[Mapping[str, Any]] = {
+    "active": True,
+    "hooks": {},
+    "token": None,
+    "tracks_attempts": False,
+}
 
 active_no_wait: dict[object, int | None] = {}
 """The ``no_wait()`` blocks of tests that are open, each with its ``max_attempts``.
@@ -47,28 +51,22 @@ class Settings:
 
     def __init__(self) -> None:
         self._claim = claim_of(self)
+        self._changes: Changes = ()  # those in effect; of two with one name, the later one counts
         self.in_use: bool = False
         self.overrides: bool = False
         self.tracks_attempts: bool = False
-        self.values: Mapping[str, Any] = {
-            "active": True,
-            "hooks": {},
-            "token": None,
-            "tracks_attempts": False,
-        }
-        # Those of each setting that are in effect, the last of which counts.
-        self._changes: Mapping[str, Changes] = {
-            name: (_Change(value),) for name, value in self.values.items()
-        }
+        self.values: Mapping[str, Any] = _AT_START
 
-    def update(self, name: str, changed: Callable[[Changes], Changes]) -> None:
-        """Replace changes by what ``changed`` returns; call it again if others were faster."""
+    def update(self, changed: Callable[[Changes], Changes]) -> None:
+        """Replace the changes by what ``changed`` returns; call it again if others were faster."""
         is_done = False
         while not is_done:
             seen = self._changes
-            changes = {**seen, name: changed(seen[name])}
-            values: dict[str, Any] = {each: made[-1].value for each, made in changes.items()}
-            overrides = not values["active"] or bool(values["hooks"]) or values["token"] is not None
+            changes = changed(seen)
+            values = {**_AT_START, **{each.name: each.value for each in changes}}
+            tracks: bool = values["tracks_attempts"]
+            has_defaults = bool(values["hooks"]) or values["token"] is not None
+            overrides = not values["active"] or has_defaults
             claim = self._claim
             acquire(claim)
             try:
@@ -76,72 +74,87 @@ class Settings:
                 if is_done:
                     self._changes = changes
                     self.values = values
-                    self.in_use = overrides or values["tracks_attempts"]
+                    self.in_use = overrides or tracks
                     self.overrides = overrides
-                    self.tracks_attempts = values["tracks_attempts"]
+                    self.tracks_attempts = tracks
             finally:
                 claim[FREE] = True
 
 
-class _Change:
-    """A change of a setting, made by a block; if nobody has the block any more, it is plain."""
+settings: Settings = Settings()
 
-    __slots__ = ("_block", "value")
 
-    def __init__(self, value: object, block: Setting | None = None) -> None:
-        self.value = value
-        self._block = None if block is None else ref(block)
+class Change:
+    """A change of a setting."""
 
-    @property
-    def is_plain(self) -> bool:
-        return self._block is None or self._block() is None
+    __slots__ = ("is_plain", "name", "value")
+
+    def __init__(self, name: str, value: object) -> None:
+        self.is_plain: bool = False  # it is not, and never will be, the change of a block
+        self.name: str = name
+        self.value: object = value
 
     def added(self, seen: Changes) -> Changes:
-        """Return the changes and this one, without plain ones that a plain one has replaced."""
-        pairs = pairwise((*seen, self))
-        kept = (old for old, new in pairs if not (old.is_plain and new.is_plain))
-        return (*(each for each in kept if each is not self), self)
+        return (*(each for each in seen if each is not self), self)
 
     def removed(self, seen: Changes) -> Changes:
         """Return the changes without this one, and without plain ones that were made inside it."""
-        kept, is_inside = [], False
-        for each in seen:
-            is_inside = each is self or (is_inside and each.is_plain)
-            if not is_inside:
+        if self not in seen:
+            return seen
+        place = seen.index(self)
+        kept, is_inside = [*seen[:place]], True
+        for each in seen[place + 1 :]:
+            is_inside = is_inside and (each.is_plain or each.name != self.name)
+            if not is_inside or each.name != self.name:
                 kept.append(each)
         return tuple(kept)
 
+    def settled(self, seen: Changes) -> Changes:
+        """Return the changes without plain ones that another plain one has replaced for good."""
+        kept: list[Change] = []
+        for each in seen:
+            last = next((old for old in reversed(kept) if old.name == each.name), None)
+            if last is not None and last.is_plain and each.is_plain:
+                kept.remove(last)
+            kept.append(each)
+        return tuple(kept)
 
-class Setting:
-    """A change that is made at once. Used as a block, it is undone at the end of the block.
+
+class _Block:
+    """A change that was made at once. Used as a block, it is undone at the end of the block.
 
     Blocks may overlap, for example in coroutines. A change that is not used as a block lasts until
-    the next one, or until a block around it ends.
+    the next one, or until a block around it ends. Another change may come before the block is
+    entered; one that is dropped instead is none.
     """
 
-    __slots__ = ("__weakref__", "_call", "_change", "_name")
+    __slots__ = ("_call", "_change")
 
     def __init__(self, name: str, value: object, call: str) -> None:
         self._call = call
-        self._name = name
-        self._change = _Change(value, self)
-        settings.update(name, self._change.added)
+        self._change = change = Change(name, value)
+        settings.update(change.added)
 
     def __repr__(self) -> str:
         return self._call
 
     def __enter__(self) -> None:
-        try:  # again: another change may have been made in between
-            settings.update(self._name, self._change.added)
+        change = self._change
+        change.is_plain = False
+        try:
+            settings.update(change.added)  # again: another change may have been made in between
         except BaseException:  # an interrupt
-            settings.update(self._name, self._change.removed)
+            settings.update(change.removed)
             raise
 
     def __exit__(self, *_: object) -> None:
-        complete(settings.update, self._name, self._change.removed)
+        complete(settings.update, self._change.removed)
 
-
-settings: Settings = Settings()
+    def __del__(self) -> None:
+        change = getattr(self, "_change", None)
+        if change is not None:  # else an interrupt came before
+            change.is_plain = True
+            settings.update(change.settled)
 
 
 def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which
@@ -170,7 +183,7 @@ def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - 
     Raises:
         TypeError: ``active`` is not a bool.
     """
-    return Setting("active", as_flag("active", active), f"set_active({active!r})")
+    return _Block("active", as_flag("active", active), f"set_active({active!r})")
 
 
 def is_active() -> bool:
@@ -195,11 +208,10 @@ def set_default_hooks(
 ) -> AbstractContextManager[None]:
     """Set hooks that every retry of this process calls after its own hooks.
 
-    Each is a function, or a list or tuple of them, as ``retry`` describes. They replace all that
-    were set before, so ``set_default_hooks()`` removes them. Hedged calls have no hooks. They serve
-    functions and coroutines alike, so a coroutine function is a hook only where all retries are in
-    coroutines. A default hook must not call a function that is retried: that retry would call the
-    hook again, without end.
+    ``retry`` describes them. They replace all that were set before, so ``set_default_hooks()``
+    removes them. Hedged calls have no hooks. They serve functions and coroutines alike, so a
+    coroutine function is a hook only where all retries are in coroutines. A default hook must not
+    call a function that is retried: that retry would call the hook again, without end.
 
     As a block it restores the previous hooks, and like ``set_active`` it affects later runs only.
 
@@ -215,6 +227,12 @@ def set_default_hooks(
     Thread safety: any thread; it is one setting for the process. Each hook is called in the thread
     or task of the retry.
 
+    Args:
+        on_attempt: A function that takes an ``Outcome``, or a list or tuple of them.
+        on_retry: The same, before each wait.
+        on_success: The same, when a result was accepted.
+        on_give_up: The same, when a run ends without an accepted result.
+
     Raises:
         TypeError: A hook is neither a callable nor a list or tuple of callables.
     """
@@ -228,7 +246,7 @@ def set_default_hooks(
     hooks = {name: as_hooks(name, hook) for name, hook in given.items()}
     shown = ", ".join(f"{name}={safe_repr(hook)}" for name, hook in given.items())
     kept = {name: hook for name, hook in hooks.items() if hook is not None}
-    return Setting("hooks", kept, f"set_default_hooks({shown})")
+    return _Block("hooks", kept, f"set_default_hooks({shown})")
 
 
 def set_default_token(token: CancellationToken | None) -> AbstractContextManager[None]:
@@ -261,4 +279,4 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     """
     if token is not None:
         require_token("token", token)
-    return Setting("token", token, f"set_default_token({safe_repr(token)})")
+    return _Block("token", token, f"set_default_token({safe_repr(token)})")

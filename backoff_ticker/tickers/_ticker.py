@@ -83,7 +83,8 @@ class BaseTicker(TickerCore):
         """Start the delays again with the first, and drop the tick that is pending.
 
         The next tick comes after a full first delay from now, for readers that already wait, too;
-        its ``number`` goes on. A ``receive()`` that had taken its tick by then still returns it.
+        its ``number`` goes on. A ``receive()`` that begins after this has returned gets no tick
+        that was due before; one that had taken its tick by then still returns it.
 
         Args:
             backoff: A policy to use from now on; the ticker copies it. None keeps the policy.

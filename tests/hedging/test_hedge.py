@@ -24,6 +24,7 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     ZeroBackOff,
+    chain,
     hedge_call_async,
     with_max_retries,
 )
@@ -383,6 +384,38 @@ def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> N
         hedge_in_loop(script.in_loop, ConstantBackOff(20), timeout=10)
     assert caught.value.__cause__ is last
     assert script.count == 1
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_it(
+    turns: int,
+) -> None:
+    def both(end: Any) -> InTurn:
+        async def second() -> int:
+            await asyncio.sleep(9)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if isinstance(end, Exception):
+                raise end
+            return 7
+
+        return InTurn(takes(10, OSError("first")), second)
+
+    options = {"timeout": 10, "max_attempts": 2}
+    assert hedge_in_loop(both(7), ConstantBackOff(1), **options) == 7
+    with pytest.raises(ValueError, match="bad request"):
+        hedge_in_loop(both(Permanent(ValueError("bad request"))), ConstantBackOff(1), **options)
+    last = ConnectionError()
+    with pytest.raises(DeadlineExceeded) as caught:
+        hedge_in_loop(both(last), ConstantBackOff(1), **options)
+    assert caught.value.__cause__ is last
+
+
+def test_no_attempt_starts_beside_a_result_that_is_there() -> None:
+    operation = InTurn(takes(10, RetryAfter(0, OSError())), takes(5, 7), takes(50, 8))
+    policy = chain(with_max_retries(ConstantBackOff(5), 1), ConstantBackOff(100))
+    assert hedge_in_loop(operation, policy, max_attempts=3) == 7
+    assert len(operation.times) == 2
 
 
 def test_nobody_waits_for_a_start_that_the_timeout_forbids(hedge: HedgeFace) -> None:

@@ -175,6 +175,14 @@ def test_a_bad_delay_is_an_error_that_names_the_policy(time, face):
         face(Scripted(-1))(time, Service(time))
 
 
+@ANY
+def test_a_policy_that_raises_stop_iteration_has_not_stopped(time, face):
+    service = Service(time)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        face(Scripted(StopIteration()))(time, service)
+    assert service.calls == [100]
+
+
 @pytest.mark.parametrize("face", THREADS)
 @pytest.mark.parametrize("bad", [1, ConstantBackOff, None, [1.0]])
 def test_what_is_no_policy_is_refused_at_once(face, bad):

@@ -1,7 +1,9 @@
 """What is set for the process: retries off, default hooks, a default token."""
 
 import contextlib
+import gc
 import itertools
+import weakref
 
 import pytest
 
@@ -248,6 +250,40 @@ def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends():
             set_default_token(cancelled_token("inner"))
         assert obeyed() == (True, [], "outer")
     assert obeyed() == NOTHING
+
+
+@pytest.mark.parametrize("is_collected", [False, True])
+def test_a_block_that_ends_with_a_block_inside_of_it_leaves_what_was_before(is_collected):
+    def steps(held):
+        with set_active(False):
+            try:
+                yield
+            finally:
+                with set_active(True):
+                    assert is_active()
+
+    held = []
+    generator = steps(held)
+    next(generator)
+    if is_collected:  # a cycle: weak references to the block are dead before it ends
+        held.append(generator)
+        del held, generator
+        gc.collect()
+    else:
+        generator.close()
+    assert is_active()
+
+
+def test_a_default_that_was_replaced_is_not_kept():
+    def hook(_):
+        """Do nothing."""
+
+    kept = weakref.ref(hook)
+    set_default_hooks(on_retry=hook)
+    set_default_hooks()
+    del hook
+    gc.collect()
+    assert kept() is None
 
 
 def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):

@@ -53,6 +53,8 @@ class RedisCancellationToken(Linked):
     While Redis is gone, the token is an ordinary one. A cancel is told as soon as Redis is back,
     even without its data, by any process that knows of it and still has its object open.
 
+    Thread safety: any thread, and forked children.
+
     Args:
         client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
             of ``Sentinel.master_for()``. Its options are used, not its retries.

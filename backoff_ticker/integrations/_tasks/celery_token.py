@@ -25,6 +25,8 @@ def shutdown_token() -> CancellationToken:
     ``set_default_token(shutdown_token())``. It is cancelled as soon as the warm, soft or cold
     shutdown begins, in the main process and in those of the pool ``prefork``; the cause is the name
     of the signal, such as ``"SIGTERM"``, or a text. In other programs nothing cancels it.
+
+    Thread safety: any thread.
     """
     worker_init.connect(_start, weak=False)  # a second time it has no effect
     worker_shutting_down.connect(_stop, weak=False)
