@@ -182,12 +182,7 @@ class TickerCore(Source):
         raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
 
     def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
-        """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does.
-
-        Args:
-            first_poll: Whether the reader asks only now, so ``Pace.SKIP`` may drop a late tick;
-                False: it has waited for this one.
-        """
+        """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does."""
         while True:
             if self._deferred:
                 self._settle()
@@ -218,7 +213,7 @@ class TickerCore(Source):
                     tick = self._take(pending, due, now)
             if tick is not None:
                 return tick
-            first_poll = False
+            first_poll = False  # or the reader has waited for this tick: it is not dropped
 
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
         """Take the next tick; None: another was faster, or the ticker has ended or was reset."""
