@@ -493,19 +493,17 @@ def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_
             raise KeyboardInterrupt
 
     async def begin():
-        ticks = asyncio.Queue()
         ticker.send_to(ticks)
-        return ticks
+        await asyncio.sleep(PATIENCE)
 
     async def receive(count):
         return [(await asyncio.wait_for(ticks.get(), PATIENCE)).number for _ in range(count)]
 
-    ticker = Ticker(Hooked(0.001, interrupt_once))
+    ticker, ticks = Ticker(Hooked(0.001, interrupt_once)), asyncio.Queue()
     with asyncio.Runner() as runner:
-        ticks = runner.run(begin())
         loop = runner.get_loop()
         with pytest.raises(KeyboardInterrupt):
-            loop.run_until_complete(asyncio.sleep(PATIENCE))
+            loop.run_until_complete(begin())
         assert loop.run_until_complete(receive(3)) == [1, 2, 3]
         ticker.stop()
 
