@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import BackoffTickerError
+from ..._process import after_fork
 from ..._random import _shared
 from ..._validation import counted
 from ..standard_library._patches import Patches
@@ -236,6 +237,7 @@ def _watched(watch: Any) -> Callable[[str], bool]:
 
 
 _patches = Patches()
+after_fork(_patches.forget_users)
 _busy: list[None] = [None]
 """Emptied by the exploration that runs."""
 

@@ -18,6 +18,7 @@ from threading import get_ident
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
+from ..._process import after_fork
 from ...clock import current_clocks, let_other_threads_run
 from ._schedule import Abandoned, Schedule
 from ._story import stack_of
@@ -35,6 +36,8 @@ _UNTIL_COMPLETE: Any = asyncio.base_events._run_until_complete_cb  # type: ignor
 
 _schedules: dict[int, Schedule] = {}
 """The schedule of each member, by its thread."""
+
+after_fork(_schedules.clear)  # the other members do not exist there
 
 
 def schedule_here() -> Schedule | None:
@@ -186,7 +189,8 @@ def _run(schedule: Schedule, me: Member, function: Any) -> None:
     except Abandoned:
         pass
     finally:
-        del current_clocks[ident], _schedules[ident]
+        current_clocks.pop(ident, None)  # a forked child has forgotten both
+        _schedules.pop(ident, None)
         try:
             schedule.end(me)
         finally:
