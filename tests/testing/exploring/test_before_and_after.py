@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import types
 from contextlib import suppress
 
 import pytest
@@ -109,6 +110,14 @@ def test_an_interrupt_anywhere_in_the_thread_that_waits():
         return [pair for pair in zip(state(), before, strict=True) if pair[0] != pair[1]]
 
     check_each_place(run, all_of_them=True, at_least=15)
+
+
+def test_a_replacement_of_several_originals(monkeypatch):
+    names = {"allocate_lock": _thread.allocate_lock, "lock": threading.Lock}
+    later = types.SimpleNamespace(**names)
+    monkeypatch.setitem(sys.modules, "zzz_later", later)
+    explore(bodies.pool, schedules=2)
+    assert vars(later) == names
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork()")
