@@ -21,6 +21,7 @@ from ..._errors import BackoffTickerError
 from ..._process import after_fork
 from ..._random import _shared
 from ..._validation import counted
+from .._kernel import kernel_here
 from ..standard_library._patches import Patches
 from ._points import Points
 from ._schedule import Abandoned, Schedule
@@ -186,7 +187,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     Raises:
         ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
         ValueError: A number is out of range, or ``replay`` does not fit.
-        RuntimeError: Another exploration runs.
+        RuntimeError: Another exploration runs, or this thread is in a ``VirtualClock``.
 
     Example:
         >>> import threading
@@ -274,6 +275,8 @@ class _Explorer:
 
         If this thread is interrupted, the other one puts everything back, whatever happens here.
         """
+        if kernel_here() is not None:
+            raise RuntimeError("explore() in a VirtualClock: leave it, time passes by itself here")
         future: Future[Exploration] = Future()
         thread = threading.Thread(target=self._work, args=(work, future), daemon=True)
         try:

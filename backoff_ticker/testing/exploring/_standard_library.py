@@ -16,10 +16,11 @@ import time
 from concurrent.futures.thread import ThreadPoolExecutor
 from threading import get_ident
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._process import after_fork
 from ...clock import current_clocks, let_other_threads_run
+from .. import _virtual_clock
 from ._schedule import Abandoned, Schedule
 from ._story import stack_of
 
@@ -286,6 +287,10 @@ def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | N
     return original(selector, 0)
 
 
+def _no_virtual_clock(*_: object) -> NoReturn:
+    raise RuntimeError("explore() needs no VirtualClock: time in its body passes by itself")
+
+
 _IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
     let_other_threads_run: lambda schedule, _: schedule.give_way(),
     time.sleep: _sleep,
@@ -349,6 +354,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (threading.Thread, "_set_tstate_lock", _set_tstate_lock),
         (threading.Thread, "is_alive", _is_alive),
         (selectors.DefaultSelector, "select", _select),
+        (_virtual_clock, "installed", _no_virtual_clock),
     ):
         if hasattr(owner, name):
             yield owner, name, _scheduled(getattr(owner, name), ours)

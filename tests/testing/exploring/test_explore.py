@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from backoff_ticker.testing import ScheduleFailure, explore, exploring
+from backoff_ticker.testing import ScheduleFailure, VirtualClock, explore, exploring
 from backoff_ticker.testing.exploring import _explore
 from tests import effort
 from tests.testing.exploring import bodies
@@ -278,6 +278,20 @@ def test_numbers_out_of_range_are_refused(options):
 def test_one_exploration_at_a_time():
     failure = failure_of(lambda: explore(bodies.pool))
     assert "another exploration runs" in str(failure)
+
+
+@pytest.mark.parametrize("options", [{}, {"auto": True, "patch_time": True}])
+def test_a_virtual_clock_is_refused(options):
+    def clock_inside():
+        with pytest.raises(RuntimeError, match="needs no VirtualClock"), VirtualClock(**options):
+            pass
+        with pytest.raises(RuntimeError, match="needs no VirtualClock"):
+            VirtualClock(**options).run_async(asyncio.sleep(1))
+
+    assert explore(clock_inside)
+    with VirtualClock(**options), pytest.raises(RuntimeError, match="in a VirtualClock"):
+        explore(bodies.pool)
+    assert explore(bodies.pool, schedules=2)
 
 
 def test_the_names_are_loaded_when_they_are_used():
