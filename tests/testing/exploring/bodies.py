@@ -76,6 +76,66 @@ def check_then_act():
     assert len(calls) == 1
 
 
+made = None
+
+
+def lost_global_object():
+    """It is not there any more when it is returned."""
+    got = []
+
+    def get():
+        global made  # noqa: PLW0603
+        if made is None:
+            made = object()
+        return made
+
+    def forget():
+        global made  # noqa: PLW0603
+        made = None
+
+    forget()
+    run(lambda: got.append(get()), forget)
+    assert got != [None]
+
+
+def copied_too_late():
+    items, copies = {}, []
+
+    def copy(items):
+        items["a"] = 1
+        copied = {**items}
+        copies.append(copied)
+
+    def add():
+        items["b"] = 2
+
+    run(lambda: copy(items), add)
+    assert [*copies[0]] != ["a", "b"]
+
+
+def told_too_late():
+    items, texts = [], []
+
+    def tell(items):
+        items.append("a")
+        text = f"{items}"
+        texts.append(text)
+
+    def add():
+        items.append("b")
+
+    run(lambda: tell(items), add)
+    assert texts != ["['a', 'b']"]
+
+
+def jobs_of_one_line():
+    got = []
+    with ThreadPoolExecutor(2) as executor:
+        executor.submit(lambda: got.append("a"))
+        executor.submit(lambda: got.append("b"))
+    assert got == ["a", "b"]
+
+
 def two_locks():
     first, second = threading.Lock(), threading.RLock()
 
@@ -300,6 +360,10 @@ WRONG = {
     lost_item: "body ended with AssertionError",
     lost_global: "body ended with AssertionError",
     check_then_act: "body ended with AssertionError",
+    lost_global_object: "body ended with AssertionError",
+    copied_too_late: "body ended with AssertionError",
+    told_too_late: "body ended with AssertionError",
+    jobs_of_one_line: "body ended with AssertionError",
     two_locks: "nobody can go on",
     lost_wakeup: "nobody can go on",
     cleared_event: "nobody can go on",
