@@ -340,7 +340,7 @@ class _Explorer:
         drawn, chance = 0, 1.0
         if tree.left():
             random_ = random.Random(self._seed)  # noqa: S311 - no secret
-            chance /= self._members * self._decisions**preemptions
+            chance = self._decisions**-preemptions / self._members
             while self.schedules < schedules and monotonic() < until:
                 self.run(drawing(random_, preemptions, self._decisions))
                 drawn += 1

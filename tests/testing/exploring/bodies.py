@@ -513,6 +513,14 @@ def polling():
     run(wait, wait)
 
 
+def many_orders():
+    def sleep():
+        for _ in range(250):
+            time.sleep(1)
+
+    run(sleep, sleep, sleep, sleep)
+
+
 def daemon_that_waits():
     threading.Thread(target=threading.Event().wait, daemon=True).start()
 

@@ -190,6 +190,13 @@ def test_what_would_be_too_many_are_drawn():
     )
 
 
+def test_numbers_too_large_for_a_float():
+    assert explore(bodies.polling, preemptions=3000, schedules=10).chance == 0
+    outcome = explore(bodies.many_orders, preemptions=0, schedules=2)
+    assert outcome.estimate == 1e300
+    assert " of about 10^300 schedules" in str(outcome)
+
+
 def test_a_drawn_schedule_finds_a_fault_and_is_shrunk():
     failure = failure_of(bodies.lost_update, schedules=9, seed=3)
     assert 1 < failure.schedules < 10
