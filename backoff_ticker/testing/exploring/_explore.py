@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _STUCK_AFTER = 10.0
 """Real seconds without a step after which a member waits for what a schedule does not see."""
 
+_TOO_LONG = 30.0
+"""Real seconds after which a schedule counts as endless; 20,000 steps take one or two."""
+
 _GRACE = 2.0
 """Real seconds for which the threads of a schedule that is over may go on."""
 
@@ -156,11 +159,11 @@ def explore(  # noqa: PLR0913 - all are options, by name
     passes only while nobody can run. ``random`` begins with ``seed``.
 
     A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
-    20,000 steps, or if nothing moves for 10 s of real time: somebody waits for what is not seen,
-    such as a lock that was made before ``body`` (but for those in global variables and attributes
-    of classes of watched modules), a process or a socket. ``body`` has to do the same each
-    time: it may not depend on the order of a set, on memory addresses or on what an earlier call
-    has left.
+    20,000 steps or 30 s of real time, or if nothing moves for 10 s: somebody waits for what is not
+    seen, such as a lock that was made before ``body`` (but for those in global variables and
+    attributes of classes of watched modules), a process or a socket. ``body`` has to do the same
+    each time: it may not depend on the order of a set, on memory addresses or on what an earlier
+    call has left.
 
     With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
     ``body``; the options are the same. The fixture ``explore`` is this function.
@@ -431,12 +434,19 @@ class _Explorer:
         return schedule
 
     def _wait_for(self, schedule: Schedule) -> None:
-        index, steps, since = 0, -1, 0.0
+        index, steps, since, end = 0, -1, 0.0, monotonic() + _TOO_LONG
         while index < len(schedule.members):
             if schedule.members[index].over.acquire(timeout=0.1):
                 index += 1
             elif self._cut and not schedule.ended:
                 schedule.fail("interrupted")
+            elif monotonic() > end and not schedule.ended:
+                schedule.stuck = True
+                schedule.fail(
+                    f"no end after {_TOO_LONG:g} s of real time: somebody waits in what explore() "
+                    "does not replace, such as a time.sleep() that a default argument has kept"
+                    f"{schedule.stacks()}"
+                )
             elif steps != schedule.steps:
                 steps, since = schedule.steps, monotonic()
             elif schedule.ended and monotonic() - since > _GRACE:
