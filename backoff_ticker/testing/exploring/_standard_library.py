@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import logging
 import queue
 import selectors
 import sys
 import threading
 import time
+from concurrent import futures
 from concurrent.futures.thread import ThreadPoolExecutor
 from threading import get_ident
 from traceback import walk_tb
@@ -291,6 +293,11 @@ def _no_virtual_clock(*_: object) -> NoReturn:
     raise RuntimeError("explore() needs no VirtualClock: time in its body passes by itself")
 
 
+def _critical(schedule: Schedule, original: Any, *args: Any, **options: Any) -> None:
+    if not schedule.ended:  # else it is the worker of a pool, which has to leave
+        original(*args, **options)
+
+
 _IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
     let_other_threads_run: lambda schedule, _: schedule.give_way(),
     time.sleep: _sleep,
@@ -315,7 +322,10 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
 
 def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:
     classes = [each for each in vars(module).values() if isinstance(each, type)]
-    for owner in (module, *{each for each in classes if each.__module__ == module.__name__}):
+    owners = [module, *{each for each in classes if each.__module__ == module.__name__}]
+    if module is logging:
+        owners += filter(None, [each() for each in logging._handlerList])  # type: ignore[attr-defined]
+    for owner in owners:
         for name, value in list(vars(owner).items()):
             if isinstance(value, _thread.LockType):
                 yield owner, name, Lock(value)
@@ -340,7 +350,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
             for attribute, value in list(getattr(module, "__dict__", {}).items()):
                 if id(value) in by_id:
                     yield module, attribute, by_id[id(value)]
-        if watched(getattr(module, "__file__", None) or ""):
+        if module is logging or watched(getattr(module, "__file__", None) or ""):
             yield from _made_before(module, rlock)
     for owner, name, ours in (
         (threading, "_start_joinable_thread", _start),
@@ -354,6 +364,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (threading.Thread, "_set_tstate_lock", _set_tstate_lock),
         (threading.Thread, "is_alive", _is_alive),
         (selectors.DefaultSelector, "select", _select),
+        (futures._base.LOGGER, "critical", _critical),  # type: ignore[attr-defined]
         (_virtual_clock, "installed", _no_virtual_clock),
     ):
         if hasattr(owner, name):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
 import queue
 import threading
 import time
@@ -252,6 +254,12 @@ def depth_three():
     run(odd, even)
 
 
+def pool_that_is_left():
+    executor = ThreadPoolExecutor(1)
+    executor.submit(list).result()
+    raise ValueError
+
+
 class Slots:
     """A semaphore that loses a wake-up when a task that was woken is cancelled."""
 
@@ -404,6 +412,22 @@ class Guarded(Account):
             super().deposit()
 
 
+class Shown(Account):
+    def __repr__(self):
+        return f"<{self.balance}>"
+
+
+HANDLER = logging.StreamHandler(io.StringIO())
+LOGGER = logging.getLogger(__name__)
+LOGGER.addHandler(HANDLER)
+LOGGER.propagate = False
+
+
+def logged():
+    account = Shown()
+    run(*[lambda: LOGGER.warning("%r", account)] * 2)
+
+
 def locks_made_before():
     account = Guarded()
     run(account.deposit, account.deposit)
@@ -548,6 +572,7 @@ def cancelled_semaphore():
 RIGHT = [
     update_with_a_lock,
     locks_made_before,
+    logged,
     three_with_a_lock_that_counts,
     bounded_queue,
     simple_queue,

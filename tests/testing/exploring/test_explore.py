@@ -110,6 +110,11 @@ def test_a_task_that_ends_with_its_schedule_is_no_news(caplog):
     assert caplog.messages == []
 
 
+def test_a_worker_that_ends_with_its_schedule_is_no_news(caplog):
+    failure_of(bodies.pool_that_is_left)
+    assert caplog.messages == []
+
+
 def test_a_deadlock_tells_where_each_thread_is():
     text = str(failure_of(bodies.two_locks))
     assert "\n  Thread-1 (one_way) waits for a lock\n    bodies.py:" in text
@@ -243,6 +248,20 @@ def test_a_wait_that_is_not_seen_is_reported(monkeypatch):
     assert "waits for what explore() does not see" in str(failure)
     assert re.search(r"\(hold\) can run\n    test_explore\.py:\d+ hold: with early:", str(failure))
     assert not early.locked()
+
+
+def test_waits_in_real_time_end(monkeypatch):
+    monkeypatch.setattr(_explore, "_TOO_LONG", 0.3)
+    shared, kept_sleep = [], [time.sleep]
+
+    def hold():
+        while True:
+            kept_sleep[0](0.001)
+            shared.append(1)
+
+    failure = failure_of(lambda: bodies.run(hold, hold))
+    assert str(failure).startswith("no end after 0.3 s of real time: somebody waits in what")
+    assert "hold: kept_sleep[0](0.001)" in str(failure) or "hold: shared" in str(failure)
 
 
 # Mistakes
