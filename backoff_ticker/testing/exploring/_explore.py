@@ -182,8 +182,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
         cancel_tasks: Whether tasks of event loops may be cancelled, which counts as a preemption:
             all but the one that ``asyncio.run()`` was given, before each turn of the loop.
         interrupts: Whether a ``KeyboardInterrupt`` may end one wait of the thread of ``body``, as
-            Ctrl-C does in the main thread, while somebody can run; it counts as a preemption. That
-            ``body`` ends with it is no failure.
+            Ctrl-C does in the main thread, as it begins or while somebody can run; it counts as a
+            preemption. That ``body`` ends with it is no failure.
         replay: The schedule of a failure, to run that one only. It fits as long as the watched
             code and the version of Python stay as they are.
 

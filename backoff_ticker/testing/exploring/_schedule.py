@@ -175,7 +175,10 @@ class Schedule:
             return ready()
         me.what, me.ready, me.deadline, me.gave_way = what, ready, deadline, False
         self.tell(f"waits for {what}")
-        self._hand_over(me)
+        if self.interrupts and me.number == 0 and self.pick([False, True]):
+            self.interrupts, me.interrupted = False, True
+        else:
+            self._hand_over(me)
         me.ready = me.deadline = None
         if me.interrupted:
             me.interrupted = False

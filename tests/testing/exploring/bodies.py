@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from backoff_ticker import CancellationToken, Channel, ConstantBackOff, Ticker, with_max_retries
 
@@ -330,6 +331,15 @@ def woken_in_order():
         condition.notify_all()
     for thread in threads:
         thread.join()
+
+
+def sleep_with_a_lock():
+    lock = threading.Lock()
+    with suppress(KeyboardInterrupt):
+        lock.acquire()
+        time.sleep(1)
+        lock.release()
+    assert not lock.locked()
 
 
 def work_for(worker, items):

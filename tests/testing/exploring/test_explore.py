@@ -76,6 +76,13 @@ def test_a_wait_of_the_body_may_be_interrupted():
     assert explore(bodies.worker_that_is_told, interrupts=True, schedules=300).schedules
 
 
+def test_a_wait_of_the_body_alone_may_be_interrupted():
+    assert explore(bodies.sleep_with_a_lock).complete
+    failure = failure_of(bodies.sleep_with_a_lock, interrupts=True)
+    assert "\n    (is interrupted)\n" in str(failure)
+    assert failure_of(bodies.sleep_with_a_lock, interrupts=True, replay=failure.replay)
+
+
 # What is told
 
 
@@ -299,6 +306,19 @@ def test_a_replay_that_does_not_fit_is_refused():
 def test_numbers_out_of_range_are_refused(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         explore(bodies.pool, **options)
+
+
+@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="3.12 or later")
+def test_that_no_tool_is_free_is_told():
+    taken = [each for each in range(6) if sys.monitoring.get_tool(each) is None]
+    for each in taken:
+        sys.monitoring.use_tool_id(each, f"tool {each}")
+    try:
+        with pytest.raises(RuntimeError, match=r"no tool of sys\.monitoring is free: .*tool 4"):
+            explore(bodies.pool)
+    finally:
+        for each in taken:
+            sys.monitoring.free_tool_id(each)
 
 
 def test_one_exploration_at_a_time():
