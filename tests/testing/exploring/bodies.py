@@ -485,6 +485,14 @@ def event_within_a_time():
     assert time.monotonic() - began == 9.5
 
 
+def event_set_outside():
+    event = threading.Event()
+    thread = threading.Thread(target=event.set)
+    thread.start()
+    assert event.wait(1)
+    thread.join()
+
+
 def lock_with_a_timeout():
     lock = threading.Lock()
     lock.acquire()

@@ -54,6 +54,14 @@ def test_a_timeout_may_strike_while_somebody_can_run():
     assert failure_of(bodies.event_within_a_time, timeouts=True, replay=failure.replay)
 
 
+def test_a_timeout_may_strike_while_unwatched_code_can_run():
+    assert explore(bodies.event_set_outside).complete
+    failure = failure_of(bodies.event_set_outside, timeouts=True)
+    assert story_of(
+        failure_of(bodies.event_set_outside, timeouts=True, replay=failure.replay)
+    ) == story_of(failure)
+
+
 def test_tasks_may_be_cancelled():
     assert explore(bodies.cancelled_slots).complete
     failure = failure_of(bodies.cancelled_slots, cancel_tasks=True)
