@@ -111,7 +111,7 @@ class Points:
         names = {each: monitoring.get_tool(each) for each in (4, 3, 0, 2, 5, 1)}
         tool = next((each for each, name in names.items() if not name), None)
         if tool is None:
-            raise RuntimeError(f"no tool of sys.monitoring is free: {', '.join(names.values())}")
+            raise RuntimeError(f"no tool of sys.monitoring is free: {[*names.values()]}")
         watched: list[CodeType] = []
 
         def begin(code: CodeType, _: int) -> object:

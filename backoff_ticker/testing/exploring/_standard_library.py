@@ -324,7 +324,7 @@ def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:
     classes = [each for each in vars(module).values() if isinstance(each, type)]
     owners = [module, *{each for each in classes if each.__module__ == module.__name__}]
     if module is logging:
-        owners += filter(None, [each() for each in logging._handlerList])  # type: ignore[attr-defined]
+        owners += filter(None, [each() for each in logging._handlerList])
     for owner in owners:
         for name, value in list(vars(owner).items()):
             if isinstance(value, _thread.LockType):
@@ -364,7 +364,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (threading.Thread, "_set_tstate_lock", _set_tstate_lock),
         (threading.Thread, "is_alive", _is_alive),
         (selectors.DefaultSelector, "select", _select),
-        (futures._base.LOGGER, "critical", _critical),  # type: ignore[attr-defined]
+        (futures._base.LOGGER, "critical", _critical),
         (_virtual_clock, "installed", _no_virtual_clock),
     ):
         if hasattr(owner, name):
