@@ -18,8 +18,10 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import BackoffTickerError
+from ..._process import after_fork
 from ..._random import _shared
 from ..._validation import counted
+from .._kernel import kernel_here
 from ..standard_library._patches import Patches
 from ._points import Points
 from ._schedule import Abandoned, Schedule
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 _STUCK_AFTER = 10.0
 """Real seconds without a step after which a member waits for what a schedule does not see."""
+
+_TOO_LONG = 30.0
+"""Real seconds after which a schedule counts as endless; 20,000 steps take one or two."""
 
 _GRACE = 2.0
 """Real seconds for which the threads of a schedule that is over may go on."""
@@ -154,11 +159,11 @@ def explore(  # noqa: PLR0913 - all are options, by name
     passes only while nobody can run. ``random`` begins with ``seed``.
 
     A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
-    20,000 steps, or if nothing moves for 10 s of real time: somebody waits for what is not seen,
-    such as a lock that was made before ``body`` (but for those in global variables and attributes
-    of classes of watched modules), a process or a socket. ``body`` has to do the same each
-    time: it may not depend on the order of a set, on memory addresses or on what an earlier call
-    has left.
+    20,000 steps or 30 s of real time, or if nothing moves for 10 s: somebody waits for what is not
+    seen, such as a lock that was made before ``body`` (but for those in global variables and
+    attributes of classes of watched modules), a process or a socket. ``body`` has to do the same
+    each time: it may not depend on the order of a set, on memory addresses or on what an earlier
+    call has left.
 
     With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
     ``body``; the options are the same. The fixture ``explore`` is this function.
@@ -177,15 +182,15 @@ def explore(  # noqa: PLR0913 - all are options, by name
         cancel_tasks: Whether tasks of event loops may be cancelled, which counts as a preemption:
             all but the one that ``asyncio.run()`` was given, before each turn of the loop.
         interrupts: Whether a ``KeyboardInterrupt`` may end one wait of the thread of ``body``, as
-            Ctrl-C does in the main thread, while somebody can run; it counts as a preemption. That
-            ``body`` ends with it is no failure.
+            Ctrl-C does in the main thread, as it begins or while somebody can run; it counts as a
+            preemption. That ``body`` ends with it is no failure.
         replay: The schedule of a failure, to run that one only. It fits as long as the watched
             code and the version of Python stay as they are.
 
     Raises:
         ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
         ValueError: A number is out of range, or ``replay`` does not fit.
-        RuntimeError: Another exploration runs.
+        RuntimeError: Another exploration runs, or this thread is in a ``VirtualClock``.
 
     Example:
         >>> import threading
@@ -236,6 +241,7 @@ def _watched(watch: Any) -> Callable[[str], bool]:
 
 
 _patches = Patches()
+after_fork(_patches.forget_users)
 _busy: list[None] = [None]
 """Emptied by the exploration that runs."""
 
@@ -272,6 +278,8 @@ class _Explorer:
 
         If this thread is interrupted, the other one puts everything back, whatever happens here.
         """
+        if kernel_here() is not None:
+            raise RuntimeError("explore() in a VirtualClock: leave it, time passes by itself here")
         future: Future[Exploration] = Future()
         thread = threading.Thread(target=self._work, args=(work, future), daemon=True)
         try:
@@ -335,7 +343,7 @@ class _Explorer:
         drawn, chance = 0, 1.0
         if tree.left():
             random_ = random.Random(self._seed)  # noqa: S311 - no secret
-            chance /= self._members * self._decisions**preemptions
+            chance = self._decisions**-preemptions / self._members
             while self.schedules < schedules and monotonic() < until:
                 self.run(drawing(random_, preemptions, self._decisions))
                 drawn += 1
@@ -426,12 +434,19 @@ class _Explorer:
         return schedule
 
     def _wait_for(self, schedule: Schedule) -> None:
-        index, steps, since = 0, -1, 0.0
+        index, steps, since, end = 0, -1, 0.0, monotonic() + _TOO_LONG
         while index < len(schedule.members):
             if schedule.members[index].over.acquire(timeout=0.1):
                 index += 1
             elif self._cut and not schedule.ended:
                 schedule.fail("interrupted")
+            elif monotonic() > end and not schedule.ended:
+                schedule.stuck = True
+                schedule.fail(
+                    f"no end after {_TOO_LONG:g} s of real time: somebody waits in what explore() "
+                    "does not replace, such as a time.sleep() that a default argument has kept"
+                    f"{schedule.stacks()}"
+                )
             elif steps != schedule.steps:
                 steps, since = schedule.steps, monotonic()
             elif schedule.ended and monotonic() - since > _GRACE:

@@ -8,7 +8,9 @@ without any inside has one before each turn but the first.
 
 from __future__ import annotations
 
+import ast
 import dis
+import linecache
 import sys
 import threading
 from contextlib import contextmanager
@@ -21,15 +23,26 @@ if TYPE_CHECKING:
 
 _TOUCHING = (
     *("BEFORE_WITH", "BINARY_OP", "BINARY_SL", "BINARY_SUBSCR", "CALL", "COMPARE", "CONTAINS"),
-    *("DELETE_A", "DELETE_D", "DELETE_G", "DELETE_S", "FOR_ITER", "LIST_EXTEND", "LOAD_ATTR"),
-    *("LOAD_DEREF", "LOAD_METHOD", "POP_JUMP", "SEND", "STORE_ATTR", "STORE_DEREF", "STORE_G"),
-    *("STORE_S", "TO_BOOL", "UNARY_NOT", "UNPACK", "YIELD"),
+    *("CONVERT", "DELETE_A", "DELETE_D", "DELETE_G", "DELETE_S", "DICT_", "FOR_ITER", "FORMAT"),
+    *("LIST_EXTEND", "LOAD_ATTR", "LOAD_DEREF", "LOAD_METHOD", "MATCH", "POP_JUMP", "SEND"),
+    *("SET_UPDATE", "STORE_ATTR", "STORE_DEREF", "STORE_G", "STORE_S", "TO_BOOL", "UNARY_NOT"),
+    *("UNPACK", "YIELD"),
 )
 """How the names of instructions begin that may touch an object that other threads know."""
 
 _STORING = ("DELETE_A", "DELETE_S", "STORE_ATTR", "STORE_DEREF", "STORE_G", "STORE_S")
 _READING = ("BINARY_SL", "BINARY_SUBSCR", "CALL", "LOAD_ATTR", "LOAD_METHOD")
 _CALLING = ("BEFORE_WITH", "CALL")
+
+
+@cache
+def _global_names(file: str) -> set[str]:
+    """Return the global variables that functions of the file set."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # not Python's, as that of a template
+        return set()
+    return {name for each in ast.walk(tree) if isinstance(each, ast.Global) for name in each.names}
 
 
 @cache
@@ -40,7 +53,11 @@ def points_of(code: CodeType) -> dict[int, int]:
     """
     points: dict[int, int] = {}
     line, first, read, calls, touched = -1, 0, set[str](), 0, False
+    changing = _global_names(code.co_filename)
     for each in dis.get_instructions(code):
+        if each.opname == "RESUME" and not each.arg:
+            line = -1  # what comes before is never reported
+            continue
         position = each.positions.lineno if each.positions else None
         if position is not None and position != line:
             line, first, read, calls, touched = position, each.offset, set(), 0, False
@@ -48,7 +65,8 @@ def points_of(code: CodeType) -> dict[int, int]:
             read.add(str(each.argval))
         if each.opname == "JUMP_BACKWARD" and max(points, default=-1) < each.argval:
             points[each.offset] = -line
-        if not each.opname.startswith(_TOUCHING):
+        changes = each.opname == "LOAD_GLOBAL" and each.argval in changing
+        if not changes and not each.opname.startswith(_TOUCHING):
             continue
         if not touched:
             points[first], touched = line, True
@@ -90,7 +108,10 @@ class Points:
             return
         monitoring = sys.monitoring
         events = monitoring.events
-        tool = next(each for each in (4, 3, 0, 2, 5, 1) if not monitoring.get_tool(each))
+        names = {each: monitoring.get_tool(each) for each in (4, 3, 0, 2, 5, 1)}
+        tool = next((each for each, name in names.items() if not name), None)
+        if tool is None:
+            raise RuntimeError(f"no tool of sys.monitoring is free: {[*names.values()]}")
         watched: list[CodeType] = []
 
         def begin(code: CodeType, _: int) -> object:

@@ -175,7 +175,10 @@ class Schedule:
             return ready()
         me.what, me.ready, me.deadline, me.gave_way = what, ready, deadline, False
         self.tell(f"waits for {what}")
-        self._hand_over(me)
+        if self.interrupts and me.number == 0 and self.pick([False, True]):
+            self.interrupts, me.interrupted = False, True
+        else:
+            self._hand_over(me)
         me.ready = me.deadline = None
         if me.interrupted:
             me.interrupted = False
@@ -222,7 +225,11 @@ class Schedule:
             self.now = max(self.now, min(due))
             able = self._able()
         default = me if me in able else self._next(able)
-        self._turn_to(me, self._decide(able, default, preemptive=False))
+        chosen = self._decide(able, default, preemptive=False)
+        if self._timeouts:
+            late = [each for each in self._able(chosen) if each not in able]
+            chosen = self._decide([chosen, *late], chosen, preemptive=True)
+        self._turn_to(me, chosen)
 
     def _due(self) -> list[float]:
         return [each.deadline for each in self.members if each.deadline is not None]
@@ -273,14 +280,14 @@ class Schedule:
         return chosen
 
     def _turn_to(self, me: Member, chosen: Member) -> None:
+        if chosen.ready is not None and not chosen.ready():
+            late = chosen.deadline is not None and chosen.deadline <= self.now
+            if chosen.number == 0 and self.interrupts and not late:
+                self.interrupts, chosen.interrupted = False, True
+            else:
+                self.now = max(self.now, chosen.deadline or 0)
         if chosen is not me:
             self.running = chosen
-            if chosen.ready is not None and not chosen.ready():
-                late = chosen.deadline is not None and chosen.deadline <= self.now
-                if chosen.number == 0 and self.interrupts and not late:
-                    self.interrupts, chosen.interrupted = False, True
-                else:
-                    self.now = max(self.now, chosen.deadline or 0)
             chosen.go.release()
             if me.done:
                 return

@@ -11,7 +11,7 @@ finding bugs", ASPLOS 2010).
 from __future__ import annotations
 
 from collections import deque
-from math import factorial, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ._schedule import Option
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ._schedule import Choose, Schedule
 
     Deviations = tuple[tuple[int, int], ...]
+
+
+_MOST = 1e300
+"""The most that an estimate says, as no float is much more."""
 
 
 def following(deviations: Deviations) -> Choose:
@@ -70,7 +74,7 @@ class Tree:
         self._sizes = [1] + [0] * preemptions
         self._levels[0].append(iter([()]))
         self._switches: list[int] = []
-        self._orders: list[int] = []
+        self._orders: list[float] = []
 
     def left(self) -> int:
         """Return how many with this bound, or else the next, are known and have not come."""
@@ -95,15 +99,17 @@ class Tree:
             self._sizes[level] += sum(count for count, is_ in kinds[first:] if is_ == kind)
             self._levels[level].append(_children(deviations, run.decisions, first, kind))
         self._switches.append(sum(count for count, preemptive in kinds if preemptive))
-        self._orders.append(prod(count + 1 for count, preemptive in kinds if not preemptive))
+        self._orders.append(prod(count + 1.0 for count, preemptive in kinds if not preemptive))
 
     def estimate(self) -> float:
         """Return about how many schedules there are, if those that have run are like the others."""
         switches = sum(self._switches) / len(self._switches)
-        orders = sum(self._orders) / len(self._orders)
+        found = part = sum(self._orders) / len(self._orders)
         known = len(self._orders) + sum(self._sizes)
-        bounds = range(len(self._levels))
-        return max(known, orders * sum(switches**count / factorial(count) for count in bounds))
+        for count in range(1, len(self._levels)):
+            part *= switches / count
+            found += part
+        return max(known, min(found, _MOST))
 
 
 def _children(

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import logging
 import queue
 import selectors
 import sys
 import threading
 import time
+from concurrent import futures
 from concurrent.futures.thread import ThreadPoolExecutor
 from threading import get_ident
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..._process import after_fork
 from ...clock import current_clocks, let_other_threads_run
+from .. import _virtual_clock
 from ._schedule import Abandoned, Schedule
 from ._story import stack_of
 
@@ -35,6 +39,8 @@ _UNTIL_COMPLETE: Any = asyncio.base_events._run_until_complete_cb  # type: ignor
 
 _schedules: dict[int, Schedule] = {}
 """The schedule of each member, by its thread."""
+
+after_fork(_schedules.clear)  # the other members do not exist there
 
 
 def schedule_here() -> Schedule | None:
@@ -186,7 +192,8 @@ def _run(schedule: Schedule, me: Member, function: Any) -> None:
     except Abandoned:
         pass
     finally:
-        del current_clocks[ident], _schedules[ident]
+        current_clocks.pop(ident, None)  # a forked child has forgotten both
+        _schedules.pop(ident, None)
         try:
             schedule.end(me)
         finally:
@@ -282,6 +289,15 @@ def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | N
     return original(selector, 0)
 
 
+def _no_virtual_clock(*_: object) -> NoReturn:
+    raise RuntimeError("explore() needs no VirtualClock: time in its body passes by itself")
+
+
+def _critical(schedule: Schedule, original: Any, *args: Any, **options: Any) -> None:
+    if not schedule.ended:  # else it is the worker of a pool, which has to leave
+        original(*args, **options)
+
+
 _IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
     let_other_threads_run: lambda schedule, _: schedule.give_way(),
     time.sleep: _sleep,
@@ -306,7 +322,10 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
 
 def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:
     classes = [each for each in vars(module).values() if isinstance(each, type)]
-    for owner in (module, *{each for each in classes if each.__module__ == module.__name__}):
+    owners = [module, *{each for each in classes if each.__module__ == module.__name__}]
+    if module is logging:
+        owners += filter(None, [each() for each in logging._handlerList])
+    for owner in owners:
         for name, value in list(vars(owner).items()):
             if isinstance(value, _thread.LockType):
                 yield owner, name, Lock(value)
@@ -331,7 +350,7 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
             for attribute, value in list(getattr(module, "__dict__", {}).items()):
                 if id(value) in by_id:
                     yield module, attribute, by_id[id(value)]
-        if watched(getattr(module, "__file__", None) or ""):
+        if module is logging or watched(getattr(module, "__file__", None) or ""):
             yield from _made_before(module, rlock)
     for owner, name, ours in (
         (threading, "_start_joinable_thread", _start),
@@ -345,6 +364,8 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
         (threading.Thread, "_set_tstate_lock", _set_tstate_lock),
         (threading.Thread, "is_alive", _is_alive),
         (selectors.DefaultSelector, "select", _select),
+        (futures._base.LOGGER, "critical", _critical),
+        (_virtual_clock, "installed", _no_virtual_clock),
     ):
         if hasattr(owner, name):
             yield owner, name, _scheduled(getattr(owner, name), ours)

@@ -38,7 +38,7 @@ class Patches:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._applied: list[tuple[Any, str, Any]] = []
+        self._applied: list[tuple[Any, str, Any, Any]] = []
         self._originals: dict[Any, Any] = {}
         self._users = 0
 
@@ -64,19 +64,20 @@ class Patches:
         owner, name, replace = patch
         replacement = original = vars(owner).get(name, _INHERITED)
         # It is one of ours if somebody had replaced that before we could, and has put it back.
-        if original not in self._originals:
+        if original in self._originals:
+            original = self._originals[original]
+        else:
             replacement = replace(getattr(owner, name))
             setattr(owner, name, replacement)
             self._originals[replacement] = original
-        self._applied.append((owner, name, replacement))
+        self._applied.append((owner, name, replacement, original))
 
     def _restore(self) -> None:
         restored = []
         while self._applied:
-            owner, name, replacement = self._applied.pop()
+            owner, name, replacement, original = self._applied.pop()
             if vars(owner).get(name) is not replacement:
                 continue  # somebody else has replaced ours, which does nothing from now on
-            original = self._originals[replacement]
             restored.append(replacement)  # which may stand for several attributes
             if original is _INHERITED:
                 delattr(owner, name)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
 import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from backoff_ticker import CancellationToken, Channel, ConstantBackOff, Ticker, with_max_retries
 
@@ -74,6 +77,66 @@ def check_then_act():
 
     run(get, get)
     assert len(calls) == 1
+
+
+made = None
+
+
+def lost_global_object():
+    """It is not there any more when it is returned."""
+    got = []
+
+    def get():
+        global made  # noqa: PLW0603
+        if made is None:
+            made = object()
+        return made
+
+    def forget():
+        global made  # noqa: PLW0603
+        made = None
+
+    forget()
+    run(lambda: got.append(get()), forget)
+    assert got != [None]
+
+
+def copied_too_late():
+    items, copies = {}, []
+
+    def copy(items):
+        items["a"] = 1
+        copied = {**items}
+        copies.append(copied)
+
+    def add():
+        items["b"] = 2
+
+    run(lambda: copy(items), add)
+    assert [*copies[0]] != ["a", "b"]
+
+
+def told_too_late():
+    items, texts = [], []
+
+    def tell(items):
+        items.append("a")
+        text = f"{items}"
+        texts.append(text)
+
+    def add():
+        items.append("b")
+
+    run(lambda: tell(items), add)
+    assert texts != ["['a', 'b']"]
+
+
+def jobs_of_one_line():
+    got = []
+    with ThreadPoolExecutor(2) as executor:
+        executor.submit(lambda: got.append("a"))
+        executor.submit(lambda: got.append("b"))
+    assert got == ["a", "b"]
 
 
 def two_locks():
@@ -192,6 +255,12 @@ def depth_three():
     run(odd, even)
 
 
+def pool_that_is_left():
+    executor = ThreadPoolExecutor(1)
+    executor.submit(list).result()
+    raise ValueError
+
+
 class Slots:
     """A semaphore that loses a wake-up when a task that was woken is cancelled."""
 
@@ -264,6 +333,15 @@ def woken_in_order():
         thread.join()
 
 
+def sleep_with_a_lock():
+    lock = threading.Lock()
+    with suppress(KeyboardInterrupt):
+        lock.acquire()
+        time.sleep(1)
+        lock.release()
+    assert not lock.locked()
+
+
 def work_for(worker, items):
     worker.start()
     items.put("work")
@@ -300,6 +378,10 @@ WRONG = {
     lost_item: "body ended with AssertionError",
     lost_global: "body ended with AssertionError",
     check_then_act: "body ended with AssertionError",
+    lost_global_object: "body ended with AssertionError",
+    copied_too_late: "body ended with AssertionError",
+    told_too_late: "body ended with AssertionError",
+    jobs_of_one_line: "body ended with AssertionError",
     two_locks: "nobody can go on",
     lost_wakeup: "nobody can go on",
     cleared_event: "nobody can go on",
@@ -338,6 +420,22 @@ class Guarded(Account):
     def deposit(self):
         with GLOBAL_LOCK, self.lock, self.lock:
             super().deposit()
+
+
+class Shown(Account):
+    def __repr__(self):
+        return f"<{self.balance}>"
+
+
+HANDLER = logging.StreamHandler(io.StringIO())
+LOGGER = logging.getLogger(__name__)
+LOGGER.addHandler(HANDLER)
+LOGGER.propagate = False
+
+
+def logged():
+    account = Shown()
+    run(*[lambda: LOGGER.warning("%r", account)] * 2)
 
 
 def locks_made_before():
@@ -385,6 +483,14 @@ def event_within_a_time():
 
     run(wait, announce)
     assert time.monotonic() - began == 9.5
+
+
+def event_set_outside():
+    event = threading.Event()
+    thread = threading.Thread(target=event.set)
+    thread.start()
+    assert event.wait(1)
+    thread.join()
 
 
 def lock_with_a_timeout():
@@ -449,6 +555,14 @@ def polling():
     run(wait, wait)
 
 
+def many_orders():
+    def sleep():
+        for _ in range(250):
+            time.sleep(1)
+
+    run(sleep, sleep, sleep, sleep)
+
+
 def daemon_that_waits():
     threading.Thread(target=threading.Event().wait, daemon=True).start()
 
@@ -476,6 +590,7 @@ def cancelled_semaphore():
 RIGHT = [
     update_with_a_lock,
     locks_made_before,
+    logged,
     three_with_a_lock_that_counts,
     bounded_queue,
     simple_queue,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import gc
+import os
 import queue
 import random
 import selectors
@@ -11,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import types
 from contextlib import suppress
 
 import pytest
@@ -108,6 +110,35 @@ def test_an_interrupt_anywhere_in_the_thread_that_waits():
         return [pair for pair in zip(state(), before, strict=True) if pair[0] != pair[1]]
 
     check_each_place(run, all_of_them=True, at_least=15)
+
+
+def test_a_replacement_of_several_originals(monkeypatch):
+    names = {"allocate_lock": _thread.allocate_lock, "lock": threading.Lock}
+    later = types.SimpleNamespace(**names)
+    monkeypatch.setitem(sys.modules, "zzz_later", later)
+    explore(bodies.pool, schedules=2)
+    assert vars(later) == names
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork()")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # has several threads
+def test_a_forked_child_belongs_to_no_schedule():
+    before, codes = (threading.Lock, time.sleep, selectors.DefaultSelector.select), []
+
+    def body():
+        event = threading.Event()
+        threading.Thread(target=event.wait).start()
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            threading.Event().wait(0.001)
+            after = (threading.Lock, time.sleep, selectors.DefaultSelector.select)
+            os._exit(3 if after == before else 4)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        event.set()
+
+    explore(body, preemptions=0)
+    assert set(codes) == {3}
 
 
 def test_a_trace_function_sees_the_instructions_of_what_was_watched():

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from backoff_ticker.testing import ScheduleFailure, explore, exploring
+from backoff_ticker.testing import ScheduleFailure, VirtualClock, explore, exploring
 from backoff_ticker.testing.exploring import _explore
 from tests import effort
 from tests.testing.exploring import bodies
@@ -54,6 +54,14 @@ def test_a_timeout_may_strike_while_somebody_can_run():
     assert failure_of(bodies.event_within_a_time, timeouts=True, replay=failure.replay)
 
 
+def test_a_timeout_may_strike_while_unwatched_code_can_run():
+    assert explore(bodies.event_set_outside).complete
+    failure = failure_of(bodies.event_set_outside, timeouts=True)
+    assert story_of(
+        failure_of(bodies.event_set_outside, timeouts=True, replay=failure.replay)
+    ) == story_of(failure)
+
+
 def test_tasks_may_be_cancelled():
     assert explore(bodies.cancelled_slots).complete
     failure = failure_of(bodies.cancelled_slots, cancel_tasks=True)
@@ -74,6 +82,13 @@ def test_a_wait_of_the_body_may_be_interrupted():
     )
     assert story_of(again) == story_of(failure)
     assert explore(bodies.worker_that_is_told, interrupts=True, schedules=300).schedules
+
+
+def test_a_wait_of_the_body_alone_may_be_interrupted():
+    assert explore(bodies.sleep_with_a_lock).complete
+    failure = failure_of(bodies.sleep_with_a_lock, interrupts=True)
+    assert "\n    (is interrupted)\n" in str(failure)
+    assert failure_of(bodies.sleep_with_a_lock, interrupts=True, replay=failure.replay)
 
 
 # What is told
@@ -107,6 +122,11 @@ def test_a_failure_tells_which_task_did_what():
 def test_a_task_that_ends_with_its_schedule_is_no_news(caplog):
     failure_of(bodies.task_that_hangs)
     gc.collect()
+    assert caplog.messages == []
+
+
+def test_a_worker_that_ends_with_its_schedule_is_no_news(caplog):
+    failure_of(bodies.pool_that_is_left)
     assert caplog.messages == []
 
 
@@ -190,6 +210,13 @@ def test_what_would_be_too_many_are_drawn():
     )
 
 
+def test_numbers_too_large_for_a_float():
+    assert explore(bodies.polling, preemptions=3000, schedules=10).chance == 0
+    outcome = explore(bodies.many_orders, preemptions=0, schedules=2)
+    assert outcome.estimate == 1e300
+    assert " of about 10^300 schedules" in str(outcome)
+
+
 def test_a_drawn_schedule_finds_a_fault_and_is_shrunk():
     failure = failure_of(bodies.lost_update, schedules=9, seed=3)
     assert 1 < failure.schedules < 10
@@ -238,6 +265,20 @@ def test_a_wait_that_is_not_seen_is_reported(monkeypatch):
     assert not early.locked()
 
 
+def test_waits_in_real_time_end(monkeypatch):
+    monkeypatch.setattr(_explore, "_TOO_LONG", 0.3)
+    shared, kept_sleep = [], [time.sleep]
+
+    def hold():
+        while True:
+            kept_sleep[0](0.001)
+            shared.append(1)
+
+    failure = failure_of(lambda: bodies.run(hold, hold))
+    assert str(failure).startswith("no end after 0.3 s of real time: somebody waits in what")
+    assert "hold: kept_sleep[0](0.001)" in str(failure) or "hold: shared" in str(failure)
+
+
 # Mistakes
 
 
@@ -275,9 +316,36 @@ def test_numbers_out_of_range_are_refused(options):
         explore(bodies.pool, **options)
 
 
+@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="3.12 or later")
+def test_that_no_tool_is_free_is_told():
+    taken = [each for each in range(6) if sys.monitoring.get_tool(each) is None]
+    for each in taken:
+        sys.monitoring.use_tool_id(each, f"tool {each}")
+    try:
+        with pytest.raises(RuntimeError, match=r"no tool of sys\.monitoring is free: .*tool 4"):
+            explore(bodies.pool)
+    finally:
+        for each in taken:
+            sys.monitoring.free_tool_id(each)
+
+
 def test_one_exploration_at_a_time():
     failure = failure_of(lambda: explore(bodies.pool))
     assert "another exploration runs" in str(failure)
+
+
+@pytest.mark.parametrize("options", [{}, {"auto": True, "patch_time": True}])
+def test_a_virtual_clock_is_refused(options):
+    def clock_inside():
+        with pytest.raises(RuntimeError, match="needs no VirtualClock"), VirtualClock(**options):
+            pass
+        with pytest.raises(RuntimeError, match="needs no VirtualClock"):
+            VirtualClock(**options).run_async(asyncio.sleep(1))
+
+    assert explore(clock_inside)
+    with VirtualClock(**options), pytest.raises(RuntimeError, match="in a VirtualClock"):
+        explore(bodies.pool)
+    assert explore(bodies.pool, schedules=2)
 
 
 def test_the_names_are_loaded_when_they_are_used():
