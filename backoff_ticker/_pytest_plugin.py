@@ -38,12 +38,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", text)
 
 
+def _made_once(test: pytest.Function) -> str:
+    """Name what was made for this test alone, so that its schedules would share it."""
+    fixtures = test._fixtureinfo
+    for name in fixtures.argnames:
+        for fixture in fixtures.name2fixturedefs.get(name, ())[-1:]:
+            of_others = not fixture.func.__module__.startswith(("_pytest.", "backoff_ticker."))
+            if fixture.scope == "function" and of_others:
+                return f"what the fixture {name!r} has made"
+    owner, setup = (test.cls, "setup_method") if test.cls else (test.module, "setup_function")
+    if hasattr(owner, setup):
+        return f"what {setup}() has made"
+    return ", ".join(f"self.{name}" for name in getattr(test.instance, "__dict__", ()))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Have ``explore()`` call a test with the marker. All schedules share its fixtures."""
+    """Have ``explore()`` call a test with the marker."""
     marker = pyfuncitem.get_closest_marker("explore")
     if marker is None:
         return None
+    shared = _made_once(pyfuncitem)
+    if shared:
+        pytest.fail(f"all schedules would share {shared}: make it in the test", pytrace=False)
     import asyncio
     from functools import wraps
     from inspect import iscoroutinefunction

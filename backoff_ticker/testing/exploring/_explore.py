@@ -161,7 +161,9 @@ def explore(  # noqa: PLR0913 - all are options, by name
     has left.
 
     With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
-    ``body``; the options are the same. The fixture ``explore`` is this function.
+    ``body``; the options are the same. It takes no fixture that is made for this test alone, but
+    for those of pytest itself: all schedules would share it. The fixture ``explore`` is this
+    function.
 
     Args:
         body: Called without arguments.
