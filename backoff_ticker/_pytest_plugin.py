@@ -53,6 +53,16 @@ def _made_once(test: pytest.Function) -> str:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Refuse the marker where nobody would heed it: ``unittest`` calls its tests itself."""
+    if item.get_closest_marker("explore"):
+        from unittest import TestCase
+
+        if issubclass(getattr(item, "cls", None) or object, TestCase):
+            pytest.fail("explore() cannot run a test of unittest.TestCase", pytrace=False)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Have ``explore()`` call a test with the marker."""
     marker = pyfuncitem.get_closest_marker("explore")
@@ -65,7 +75,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     from functools import wraps
     from inspect import iscoroutinefunction
 
-    from .testing import explore
+    from .testing import ScheduleFailure, explore
 
     function = pyfuncitem.obj
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
@@ -77,7 +87,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         else:
             function(**arguments)
 
-    outcome = explore(body, *marker.args, **marker.kwargs)
+    try:
+        outcome = explore(body, *marker.args, **marker.kwargs)
+    except ScheduleFailure as failure:
+        asked = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
+        if isinstance(failure.__cause__, asked):
+            raise failure.__cause__ from None
+        raise
     pyfuncitem.add_report_section("call", "explore()", str(outcome))
     return True
 

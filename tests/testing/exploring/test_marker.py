@@ -58,6 +58,16 @@ def test_fixture(explore):
     explore(lambda: race(list))
 
 
+@pytest.mark.explore
+def test_skip():
+    pytest.skip("not here")
+
+
+@pytest.mark.explore
+def test_xfail():
+    pytest.xfail("known")
+
+
 @pytest.mark.explore(replay="{replay}")
 def test_replay():
     test_lost_update("")
@@ -65,6 +75,8 @@ def test_replay():
 
 
 REFUSED = """
+import unittest
+
 import pytest
 
 
@@ -110,6 +122,11 @@ class TestFixture:
 
     def test_self(self):
         pass
+
+
+class TestOld(unittest.TestCase):
+    def test_case(self):
+        pass
 """
 
 
@@ -132,7 +149,7 @@ def lines_of(folder, tests):
 
 def test_a_marked_test_is_explored(tmp_path):
     lines = lines_of(tmp_path, TESTS.replace("{replay}", "0:9"))
-    assert "2 failed, 4 passed" in lines[-1], lines
+    assert "2 failed, 4 passed, 1 skipped, 1 xfailed" in lines[-1], lines
     assert any("explore(test_lost_update, replay='" in line for line in lines)
     assert any("a schedule does not fit" in line for line in lines)
     assert sum(" schedules with at most 1 preemption" in line for line in lines) == 2
@@ -140,7 +157,8 @@ def test_a_marked_test_is_explored(tmp_path):
 
 def test_what_all_schedules_would_share_is_refused(tmp_path):
     lines = lines_of(tmp_path, REFUSED)
-    assert "3 failed, 1 passed" in lines[-1], lines
+    assert "4 failed, 1 passed" in lines[-1], lines
     shared = ("what the fixture 'stock' has made", "what setup_method() has made", "self.item")
     for each in shared:
         assert f"all schedules would share {each}: make it in the test" in lines
+    assert "explore() cannot run a test of unittest.TestCase" in lines
