@@ -7,6 +7,7 @@ import inspect
 import os
 import random
 import threading
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import BackoffTickerError
 from ..._random import _shared
-from ..._validation import counted
+from ..._validation import counted, safe_repr
 from ..standard_library._patches import Patches
 from ._points import Points
 from ._schedule import Abandoned, Schedule
@@ -187,6 +188,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     Raises:
         ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
         ValueError: A number is out of range, or ``replay`` does not fit.
+        TypeError: ``body`` returns a coroutine or a generator, which would not run.
         RuntimeError: Another exploration runs.
 
     Example:
@@ -268,6 +270,7 @@ class _Explorer:
         self._runs = 0
         self._effort = 0
         self._cut = False
+        self._refused: TypeError | None = None
 
     def outcome(self, work: Callable[[], Exploration]) -> Exploration:
         """Do the work in a thread of its own, where no signal interrupts it; return its outcome.
@@ -418,14 +421,26 @@ class _Explorer:
         for each in _GENERATORS:
             each.seed(self._seed)
         schedule = Schedule(choose, told=told, **self._choices)
-        start_body(schedule, partial(self._context.copy().run, self._body))
+        start_body(schedule, partial(self._context.copy().run, self._call))
         self._wait_for(schedule)
+        if self._refused:
+            raise self._refused
         self._decisions = max(self._decisions, len(schedule.decisions))
         self._members = max(self._members, len(schedule.members))
         self._runs += 1
         if self._runs % _COLLECTED == 0:
             gc.collect()
         return schedule
+
+    def _call(self) -> None:
+        result = self._body()
+        if isinstance(result, (Coroutine, Generator, AsyncGenerator)):
+            self._refused = TypeError(
+                f"body must do its work when it is called, not return {safe_repr(result)}; for a "
+                "coroutine, call asyncio.run() in it"
+            )
+            if isinstance(result, Coroutine):
+                result.close()
 
     def _wait_for(self, schedule: Schedule) -> None:
         index, steps, since = 0, -1, 0.0

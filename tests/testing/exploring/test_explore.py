@@ -241,6 +241,21 @@ def test_a_wait_that_is_not_seen_is_reported(monkeypatch):
 # Mistakes
 
 
+def test_a_body_that_would_not_run_is_refused():
+    async def coroutine():
+        raise ValueError
+
+    def generator():
+        yield
+
+    async def generator_of_tasks():
+        yield
+
+    for body in (coroutine, generator, generator_of_tasks, lambda: coroutine()):
+        with pytest.raises(TypeError, match=r"body must do its work .*, not return <"):
+            explore(body)
+
+
 def test_a_body_that_is_not_the_same_each_time_is_told():
     calls = []
 
