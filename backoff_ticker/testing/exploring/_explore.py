@@ -7,12 +7,12 @@ import inspect
 import os
 import random
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import log10
 from pathlib import Path
 from time import monotonic, sleep
@@ -29,7 +29,7 @@ from ._standard_library import replacements, schedule_here, start_body
 from ._story import as_text, from_text, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from ._schedule import Choose
@@ -93,11 +93,12 @@ class Exploration:
         estimate: About how many there are.
         chance: The least probability with which each drawn one shows a fault of depth
             ``preemptions + 1``.
+        watched: Whether a watched line that may touch what threads share has run.
 
     Example:
         >>> from backoff_ticker.testing import explore
         >>> print(explore(lambda: None))
-        the one schedule with at most 2 preemptions
+        the one schedule with at most 2 preemptions; no watched line was reached
     """
 
     schedules: int
@@ -106,8 +107,12 @@ class Exploration:
     drawn: int
     estimate: float
     chance: float
+    watched: bool
 
     def __str__(self) -> str:
+        return self._text() + "; no watched line was reached" * (not self.watched)
+
+    def _text(self) -> str:
         which = f"with at most {counted(self.preemptions, 'preemption')}"
         if self.complete:
             every = (
@@ -168,8 +173,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
 
     Args:
         body: Called without arguments.
-        watch: Files, folders, modules or packages, one or several, whose lines count. By default
-            the file of ``body``.
+        watch: Files, folders, modules, packages, functions or classes, one or several, whose files
+            count. By default that of ``body``.
         preemptions: How many at most, from 0.
         schedules: How many at most, from 1. What a failure needs to be shrunk comes on top.
         seed: Any integer.
@@ -223,20 +228,34 @@ def explore(  # noqa: PLR0913 - all are options, by name
     return explorer.outcome(search if given is None else partial(explorer.replay, given))
 
 
-def _watched(watch: Any) -> Callable[[str], bool]:
-    files: list[str] = []
-    one = isinstance(watch, (str, os.PathLike)) or not hasattr(watch, "__iter__")
-    for each in (watch,) if one else watch:
-        if isinstance(each, (str, os.PathLike)):
-            file = str(Path(each).resolve())
-        elif inspect.ismodule(each):
-            file = next(iter(getattr(each, "__path__", [each.__file__])))
-        else:
-            function = each.func if isinstance(each, partial) else each
-            file = inspect.unwrap(function).__code__.co_filename
-        files.append(f"{file}{os.sep}" if Path(file).is_dir() else file)
-    folders = tuple(each for each in files if each.endswith(os.sep))
-    return lambda file: file in files or file.startswith(folders)
+def _watched(watch: object) -> Callable[[str], bool]:
+    one = isinstance(watch, (str, os.PathLike)) or not isinstance(watch, Iterable)
+    files = {_real(file) for each in ((watch,) if one else watch) for file in _files_of(each)}
+    if not files:
+        raise ValueError("watch must name at least one file")
+    folders = tuple(f"{each}{os.sep}" for each in files if Path(each).is_dir())
+    return lambda file: _real(file) in files or _real(file).startswith(folders)
+
+
+def _files_of(watched: Any) -> Iterable[str]:
+    if isinstance(watched, (str, os.PathLike)):
+        if not watched or not Path(watched).exists():
+            raise ValueError(f"watch must name files that exist, not {safe_repr(watched)}")
+        return [os.fspath(watched)]
+    if inspect.ismodule(watched) and hasattr(watched, "__path__"):
+        return watched.__path__
+    try:
+        return [inspect.getfile(inspect.unwrap(getattr(watched, "func", watched)))]
+    except (TypeError, OSError):
+        raise TypeError(
+            "watch must be files, folders, modules, functions or classes that are written in "
+            f"Python, not {safe_repr(watched)}"
+        ) from None
+
+
+@cache
+def _real(file: str) -> str:
+    return file if file.startswith("<") else os.path.realpath(file)
 
 
 _patches = Patches()
@@ -263,13 +282,14 @@ class _Explorer:
         self._context = copy_context()
         self._seed = seed
         self._choices = choices  # for each schedule
-        self._points = Points(watched, _visit)
+        self._points = Points(watched, self._visit)
         self._decisions = 1  # the most that a schedule has had
         self._members = 1
         self._passed = -1  # with how many preemptions, at most, all schedules have passed
         self._runs = 0
         self._effort = 0
         self._cut = False
+        self._reached = False
         self._refused: TypeError | None = None
 
     def outcome(self, work: Callable[[], Exploration]) -> Exploration:
@@ -345,12 +365,15 @@ class _Explorer:
                 self.run(drawing(random_, preemptions, self._decisions))
                 drawn += 1
         complete = not tree.left()
-        return Exploration(self.schedules, complete, preemptions, drawn, tree.estimate(), chance)
+        about = tree.estimate()
+        return Exploration(
+            self.schedules, complete, preemptions, drawn, about, chance, self._reached
+        )
 
     def replay(self, deviations: Deviations) -> Exploration:
         """Run one schedule."""
         schedule = self.run(following(deviations), deviations, told=True)
-        return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0)  # noqa: FBT003
+        return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0, self._reached)  # noqa: FBT003
 
     def run(
         self, choose: Choose, deviations: Deviations | None = None, *, told: bool = False
@@ -442,6 +465,12 @@ class _Explorer:
             if isinstance(result, Coroutine):
                 result.close()
 
+    def _visit(self, file: str, line: int) -> None:
+        schedule = schedule_here()
+        if schedule is not None:
+            self._reached = True
+            schedule.point(file, line)
+
     def _wait_for(self, schedule: Schedule) -> None:
         index, steps, since = 0, -1, 0.0
         while index < len(schedule.members):
@@ -466,9 +495,3 @@ def _wait_for(future: Future[Exploration]) -> None:
     # Before 3.13, a thread counts as ended once a wait for its end was interrupted.
     while not future.cancel() and not future.done():
         sleep(0.01)
-
-
-def _visit(file: str, line: int) -> None:
-    schedule = schedule_here()
-    if schedule is not None:
-        schedule.point(file, line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import calendar
 import gc
 import pickle
 import queue
@@ -207,9 +208,45 @@ def test_time_ends_the_search():
 
 def test_only_watched_files_are_switched_in():
     assert explore(bodies.lost_update, watch=queue).schedules < 5
-    for watch in (bodies, [bodies], bodies.__file__, bodies.run):
+    for watch in (bodies, [bodies], bodies.__file__, bodies.run, bodies.Account):
         assert failure_of(bodies.lost_update, watch=watch).replay
     assert failure_of(bodies.lost_update, watch=sys.modules["tests.testing"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link takes a permission there")
+def test_a_link_to_a_watched_file_is_watched(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "module.py").write_text(
+        "def body():\n"
+        "    count = [0]\n"
+        "    def add():\n"
+        "        count[0] += 1\n"
+        "    run(add, add)\n"
+        "    assert count == [2]\n"
+    )
+    (tmp_path / "link").symlink_to("real")
+    file = tmp_path / "link" / "module.py"
+    names = {"run": bodies.run}
+    exec(compile(file.read_text(), file, "exec"), names)
+    for watch in (file, tmp_path / "link", tmp_path / "real", names["body"], None):
+        assert failure_of(names["body"], watch=watch).replay
+
+
+def test_it_is_told_if_no_watched_line_was_reached():
+    assert str(explore(bodies.pool, watch=calendar)).endswith("; no watched line was reached")
+    assert explore(bodies.update_with_a_lock).watched
+
+
+@pytest.mark.parametrize("watch", ["nowhere", "", [], [__file__, "nowhere"]])
+def test_nothing_to_watch_is_refused(watch):
+    with pytest.raises(ValueError, match="watch must name .*(exist, not '(nowhere)?'|one file)$"):
+        explore(bodies.pool, watch=watch)
+
+
+@pytest.mark.parametrize("watch", [5, [None], print, sys, {0: 1}])
+def test_what_has_no_file_is_not_watched(watch):
+    with pytest.raises(TypeError, match="watch must be files, .* or classes .*, not "):
+        explore(bodies.pool, watch=watch)
 
 
 def test_time_begins_anew_with_each_schedule():
