@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._errors import BackoffTickerError
 from ..._random import _shared
-from ..._validation import counted, safe_repr
+from ..._validation import as_count, as_flag, as_number, counted, safe_repr
 from ..standard_library._patches import Patches
 from ._points import Points
 from ._schedule import Abandoned, Schedule
@@ -178,7 +178,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
         preemptions: How many at most, from 0.
         schedules: How many at most, from 1. What a failure needs to be shrunk comes on top.
         seed: Any integer.
-        time_limit: Real seconds after which no other schedule begins; more than 0.
+        time_limit: Real seconds after which no other schedule begins; more than 0, finite.
         timeouts: Whether the first wait to run out of time may do so, as a preemption, while
             somebody can run. So it is with real time, where a thread may be late; but a program
             that relies on time alone is then reported.
@@ -192,8 +192,9 @@ def explore(  # noqa: PLR0913 - all are options, by name
 
     Raises:
         ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
-        ValueError: A number is out of range, or ``replay`` does not fit.
-        TypeError: ``body`` returns a coroutine or a generator, which would not run.
+        ValueError: A number is out of range, a file does not exist, or ``replay`` does not fit.
+        TypeError: An option is of another type, or ``body`` returns a coroutine or a generator,
+            which would not run.
         RuntimeError: Another exploration runs.
 
     Example:
@@ -215,14 +216,19 @@ def explore(  # noqa: PLR0913 - all are options, by name
         ...     print(str(failure).splitlines()[0])
         body ended with AssertionError: 1
     """
-    for name, value, least in (("preemptions", preemptions, 0), ("schedules", schedules, 1)):
-        if value.__class__ is not int or value < least:
-            raise ValueError(f"{name} must be an integer from {least}, not {value!r}")
-    if not time_limit > 0:
+    if not callable(body):
+        raise TypeError(f"body must be a callable, not {safe_repr(body)}")
+    as_count("preemptions", preemptions)
+    as_count("schedules", schedules, 1)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed must be an int, not {safe_repr(seed)}")
+    if as_number("time_limit", time_limit) <= 0:
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
-    watched = _watched(body if watch is None else watch)
+    watched = _watched([body] if watch is None else watch)
     choices = {"timeouts": timeouts, "cancel_tasks": cancel_tasks, "interrupts": interrupts}
+    for name, value in choices.items():
+        as_flag(name, value)
     explorer = _Explorer(body, watched, seed, **choices)
     search = partial(explorer.search, preemptions, schedules, time_limit)
     return explorer.outcome(search if given is None else partial(explorer.replay, given))
@@ -248,8 +254,8 @@ def _files_of(watched: Any) -> Iterable[str]:
         return [inspect.getfile(inspect.unwrap(getattr(watched, "func", watched)))]
     except (TypeError, OSError):
         raise TypeError(
-            "watch must be files, folders, modules, functions or classes that are written in "
-            f"Python, not {safe_repr(watched)}"
+            "watch (by default body) must be files, folders, modules, functions or classes that "
+            f"are written in Python, not {safe_repr(watched)}"
         ) from None
 
 

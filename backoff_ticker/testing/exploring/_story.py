@@ -8,6 +8,8 @@ from pathlib import Path
 from traceback import StackSummary
 from typing import TYPE_CHECKING
 
+from ..._validation import safe_repr
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
@@ -79,10 +81,14 @@ def from_text(text: str) -> tuple[tuple[int, int], ...]:
     """Return the schedule of such a text.
 
     Raises:
-        ValueError: It is none.
+        TypeError: It is no text.
+        ValueError: It is that of no schedule.
     """
+    expected = "replay must be the text of a failure, such as '12:1 40:0', not"
+    if not isinstance(text, str):
+        raise TypeError(f"{expected} {safe_repr(text)}")
     try:
         pairs = [each.split(":") for each in text.split()]
         return tuple((int(number), int(member)) for number, member in pairs)
     except ValueError:
-        raise ValueError(f"replay must be the text of a failure, not {text!r}") from None
+        raise ValueError(f"{expected} {safe_repr(text)}") from None

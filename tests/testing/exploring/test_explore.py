@@ -6,6 +6,7 @@ import ast
 import asyncio
 import calendar
 import gc
+import math
 import pickle
 import queue
 import random
@@ -13,6 +14,7 @@ import re
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -245,8 +247,14 @@ def test_nothing_to_watch_is_refused(watch):
 
 @pytest.mark.parametrize("watch", [5, [None], print, sys, {0: 1}])
 def test_what_has_no_file_is_not_watched(watch):
-    with pytest.raises(TypeError, match="watch must be files, .* or classes .*, not "):
+    with pytest.raises(TypeError, match=r"watch \(by default body\) must be files, "):
         explore(bodies.pool, watch=watch)
+
+
+def test_a_body_without_a_file_needs_one_to_watch():
+    with pytest.raises(TypeError, match="watch .*, not <built-in function print>"):
+        explore(print)
+    assert explore(partial(print, end=""), watch=__file__).complete
 
 
 def test_time_begins_anew_with_each_schedule():
@@ -315,16 +323,43 @@ def test_a_body_that_is_not_the_same_each_time_is_told():
 def test_a_replay_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="a schedule does not fit"):
         explore(bodies.lost_update, replay="3:9")
-    with pytest.raises(ValueError, match="replay must be the text of a failure, not 'x'"):
+    with pytest.raises(ValueError, match="replay must be the text of a failure, .*, not 'x'"):
         explore(bodies.lost_update, replay="x")
 
 
 @pytest.mark.parametrize(
-    "options", [{"preemptions": -1}, {"schedules": 0}, {"schedules": 1.5}, {"time_limit": 0}]
+    "options", [{"preemptions": -1}, {"schedules": 0}, {"time_limit": 0}, {"time_limit": math.inf}]
 )
 def test_numbers_out_of_range_are_refused(options):
-    with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+    name, value = next(iter(options.items()))
+    with pytest.raises(ValueError, match=f"{name} must be .*, not {value}"):
         explore(bodies.pool, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("preemptions", True),
+        ("schedules", 1.5),
+        ("seed", "x"),
+        ("seed", None),
+        ("time_limit", "x"),
+        ("timeouts", "no"),
+        ("cancel_tasks", 1),
+        ("interrupts", None),
+        ("replay", 5),
+        ("replay", b"1:2"),
+    ],
+)
+def test_options_of_another_type_are_refused(name, value):
+    with pytest.raises(TypeError, match=f"^{name} must be .*, not {value!r}"):
+        explore(bodies.pool, **{name: value})
+
+
+@pytest.mark.parametrize("body", [None, 5, "x"])
+def test_a_body_that_cannot_be_called_is_refused(body):
+    with pytest.raises(TypeError, match=f"^body must be a callable, not {body!r}"):
+        explore(body, watch=__file__)
 
 
 def test_one_exploration_at_a_time():
