@@ -87,6 +87,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         else:
             function(**arguments)
 
+    vars(body)["_has_explore_marker"] = True  # the call that replays is told in its form
     try:
         outcome = explore(body, *marker.args, **marker.kwargs)
     except ScheduleFailure as failure:

@@ -225,18 +225,34 @@ def explore(  # noqa: PLR0913 - all are options, by name
     if as_number("time_limit", time_limit) <= 0:
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
-    watched = _watched([body] if watch is None else watch)
+    one = isinstance(watch, (str, os.PathLike)) or not isinstance(watch, Iterable)
+    whose = [body] if watch is None else [watch] if one else list(watch)
     choices = {"timeouts": timeouts, "cancel_tasks": cancel_tasks, "interrupts": interrupts}
     for name, value in choices.items():
         as_flag(name, value)
-    explorer = _Explorer(body, watched, seed, **choices)
+    names = ", ".join(map(_name, whose))
+    asked = [
+        _name(body),
+        *[f"watch={names}" if one else f"watch=[{names}]"] * (watch is not None),
+        *[f"seed={seed}"] * (seed != 0),
+        *(f"{name}=True" for name, value in choices.items() if value),
+    ]
+    explorer = _Explorer(body, _watched(whose), seed, asked, **choices)
     search = partial(explorer.search, preemptions, schedules, time_limit)
     return explorer.outcome(search if given is None else partial(explorer.replay, given))
 
 
-def _watched(watch: object) -> Callable[[str], bool]:
-    one = isinstance(watch, (str, os.PathLike)) or not isinstance(watch, Iterable)
-    files = {_real(file) for each in ((watch,) if one else watch) for file in _files_of(each)}
+def _name(thing: object) -> str:
+    """Return how a caller is likely to name a file, module, function or class."""
+    if isinstance(thing, (str, os.PathLike)):
+        return repr(os.fspath(thing))
+    name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", "")
+    name = name.rpartition("<locals>.")[2]
+    return name if name.replace(".", "_").isidentifier() else "..."
+
+
+def _watched(watch: list[Any]) -> Callable[[str], bool]:
+    files = {_real(file) for each in watch for file in _files_of(each)}
     if not files:
         raise ValueError("watch must name at least one file")
     folders = tuple(f"{each}{os.sep}" for each in files if Path(each).is_dir())
@@ -281,12 +297,14 @@ class _Explorer:
         body: Callable[[], object],
         watched: Callable[[str], bool],
         seed: int,
+        asked: list[str],
         **choices: bool,
     ) -> None:
         self.schedules: int = 0
         self._body = body
         self._context = copy_context()
         self._seed = seed
+        self._asked = asked  # the arguments, as texts
         self._choices = choices  # for each schedule
         self._points = Points(watched, self._visit)
         self._decisions = 1  # the most that a schedule has had
@@ -411,13 +429,13 @@ class _Explorer:
             shown = self._run(following(deviations), told=True)
             if not shown.failure:
                 shown, note = failed, "It did not fail again: body does not do the same each time."
-        body = getattr(self._body, "__name__", "body")
         replay = as_text(shown.deviations)
-        more = "".join(f", {name}=True" for name, asked in self._choices.items() if asked)
+        marked = hasattr(self._body, "_has_explore_marker")  # by the plugin for pytest
+        call = ", ".join([*self._asked[marked:], f"replay={replay!r}"])
         lines = [
             shown.failure,
             f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",
-            f"  explore({body}{more}, replay={replay!r})",
+            f"  {'@pytest.mark.' * marked}explore({call})",
             note,
             told(shown.story or ()),
         ]

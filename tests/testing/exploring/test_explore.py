@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +131,20 @@ def test_the_line_that_replays_stands_in_the_message():
     call = ast.parse(re.search(r"explore\(.*\)", str(failure))[0], mode="eval").body
     assert call.args[0].id == "check_then_act"
     assert call.keywords[0].value.value == failure.replay
+
+
+@pytest.mark.parametrize(
+    ("watch", "told"),
+    [
+        (bodies, "watch=tests.testing.exploring.bodies, "),
+        ([queue, bodies.Account.deposit], "watch=[queue, Account.deposit], "),
+        (iter([Path(bodies.__file__)]), f"watch=[{bodies.__file__!r}], "),
+    ],
+)
+def test_the_line_that_replays_has_what_it_needs(watch, told):
+    failure = failure_of(bodies.lost_update, watch=watch, seed=7, preemptions=1, timeouts=True)
+    call = f"explore(lost_update, {told}seed=7, timeouts=True, replay={failure.replay!r})"
+    assert f"\n  {call}\n" in str(failure)
 
 
 @pytest.mark.timeout(600)

@@ -22,7 +22,7 @@ def race(add):
         thread.join()
 
 
-@pytest.mark.explore
+@pytest.mark.explore(seed=2)
 def test_lost_update(tmp_path):
     count = [0]
 
@@ -150,7 +150,7 @@ def lines_of(folder, tests):
 def test_a_marked_test_is_explored(tmp_path):
     lines = lines_of(tmp_path, TESTS.replace("{replay}", "0:9"))
     assert "2 failed, 4 passed, 1 skipped, 1 xfailed" in lines[-1], lines
-    assert any("explore(test_lost_update, replay='" in line for line in lines)
+    assert any("@pytest.mark.explore(seed=2, replay='" in line for line in lines)
     assert any("a schedule does not fit" in line for line in lines)
     assert sum(" schedules with at most 1 preemption" in line for line in lines) == 2
 
