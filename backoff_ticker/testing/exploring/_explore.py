@@ -159,7 +159,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
     under whatever name a module has imported them. Their time begins anew with each schedule, and
     passes only while nobody can run. ``random`` begins with ``seed``.
 
-    A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
+    A schedule fails if ``body`` or a thread raises (in a thread, ``SystemExit`` and
+    ``KeyboardInterrupt`` are an end like any other), if nobody can go on, if there is no end after
     20,000 steps, or if nothing moves for 10 s of real time: somebody waits for what is not seen,
     such as a lock that was made before ``body`` (but for those in global variables and attributes
     of classes of watched modules), a process or a socket. ``body`` has to do the same each
@@ -468,7 +469,7 @@ class _Explorer:
         for each in _GENERATORS:
             each.seed(self._seed)
         schedule = Schedule(choose, told=told, **self._choices)
-        start_body(schedule, partial(self._context.copy().run, self._call))
+        start_body(schedule, partial(self._context.copy().run, self._call, schedule))
         self._wait_for(schedule)
         if self._refused:
             raise self._refused
@@ -479,8 +480,13 @@ class _Explorer:
             gc.collect()
         return schedule
 
-    def _call(self) -> None:
-        result = self._body()
+    def _call(self, schedule: Schedule) -> None:
+        try:
+            result = self._body()
+        except KeyboardInterrupt:
+            if self._choices["interrupts"] and not schedule.interrupts:
+                return  # one has struck
+            raise
         if isinstance(result, (Coroutine, Generator, AsyncGenerator)):
             self._refused = TypeError(
                 f"body must do its work when it is called, not return {safe_repr(result)}; for a "

@@ -222,8 +222,9 @@ def _is_alive(_: Schedule, original: Any, thread: Any) -> bool:
 
 
 def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:
-    # That of an interrupt is the end of a program that was asked for.
-    if not issubclass(raised.exc_type, (SystemExit, KeyboardInterrupt)):
+    # In a thread that was started, these two are an end that was asked for.
+    asked = (SystemExit, KeyboardInterrupt) if schedule.running.number else ()
+    if not issubclass(raised.exc_type, asked):
         what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {raised.exc_value}"
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
 

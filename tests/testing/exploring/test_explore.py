@@ -80,6 +80,17 @@ def test_a_wait_of_the_body_may_be_interrupted():
     assert explore(bodies.worker_that_is_told, interrupts=True, schedules=300).schedules
 
 
+@pytest.mark.parametrize("interrupts", [False, True])
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_a_body_that_exits_has_failed(kind, interrupts):
+    def body():
+        raise kind(7)
+
+    text = str(failure_of(body, interrupts=interrupts))
+    assert text.startswith(f"body ended with {kind.__name__}: 7\n")
+    assert explore(lambda: bodies.run(body), interrupts=interrupts).complete
+
+
 # What is told
 
 
