@@ -225,7 +225,11 @@ def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:
     # In a thread that was started, these two are an end that was asked for.
     asked = (SystemExit, KeyboardInterrupt) if schedule.running.number else ()
     if not issubclass(raised.exc_type, asked):
-        what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {raised.exc_value}"
+        try:
+            text = str(raised.exc_value)
+        except Exception as error:  # noqa: BLE001 - whatever it is, there was another
+            text = f"(its text fails with {type(error).__name__})"
+        what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {text}"
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
 
 

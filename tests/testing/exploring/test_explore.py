@@ -91,6 +91,17 @@ def test_a_body_that_exits_has_failed(kind, interrupts):
     assert explore(lambda: bodies.run(body), interrupts=interrupts).complete
 
 
+def test_an_error_without_a_text_is_a_failure():
+    class Silent(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def body():
+        raise Silent
+
+    assert str(failure_of(body)).startswith("body ended with Silent: (its text fails with")
+
+
 # What is told
 
 
