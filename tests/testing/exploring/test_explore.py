@@ -208,6 +208,22 @@ def test_a_long_story_is_cut():
     assert len(text.splitlines()) < 120
 
 
+def test_a_long_turn_and_a_deep_stack_are_cut():
+    def waits_often():
+        while True:
+            time.sleep(1)
+
+    def deep():
+        deep()
+
+    text = str(failure_of(waits_often))
+    assert re.search(r"\n    \.\.\. [\d]{5} more\n", text)
+    assert len(text.splitlines()) < 40
+    text = str(failure_of(deep))
+    assert re.search(r"\n    \.\.\. [\d]{3,} more calls\n", text)
+    assert len(text.splitlines()) < 60
+
+
 # How many there are
 
 
