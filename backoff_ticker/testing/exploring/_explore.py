@@ -98,7 +98,7 @@ class Exploration:
     Example:
         >>> from backoff_ticker.testing import explore
         >>> print(explore(lambda: None))
-        the one schedule with at most 2 preemptions; no watched line was reached
+        the one schedule with at most 2 preemptions (no watched line was reached)
     """
 
     schedules: int
@@ -110,10 +110,8 @@ class Exploration:
     watched: bool
 
     def __str__(self) -> str:
-        return self._text() + "; no watched line was reached" * (not self.watched)
-
-    def _text(self) -> str:
         which = f"with at most {counted(self.preemptions, 'preemption')}"
+        which += " (no watched line was reached)" * (not self.watched)
         if self.complete:
             every = (
                 f"all {self.schedules:,} schedules" if self.schedules > 1 else "the one schedule"

@@ -288,7 +288,7 @@ def test_a_link_to_a_watched_file_is_watched(tmp_path):
 
 
 def test_it_is_told_if_no_watched_line_was_reached():
-    assert str(explore(bodies.pool, watch=calendar)).endswith("; no watched line was reached")
+    assert str(explore(bodies.pool, watch=calendar)).endswith("(no watched line was reached)")
     assert explore(bodies.update_with_a_lock).watched
 
 
