@@ -88,7 +88,7 @@ class Exploration:
     Attributes:
         schedules: How many, none of which failed.
         complete: Whether those were all with at most ``preemptions`` preemptions.
-        preemptions: As asked for.
+        preemptions: As asked for; of a replay, those that it has.
         drawn: How many of them were drawn by the seed.
         estimate: About how many there are.
         chance: The least probability with which each drawn one shows a fault of depth
@@ -157,13 +157,13 @@ def explore(  # noqa: PLR0913 - all are options, by name
     under whatever name a module has imported them. Their time begins anew with each schedule, and
     passes only while nobody can run. ``random`` begins with ``seed``.
 
-    A schedule fails if ``body`` or a thread raises (in a thread, ``SystemExit`` and
-    ``KeyboardInterrupt`` are an end like any other), if nobody can go on, if there is no end after
+    A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
     20,000 steps, or if nothing moves for 10 s of real time: somebody waits for what is not seen,
     such as a lock that was made before ``body`` (but for those in global variables and attributes
-    of classes of watched modules), a process or a socket. ``body`` has to do the same each
-    time: it may not depend on the order of a set, on memory addresses or on what an earlier call
-    has left.
+    of classes of watched modules), a process or a socket. A thread may end with ``SystemExit`` or
+    ``KeyboardInterrupt``, and with any error that goes to a ``threading.excepthook`` of ``body``.
+    ``body`` has to do the same each time: it may not depend on the order of a set, on memory
+    addresses or on what an earlier call has left.
 
     With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
     ``body``; the options are the same. It takes no fixture that is made for this test alone, but

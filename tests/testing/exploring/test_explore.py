@@ -91,6 +91,18 @@ def test_a_body_that_exits_has_failed(kind, interrupts):
     assert explore(lambda: bodies.run(body), interrupts=interrupts).complete
 
 
+def test_the_body_may_handle_errors_of_its_threads(monkeypatch):
+    seen = []
+
+    def body():
+        monkeypatch.setattr(threading, "excepthook", lambda raised: seen.append(raised.exc_type))
+        bodies.thread_that_raises()
+        monkeypatch.undo()
+
+    assert explore(body).complete
+    assert set(seen) == {IndexError}
+
+
 def test_an_error_without_a_text_is_a_failure():
     class Silent(Exception):
         def __str__(self):
@@ -187,6 +199,11 @@ def test_a_set_of_tasks_has_the_same_order_each_time():
 
     explore(lambda: bodies.run(lambda: asyncio.run(main()), list), preemptions=1)
     assert len(orders) == 1
+
+
+def test_a_replay_tells_its_own_preemptions():
+    once = explore(bodies.update_with_a_lock, replay="")
+    assert (once.schedules, once.preemptions) == (1, 0)
 
 
 def test_a_replay_runs_the_body_once():
