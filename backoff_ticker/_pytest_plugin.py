@@ -38,17 +38,44 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", text)
 
 
+def _made_once(test: pytest.Function) -> str:
+    """Name what was made for this test alone, so that its schedules would share it."""
+    fixtures = test._fixtureinfo
+    for name in fixtures.argnames:
+        for fixture in fixtures.name2fixturedefs.get(name, ())[-1:]:
+            of_others = not fixture.func.__module__.startswith(("_pytest.", "backoff_ticker."))
+            if fixture.scope == "function" and of_others:
+                return f"what the fixture {name!r} has made"
+    owner, setup = (test.cls, "setup_method") if test.cls else (test.module, "setup_function")
+    if hasattr(owner, setup):
+        return f"what {setup}() has made"
+    return ", ".join(f"self.{name}" for name in getattr(test.instance, "__dict__", ()))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Refuse the marker where nobody would heed it: ``unittest`` calls its tests itself."""
+    if item.get_closest_marker("explore"):
+        from unittest import TestCase
+
+        if issubclass(getattr(item, "cls", None) or object, TestCase):
+            pytest.fail("explore() cannot run a test of unittest.TestCase", pytrace=False)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Have ``explore()`` call a test with the marker. All schedules share its fixtures."""
+    """Have ``explore()`` call a test with the marker."""
     marker = pyfuncitem.get_closest_marker("explore")
     if marker is None:
         return None
+    shared = _made_once(pyfuncitem)
+    if shared:
+        pytest.fail(f"all schedules would share {shared}: make it in the test", pytrace=False)
     import asyncio
     from functools import wraps
     from inspect import iscoroutinefunction
 
-    from .testing import explore
+    from .testing import ScheduleFailure, explore
 
     function = pyfuncitem.obj
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
@@ -60,7 +87,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         else:
             function(**arguments)
 
-    outcome = explore(body, *marker.args, **marker.kwargs)
+    vars(body)["_has_explore_marker"] = True  # the call that replays is told in its form
+    try:
+        outcome = explore(body, *marker.args, **marker.kwargs)
+    except ScheduleFailure as failure:
+        asked = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
+        if isinstance(failure.__cause__, asked):
+            raise failure.__cause__ from None
+        raise
     pyfuncitem.add_report_section("call", "explore()", str(outcome))
     return True
 

@@ -7,11 +7,12 @@ import inspect
 import os
 import random
 import threading
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import log10
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..._errors import BackoffTickerError
 from ..._process import after_fork
 from ..._random import _shared
-from ..._validation import counted
+from ..._validation import as_count, as_flag, as_number, counted, safe_repr
 from .._kernel import kernel_here
 from ..standard_library._patches import Patches
 from ._points import Points
@@ -30,7 +31,7 @@ from ._standard_library import replacements, schedule_here, start_body
 from ._story import as_text, from_text, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from ._schedule import Choose
@@ -92,16 +93,17 @@ class Exploration:
     Attributes:
         schedules: How many, none of which failed.
         complete: Whether those were all with at most ``preemptions`` preemptions.
-        preemptions: As asked for.
+        preemptions: As asked for; of a replay, those that it has.
         drawn: How many of them were drawn by the seed.
         estimate: About how many there are.
         chance: The least probability with which each drawn one shows a fault of depth
             ``preemptions + 1``.
+        watched: Whether a watched line that may touch what threads share has run.
 
     Example:
         >>> from backoff_ticker.testing import explore
         >>> print(explore(lambda: None))
-        the one schedule with at most 2 preemptions
+        the one schedule with at most 2 preemptions (no watched line was reached)
     """
 
     schedules: int
@@ -110,9 +112,11 @@ class Exploration:
     drawn: int
     estimate: float
     chance: float
+    watched: bool
 
     def __str__(self) -> str:
         which = f"with at most {counted(self.preemptions, 'preemption')}"
+        which += " (no watched line was reached)" * (not self.watched)
         if self.complete:
             every = (
                 f"all {self.schedules:,} schedules" if self.schedules > 1 else "the one schedule"
@@ -161,21 +165,24 @@ def explore(  # noqa: PLR0913 - all are options, by name
     A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
     20,000 steps or 30 s of real time, or if nothing moves for 10 s: somebody waits for what is not
     seen, such as a lock that was made before ``body`` (but for those in global variables and
-    attributes of classes of watched modules), a process or a socket. ``body`` has to do the same
-    each time: it may not depend on the order of a set, on memory addresses or on what an earlier
-    call has left.
+    attributes of classes of watched modules), a process or a socket. A thread may end with
+    ``SystemExit`` or ``KeyboardInterrupt``, and with any error that goes to a
+    ``threading.excepthook`` of ``body``. ``body`` has to do the same each time: it may not depend
+    on the order of a set, on memory addresses or on what an earlier call has left.
 
     With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
-    ``body``; the options are the same. The fixture ``explore`` is this function.
+    ``body``; the options are the same. It takes no fixture that is made for this test alone, but
+    for those of pytest itself: all schedules would share it. The fixture ``explore`` is this
+    function.
 
     Args:
         body: Called without arguments.
-        watch: Files, folders, modules or packages, one or several, whose lines count. By default
-            the file of ``body``.
+        watch: Files, folders, modules, packages, functions or classes, one or several, whose files
+            count. By default that of ``body``.
         preemptions: How many at most, from 0.
         schedules: How many at most, from 1. What a failure needs to be shrunk comes on top.
         seed: Any integer.
-        time_limit: Real seconds after which no other schedule begins; more than 0.
+        time_limit: Real seconds after which no other schedule begins; more than 0, finite.
         timeouts: Whether the first wait to run out of time may do so, as a preemption, while
             somebody can run. So it is with real time, where a thread may be late; but a program
             that relies on time alone is then reported.
@@ -189,7 +196,9 @@ def explore(  # noqa: PLR0913 - all are options, by name
 
     Raises:
         ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
-        ValueError: A number is out of range, or ``replay`` does not fit.
+        ValueError: A number is out of range, a file does not exist, or ``replay`` does not fit.
+        TypeError: An option is of another type, or ``body`` returns a coroutine or a generator,
+            which would not run.
         RuntimeError: Another exploration runs, or this thread is in a ``VirtualClock``.
 
     Example:
@@ -211,33 +220,68 @@ def explore(  # noqa: PLR0913 - all are options, by name
         ...     print(str(failure).splitlines()[0])
         body ended with AssertionError: 1
     """
-    for name, value, least in (("preemptions", preemptions, 0), ("schedules", schedules, 1)):
-        if value.__class__ is not int or value < least:
-            raise ValueError(f"{name} must be an integer from {least}, not {value!r}")
-    if not time_limit > 0:
+    if not callable(body):
+        raise TypeError(f"body must be a callable, not {safe_repr(body)}")
+    as_count("preemptions", preemptions)
+    as_count("schedules", schedules, 1)
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed must be an int, not {safe_repr(seed)}")
+    if as_number("time_limit", time_limit) <= 0:
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
-    watched = _watched(body if watch is None else watch)
+    one = isinstance(watch, (str, os.PathLike)) or not isinstance(watch, Iterable)
+    whose = [body] if watch is None else [watch] if one else list(watch)
     choices = {"timeouts": timeouts, "cancel_tasks": cancel_tasks, "interrupts": interrupts}
-    explorer = _Explorer(body, watched, seed, **choices)
+    for name, value in choices.items():
+        as_flag(name, value)
+    names = ", ".join(map(_name, whose))
+    asked = [
+        _name(body),
+        *[f"watch={names}" if one else f"watch=[{names}]"] * (watch is not None),
+        *[f"seed={seed}"] * (seed != 0),
+        *(f"{name}=True" for name, value in choices.items() if value),
+    ]
+    explorer = _Explorer(body, _watched(whose), seed, asked, **choices)
     search = partial(explorer.search, preemptions, schedules, time_limit)
     return explorer.outcome(search if given is None else partial(explorer.replay, given))
 
 
-def _watched(watch: Any) -> Callable[[str], bool]:
-    files: list[str] = []
-    one = isinstance(watch, (str, os.PathLike)) or not hasattr(watch, "__iter__")
-    for each in (watch,) if one else watch:
-        if isinstance(each, (str, os.PathLike)):
-            file = str(Path(each).resolve())
-        elif inspect.ismodule(each):
-            file = next(iter(getattr(each, "__path__", [each.__file__])))
-        else:
-            function = each.func if isinstance(each, partial) else each
-            file = inspect.unwrap(function).__code__.co_filename
-        files.append(f"{file}{os.sep}" if Path(file).is_dir() else file)
-    folders = tuple(each for each in files if each.endswith(os.sep))
-    return lambda file: file in files or file.startswith(folders)
+def _name(thing: object) -> str:
+    """Return how a caller is likely to name a file, module, function or class."""
+    if isinstance(thing, (str, os.PathLike)):
+        return repr(os.fspath(thing))
+    name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", "")
+    name = name.rpartition("<locals>.")[2]
+    return name if name.replace(".", "_").isidentifier() else "..."
+
+
+def _watched(watch: list[Any]) -> Callable[[str], bool]:
+    files = {_real(file) for each in watch for file in _files_of(each)}
+    if not files:
+        raise ValueError("watch must name at least one file")
+    folders = tuple(f"{each}{os.sep}" for each in files if Path(each).is_dir())
+    return lambda file: _real(file) in files or _real(file).startswith(folders)
+
+
+def _files_of(watched: Any) -> Iterable[str]:
+    if isinstance(watched, (str, os.PathLike)):
+        if not watched or not Path(watched).exists():
+            raise ValueError(f"watch must name files that exist, not {safe_repr(watched)}")
+        return [os.fspath(watched)]
+    if inspect.ismodule(watched) and hasattr(watched, "__path__"):
+        return watched.__path__
+    try:
+        return [inspect.getfile(inspect.unwrap(getattr(watched, "func", watched)))]
+    except (TypeError, OSError):
+        raise TypeError(
+            "watch (by default body) must be files, folders, modules, functions or classes that "
+            f"are written in Python, not {safe_repr(watched)}"
+        ) from None
+
+
+@cache
+def _real(file: str) -> str:
+    return file if file.startswith("<") else os.path.realpath(file)
 
 
 _patches = Patches()
@@ -258,20 +302,24 @@ class _Explorer:
         body: Callable[[], object],
         watched: Callable[[str], bool],
         seed: int,
+        asked: list[str],
         **choices: bool,
     ) -> None:
         self.schedules: int = 0
         self._body = body
         self._context = copy_context()
         self._seed = seed
+        self._asked = asked  # the arguments, as texts
         self._choices = choices  # for each schedule
-        self._points = Points(watched, _visit)
+        self._points = Points(watched, self._visit)
         self._decisions = 1  # the most that a schedule has had
         self._members = 1
         self._passed = -1  # with how many preemptions, at most, all schedules have passed
         self._runs = 0
         self._effort = 0
         self._cut = False
+        self._reached = False
+        self._refused: TypeError | None = None
 
     def outcome(self, work: Callable[[], Exploration]) -> Exploration:
         """Do the work in a thread of its own, where no signal interrupts it; return its outcome.
@@ -348,12 +396,15 @@ class _Explorer:
                 self.run(drawing(random_, preemptions, self._decisions))
                 drawn += 1
         complete = not tree.left()
-        return Exploration(self.schedules, complete, preemptions, drawn, tree.estimate(), chance)
+        about = tree.estimate()
+        return Exploration(
+            self.schedules, complete, preemptions, drawn, about, chance, self._reached
+        )
 
     def replay(self, deviations: Deviations) -> Exploration:
         """Run one schedule."""
         schedule = self.run(following(deviations), deviations, told=True)
-        return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0)  # noqa: FBT003
+        return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0, self._reached)  # noqa: FBT003
 
     def run(
         self, choose: Choose, deviations: Deviations | None = None, *, told: bool = False
@@ -385,13 +436,13 @@ class _Explorer:
             shown = self._run(following(deviations), told=True)
             if not shown.failure:
                 shown, note = failed, "It did not fail again: body does not do the same each time."
-        body = getattr(self._body, "__name__", "body")
         replay = as_text(shown.deviations)
-        more = "".join(f", {name}=True" for name, asked in self._choices.items() if asked)
+        marked = hasattr(self._body, "_has_explore_marker")  # by the plugin for pytest
+        call = ", ".join([*self._asked[marked:], f"replay={replay!r}"])
         lines = [
             shown.failure,
             f"schedule {self.schedules:,}, shrunk to {counted(shown.preemptions, 'preemption')}:",
-            f"  explore({body}{more}, replay={replay!r})",
+            f"  {'@pytest.mark.' * marked}explore({call})",
             note,
             told(shown.story or ()),
         ]
@@ -424,14 +475,37 @@ class _Explorer:
         for each in _GENERATORS:
             each.seed(self._seed)
         schedule = Schedule(choose, told=told, **self._choices)
-        start_body(schedule, partial(self._context.copy().run, self._body))
+        start_body(schedule, partial(self._context.copy().run, self._call, schedule))
         self._wait_for(schedule)
+        if self._refused:
+            raise self._refused
         self._decisions = max(self._decisions, len(schedule.decisions))
         self._members = max(self._members, len(schedule.members))
         self._runs += 1
         if self._runs % _COLLECTED == 0:
             gc.collect()
         return schedule
+
+    def _call(self, schedule: Schedule) -> None:
+        try:
+            result = self._body()
+        except KeyboardInterrupt:
+            if self._choices["interrupts"] and not schedule.interrupts:
+                return  # one has struck
+            raise
+        if isinstance(result, (Coroutine, Generator, AsyncGenerator)):
+            self._refused = TypeError(
+                f"body must do its work when it is called, not return {safe_repr(result)}; for a "
+                "coroutine, call asyncio.run() in it"
+            )
+            if isinstance(result, Coroutine):
+                result.close()
+
+    def _visit(self, file: str, line: int) -> None:
+        schedule = schedule_here()
+        if schedule is not None:
+            self._reached = True
+            schedule.point(file, line)
 
     def _wait_for(self, schedule: Schedule) -> None:
         index, steps, since, end = 0, -1, 0.0, monotonic() + _TOO_LONG
@@ -464,9 +538,3 @@ def _wait_for(future: Future[Exploration]) -> None:
     # Before 3.13, a thread counts as ended once a wait for its end was interrupted.
     while not future.cancel() and not future.done():
         sleep(0.01)
-
-
-def _visit(file: str, line: int) -> None:
-    schedule = schedule_here()
-    if schedule is not None:
-        schedule.point(file, line)

@@ -212,7 +212,7 @@ class Schedule:
         self.steps += 1
         self.running.steps += 1
         if self.steps > LONGEST:
-            self._fail(f"no end after {LONGEST:,} steps{self.stacks()}")
+            self._fail(f"no end after {LONGEST:,} steps: watch less if it has one{self.stacks()}")
         return self.running
 
     def _hand_over(self, me: Member) -> None:

@@ -229,9 +229,14 @@ def _is_alive(_: Schedule, original: Any, thread: Any) -> bool:
 
 
 def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:
-    # That of an interrupt is the end of a program that was asked for.
-    if not issubclass(raised.exc_type, (SystemExit, KeyboardInterrupt)):
-        what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {raised.exc_value}"
+    # In a thread that was started, these two are an end that was asked for.
+    asked = (SystemExit, KeyboardInterrupt) if schedule.running.number else ()
+    if not issubclass(raised.exc_type, asked):
+        try:
+            text = str(raised.exc_value)
+        except Exception as error:  # noqa: BLE001 - whatever it is, there was another
+            text = f"(its text fails with {type(error).__name__})"
+        what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {text}"
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
 
 

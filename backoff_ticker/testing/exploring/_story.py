@@ -8,6 +8,8 @@ from pathlib import Path
 from traceback import StackSummary
 from typing import TYPE_CHECKING
 
+from ..._validation import safe_repr
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
@@ -19,43 +21,47 @@ _HERE = str(Path(__file__).parent)
 _ENDS = 2
 """How many steps are told before and after a switch, and what is more than a line."""
 
-_TURNS = 10
-"""How many turns are told at the beginning, and at the end."""
+_TOLD = 10
+"""How many turns, rows of one and frames are told at the beginning, and at the end."""
 
 
 def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
     """Return the lines of a stack, but for what belongs to the exploration and to ``threading``."""
-    return "".join(
+    lines = [
         f"\n    {_short(each.filename)}:{each.lineno} {each.name}: {each.line}"
         for each in StackSummary.extract(frames)
         if not each.filename.startswith(_HERE) and Path(each.filename).name != "threading.py"
-    )
+    ]
+    return "".join(_cut(lines, "\n    ... {} more calls"))
 
 
 def told(story: Iterable[Step]) -> str:
     """Return what happened, with each turn of a member as one paragraph."""
+    turns = ["\n".join(_turn(*turn)) for turn in groupby(story, key=lambda step: step[0])]
+    return "\n".join(_cut(turns, "  ... {} more turns"))
+
+
+def _turn(name: str, turn: Iterable[Step]) -> list[str]:
     rows = []
-    turns = [(name, [*turn]) for name, turn in groupby(story, key=lambda step: step[0])]
-    between = len(turns) - 2 * _TURNS
-    for number, (name, turn) in enumerate(turns):
-        if between > 1 and _TURNS <= number < len(turns) - _TURNS:
-            rows += [f"  ... {between} more turns"] * (number == _TURNS)
-            continue
-        steps = [(file, line) for _, file, line in turn]
-        # The middle of a line is told only where a switch came before.
-        whole = [*steps[:1], *(step for step in steps[1:] if step[1] >= 0)]
-        steps = [step for step, _ in groupby(whole)]
-        marks = [number for number, (_, line) in enumerate(steps) if not line]
-        near = {
-            mark + each for mark in (-1, len(steps), *marks) for each in range(-_ENDS, _ENDS + 1)
-        }
-        rows.append(f"  {name}")
-        for is_near, group in groupby(enumerate(steps), key=lambda each: each[0] in near):
-            told_or_not = [_row(*step) for _, step in group]
-            if not is_near and len(told_or_not) > 1:
-                told_or_not = [f"... {len(told_or_not)} more lines"]
-            rows += [f"    {row}" for row in told_or_not]
-    return "\n".join(rows)
+    steps = [(file, line) for _, file, line in turn]
+    # The middle of a line is told only where a switch came before.
+    whole = [*steps[:1], *(step for step in steps[1:] if step[1] >= 0)]
+    steps = [step for step, _ in groupby(whole)]
+    marks = [number for number, (_, line) in enumerate(steps) if not line]
+    near = {mark + each for mark in (-1, len(steps), *marks) for each in range(-_ENDS, _ENDS + 1)}
+    for is_near, group in groupby(enumerate(steps), key=lambda each: each[0] in near):
+        told_or_not = [_row(*step) for _, step in group]
+        if not is_near and len(told_or_not) > 1:
+            told_or_not = [f"... {len(told_or_not)} more lines"]
+        rows += [f"    {row}" for row in told_or_not]
+    return [f"  {name}", *_cut(rows, "    ... {} more")]
+
+
+def _cut(texts: list[str], left_out: str) -> list[str]:
+    between = len(texts) - 2 * _TOLD
+    if between > 1:
+        texts[_TOLD:-_TOLD] = [left_out.format(between)]
+    return texts
 
 
 def _row(file: str, line: int) -> str:
@@ -79,10 +85,14 @@ def from_text(text: str) -> tuple[tuple[int, int], ...]:
     """Return the schedule of such a text.
 
     Raises:
-        ValueError: It is none.
+        TypeError: It is no text.
+        ValueError: It is that of no schedule.
     """
+    expected = "replay must be the text of a failure, such as '12:1 40:0', not"
+    if not isinstance(text, str):
+        raise TypeError(f"{expected} {safe_repr(text)}")
     try:
         pairs = [each.split(":") for each in text.split()]
         return tuple((int(number), int(member)) for number, member in pairs)
     except ValueError:
-        raise ValueError(f"replay must be the text of a failure, not {text!r}") from None
+        raise ValueError(f"{expected} {safe_repr(text)}") from None

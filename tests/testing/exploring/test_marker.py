@@ -22,7 +22,7 @@ def race(add):
         thread.join()
 
 
-@pytest.mark.explore
+@pytest.mark.explore(seed=2)
 def test_lost_update(tmp_path):
     count = [0]
 
@@ -58,27 +58,107 @@ def test_fixture(explore):
     explore(lambda: race(list))
 
 
+@pytest.mark.explore
+def test_skip():
+    pytest.skip("not here")
+
+
+@pytest.mark.explore
+def test_xfail():
+    pytest.xfail("known")
+
+
 @pytest.mark.explore(replay="{replay}")
 def test_replay():
     test_lost_update("")
 """
 
 
-def test_a_marked_test_is_explored(tmp_path):
-    (tmp_path / "test_it.py").write_text(TESTS.replace("{replay}", "0:9"))
+REFUSED = """
+import unittest
+
+import pytest
+
+
+@pytest.fixture
+def stock():
+    return []
+
+
+@pytest.fixture(scope="module")
+def server():
+    return []
+
+
+@pytest.fixture(autouse=True)
+def check():
+    yield
+
+
+pytestmark = pytest.mark.explore
+
+
+def test_fixture(stock, tmp_path):
+    pass
+
+
+@pytest.mark.parametrize("times", [1])
+def test_harmless(times, server, tmp_path, monkeypatch, caplog, request, explore):
+    pass
+
+
+class TestSetup:
+    def setup_method(self):
+        self.shop = []
+
+    def test_method(self):
+        pass
+
+
+class TestFixture:
+    @pytest.fixture(autouse=True)
+    def make(self):
+        self.item = []
+
+    def test_self(self):
+        pass
+
+
+class TestOld(unittest.TestCase):
+    def test_case(self):
+        pass
+"""
+
+
+def lines_of(folder, tests):
+    """Return what a run of these tests prints."""
+    (folder / "test_it.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--strict-markers"]
     plugin = ["-p", "backoff_ticker._pytest_plugin"]
     run = subprocess.run(
         [*command, *plugin, "test_it.py"],
-        cwd=tmp_path,
+        cwd=folder,
         env={"PYTHONPATH": str(ROOT), "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=50,
         check=False,
     )
-    lines = run.stdout.splitlines()
-    assert "2 failed, 4 passed" in lines[-1], run.stdout
-    assert any("explore(test_lost_update, replay='" in line for line in lines)
+    return run.stdout.splitlines()
+
+
+def test_a_marked_test_is_explored(tmp_path):
+    lines = lines_of(tmp_path, TESTS.replace("{replay}", "0:9"))
+    assert "2 failed, 4 passed, 1 skipped, 1 xfailed" in lines[-1], lines
+    assert any("@pytest.mark.explore(seed=2, replay='" in line for line in lines)
     assert any("a schedule does not fit" in line for line in lines)
     assert sum(" schedules with at most 1 preemption" in line for line in lines) == 2
+
+
+def test_what_all_schedules_would_share_is_refused(tmp_path):
+    lines = lines_of(tmp_path, REFUSED)
+    assert "4 failed, 1 passed" in lines[-1], lines
+    shared = ("what the fixture 'stock' has made", "what setup_method() has made", "self.item")
+    for each in shared:
+        assert f"all schedules would share {each}: make it in the test" in lines
+    assert "explore() cannot run a test of unittest.TestCase" in lines
