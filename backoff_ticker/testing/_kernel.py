@@ -253,7 +253,7 @@ class Kernel(Participants):
 
     def abort_waits(self) -> None:
         """End every wait and the step, now and from now on."""
-        self.closing = True
+        self.closing: bool = True
         self.end_step(ClockUsageError("the clock was closed meanwhile"))
         for one in [*self.members, *self.guests]:
             if one.state is State.PARKED and not (one.waits_for_work and one.daemon):

@@ -447,7 +447,6 @@ def test_numbers_out_of_range_are_refused(options):
         explore(bodies.pool, **options)
 
 
-<<<<<<< HEAD
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="3.12 or later")
 def test_that_no_tool_is_free_is_told():
     taken = [each for each in range(6) if sys.monitoring.get_tool(each) is None]
@@ -459,7 +458,8 @@ def test_that_no_tool_is_free_is_told():
     finally:
         for each in taken:
             sys.monitoring.free_tool_id(each)
-=======
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -484,7 +484,6 @@ def test_options_of_another_type_are_refused(name, value):
 def test_a_body_that_cannot_be_called_is_refused(body):
     with pytest.raises(TypeError, match=f"^body must be a callable, not {body!r}"):
         explore(body, watch=__file__)
->>>>>>> 4d0069f7f529731ffa72f7e71f8175f8f8c1c019
 
 
 def test_one_exploration_at_a_time():
