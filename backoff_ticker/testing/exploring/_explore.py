@@ -229,8 +229,9 @@ def explore(  # noqa: PLR0913 - all are options, by name
     if as_number("time_limit", time_limit) <= 0:
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
     given = None if replay is None else from_text(replay)
-    one = isinstance(watch, (str, os.PathLike)) or not isinstance(watch, Iterable)
-    whose = [body] if watch is None else [watch] if one else list(watch)
+    one, whose = True, [body if watch is None else watch]
+    if isinstance(watch, Iterable) and not isinstance(watch, (str, os.PathLike)):
+        one, whose = False, [*watch]
     choices = {"timeouts": timeouts, "cancel_tasks": cancel_tasks, "interrupts": interrupts}
     for name, value in choices.items():
         as_flag(name, value)
@@ -250,7 +251,7 @@ def _name(thing: object) -> str:
     """Return how a caller is likely to name a file, module, function or class."""
     if isinstance(thing, (str, os.PathLike)):
         return repr(os.fspath(thing))
-    name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", "")
+    name: str = getattr(thing, "__qualname__", "") or getattr(thing, "__name__", "")
     name = name.rpartition("<locals>.")[2]
     return name if name.replace(".", "_").isidentifier() else "..."
 
