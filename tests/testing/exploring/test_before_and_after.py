@@ -28,7 +28,7 @@ def state():
     monitoring = getattr(sys, "monitoring", None)
     return (
         *(threading.Lock, threading.RLock, threading.Thread.join, threading.excepthook),
-        *(queue.SimpleQueue, time.sleep, time.monotonic, random.getstate()),
+        *(queue.SimpleQueue, time.sleep, time.monotonic),
         *(selectors.DefaultSelector.select, threading.Thread.__hash__),
         *(repr(current_clock()), sys.gettrace(), threading.gettrace(), gc.isenabled()),
         *([monitoring.get_tool(number) for number in range(6)] if monitoring else []),
@@ -57,8 +57,10 @@ def on_interrupt():
 
 
 def test_a_failure():
+    before = random.getstate()
     with pytest.raises(ScheduleFailure):
         explore(bodies.two_locks)
+    assert random.getstate() == before
 
 
 def test_a_lock_of_a_schedule_is_a_lock():
