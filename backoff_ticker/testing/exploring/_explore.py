@@ -56,6 +56,8 @@ _BIG = 1e6
 _COLLECTED = 500
 """After how many schedules garbage is collected; never inside of one."""
 
+_HERE = os.path.realpath(Path(__file__).parent)
+
 _GENERATORS: tuple[Any, ...] = (random, _shared)
 
 
@@ -261,7 +263,13 @@ def _watched(watch: list[Any]) -> Callable[[str], bool]:
     if not files:
         raise ValueError("watch must name at least one file")
     folders = tuple(f"{each}{os.sep}" for each in files if Path(each).is_dir())
-    return lambda file: _real(file) in files or _real(file).startswith(folders)
+
+    def watched(file: str) -> bool:
+        file = _real(file)
+        # Whatever is watched, such as a folder with an environment in it: this itself is not.
+        return (file in files or file.startswith(folders)) and not file.startswith(_HERE)
+
+    return watched
 
 
 def _files_of(watched: Any) -> Iterable[str]:

@@ -331,6 +331,11 @@ def test_a_link_to_a_watched_file_is_watched(tmp_path):
         assert failure_of(names["body"], watch=watch).replay
 
 
+def test_a_watched_folder_may_hold_this_package():
+    assert explore(bodies.update_with_a_lock, watch=Path(_explore.__file__).parents[2]).complete
+    assert failure_of(bodies.lost_update, watch=Path(_explore.__file__).parents[3], schedules=99)
+
+
 def test_it_is_told_if_no_watched_line_was_reached():
     assert str(explore(bodies.pool, watch=calendar)).endswith("(no watched line was reached)")
     assert explore(bodies.update_with_a_lock).watched
