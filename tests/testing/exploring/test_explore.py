@@ -41,14 +41,14 @@ def story_of(failure):
 def test_a_wrong_program_is_reported_and_replayed(body):
     failure = failure_of(body)
     assert re.match(bodies.WRONG[body], str(failure))
-    for _ in range(effort.rounds(3, 100)):
+    for _ in range(effort.rounds(2, 20)):
         assert story_of(failure_of(body, replay=failure.replay)) == story_of(failure)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("body", bodies.RIGHT, ids=lambda body: body.__name__)
 def test_a_right_program_is_not_reported(body):
-    assert explore(body, schedules=effort.rounds(150, 5000)).schedules
+    assert explore(body, schedules=effort.rounds(100 if effort.has_lock() else 40, 2000)).schedules
 
 
 def test_a_timeout_may_strike_while_somebody_can_run():
@@ -204,7 +204,7 @@ def test_the_line_that_replays_has_what_it_needs(watch, told):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("body", [bodies.check_then_act, bodies.cleared_event])
 def test_the_same_seed_tells_the_same_story(body):
-    stories = {str(failure_of(body, schedules=40, seed=5)) for _ in range(effort.rounds(5, 1000))}
+    stories = {str(failure_of(body, schedules=40, seed=5)) for _ in range(effort.rounds(5, 300))}
     assert len(stories) == 1
 
 
