@@ -13,7 +13,7 @@ everything = False
 
 settings.register_profile("default", max_examples=15, deadline=None)
 settings.register_profile(
-    "all", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "all", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

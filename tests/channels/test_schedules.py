@@ -13,7 +13,7 @@ from tests import effort
 from tests.channels.history import History, note_selected
 from tests.channels.schedules import WATCHED, explore_model
 
-SCHEDULES = effort.rounds(5, 300)
+SCHEDULES = effort.rounds(5, 200)
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, inf])
 
 
