@@ -326,15 +326,16 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
 
 
 def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:
-    classes = [each for each in vars(module).values() if isinstance(each, type)]
+    # Types, not isinstance(): that would make an object which is made when it is used.
+    classes = [each for each in vars(module).values() if issubclass(type(each), type)]
     owners = [module, *{each for each in classes if each.__module__ == module.__name__}]
     if module is logging:
         owners += filter(None, [each() for each in logging._handlerList])
     for owner in owners:
         for name, value in list(vars(owner).items()):
-            if isinstance(value, _thread.LockType):
+            if issubclass(type(value), _thread.LockType):
                 yield owner, name, Lock(value)
-            elif isinstance(value, _thread.RLock):
+            elif issubclass(type(value), _thread.RLock):
                 made = object.__new__(rlock)
                 made._block, made._owner, made._count = Lock(), None, 0
                 yield owner, name, made

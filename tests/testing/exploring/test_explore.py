@@ -336,6 +336,16 @@ def test_a_watched_folder_may_hold_this_package():
     assert failure_of(bodies.lost_update, watch=Path(_explore.__file__).parents[3], schedules=99)
 
 
+def test_a_watched_module_may_have_an_object_that_is_made_when_it_is_used(monkeypatch):
+    class Lazy:
+        @property
+        def __class__(self):
+            raise LookupError("no settings")
+
+    monkeypatch.setattr(bodies, "lazy", Lazy(), raising=False)
+    assert explore(bodies.update_with_a_lock).complete
+
+
 def test_it_is_told_if_no_watched_line_was_reached():
     assert str(explore(bodies.pool, watch=calendar)).endswith("(no watched line was reached)")
     assert explore(bodies.update_with_a_lock).watched
