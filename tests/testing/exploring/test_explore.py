@@ -332,8 +332,9 @@ def test_a_link_to_a_watched_file_is_watched(tmp_path):
 
 
 def test_a_watched_folder_may_hold_this_package():
-    assert explore(bodies.update_with_a_lock, watch=Path(_explore.__file__).parents[2]).complete
-    assert failure_of(bodies.lost_update, watch=Path(_explore.__file__).parents[3], schedules=99)
+    package = Path(_explore.__file__).parents[2]
+    assert explore(bodies.update_with_a_lock, watch=package).complete
+    assert failure_of(bodies.lost_update, watch=[package.parent, bodies], schedules=99)
 
 
 def test_a_watched_module_may_have_an_object_that_is_made_when_it_is_used(monkeypatch):
