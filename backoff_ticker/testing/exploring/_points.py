@@ -36,24 +36,25 @@ _CALLING = ("BEFORE_WITH", "CALL")
 
 
 @cache
-def _global_names(file: str) -> set[str]:
+def _global_names(file: str) -> frozenset[str]:
     """Return the global variables that functions of the file set."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:  # not Python's, as that of a template
-        return set()
-    return {name for each in ast.walk(tree) if isinstance(each, ast.Global) for name in each.names}
+        return frozenset()
+    found = (each for each in ast.walk(tree) if isinstance(each, ast.Global))
+    return frozenset(name for each in found for name in each.names)
 
 
 @cache
-def points_of(code: CodeType) -> dict[int, int]:
+def points_of(code: CodeType, changing: frozenset[str]) -> dict[int, int]:
     """Return the line of each place, by the offset of the instruction after it.
 
-    For a place in the middle of a line it is less than 0.
+    For a place in the middle of a line it is less than 0. ``changing`` are the global variables
+    that functions of its file set; equal code of another file has places of its own.
     """
     points: dict[int, int] = {}
     line, first, read, calls, touched = -1, 0, set[str](), 0, False
-    changing = _global_names(code.co_filename)
     for each in dis.get_instructions(code):
         if each.opname == "RESUME" and not each.arg:
             line = -1  # what comes before is never reported
@@ -96,7 +97,8 @@ class Points:
 
     def _of(self, code: CodeType) -> dict[int, int]:
         if id(code) not in self._points:
-            points = points_of(code) if self.watched(code.co_filename) else {}
+            file = code.co_filename
+            points = points_of(code, _global_names(file)) if self.watched(file) else {}
             self._points[id(code)] = points, code
         return self._points[id(code)][0]
 

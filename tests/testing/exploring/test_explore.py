@@ -347,6 +347,19 @@ def test_a_watched_module_may_have_an_object_that_is_made_when_it_is_used(monkey
     assert explore(bodies.update_with_a_lock).complete
 
 
+def test_equal_functions_of_two_files_have_places_of_their_own(tmp_path):
+    def has_a_place(file, text):
+        file.write_text(text, "utf-8")
+        names = {}
+        exec(compile(text, str(file), "exec"), names)
+        return explore(names["get"], watch=file).watched
+
+    get = "made = 1\ndef get():\n    return made\n"
+    reset = "def reset():\n    global made\n    made = None\n"
+    assert not has_a_place(tmp_path / "constant.py", get)
+    assert has_a_place(tmp_path / "changing.py", get + reset)
+
+
 def test_it_is_told_if_no_watched_line_was_reached():
     assert str(explore(bodies.pool, watch=calendar)).endswith("(no watched line was reached)")
     assert explore(bodies.update_with_a_lock).watched
