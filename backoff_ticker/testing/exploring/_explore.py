@@ -161,7 +161,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
 
     ``Thread``, all locks of ``threading``, ``queue``, ``concurrent.futures`` with threads,
     ``time.sleep()``, event loops of asyncio and the waits of this package take part as they are,
-    under whatever name a module has imported them. Their time begins anew with each schedule, and
+    under whatever name a module has imported them. Their time starts again with each schedule, and
     passes only while nobody can run. ``random`` begins with ``seed``.
 
     A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
@@ -458,7 +458,7 @@ class _Explorer:
         return ScheduleFailure("\n".join(filter(None, lines)), replay, self.schedules)
 
     def _fewer(self, preemptions: int) -> Deviations | None:
-        """Return a schedule that fails with at most so many preemptions, if one is near."""
+        """Return a schedule that fails with at most that many preemptions, if one is near."""
         if preemptions <= self._passed:
             return None
         tree, found = Tree(preemptions), None

@@ -42,7 +42,7 @@ def following(deviations: Deviations) -> Choose:
 
 
 def drawing(random: Random, moments: int, decisions: int) -> Choose:
-    """Return what draws a schedule, with so many moments at which priorities change."""
+    """Return what draws a schedule in which priorities change at that many moments."""
     changes = {random.randrange(decisions): -each for each in range(1, moments + 1)}
     priorities: dict[int, float] = {}
 
@@ -59,7 +59,7 @@ def drawing(random: Random, moments: int, decisions: int) -> Choose:
 
 
 class Tree:
-    """All schedules with at most so many preemptions, in order.
+    """All schedules with at most the given number of preemptions, in order.
 
     Each schedule but the first is another one and one more deviation, later than all of its own;
     so none comes twice.
