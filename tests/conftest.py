@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import CodeType, FunctionType
 
 import pytest
 from hypothesis import given
@@ -114,7 +115,7 @@ def pytest_collection_modifyitems(config, items):
         item
         for item in items
         if left_out & {mark.name for mark in item.iter_markers()}
-        or (IS_TRACED and ends_tracing(item.module))
+        or (IS_TRACED and ends_tracing(item.function))
     ]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
@@ -123,12 +124,27 @@ def pytest_collection_modifyitems(config, items):
 
 
 @functools.cache
-def ends_tracing(module):
-    """Return whether a test module, or one of tests that it imports from, ends all tracing."""
-    owners = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-    ours = {module.__name__, *(owner for owner in owners if owner.startswith("tests."))}
-    files = [sys.modules[name].__file__ for name in ours]
-    return any("settrace(None)" in Path(file).read_text("utf-8") for file in files if file)
+def ends_tracing(test):
+    """Return whether a test, or a helper that it uses, replaces the tracer for good."""
+    left, seen = [test], set()
+    while left:
+        each = left.pop()
+        if not isinstance(each, type | FunctionType) or each in seen:
+            continue
+        seen.add(each)
+        if not each.__module__.startswith("tests."):
+            continue
+        if isinstance(each, type):
+            left += vars(each).values()
+        else:
+            codes = [each.__code__]
+            for code in codes:  # those of nested functions, too
+                codes += (value for value in code.co_consts if isinstance(value, CodeType))
+            names = {name for code in codes for name in code.co_names}
+            if "settrace" in names and "gettrace" not in names:
+                return True
+            left += (each.__globals__.get(name) for name in names)
+    return False
 
 
 def freeze():

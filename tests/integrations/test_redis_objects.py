@@ -226,6 +226,24 @@ def test_an_end_that_waits_for_redis_in_vain_says_so(connected, redis_server, ki
     assert caplog.text.count("closed before Redis was told: Redis does not answer") == 2
 
 
+@pytest.mark.faults
+@LINKED
+def test_a_close_in_vain_returns_after_the_report(make, redis_server, monkeypatch, kind, title):
+    redis_server.kill()
+    shared, has_returned, reports = make(kind), threading.Event(), []
+
+    def warning(text, *args):
+        if "closed before" in text:
+            has_returned.wait(0.5)  # longer than close() waits for the teller, which comes first
+            reports.append(text % args)
+
+    monkeypatch.setattr("backoff_ticker.integrations._redis.link._logger.warning", warning)
+    change(shared)
+    shared.close(0.1)
+    has_returned.set()
+    assert len(reports) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.faults
 def test_all_follow_a_failover(make, tmp_path):

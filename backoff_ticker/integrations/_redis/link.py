@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 RECONNECT = FullJitterBackOff(0.1, 5.0)
 FLUSH = 5.0  # seconds for which a link that is closed goes on telling, unless told otherwise
 _TIDY = 0.1  # seconds in which the teller ends if it can be woken; as it connects, it cannot
+_SILENCE = "Redis does not answer"
 _logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
 
@@ -134,11 +135,11 @@ class Link:
         except RuntimeError:
             return  # an event loop runs in this thread
         if not has_ended:
-            self._report_untold("Redis does not answer")
+            self._report_untold(_SILENCE)
 
     async def close_async(self, timeout: float | timedelta = FLUSH) -> None:
         if not await self._ended.wait_async(self._end_within(timeout)):
-            self._report_untold("Redis does not answer")
+            self._report_untold(_SILENCE)
 
     def _end_within(self, timeout: float | timedelta) -> float:
         """Close it, and return for how many seconds to wait at most, since the first call."""
@@ -212,12 +213,11 @@ class Link:
         """Tell what is untold, on a new connection, until it has succeeded or the time is over."""
         until = self._times[1] if self._times else CLOCK.monotonic() + FLUSH
         end = CancellationToken(deadline=until, clock=CLOCK)
-        problem: object = None
+        problem: object = _SILENCE
         self._asking.disconnect()
         # Not a retry: the program's default token may be cancelled, and its hooks need not know.
         for _ in Ticker(FullJitterBackOff(0.1, 1.0), token=end, pace=Pace.RETURN, clock=CLOCK):
-            problem = self._tell_redis()
-            if problem is None:
+            if (problem := self._tell_redis()) is None:
                 return
         self._report_untold(problem)
 
@@ -233,9 +233,16 @@ class Link:
         return None
 
     def _report_untold(self, problem: object) -> None:
-        if self._told is not self._latest:
-            self._told = self._latest  # one report is enough
-            _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
+        # So close() returns, and the program ends, after the teller's report. But a signal handler
+        # may have called close() in the middle of what that waits for, such as logging.
+        is_locked = self._marking.acquire(timeout=FLUSH)
+        try:
+            if self._told is not self._latest:
+                self._told = self._latest  # one report is enough
+                _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
+        finally:
+            if is_locked:
+                self._marking.release()
 
     def ask(self, *arguments: bytes | str | float) -> Any:  # noqa: ANN401
         """Run the script with more arguments; return its answer, whose texts are bytes."""
