@@ -95,7 +95,7 @@ CASES = [
     )
     for pair in PAIRS
     for scene in SCENES
-    for order in (1, -1)
+    for order in ((1,) if pair[0] is pair[1] else (1, -1))
 ]
 
 
