@@ -11,7 +11,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from backoff_ticker import CancellationToken, Channel, ConstantBackOff, Ticker, with_max_retries
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    Channel,
+    ConstantBackOff,
+    Ticker,
+    Timer,
+    with_max_retries,
+)
 
 
 def run(*functions):
@@ -583,6 +591,24 @@ def of_this_package():
     assert len(list(Ticker(with_max_retries(ConstantBackOff(100), 3)))) == 4
 
 
+def timers_of_this_package():
+    began, told, timer = time.monotonic(), [], Timer()
+    token = CancellationToken(timeout=5)
+    token.on_cancel(lambda: told.append(time.monotonic() - began))
+    timer.start(2)
+    timer.c.receive()
+    assert time.monotonic() - began == 2
+    timer.start(100)
+    timer.stop()
+
+    async def ticks():
+        return [tick.number async for tick in AsyncTicker(ConstantBackOff(1.0), token=token)]
+
+    assert asyncio.run(ticks()) == [1, 2, 3]
+    time.sleep(1)
+    assert told == [5]
+
+
 def cancelled_semaphore():
     three_share(asyncio.Semaphore(1))
 
@@ -603,4 +629,5 @@ RIGHT = [
     polling,
     daemon_that_waits,
     of_this_package,
+    timers_of_this_package,
 ]
