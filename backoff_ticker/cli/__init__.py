@@ -35,6 +35,8 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         from ._app import app
+
+        app().main(prog_name="backoff-ticker")
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in ("click", "rich"):
             raise
@@ -44,8 +46,6 @@ def main() -> int:
                 "pip install 'backoff-ticker[cli]'\n"
             )
         return 2
-    try:
-        app().main(prog_name="backoff-ticker")
     except OSError as error:  # such as a full disk
         if sys.stderr is not None:
             sys.stderr.write(f"backoff-ticker: cannot go on: {error.strerror or error}\n")

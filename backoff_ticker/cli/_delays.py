@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from rich.text import Text
 
 from .. import POLICIES
 from .._sentinels import STOP
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..policies import BackOff
     from ..types import NamedPolicy
+    from ._table import Bar
 
 _GREATEST = 1e100
 """Seconds: with more, the arithmetic of a diagram would overflow."""
@@ -86,7 +86,7 @@ def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     stop = f"STOP: the policy gives up, there is no retry {len(delays) + 1}."
     longest = max((delay.greatest for delay in delays), default=0.0)
 
-    def chart(room: int, signs: tuple[str, str, str]) -> tuple[list[Text], str]:
+    def chart(room: int, signs: tuple[str, str, str]) -> tuple[Sequence[Bar], str]:
         legend = f"{signs[0]} least  {signs[2]} drawn  {signs[1]} greatest"
         return [_bar(delay, room / longest, signs) for delay in delays], legend
 
@@ -99,13 +99,13 @@ def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     )
 
 
-def _bar(delay: Delay, scale: float, signs: tuple[str, str, str]) -> Text:
+def _bar(delay: Delay, scale: float, signs: tuple[str, str, str]) -> Bar:
     """Return a bar up to the greatest delay: filled to the least, a mark at the drawn one."""
     filled, rest, mark = signs
     least, greatest = round(delay.least * scale), max(round(delay.greatest * scale), 1)
     drawn = min(int(delay.drawn * scale), greatest - 1)
-    bar = Text(filled * least + rest * (greatest - least), style="blue")
-    return bar[:drawn] + Text(mark, style="bold yellow") + bar[drawn + 1 :]
+    bar = filled * least + rest * (greatest - least)
+    return [(bar[:drawn], "blue"), (mark, "bold yellow"), (bar[drawn + 1 :], "blue")]
 
 
 def figure_of(title: str, delays: Sequence[Delay]) -> Figure:

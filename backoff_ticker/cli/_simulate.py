@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.text import Text
 
 from ._commands import Group, PolicyCommand, count_option, examples, form_options, plot_option
 from ._param_types import numbers, rounded, seconds_within
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ._outage import Outage
     from ._param_types import Context, Param
     from ._policy_names import PolicyArgument
-    from ._table import Chart
+    from ._table import Bar, Chart
 
 _MOST_CLIENTS = 10_000
 _MOST_TRIALS = _MOST_TOKENS = 1_000_000
@@ -217,8 +216,8 @@ def _show_outage(
 
 
 def _bars(shares: Sequence[float], legend: str) -> Chart:
-    def chart(room: int, signs: tuple[str, str, str]) -> tuple[list[Text], str]:
-        bars = [Text(signs[0] * max(round(share * room), 1), style="blue") for share in shares]
+    def chart(room: int, signs: tuple[str, str, str]) -> tuple[Sequence[Bar], str]:
+        bars = [[(signs[0] * max(round(share * room), 1), "blue")] for share in shares]
         return bars, f"{signs[0]} {legend}"
 
     return chart

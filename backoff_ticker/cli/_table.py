@@ -9,14 +9,17 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    Chart = Callable[[int, tuple[str, str, str]], tuple[list[Text], str]]
+    from rich.console import Console
+    from rich.text import Text
+
+    Bar = Sequence[tuple[str, str]]
+    """Parts of a text, each with its style."""
+    Chart = Callable[[int, tuple[str, str, str]], tuple[Sequence[Bar], str]]
     """Returns a bar for each row, within a number of columns, and the legend, or ``""``."""
 
 _NARROWEST, _WIDEST = 10, 32
@@ -52,6 +55,8 @@ def print_rows(  # noqa: PLR0913, PLR0917 - all that is printed
         writer.writerows(rows)
         text = lines.getvalue()
     else:
+        from rich.console import Console
+
         text = table(Console(highlight=False, markup=False, emoji=False))
     click.echo(text, nl=False, color=True)  # rich has decided about colours
 
@@ -71,6 +76,8 @@ def as_table(  # noqa: PLR0913 - what a table has
     ``words``, columns that begin at the left, are then shortened, and at last ``dispensable``
     columns are left out, the first one first. ``notes`` are lines below the table.
     """
+    from rich.text import Text
+
     columns = dict(columns)
     count = len(columns)
     widths = {title: max(map(len, (title, *cells))) for title, cells in columns.items()}
@@ -84,22 +91,22 @@ def as_table(  # noqa: PLR0913 - what a table has
         for title in dispensable:
             if left() < 0:
                 del columns[title], widths[title]
-    bars: Iterable[Text] = repeat(Text())
+    bars: Iterable[Bar] = repeat(())
     legend = ""
     room = min(_WIDEST, left() - _GAP)
     if chart is not None and len(columns) == count and room >= _NARROWEST:
         bars, legend = chart(room, _ASCII if console.options.ascii_only else _BLOCKS)
 
-    def line(cells: Iterable[str], bar: Text, style: str = "") -> Text:
+    def line(cells: Iterable[str], bar: Bar, style: str = "") -> Text:
         fields = [
             _shortened(cell, width).ljust(width) if title in words else cell.rjust(width)
             for cell, (title, width) in zip(cells, widths.items(), strict=True)
         ]
-        text = Text((" " * _GAP).join(fields), style)
-        return text.append(" " * _GAP).append(bar) if bar else text
+        gap = [" " * _GAP] if bar else []
+        return Text.assemble((" " * _GAP).join(fields), *gap, *bar, style=style)
 
     with console.capture() as captured:
-        console.print(line(columns, Text(), "bold"), soft_wrap=True)
+        console.print(line(columns, (), "bold"), soft_wrap=True)
         for bar, *cells in zip(bars, *columns.values(), strict=False):
             console.print(line(cells, bar), soft_wrap=True)
         for note in (*notes, *filter(None, [legend])):
