@@ -126,7 +126,7 @@ class Kernel(Participants):
         self.auto: dict[object, None] = {}  # one key for each block with auto-advance
         self.holds: dict[object, str] = {}  # what is real, and stops time for up to a minute
         self.expected: dict[object, str] = {}  # tracked functions that are about to be called
-        self.firing: bool = False
+        self.firing: VirtualTimer | None = None
         self._calls_in: int | None = None
         # Ends waits that would last forever; called every 10 ms with the real time in seconds.
         self.look: Callable[[float], None]
@@ -300,12 +300,12 @@ class Kernel(Participants):
         if self.step is not None:
             self.step.fired += 1
         if timer.sleeper is None:
-            self.firing = True
+            self.firing = timer
             try:
                 self.commands.callbacks.make(partial(self._call, timer))
             except RuntimeError as error:  # the process may start no more threads
                 timer.cancel()
-                self._callback_ended(error)
+                self._callback_ended(timer, error)
         else:
             self.end_wait(timer.sleeper, timed_out=True)
 
@@ -319,10 +319,12 @@ class Kernel(Participants):
             error = raised
         self._calls_in = None
         # Time stands still until the main thread knows of a signal that the callback has raised.
-        self.interrupt.after_signals(lambda: self.post(self._callback_ended, error))
+        self.interrupt.after_signals(lambda: self.post(self._callback_ended, timer, error))
 
-    def _callback_ended(self, error: BaseException | None) -> None:
-        self.firing = False
+    def _callback_ended(self, timer: VirtualTimer, error: BaseException | None) -> None:
+        if self.firing is not timer:
+            return  # it is told again
+        self.firing = None
         if error is None:
             return
         if self.step is None:

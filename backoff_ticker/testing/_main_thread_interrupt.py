@@ -59,13 +59,16 @@ class MainThreadInterrupt:
                 signal.signal(number, signal.SIG_DFL)
 
     def act(self) -> None:
-        """Call the actions that are due."""
-        while self._actions:
-            self._actions[0]()
-            del self._actions[:1]  # not before: a signal handler may raise
+        """Call the actions that are due: once, or again if a signal comes meanwhile."""
+        for action in self._actions[:]:
+            action()
+            try:
+                self._actions.remove(action)  # not before: a signal handler may raise
+            except ValueError:
+                pass  # the signal has come again meanwhile, and all was done there
 
     def after_signals(self, action: Callable[[], object]) -> None:
-        """Call ``action()`` once the main thread has run the signal handlers that are due.
+        """Call ``action()``, which may be repeated, after the signal handlers that are due.
 
         Of these, SIGINT's comes first. If it ends a wait, the kernel knows before the action runs.
         The action runs at once if the signal is not free.

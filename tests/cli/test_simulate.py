@@ -116,7 +116,7 @@ def test_some_clients_may_never_recover():
 
 
 def test_a_policy_without_delays_ends_beside_a_breaker():
-    none, _, breaker = as_data(SMALL, "zero")["results"]
+    none, _, breaker = as_data(f"{SMALL} --clients 10", "zero")["results"]
     assert none["load"] > 150  # one call follows the other
     assert breaker["load"] < 0.2
 

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from backoff_ticker.testing import (
     VirtualTimeError,
     _real_time,
 )
+from backoff_ticker.testing._main_thread_interrupt import MainThreadInterrupt
 from tests.helpers import PATIENCE
 
 from .real_threads import in_real_thread
@@ -245,6 +247,36 @@ def test_a_signal_handler_that_was_set_inside_the_block_stays():
         assert signal.getsignal(signal.SIGURG) is own
     finally:
         signal.signal(signal.SIGURG, signal.SIG_DFL)
+
+
+def test_what_waits_for_signals_is_done_although_the_signal_comes_meanwhile():
+    driver, done = SimpleNamespace(interrupted=True), []
+    interrupt = MainThreadInterrupt(driver)
+
+    def first():
+        done.append("first")
+        if done == ["first"]:
+            signal.raise_signal(signal.SIGURG)
+            driver.interrupted = True
+            interrupt.after_signals(lambda: done.append("third"))
+
+    with interrupt.armed():
+        interrupt.after_signals(first)
+        interrupt.after_signals(lambda: done.append("second"))
+        driver.interrupted = False
+        interrupt.act()
+        driver.interrupted = False
+        interrupt.remind()
+    assert set(done) == {"first", "second", "third"}
+
+
+def test_the_end_of_a_callback_may_be_told_twice(monkeypatch):
+    monkeypatch.setattr(MainThreadInterrupt, "after_signals", lambda _, told: (told(), told()))
+    with VirtualClock() as clock:
+        clock.call_at(clock.monotonic() + 1, lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            clock.advance(1)
+        clock.advance(1)
 
 
 # Deadlocks
