@@ -48,7 +48,7 @@ def test_a_wrong_program_is_reported_and_replayed(body):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("body", bodies.RIGHT, ids=lambda body: body.__name__)
 def test_a_right_program_is_not_reported(body):
-    assert explore(body, schedules=effort.rounds(100 if effort.has_lock() else 40, 2000)).schedules
+    assert explore(body, schedules=effort.rounds(50 if effort.has_lock() else 20, 2000)).schedules
 
 
 def test_a_timeout_may_strike_while_somebody_can_run():
