@@ -54,22 +54,23 @@ def blocks_in(*languages):
     return [block for block in BLOCKS if block.values[0] in languages]
 
 
-def silence_stamina():
+def silence_stamina(request):
     """Where structlog is installed, stamina logs each retry, which structlog prints."""
     from stamina.instrumentation import set_on_retry_hooks
 
     set_on_retry_hooks(())
+    request.addfinalizer(lambda: set_on_retry_hooks(None))
 
 
 @pytest.mark.parametrize("language, code", blocks_in("python"))
-def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys):
+def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys, request):
     for package in PEER.findall(code):
         pytest.importorskip(package)
     if "get_asgi_application" in code:
         pytest.importorskip("django")
         configure_django()
     if "import stamina" in code:
-        silence_stamina()
+        silence_stamina(request)
     if code.startswith("# test_"):
         pytest.skip("pytest runs it below")
     name = (
