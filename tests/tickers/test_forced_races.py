@@ -301,11 +301,11 @@ def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(cloc
     assert [tick.number for tick in sink.items] == [1]
 
 
-def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers():
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers(count):
     ticker = Ticker(ZeroBackOff())
-    first, second = ticker.receive(), ticker.receive()
-    ticker._put_back(second)
-    ticker._put_back(first)
+    for tick in [ticker.receive() for _ in range(count)][::-1]:
+        ticker._put_back(tick)
     ticker.failure()  # says nothing to this policy, but has them given back now
     ticker.reset(immediately=True)
     assert ticker.receive().number == 1
