@@ -158,3 +158,12 @@ def test_a_chain_combines_the_tokens_of_its_parts(which):
     assert not policy.token.cancelled
     tokens[which].cancel()
     assert policy.token.cancelled
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_tokens_of_wrappers_inside_each_other_both_count(which):
+    tokens = inner, outer = CancellationToken(), CancellationToken()
+    policy = with_token(with_max_retries(with_token(ZeroBackOff(), inner), 3), outer)
+    assert not policy.token.cancelled
+    tokens[which].cancel()
+    assert policy.token.cancelled
