@@ -418,14 +418,17 @@ def test_coroutines_await_a_fallback_that_waits():
     assert [asyncio.run(budget.try_acquire_async()) for _ in range(3)] == [True, False, False]
 
 
-def test_an_abandoned_budget_leaves_no_thread(make_budget):
+def test_an_abandoned_budget_leaves_no_thread_and_no_connection(make_budget):
     budget = make_budget(5)
     assert asyncio.run(budget.try_acquire_async())
     name, gone = f"RedisRetryBudget {budget.name}", weakref.ref(budget)
     assert any(name in thread.name for thread in threading.enumerate())
+    (connection,) = budget._idle
+    assert connection._sock
     del budget
     wait_until_collected(gone)
     eventually(lambda: not any(name in thread.name for thread in threading.enumerate()))
+    assert not connection._sock
 
 
 @pytest.mark.posix

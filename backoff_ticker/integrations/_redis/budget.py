@@ -147,7 +147,7 @@ class RedisRetryBudget:
         self._idle: list[Any] = []  # connections; each is used by one thread at a time
         self._asked: Asked = SimpleQueue()  # by coroutines that wait
         self._has_thread = False
-        weakref.finalize(self, self._asked.put, None).atexit = False
+        weakref.finalize(self, _let_go, self._asked, self._idle).atexit = False
 
     def _empty_bucket(self, size: float) -> RetryBudget:
         """Return what counts, without a lock, the tokens to be told to Redis."""
@@ -302,6 +302,13 @@ def _answer_coroutines(reference: weakref.ref[RedisRetryBudget], asked: Asked) -
         if waiting:
             budget._answer(waiting)
         del budget, found, waiting
+
+
+def _let_go(asked: Asked, idle: list[Any]) -> None:
+    """End the thread of a budget that is collected, and close its connections."""
+    asked.put(None)
+    while idle:
+        idle.pop().disconnect()
 
 
 def _drained(bucket: RetryBudget) -> int:
