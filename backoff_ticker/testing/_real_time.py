@@ -140,7 +140,8 @@ def works_inside_idle(participant: Participant) -> bool:
 
 def is_busy(idle: Participant) -> bool:
     """Whether a thread does something: inside ``idle()``, or anything but waiting for a thread."""
-    return is_active(idle.native) or (idle.aside and not waits_for_a_thread(idle.native))
+    waits = waits_for_a_thread(idle.native) and not idle.waits_really
+    return is_active(idle.native) or (idle.aside and not waits)
 
 
 def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:

@@ -175,12 +175,13 @@ def wait(get, items):
 
 
 @on_linux
-def test_a_thread_that_was_handed_something_holds_time_while_it_does_it(auto):
+@pytest.mark.parametrize("computes", [0, 0.3])
+def test_a_thread_that_was_handed_something_holds_time_while_it_does_it(auto, computes):
     work, seen = queue.SimpleQueue(), []
 
     def serve():
         while (seconds := work.get()) is not None:
-            end = time.monotonic() + seconds
+            end = time.monotonic() + computes
             while time.monotonic() < end:
                 pass
             threading.Event().wait(seconds)
