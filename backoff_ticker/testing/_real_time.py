@@ -38,9 +38,9 @@ def is_active(native: int | None) -> bool:
     return status[:1] in {b"R", b"D"}
 
 
-def waits_for_a_thread(native: int | None) -> bool:
-    """Whether a thread sleeps in a lock or a queue of whatever kind; False if unknown."""
-    return _read(native, "wchan").startswith(b"futex")
+def waits_for_a_thread(one: Participant) -> bool:
+    """Whether a thread sleeps in a lock or a queue, and holds no time by that; False if unknown."""
+    return not one.waits_really and _read(one.native, "wchan").startswith(b"futex")
 
 
 def others_are_active() -> bool:
@@ -140,8 +140,7 @@ def works_inside_idle(participant: Participant) -> bool:
 
 def is_busy(idle: Participant) -> bool:
     """Whether a thread does something: inside ``idle()``, or anything but waiting for a thread."""
-    waits = waits_for_a_thread(idle.native) and not idle.waits_really
-    return is_active(idle.native) or (idle.aside and not waits)
+    return is_active(idle.native) or (idle.aside and not waits_for_a_thread(idle))
 
 
 def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:

@@ -79,8 +79,7 @@ class Watchdog:
         for one in list(kernel.running):
             # One rule for every thread, whoever wrote it: it holds no time up while it waits for
             # another thread. The wait of the driver has its own time limit.
-            waits_really = one is kernel.driver or one.waits_really
-            if not waits_really and waits_for_a_thread(one.native):
+            if one is not kernel.driver and waits_for_a_thread(one):
                 kernel.set_aside(one)
         if kernel.queue:
             kernel.run_next()
