@@ -5,7 +5,6 @@ import gc
 from typing import NamedTuple
 
 from backoff_ticker import current_clock, hedge_call, hedge_call_async
-from tests.effort import has_lock
 from tests.retries.faces import in_loop
 from tests.retries.scripts import answered, now
 
@@ -25,8 +24,7 @@ def hedge(operation, backoff=None, **options):
             return await hedge_call_async(made, backoff, **options)
         finally:
             assert asyncio.all_tasks() == {asyncio.current_task()}
-            if has_lock():  # without it, that takes longer than all the rest
-                gc.collect()  # tasks whose errors nobody asked for complain as they go
+            gc.collect()  # tasks whose errors nobody asked for complain as they go
 
     return in_loop(main())
 
