@@ -27,7 +27,8 @@ bind = "127.0.0.1:0"
 
 
 def tell(_error: Exception, _delay: float) -> None:
-    print("waits", file=sys.stderr)
+    # One write; between the two of print() a line of gunicorn may come.
+    sys.stderr.write("waits\n")
 
 
 @retry(ConstantBackOff(3600), notify=tell)
