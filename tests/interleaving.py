@@ -10,6 +10,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from backoff_ticker.clock import let_other_threads_run
 from backoff_ticker.waiting import _claim
 
 from . import effort
@@ -36,6 +37,7 @@ class _Second:
     def _wait(self):
         if threading.get_ident() == self._ident:
             self._returned_or_waits.set()
+        let_other_threads_run()
 
     def run(self):
         """Let it run until it has returned, or waits for this thread."""
