@@ -213,17 +213,38 @@ def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
+def fail_in_a_handler(_):
+    try:
+        raise KeyError("inside")
+    except KeyError:
+        raise LookupError  # noqa: B904 - the point
+
+
+def shown_in_a_traceback(error):
+    """Return the error and what led to it, the last one first."""
+    shown = []
+    while error is not None:
+        shown.append(repr(error))
+        hidden = error.__suppress_context__
+        error = error.__cause__ or (None if hidden else error.__context__)
+    return shown
+
+
 def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError("first")), on=fail_in_a_handler)
+    told = ["LookupError()", "KeyError('inside')", "OSError('first')"]
+    assert shown_in_a_traceback(caught.value) == told
+
+
+def test_what_a_users_function_hides_stays_hidden(face):
     def on(_):
-        try:
-            raise KeyError("inside")
-        except KeyError:
-            raise LookupError  # noqa: B904 - the point
+        raise LookupError from None
 
     with pytest.raises(LookupError) as caught:
         face.run(Script(OSError("first")), on=on)
-    assert isinstance(caught.value.__context__, KeyError)
-    assert str(caught.value.__cause__) == "first"
+    assert shown_in_a_traceback(caught.value) == ["LookupError()"]
+    assert str(caught.value.__context__) == "first"
 
 
 # ``fallback``
@@ -303,6 +324,14 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face, awaits):
         face.run(Script(last), max_attempts=1, fallback=fallback)
     assert caught.value is own
     assert own.__cause__ is last
+
+
+@CALLS
+def test_an_error_in_a_handler_of_the_fallback_shows_all_three(face):
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError("last")), max_attempts=1, fallback=fail_in_a_handler)
+    told = ["LookupError()", "KeyError('inside')", "OSError('last')"]
+    assert shown_in_a_traceback(caught.value) == told
 
 
 @ASYNC_CALLS
