@@ -85,7 +85,7 @@ def test_finalizers_may_call_the_clock(auto):
     usual = gc.get_threshold()
     gc.set_threshold(5, 0)  # 0: without the interpreter's lock, too
     try:
-        for _ in range(effort.rounds(20, 500)):
+        for _ in range(effort.rounds(20, 500 if effort.has_lock() else 100)):
             parker = auto.parker()
             Trash(auto.call_at(auto.monotonic() + 5, int).cancel)
             Trash(parker.unpark)
