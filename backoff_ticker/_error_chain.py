@@ -59,15 +59,17 @@ def _leads_to(error: BaseException, other: BaseException) -> bool:
 def append_cause(error: BaseException, earlier: BaseException) -> None:
     """Make ``earlier`` the cause of ``error``, or the context of the last error in its own chain.
 
-    So a traceback shows both, unless a ``raise ... from None`` in the chain hides what came before.
-    If ``error`` is in the chain of ``earlier`` already, nothing changes: a cycle would come of it.
+    So a traceback shows both, and all that it would show of ``error`` alone. An ``error`` that was
+    raised ``from None``, where there was nothing else to hide, hides ``earlier``. If it is in the
+    chain of ``earlier`` already, nothing changes: a cycle would come of it.
     """
     if _leads_to(earlier, error):
         return
-    has_own = error.__cause__ is not None or error.__suppress_context__
-    if not has_own and (error.__context__ is None or error.__context__ is earlier):
+    has_context = error.__context__ is not None and error.__context__ is not earlier
+    if error.__cause__ is None and has_context == error.__suppress_context__:
         set_link(error, "__cause__", earlier)
-        set_link(error, "__context__", earlier)  # as `raise error from earlier` has it in a handler
+        if not has_context:  # both, as `raise error from earlier` has it in a handler
+            set_link(error, "__context__", earlier)
         return
     seen = {id(earlier)}
     link: BaseException | None = error

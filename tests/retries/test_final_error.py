@@ -238,13 +238,21 @@ def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
 
 
 def test_what_a_users_function_hides_stays_hidden(face):
-    def on(_):
+    def from_none(_):
         raise LookupError from None
 
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError("first")), on=on)
-    assert shown_in_a_traceback(caught.value) == ["LookupError()"]
-    assert str(caught.value.__context__) == "first"
+    def from_none_in_a_handler(_):
+        try:
+            raise KeyError("inside")
+        except KeyError:
+            raise LookupError from None
+
+    told = ["LookupError()"]
+    for on, shown in [(from_none, told), (from_none_in_a_handler, [*told, "OSError('first')"])]:
+        with pytest.raises(LookupError) as caught:
+            face.run(Script(OSError("first")), on=on)
+        assert shown_in_a_traceback(caught.value) == shown
+    assert repr(caught.value.__context__) == "KeyError('inside')"
 
 
 # ``fallback``
