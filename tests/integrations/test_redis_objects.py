@@ -27,7 +27,7 @@ from backoff_ticker.integrations.redis import (
 )
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import RedisServer, failover, forked
+from tests.integrations.redis_server import CLIENTS, RedisServer, failover, forked
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(40)
@@ -253,6 +253,7 @@ def test_all_follow_a_failover(make, tmp_path):
 
     with failover(tmp_path) as (first, second, port):
         sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=2)
+        CLIENTS.extend(sentinel.sentinels)
         eventually(knows_first)
         breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
         budget = RedisRetryBudget(
