@@ -78,3 +78,11 @@ def raise_async(name: str, awaitable: object) -> NoReturn:
     """Raise a TypeError: an option that is called, not awaited, returned ``awaitable``."""
     close_unawaited(awaitable)
     raise TypeError(f"{name} must be a plain function, not a coroutine function")
+
+
+def called(name: str, function: Any, *args: object) -> Any:
+    """Return what a function that is not awaited returns; a TypeError if it must be awaited."""
+    answer = function(*args)
+    if is_awaitable(answer):
+        raise_async(name, answer)
+    return answer

@@ -176,6 +176,6 @@ def as_error_types(name: str, value: object) -> object:
         if isinstance(kind, type) or kind is not on or not callable(on):
             raise TypeError(
                 f"{name} must be an exception type, a tuple or union of them, a mapping from them "
-                f"to policies or bools, or a function of an error, not {safe_repr(value)}"
+                f"to bools, seconds or policies, or a function of an error, not {safe_repr(value)}"
             )
     return on

@@ -80,7 +80,8 @@ class CircuitBreaker(ProcessBound):
             returns ``STOP``, the circuit stays open until ``reset()``. None means 5 s at first,
             doubled each time up to 60 s, with 50 % jitter, and without end.
         on: Which errors are failures, as in ``retry``: a subclass of ``Exception``, a tuple of
-            them, ``A | B``, a mapping from them to a bool, or a function from an error to a bool.
+            them, ``A | B``, or a mapping from them or a function from an error to a bool. Seconds,
+            and the policies of a mapping, mean True.
         failures: How many failures in a row open the circuit: an int >= 1. None means 5.
         failure_rate: The share of failures that opens it instead, > 0 and <= 1. It counts once
             ``minimum_calls`` have ended.
@@ -112,8 +113,8 @@ class CircuitBreaker(ProcessBound):
         on: type[Exception]
         | tuple[type[Exception], ...]
         | UnionType
-        | Mapping[type[Exception], bool]
-        | Callable[[Exception], bool] = Exception,
+        | Mapping[type[Exception], float | timedelta | BackOff]
+        | Callable[[Exception], float | timedelta] = Exception,
         failures: int | None = None,
         failure_rate: float | None = None,
         window_calls: int | None = None,

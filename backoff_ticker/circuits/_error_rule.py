@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from .._error_chain import find_permanent
 from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, RetryAfter
-from .._operation import is_awaitable, raise_async
+from .._operation import called
 from .._validation import as_error_types, as_seconds, safe_repr
 from ..policies import is_policy
 
@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 
 def as_error_rule(name: str, value: Any) -> Any:
-    """Return ``on``, checked: a type, a tuple of them, a mapping from them, or a function."""
+    """Return ``on``, checked; a mapping as a dict to bools, policies, and seconds as floats."""
     on = as_error_types(name, value)
-    for kind, rule in on.items() if isinstance(on, Mapping) else ():
-        if not isinstance(rule, bool) and not is_policy(rule):
-            expected = "True, False or a BackOff"
-            raise TypeError(f"{name}[{kind.__name__}] must be {expected}, not {safe_repr(rule)}")
-    return on
+    if not isinstance(on, Mapping):
+        return on
+    expected = "True, False, seconds >= 0, a timedelta or a BackOff"
+    return {
+        kind: rule
+        if isinstance(rule, bool) or is_policy(rule)
+        else as_seconds(f"{name}[{kind.__name__}]", rule, expected)
+        for kind, rule in on.items()
+    }
 
 
 def judged(on: Any, error: BaseException) -> bool | None:
@@ -43,11 +47,12 @@ def _covers(on: Any, error: BaseException) -> bool:
         return True
     if isinstance(on, (type, tuple)):
         return isinstance(error, on)
-    if isinstance(on, Mapping):
+    if isinstance(on, dict):
         return next((on[kind] for kind in type(error).__mro__ if kind in on), False) is not False
-    answer = on(error)
-    if is_awaitable(answer):
-        raise_async("on", answer)
-    if not isinstance(answer, bool) and not is_policy(answer):
-        as_seconds("what on returns", answer, "a bool, seconds >= 0, a timedelta or a BackOff")
+    answer = called("on", on, error)
+    if not isinstance(answer, bool):
+        expected = (
+            "a bool, seconds >= 0 or a timedelta (a function returns no policy: use a mapping)"
+        )
+        as_seconds("what on returns", answer, expected)
     return answer is not False

@@ -5,6 +5,7 @@ import copy
 import pickle
 import sys
 from datetime import timedelta
+from types import MappingProxyType
 from unittest.mock import AsyncMock
 
 import pytest
@@ -23,6 +24,7 @@ from backoff_ticker import (
     retry_call,
     with_token,
 )
+from backoff_ticker.circuits import as_error_rule
 from tests.circuits.circuits import (
     CLOSED,
     HALF_OPEN,
@@ -128,15 +130,47 @@ def judges(now, on, error):
         (ConnectionError, TimeoutError),
         ConnectionError | TimeoutError,
         {OSError: False, ConnectionError: True, TimeoutError: ConstantBackOff(1)},
+        {OSError: False, ConnectionError: 0, TimeoutError: timedelta(minutes=1)},
         lambda error: isinstance(error, (ConnectionError, TimeoutError)),
-        lambda error: 3 if isinstance(error, (ConnectionError, TimeoutError)) else False,
+        lambda error: 0 if isinstance(error, (ConnectionError, TimeoutError)) else False,
     ],
-    ids=["types", "union", "mapping", "predicate", "predicate of seconds"],
+    ids=["types", "union", "mapping", "mapping to seconds", "predicate", "predicate of seconds"],
 )
 def test_on_has_the_meaning_it_has_for_retries(on, now):
     for error in (ConnectionResetError(), TimeoutError(), DeadlineExceeded()):
         assert judges(now, on, error)
     assert not judges(now, on, FileNotFoundError())
+
+
+def test_the_rules_of_a_mapping_are_kept_as_bools_policies_and_floats():
+    policy = ConstantBackOff(1)
+    given = {OSError: True, KeyError: False, EOFError: policy, IndexError: 3}
+    on = MappingProxyType({**given, TimeoutError: timedelta(minutes=1)})
+    rules = as_error_rule("on", on)
+    assert type(rules) is dict
+    assert rules == {**given, TimeoutError: 60.0}
+    assert type(rules[IndexError]) is float
+    assert as_error_rule("on", OSError | KeyError) == (OSError, KeyError)
+
+
+@pytest.mark.parametrize("wrong", [-1, float("nan"), "1", None, ConstantBackOff, timedelta(-1)])
+def test_a_wrong_rule_of_a_mapping_is_named(wrong):
+    expected = "on[OSError] must be True, False, seconds >= 0, a timedelta or a BackOff, not "
+    with pytest.raises((TypeError, ValueError)) as caught:
+        as_error_rule("on", {KeyError: True, OSError: wrong})
+    assert str(caught.value).startswith(expected + repr(wrong)[:9])
+
+
+@pytest.mark.parametrize("answer", [ConstantBackOff(1), -1, None, "1"])
+def test_a_wrong_answer_of_on_is_named(now, answer):
+    breaker = half_open(now, on=lambda error: error.args == () or answer)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        told(breaker, OSError("second"))
+    assert str(caught.value).startswith(
+        "what on returns must be a bool, seconds >= 0 or a timedelta (a function returns no "
+        f"policy: use a mapping), not {answer!r}"
+    )
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
 
 
 def test_markers_of_retries_are_understood(now):

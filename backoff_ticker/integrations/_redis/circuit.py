@@ -35,8 +35,8 @@ if TYPE_CHECKING:
             type[Exception]
             | tuple[type[Exception], ...]
             | UnionType
-            | Mapping[type[Exception], bool]
-            | Callable[[Exception], bool]
+            | Mapping[type[Exception], float | timedelta | BackOff]
+            | Callable[[Exception], float | timedelta]
         )
         failures: int | None
         failure_rate: float | None
