@@ -312,7 +312,7 @@ class CircuitOpen(BackoffTickerError):
         >>> breaker = CircuitBreaker()
         >>> breaker.open(60)
         >>> try:
-        ...     with breaker:
+        ...     with breaker.guard():
         ...         print("not reached")
         ... except CircuitOpen as error:
         ...     print(round(error.seconds))

@@ -39,7 +39,22 @@ def with_a_loop_async():
     asyncio.run(main())
 
 
+def with_a_breaker():
+    with CircuitBreaker():
+        pass
+
+
+def with_a_breaker_async():
+    async def main():
+        async with CircuitBreaker():
+            pass
+
+    asyncio.run(main())
+
+
 MISTAKES = [
+    (with_a_breaker, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
+    (with_a_breaker_async, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
     (with_a_loop, LOOP),
     (with_a_loop_async, LOOP),
     (lambda: cancel_on_signals("SIGTERM"), "not 'SIGTERM': did you mean signal.SIGTERM?"),

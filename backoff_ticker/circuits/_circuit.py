@@ -1,16 +1,8 @@
 """When failures open a circuit, and its states, which follow one another.
 
-.. code-block:: text
-
-             too many failures           its time is over, and a call comes
-    Closed ───────────────────> Open ─────────────────────────────────> HalfOpen
-      ^                           ^                                      │    │
-      │                           └──────────── a probe fails ───────────┘    │
-      └────────────────────── enough probes succeed ──────────────────────────┘
-
-Nothing here waits, reads a clock or calls the user's code. A state never changes, nor does the
-history of results in it: methods return what follows, the same object where nothing changes. So
-callers may race: one replaces the state that it has seen, and the others look again.
+Nothing here waits, reads a clock or calls the user's code. A state never changes: methods return
+what follows, the same object where nothing changes. So callers may race: one replaces the state
+that it has seen, and the others look again.
 """
 
 from __future__ import annotations
@@ -23,109 +15,70 @@ from .._validation import as_count, as_number, as_seconds, safe_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import timedelta
-    from typing import Any
+    from typing import Any, Self
 
-    # How many calls it covers, how many of them failed, and what the window needs.
-    History = tuple[int, int, Any]
+    History = tuple[int, int, Any]  # calls, those that failed, and what the window needs
 
 CLOSED, OPEN, HALF_OPEN = CircuitState  # CPython looks up a member of an enumeration slowly
-
-_BUCKETS = 10
-_MOST_CALLS = 10_000  # each call shifts the bits of all: 0.3 µs
+_MOST_CALLS = 10_000  # each call counts the bits of all: 0.3 µs
 
 
 class Rules:
-    """When failures open a circuit; these rules count failures in a row."""
+    """When failures open a circuit: failures in a row, or a share of the last calls or seconds."""
 
-    shown = "{1} of {rules.minimum} failures in a row"
-    empty: History = (0, 0, 0)
-    probes: int  # at once
-    successes: int  # that close it
-
-    def __init__(self, minimum: int, rate: float = 1.0, window: float = 0) -> None:
-        self.minimum = minimum
-        self.rate = rate
-        self.window = window
-
-    def recorded(self, history: History, failed: bool, now: float) -> History:  # noqa: ARG002
-        """Return the history after one more call."""
-        count = history[0] + 1 if failed else 0
-        return count, count, 0
-
-    def is_reached(self, history: History) -> bool:
-        # The quotient of two whole numbers is rounded as the rate was: 7 of 100 is 0.07.
-        return history[0] >= self.minimum and history[1] / history[0] >= self.rate
-
-
-class LastCalls(Rules):
-    """Rules for a share of the last calls; the history ends with an int of one bit for each."""
-
-    shown = "{1} of the last {0} calls failed"
-
-    def recorded(self, history: History, failed: bool, now: float) -> History:  # noqa: ARG002
-        calls, failures, bits = history
-        if calls == self.window:
-            calls -= 1
-            oldest = bits >> calls
-            failures, bits = failures - oldest, bits - (oldest << calls)
-        return calls + 1, failures + failed, bits << 1 | failed
-
-
-class LastSeconds(Rules):
-    """Rules for a share of the calls that ended in the last seconds.
-
-    The history ends with a bucket for each tenth of that time in which a call ended: its number,
-    its calls and its failures. So it covers at least nine tenths of the time.
-    """
-
-    shown = "{1} of {0} calls failed in {rules.window} s"
-    empty = (0, 0, ())
+    def __init__(
+        self, failures: Any, rate: Any, window_calls: Any, window: Any, minimum_calls: Any
+    ) -> None:
+        self.probes = self.successes = 1
+        self.rate, self.calls, self.seconds = 1.0, 0, 0.0
+        self.in_a_row = rate is None
+        if self.in_a_row:
+            given = {"window_calls": window_calls, "window": window, "minimum_calls": minimum_calls}
+            for name, value in given.items():
+                if value is not None:
+                    raise TypeError(f"{name}={safe_repr(value)} needs a failure_rate")
+            self.minimum = 5 if failures is None else as_count("failures", failures, 1, also="None")
+            self.shown = "{1} of {rules.minimum} failures in a row"
+            return
+        if failures is not None or (window is not None and window_calls is not None):
+            clash = "window or window_calls" if failures is None else "failures or failure_rate"
+            raise TypeError(f"CircuitBreaker() takes {clash}, not both")
+        self.rate = as_number("failure_rate", rate)
+        if not 0.0 < self.rate <= 1.0:
+            raise ValueError(f"failure_rate must be > 0 and <= 1, not {safe_repr(rate)}")
+        least = None if minimum_calls is None else as_count("minimum_calls", minimum_calls, 1)
+        if window is not None:
+            expected = "a finite number of seconds >= 0.001 or a timedelta"
+            self.seconds = as_seconds("window", window, expected, 0.001)
+            self.minimum = least or 20
+            self.shown = "{1} of {0} calls failed in {rules.seconds} s"
+            return
+        size = 100 if window_calls is None else window_calls
+        self.calls = as_count("window_calls", size, 1, also="None")
+        if size > _MOST_CALLS:
+            raise ValueError(f"window_calls must be <= 10000, not {size}: for more, use window")
+        if least is not None and least > size:
+            raise ValueError(f"minimum_calls must be <= window_calls ({size}), not {least}")
+        self.minimum = least or min(20, size)
+        self.shown = "{1} of the last {0} calls failed"
 
     def recorded(self, history: History, failed: bool, now: float) -> History:
-        number = now // (self.window / _BUCKETS)
-        calls, failures, buckets = history
-        if buckets and buckets[-1][0] >= number:  # greater: a thread that was slower to get here
-            number, last_calls, last_failures = buckets[-1]
-            last = number, last_calls + 1, last_failures + failed
-            return calls + 1, failures + failed, (*buckets[:-1], last)
-        kept = [each for each in buckets if each[0] > number - _BUCKETS]
-        kept.append((number, 1, int(failed)))
-        return sum(each[1] for each in kept), sum(each[2] for each in kept), tuple(kept)
-
-
-def rules_of(
-    failures: int | None,
-    failure_rate: float | None,
-    window_calls: int | None,
-    window: float | timedelta | None,
-    minimum_calls: int | None,
-) -> Rules:
-    """Return the rules that the options of a circuit breaker describe, checked."""
-    if failure_rate is None:
-        given = {"window_calls": window_calls, "window": window, "minimum_calls": minimum_calls}
-        for name, value in given.items():
-            if value is not None:
-                raise TypeError(f"{name}={safe_repr(value)} needs a failure_rate")
-        return Rules(5 if failures is None else as_count("failures", failures, 1, also="None"))
-    if failures is not None or (window is not None and window_calls is not None):
-        clash = "window or window_calls" if failures is None else "failures or failure_rate"
-        raise TypeError(f"CircuitBreaker() takes {clash}, not both")
-    rate = as_number("failure_rate", failure_rate)
-    if not 0.0 < rate <= 1.0:
-        raise ValueError(f"failure_rate must be > 0 and <= 1, not {safe_repr(failure_rate)}")
-    least = None if minimum_calls is None else as_count("minimum_calls", minimum_calls, 1)
-    if window is not None:
-        expected = "a finite number of seconds >= 0.001 or a timedelta"
-        return LastSeconds(least or 20, rate, as_seconds("window", window, expected, 0.001))
-    size = 100 if window_calls is None else as_count("window_calls", window_calls, 1, also="None")
-    if size > _MOST_CALLS:
-        raise ValueError(
-            f"window_calls must be <= {_MOST_CALLS}, not {size}: for more, use window=seconds"
-        )
-    if least is not None and least > size:
-        raise ValueError(f"minimum_calls must be <= window_calls ({size}), not {least}")
-    return LastCalls(least or min(20, size), rate, size)
+        """Return the history after one more call."""
+        calls, failures, window = history
+        if self.calls:  # the window is an int of one bit for each call
+            window = (window << 1 | failed) & ((1 << self.calls) - 1)
+            return min(calls + 1, self.calls), window.bit_count(), window
+        if self.in_a_row:
+            return (failures + 1, failures + 1, 0) if failed else (0, 0, 0)
+        # The window has the calls and failures of each tenth of its time in which a call ended, so
+        # it covers at least nine tenths. A slower thread counts where the others are.
+        number = now // (self.seconds / 10)
+        window = {each: window[each] for each in window or () if each > number - 10}
+        number = max([number, *window])
+        calls, failures = window.get(number, (0, 0))
+        window[number] = calls + 1, failures + failed
+        calls, failures = map(sum, zip(*window.values(), strict=True))
+        return calls, failures, window
 
 
 class CircuitTicket:
@@ -150,95 +103,124 @@ class CircuitTicket:
         return "<CircuitTicket>"
 
 
+class CircuitGuard:
+    """What ``CircuitBreaker.guard()`` returns: a block for one call.
+
+    It may be left in another thread, task or context than it was entered in. Entering it raises
+    what ``allow()`` does, or a RuntimeError the second time; leaving it, what ``record()`` does.
+
+    Example:
+        >>> from backoff_ticker import CircuitBreaker
+        >>> breaker = CircuitBreaker()
+        >>> with breaker.guard():
+        ...     print("paid")
+        paid
+    """
+
+    __slots__ = ("_breaker", "_ticket")
+
+    def __init__(self, breaker: Any) -> None:
+        self._breaker = breaker
+        self._ticket: CircuitTicket | None = None
+
+    def __enter__(self) -> Self:
+        if self._ticket is not None:
+            raise RuntimeError("a guard is for one block: call guard() again for another one")
+        self._ticket = self._breaker.allow()
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._breaker.record(self._ticket, error)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._breaker.record(self._ticket, error)
+
+
 class Circuit:
     """A state of a circuit."""
 
-    __slots__ = (
-        *("history", "is_first", "probes", "rules", "since", "state", "steady", "succeeded"),
-        *("ticket", "until"),
-    )
-
-    def __init__(self, rules: Rules, state: CircuitState, *, is_first: bool = False) -> None:
+    def __init__(self, rules: Rules, state: CircuitState, **rest: Any) -> None:
         self.rules = rules
         self.state = state  # an open circuit stays OPEN here when its time is over
-        self.is_first = is_first  # the next opening, or this one, is the first since it was closed
-        # Closed:
-        self.history: Any = None
-        self.ticket: CircuitTicket | None = None  # of all calls
-        self.steady: CircuitTicket | None = None  # the same, if a success changes nothing
-        # Open:
-        self.until: float | None = None  # when a probe is let through; None: the policy will say it
-        self.since: float | None = None  # when it opened, if the policy was not asked yet
-        # Half-open:
-        self.probes: tuple[CircuitTicket, ...] = ()  # that run
-        self.succeeded = 0
+        # Closed: what the rules know of its calls; the ticket of all its calls; the same, if a
+        # success changes nothing.
+        self.history: Any = rest.get("history")
+        self.ticket: CircuitTicket | None = rest.get("ticket")
+        self.steady: CircuitTicket | None = rest.get("steady")
+        # Open: when a probe is let through, None: the policy will say it; when it opened, and
+        # whether it was closed before, if the policy is to be asked.
+        self.until: float | None = rest.get("until")
+        self.question: tuple[float, bool] | None = rest.get("question")
+        # Half-open: the tickets of the probes that run; how many have succeeded.
+        self.probes: tuple[CircuitTicket, ...] = rest.get("probes", ())
+        self.succeeded: int = rest.get("succeeded", 0)
 
-    def closed(self, history: History | None = None) -> Circuit:
-        """Return a closed circuit: a new one, or this one with another history."""
-        after = Circuit(self.rules, CLOSED, is_first=True)
-        after.history = self.rules.empty if history is None else history
-        after.ticket = CircuitTicket() if history is None else self.ticket
-        after.steady = None if self.rules.window or after.history[0] else after.ticket
-        return after
+    def closed(self, ticket: CircuitTicket | None = None, history: History = (0, 0, 0)) -> Circuit:
+        """Return a closed circuit: a new one, or that of ``ticket`` with another history."""
+        ticket = ticket or CircuitTicket()
+        steady = ticket if self.rules.in_a_row and not history[0] else None
+        return Circuit(self.rules, CLOSED, history=history, ticket=ticket, steady=steady)
 
-    def opened(self, until: float | None, since: float | None, *, is_first: bool) -> Circuit:
-        """Return an open circuit."""
-        after = Circuit(self.rules, OPEN, is_first=is_first)
-        after.until, after.since = until, since
-        return after
+    def opened(self, since: float, until: float | None = None) -> Circuit:
+        """Return an open circuit, for which the policy is to be asked if it may end."""
+        question = self.question or (None if until == inf else (since, self.state is CLOSED))
+        return Circuit(self.rules, OPEN, until=until, question=question)
 
-    def probed(self, probes: tuple[CircuitTicket, ...], succeeded: int) -> Circuit:
-        """Return a half-open circuit."""
-        after = Circuit(self.rules, HALF_OPEN)
-        after.probes, after.succeeded = probes, succeeded
-        return after
+    def answered(self, question: object, until: float | None) -> Circuit:
+        """Return the state after the policy has answered; ``until=None``: it has failed."""
+        until = until if self.until is None else self.until
+        is_known = self.question is question and until is not None
+        return Circuit(self.rules, OPEN, until=until) if is_known else self
 
-    def state_at(self, now: float) -> CircuitState:
-        """Return the state that a call would meet."""
-        is_over = self.until is not None and self.until <= now
-        return HALF_OPEN if is_over else self.state
-
-    def admitted(self, ticket: CircuitTicket, now: float) -> Circuit | None:
-        """Return the state with a probe that holds ``ticket``; None if there is no place for it."""
-        if self.state_at(now) is not HALF_OPEN:
-            return None
-        held = self._held(now)
-        is_full = len(held) >= self.rules.probes
-        return None if is_full else self.probed((*held, ticket), self.succeeded)
+    def admitted(self, ticket: CircuitTicket, now: float) -> Circuit:
+        """Return the state with a probe that holds ``ticket``, if there is a place for it."""
+        if self.state_at(now) is not HALF_OPEN or len(self._held(now)) >= self.rules.probes:
+            return self
+        probes = (*self._held(now), ticket)
+        return Circuit(self.rules, HALF_OPEN, probes=probes, succeeded=self.succeeded)
 
     def ended(self, ticket: CircuitTicket, failed: bool | None, now: float) -> Circuit:
         """Return the state after a call; ``failed=None``: it says nothing about the service."""
-        rules: Any = self.rules
-        if self.state is CLOSED and ticket is self.ticket and failed is not None:
-            history = rules.recorded(self.history, failed, now)
-            if failed and rules.is_reached(history):
-                return self.opened(None, now, is_first=True)
-            return self if history == self.history else self.closed(history)
+        if ticket is self.ticket and failed is not None:
+            rules, history = self.rules, self.rules.recorded(self.history, failed, now)
+            # The quotient of two whole numbers is rounded as the rate was: 7 of 100 is 0.07.
+            is_enough = history[0] >= rules.minimum and history[1] / history[0] >= rules.rate
+            if failed and is_enough:
+                return self.opened(now)
+            return self if history == self.history else self.closed(ticket, history)
         if ticket not in self.probes:
             return self
         if failed:
-            return self.opened(None, now, is_first=False)
+            return self.opened(now)
         succeeded = self.succeeded + (failed is False)
-        if succeeded >= rules.successes:
+        if succeeded >= self.rules.successes:
             return self.closed()
-        return self.probed(tuple(each for each in self.probes if each is not ticket), succeeded)
+        probes = tuple(each for each in self.probes if each is not ticket)
+        return Circuit(self.rules, HALF_OPEN, probes=probes, succeeded=succeeded)
+
+    def state_at(self, now: float) -> CircuitState:
+        """Return the state that a call would meet."""
+        return HALF_OPEN if self.until is not None and self.until <= now else self.state
 
     def seconds_left(self, now: float) -> float | None:
         """Return how long no call is let through; None if that is not known."""
         if self.state is not OPEN:
-            is_full = len(self._held(now)) >= self.rules.probes
-            return None if is_full else 0.0
-        until = now if self.until is None else self.until
-        if until == inf:
+            return None if len(self._held(now)) >= self.rules.probes else 0.0
+        if self.until is None:
+            return 0.0
+        if self.until == inf:
             return None
-        left = max(0.0, until - now)
+        left = max(0.0, self.until - now)
         # Rounded up: a caller that waits exactly so long must not come too early.
-        return left if now + left >= until else nextafter(left, inf)
+        return left if now + left >= self.until else nextafter(left, inf)
 
-    def _held(self, now: float) -> tuple[CircuitTicket, ...]:
+    def _held(self, now: float) -> list[CircuitTicket]:
         """Return the tickets that hold a place: not those from before a fork."""
         here = _process.generation
-        return tuple(each for each in self.probes if now < each.expires and each.process == here)
+        return [each for each in self.probes if now < each.expires and each.process == here]
 
     def shown(self, now: float) -> str:
         """Return the state and what matters in it, for people."""

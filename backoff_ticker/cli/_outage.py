@@ -110,7 +110,7 @@ class _Service:
             await self._answer()
             return
         try:
-            with self._breaker:
+            with self._breaker.guard():
                 await self._answer()
         except CircuitOpen:
             await asyncio.sleep(_REFUSAL)

@@ -31,6 +31,7 @@ from ._run import (
     End as End,
     FrozenClock as FrozenClock,
     PolicyRun as PolicyRun,
+    checked_delay as checked_delay,
     draw_next as draw_next,
     failed_with as failed_with,
     start_policy as start_policy,

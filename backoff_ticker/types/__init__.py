@@ -14,7 +14,7 @@ Example:
 from __future__ import annotations
 
 from ..cancellation import CallbackHandle, Scope, SignalBlock
-from ..circuits._circuit import CircuitTicket
+from ..circuits._circuit import CircuitGuard, CircuitTicket
 from ..clock._protocol import Parker, TimerHandle
 from ..policies._named import NamedPolicy
 from ..policies._protocol import MonotonicTime, WallTime
@@ -28,6 +28,7 @@ __all__ = [
     "AsyncRetryOptions",
     "Attempts",
     "CallbackHandle",
+    "CircuitGuard",
     "CircuitTicket",
     "CurrentAttempt",
     "Forwarding",

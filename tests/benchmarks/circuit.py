@@ -61,7 +61,7 @@ class Service:
 
 def with_block(breaker, function):
     def call():
-        with breaker:
+        with breaker.guard():
             return function()
 
     return call
@@ -95,7 +95,7 @@ def guarded(service):
     calls = {
         "by hand, with a lock": ByHand()(call),
         "@breaker": ours()(call),
-        "with breaker": with_block(ours(), call),
+        "with breaker.guard()": with_block(ours(), call),
         "allow(), record()": told(ours(), call),
         "@breaker, failure_rate, window_calls": ours(failure_rate=0.01)(call),
         "@breaker, failure_rate, window": ours(failure_rate=0.001, window=60)(call),

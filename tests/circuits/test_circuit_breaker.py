@@ -32,7 +32,6 @@ from tests.circuits.circuits import (
     WAYS,
     fail,
     half_open,
-    none_is_open,
     opened,
     refused,
     succeed,
@@ -73,7 +72,6 @@ def test_it_opens_refuses_probes_and_closes(way, now):
     assert (breaker.state, breaker.remaining()) == (CLOSED, 0.0)
     fail(breaker, 3, way=way)
     assert breaker.remaining() == 1.0, "the policy begins anew"
-    assert none_is_open(breaker)
     assert policy.last == 0, "each breaker has its own copy"
 
 
@@ -224,6 +222,15 @@ def test_a_rate_is_met_exactly(now):
         assert breaker.state is OPEN
 
 
+def test_a_success_never_opens_it(now):
+    breaker = CircuitBreaker(failure_rate=0.5, minimum_calls=4, clock=now)
+    fail(breaker, 3)
+    succeed(breaker)
+    assert breaker.state is CLOSED, "three of four have failed, but the last one has not"
+    fail(breaker)
+    assert breaker.state is OPEN
+
+
 def test_a_circuit_that_closes_begins_a_new_window(now):
     breaker = CircuitBreaker(
         ConstantBackOff(1), failure_rate=0.5, window=1000, minimum_calls=4, clock=now
@@ -276,7 +283,7 @@ def test_a_failing_policy_leaves_it_open_and_is_asked_again(now, answer):
     policy = Scripted(answer, answer, 3)
     breaker = CircuitBreaker(policy, failures=1, clock=now)
     error = OSError()
-    with pytest.raises((LookupError, TypeError, ValueError)) as caught, breaker:
+    with pytest.raises((LookupError, TypeError, ValueError)) as caught, breaker.guard():
         raise error
     assert caught.value.__context__ is error
     assert (breaker.state, breaker.remaining()) == (OPEN, 0.0)
@@ -288,9 +295,11 @@ def test_a_failing_policy_leaves_it_open_and_is_asked_again(now, answer):
 
 
 def test_opened_by_hand_it_stays_open_until_a_reset(now):
-    breaker = CircuitBreaker(Counting(), clock=now)
+    policy = Scripted()
+    breaker = CircuitBreaker(policy, clock=now)
     breaker.open()
     now.advance(1e9)
+    assert policy.asked == 0
     assert (breaker.state, refused(breaker).seconds) == (OPEN, None)
     breaker.reset()
     for wrong in (0, -1, float("nan"), float("inf"), "1", True):
@@ -345,7 +354,7 @@ def test_it_may_be_opened_while_its_policy_is_asked(now, answer):
     policy = Scripted(use, use)
     breaker = CircuitBreaker(policy, failures=1, clock=now)
     for _ in range(2):
-        with pytest.raises((OSError, LookupError)), breaker:
+        with pytest.raises((OSError, LookupError)), breaker.guard():
             raise OSError
         now.advance(6)
         assert (breaker.state, breaker.remaining()) == (OPEN, 1.0)
@@ -418,7 +427,7 @@ def test_an_interrupt_in_a_hook_passes_and_frees_the_probe(now):
     breaker = half_open(now, on_change=[interrupting, lambda *change: called.append(change[1])])
     with pytest.raises(KeyboardInterrupt):
         breaker.allow()
-    assert called == [OPEN, HALF_OPEN]
+    assert called == [OPEN], "the hooks after it are not called"
     assert breaker.remaining() == 0
     succeed(breaker)
 
@@ -506,7 +515,7 @@ def test_what_it_cannot_guard_is_refused(kind):
     given = {"class": dict, "generator": rows, "async generator": async_rows, "number": 3}
     with pytest.raises(TypeError) as caught:
         CircuitBreaker()(given[kind])
-    assert "use `with breaker:`" in str(caught.value)
+    assert "use `with breaker.guard():`" in str(caught.value)
     with pytest.raises(TypeError, match="decorate an `async def` function"):
         CircuitBreaker()(lambda: coroutine_function(OSError()))()
 
@@ -594,7 +603,7 @@ def test_a_retry_goes_on_while_may_probe_refuses(clock):
 @pytest.mark.parametrize(
     ("may_probe", "kind", "text"),
     [
-        (lambda: 1, TypeError, "may_probe must return a bool, not 1"),
+        (lambda: 1, TypeError, "what may_probe returns must be a bool, not 1"),
         (lambda: 1 / 0, ZeroDivisionError, "division by zero"),
         (AsyncMock(), TypeError, "may_probe must be a plain function, not a coroutine function"),
     ],
@@ -614,11 +623,11 @@ def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(clock):
 
     async def main():
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1), breaker:
+            async with asyncio.timeout(1), breaker.guard():
                 await asyncio.sleep(2)
         assert breaker.state is CLOSED
         with pytest.raises(TimeoutError):
-            async with breaker, asyncio.timeout(1):
+            async with breaker.guard(), asyncio.timeout(1):
                 await asyncio.sleep(2)
         assert breaker.state is OPEN
 

@@ -1,7 +1,6 @@
 """CircuitBreaker: interrupts and signal handlers at each place at which CPython lets them run."""
 
 import contextlib
-import contextvars
 
 import pytest
 
@@ -15,25 +14,27 @@ from backoff_ticker import (
 )
 from tests.circuits.circuits import (
     CLOSED,
+    OPEN,
     decorated,
     done,
     fail,
     half_open,
-    none_is_open,
+    opened,
+    refused,
     succeed,
     told,
     walk,
     with_block,
 )
-from tests.helpers import SetClock, collect_garbage
+from tests.helpers import PATIENCE, SetClock, collect_garbage, in_thread
 from tests.interleaving import each_interleaving
 from tests.stress.places import Interrupted, each_place
-from tests.tickers.made_policies import Scripted
+from tests.tickers.made_policies import Blocking, Scripted
 
 
 def async_with_block_without_a_loop(breaker, outcome):
     async def main():
-        async with breaker:
+        async with breaker.guard():
             done(outcome)
 
     with contextlib.suppress(StopIteration):
@@ -49,25 +50,13 @@ def decorated_coroutine_without_a_loop(breaker, outcome):
         call().send(None)
 
 
-def left_in_another_context(breaker, outcome):
-    def block():
-        with breaker:
-            yield
-            done(outcome)
-
-    entered = block()
-    contextvars.copy_context().run(next, entered)
-    contextvars.copy_context().run(next, entered, None)
-
-
 AT_AN_EDGE = {"__enter__", "__exit__", "__aexit__", "record"}
-AT_AN_EDGE |= {"_left_elsewhere", "<genexpr>", "_forget_newest"}
 
 
 @pytest.mark.parametrize(
     "way",
     [
-        *(with_block, left_in_another_context, async_with_block_without_a_loop),
+        *(with_block, async_with_block_without_a_loop),
         *(decorated, decorated_coroutine_without_a_loop),
     ],
 )
@@ -139,32 +128,69 @@ def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(mon
     assert seen <= {2.0, 4.0}
 
 
-def test_a_block_that_could_not_be_entered_hides_no_other():
-    """Blocks that are left in another context count only while no stale one is open."""
-    closed = []
+def test_two_results_at_once_count_both(monkeypatch):
+    breakers = []
 
-    def run(interrupt):
-        now = SetClock()
-        breaker = CircuitBreaker(Scripted(then=10.0), failures=1, clock=now, probe_timeout=1)
-        fail(breaker)
-        now.advance(10)
-        try:
-            with interrupt:
-                breaker.__enter__()
-        except Interrupted:
-            pass
-        else:
-            return
-        now.advance(2)
-        succeed(breaker)
-        for _ in range(3):
-            with contextlib.suppress(OSError, CircuitOpen):
-                left_in_another_context(breaker, OSError())
-        if breaker.state is CLOSED:
-            closed.append(interrupt.where)
+    def begin():
+        breaker = CircuitBreaker(failures=5, clock=SetClock())
+        breakers[:] = [breaker]
+        ticket = breaker.allow()
+        return (lambda: breaker.record(ticket, OSError()),) * 2
 
-    each_place(run, all_of_them=True)
-    assert closed == []
+    for outcomes in each_interleaving(begin, monkeypatch):
+        assert outcomes == (None, None)
+        assert repr(*breakers) == "<CircuitBreaker closed, 2 of 5 failures in a row>"
+
+
+def test_a_call_that_comes_while_the_circuit_is_closed_is_refused_or_counts(monkeypatch):
+    breakers = []
+
+    def begin():
+        breaker = opened(SetClock())
+        breakers[:] = [breaker]
+
+        def allow():
+            try:
+                return breaker.allow()
+            except CircuitOpen:
+                return None
+
+        return allow, breaker.reset
+
+    seen = set()
+    for ticket, _ in each_interleaving(begin, monkeypatch):
+        (breaker,) = breakers
+        assert breaker.state is CLOSED
+        if ticket is not None:
+            breaker.record(ticket, OSError())
+            assert breaker.state is OPEN
+        seen.add(ticket is None)
+    assert seen == {False, True}
+
+
+@pytest.mark.parametrize("answer", [10.0, LookupError()])
+def test_a_call_that_comes_while_another_thread_ends_asking_the_policy(monkeypatch, answer):
+    """What that thread changes, a call reads once: it is refused, wherever the other one ends."""
+    policies = []
+
+    def begin():
+        policy = Blocking(answer)
+        policies[:] = [policy]
+        breaker = CircuitBreaker(policy, failures=1, clock=SetClock())
+        asking = in_thread(breaker.record, breaker.allow(), OSError())
+        policy.entered.wait()
+
+        def end():
+            policy.release.set()
+            return asking.exception(PATIENCE)
+
+        return lambda: refused(breaker).seconds, end
+
+    asked, seen = (1, None) if answer == 10.0 else (2, answer)
+    for seconds, error in each_interleaving(begin, monkeypatch):
+        assert seconds in {0.0, 10.0}
+        assert error is seen
+        assert policies[0].asked in {1, asked}
 
 
 def test_a_signal_handler_may_use_it_anywhere():
@@ -173,7 +199,7 @@ def test_a_signal_handler_may_use_it_anywhere():
         breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
 
         def handler():
-            with contextlib.suppress(CircuitOpen, OSError), breaker:
+            with contextlib.suppress(CircuitOpen, OSError), breaker.guard():
                 raise OSError
 
         interrupt.handler = handler
@@ -181,7 +207,6 @@ def test_a_signal_handler_may_use_it_anywhere():
             walk(breaker, now)
         now.advance(20)
         assert breaker.remaining() == 0.0
-        assert none_is_open(breaker)
         succeed(breaker)
         fail(breaker, 2)
         assert breaker.remaining() == 10

@@ -67,7 +67,7 @@ def work(url):
         for _ in Ticker(ConstantBackOff(0.1), token=stop):
             began = time.monotonic()
             try:
-                with breaker:
+                with breaker.guard():
                     pass
             except CircuitOpen:
                 pass

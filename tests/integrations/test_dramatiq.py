@@ -251,7 +251,7 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
     breaker = CircuitBreaker(ConstantBackOff(1), failures=1, clock=clock)
     setting = Setting(BackOffRetries(DOUBLING))
     setting.broker.add_middleware(Skip())
-    with pytest.raises(OSError), breaker:
+    with pytest.raises(OSError), breaker.guard():
         raise OSError
     clock.advance(1)
     act = setting.actor(0, breaker=breaker)

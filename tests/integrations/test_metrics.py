@@ -215,7 +215,7 @@ def test_the_state_of_a_circuit(face, metrics, clock):
         guarded()
     assert states() == {"closed": 0, "open": 1}
     clock.advance(60)
-    with breaker:
+    with breaker.guard():
         assert states() == {"closed": 0, "open": 0, "half-open": 1}
     assert states() == {"closed": 1, "open": 0, "half-open": 0}
     assert read(face)["changes"] == {

@@ -387,7 +387,7 @@ def test_whatever_happens_they_agree_in_the_end(by_hand, redis_server, seed):
         breaker = breakers[index]
         match chance.choice(["fail"] * 4 + ["hear", "tell"] * 4 + ["open", "reset", "lose"]):
             case "fail":
-                with contextlib.suppress(CircuitOpen, OSError), breaker:
+                with contextlib.suppress(CircuitOpen, OSError), breaker.guard():
                     raise OSError
             case "hear":
                 hear(index, 3)

@@ -323,10 +323,10 @@ class Gate(CircuitBreaker):
         super().__init__(ConstantBackOff(60), failures=1)
         self._asking, self._opened = threading.Semaphore(0), threading.Semaphore(0)
 
-    def __enter__(self):
+    def allow(self):
         self._asking.release()
         assert self._opened.acquire(timeout=PATIENCE)
-        return super().__enter__()
+        return super().allow()
 
     async def until_asked(self):
         while not self._asking.acquire(blocking=False):

@@ -59,7 +59,7 @@ class Guarded:
 
     def __call__(self):
         self._breaker = self._breaker or self._make()
-        with self._breaker:
+        with self._breaker.guard():
             return 7
 
 

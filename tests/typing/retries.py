@@ -34,7 +34,13 @@ from backoff_ticker import (
     set_default_hooks,
     set_default_token,
 )
-from backoff_ticker.types import AsyncRetryOptions, Attempts, CircuitTicket, RetryOptions
+from backoff_ticker.types import (
+    AsyncRetryOptions,
+    Attempts,
+    CircuitGuard,
+    CircuitTicket,
+    RetryOptions,
+)
 
 policy = ConstantBackOff(1)
 pages: list[str] = []
@@ -419,10 +425,12 @@ async def use_breaker() -> None:
     assert_type(await guarded_coroutine(1), str)
     assert_type(Guarded().method(1), int)
     guarded("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    with breaker as entered:
-        assert_type(entered, CircuitBreaker)
-    async with breaker as entered:
-        assert_type(entered, CircuitBreaker)
+    with breaker.guard() as entered:
+        assert_type(entered, CircuitGuard)
+    async with breaker.guard() as entered:
+        assert_type(entered, CircuitGuard)
+    with breaker:  # type: ignore[attr-defined]  # pyright: ignore[reportGeneralTypeIssues]
+        pass
     ticket = breaker.allow()
     assert_type(ticket, CircuitTicket)
     breaker.record(ticket, OSError())

@@ -238,7 +238,7 @@ class RedisRetryBudget:
     def _ask(self, count: int) -> int | None:
         """Return for how many of ``count`` retries Redis pays; None if it fails."""
         try:
-            with self.breaker:
+            with self.breaker.guard():
                 paid = self._ask_redis(count)
         except CircuitOpen:
             return None

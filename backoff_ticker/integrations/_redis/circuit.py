@@ -125,7 +125,7 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
         >>> from backoff_ticker.integrations.redis import RedisCircuitBreaker
         >>> client = redis.Redis(socket_timeout=1, socket_connect_timeout=1)
         >>> breaker = RedisCircuitBreaker(client, "payments", failures=3)
-        >>> with breaker:
+        >>> with breaker.guard():
         ...     print("paid")
         paid
         >>> breaker.close()
