@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         TickerClosed as TickerClosed,
         WouldBlock as WouldBlock,
     )
+    from ._retry_after import parse_retry_after as parse_retry_after
     from ._sentinels import CLOSED as CLOSED, STOP as STOP, Closed as Closed, Stop as Stop
     from .cancellation import (
         CancellationToken as CancellationToken,
@@ -106,18 +107,15 @@ if TYPE_CHECKING:
         RetryBudget as RetryBudget,
         StopReason as StopReason,
         attempts as attempts,
+        configure as configure,
         current_attempt as current_attempt,
         is_active as is_active,
         log_retries as log_retries,
-        parse_retry_after as parse_retry_after,
         retry as retry,
         retry_call as retry_call,
         retry_call_async as retry_call_async,
         retry_options as retry_options,
         retry_with as retry_with,
-        set_active as set_active,
-        set_default_hooks as set_default_hooks,
-        set_default_token as set_default_token,
     )
     from .tickers import AsyncTicker as AsyncTicker, Pace as Pace, Tick as Tick, Ticker as Ticker
 
@@ -126,6 +124,7 @@ _NAMES = {
         "BackoffTickerError Cancelled ChannelClosed CircuitOpen CircuitState CloseReason "
         "DeadlineExceeded Permanent RejectedResult RetryAfter TickerClosed WouldBlock"
     ),
+    "_retry_after": "parse_retry_after",
     "_sentinels": "CLOSED Closed STOP Stop",
     "clock._protocol": "Clock",
     "clock._system": "SystemClock current_clock",
@@ -153,16 +152,16 @@ _NAMES = {
     "tickers._tick": "Pace Tick",
     "tickers._ticker": "AsyncTicker Ticker",
     "circuits._breaker": "CircuitBreaker",
-    "retries._attempts": "Attempt attempts",
+    "retries._attempt": "Attempt current_attempt",
     "retries._budget": "RetryBudget",
     "retries._call": "retry_call retry_call_async",
-    "retries._current_attempt": "current_attempt",
-    "retries._decorator": "retry retry_options retry_with",
+    "retries._decorator": "retry",
     "retries._log_retries": "log_retries",
+    "retries._loop": "attempts",
     "retries._option_types": "BudgetLike",
     "retries._outcome": "Outcome StopReason",
-    "retries._retry_after": "parse_retry_after",
-    "retries._settings": "is_active set_active set_default_hooks set_default_token",
+    "retries._retry_with": "retry_options retry_with",
+    "retries._settings": "configure is_active",
     "hedging._hedge": "hedge_call hedge_call_async",
 }
 """The public names, by the module that defines them."""

@@ -65,7 +65,7 @@ def append_cause(error: BaseException, earlier: BaseException) -> None:
     """
     if _leads_to(earlier, error):
         return
-    has_context = error.__context__ is not None and error.__context__ is not earlier
+    has_context = error.__context__ is not None and not _leads_to(earlier, error.__context__)
     if error.__cause__ is None and has_context == error.__suppress_context__:
         set_link(error, "__cause__", earlier)
         if not has_context:  # both, as `raise error from earlier` has it in a handler

@@ -274,7 +274,7 @@ class RetryAfter(BackoffTickerError):
 
 
 class RejectedResult(BackoffTickerError):
-    """The last attempt of a retry returned a result that ``until`` or ``retry_if`` rejected.
+    """The last attempt of a retry returned a result that ``until`` rejected.
 
     Example:
         >>> from backoff_ticker import RejectedResult, retry_call

@@ -1,4 +1,4 @@
-"""Functions that users give: their names, and whether what they return can be awaited."""
+"""Functions that users give: their names, what they return, and whether it can be awaited."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from types import CoroutineType, GeneratorType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from collections.abc import Callable, Coroutine
+    from typing import Any, NoReturn, TypeVar
+
+    T = TypeVar("T")
 
 _CO_ITERABLE_COROUTINE = 0x100  # as `inspect` has it, which takes long to import
 
@@ -72,6 +75,33 @@ def coroutine_returned(
 def not_awaitable(name: str, result: object) -> TypeError:
     """Return the error for an operation that must return an awaitable and did not."""
     return TypeError(f"{name} must return an awaitable, not one of type {type(result).__name__}")
+
+
+def now(step: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+    """Call a coroutine function of the package in a thread, where it does not suspend."""
+    coroutine = step(*args)
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    coroutine.close()
+    raise RuntimeError(f"{step.__name__}() has suspended where nothing can await it")
+
+
+async def answered(answer: Any, name: str, *, awaits: bool) -> Any:
+    """Return what a function of the user has answered: what can be awaited is awaited.
+
+    It is the function of the parameter ``name``. Where nothing can be awaited, a TypeError says so.
+    """
+    if answer is None or not is_awaitable(answer):
+        return answer
+    if awaits:
+        return await answer
+    close_unawaited(answer)
+    raise TypeError(
+        f"{name} must be a plain function, not a coroutine function: only a coroutine can await "
+        "its answer, and in a loop only `async with attempt:`"
+    )
 
 
 def raise_async(name: str, awaitable: object) -> NoReturn:

@@ -23,7 +23,7 @@ from sphinx.writers.html5 import HTML5Translator
 import backoff_ticker
 from backoff_ticker import retry, testing, types
 from backoff_ticker.retries._option_table import LOOP_OPTIONS, OPTIONS
-from backoff_ticker.types import RetryOptions
+from backoff_ticker.types import HedgeOptions, RetryOptions
 
 ROOT = Path(__file__).parents[1]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
@@ -103,7 +103,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"AlgorithmOptions|AsyncOptions|Bounds|CircuitOptions|Decorator|JitterKind|Policy",
     ),
-    ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds|UnionType"),
+    ("py:class", r"(Async)?(Around|Hooks?|Notify|ResultCheck|RetryOn)|Seconds|UnionType"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
     ("py:class", r"Broker|Heartbeat|(temporalio\.common\.)?RetryPolicy"),
     ("py:exc", r"MiddlewareError"),
@@ -257,6 +257,7 @@ def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
 
 # What types are called that have a name for type checkers only.
 KINDS = {
+    "AsyncAround": "function or list of functions",
     "AsyncHooks": "function or list of functions",
     "AsyncNotify": "function or list of functions",
     "AsyncResultCheck": "function",
@@ -275,10 +276,9 @@ def list_options(_app: Sphinx, _page: str, source: list[str]) -> None:
         return
     rows = [("option", "type", "what it is")]
     for name in dict.fromkeys([*MOST_USED, *OPTIONS]):
-        option = OPTIONS[name]
-        lacking = ["plain functions"] * (name not in RetryOptions.__optional_keys__)
-        lacking = [] if name == "fallback" else lacking
-        lacking += ["loops"] * (name not in LOOP_OPTIONS) + ["hedged calls"] * (not option.hedges)
+        lacking = ["plain functions"] * (name not in {*RetryOptions.__optional_keys__, "fallback"})
+        lacking += ["loops"] * (name not in LOOP_OPTIONS)
+        lacking += ["hedged calls"] * (name not in {*HedgeOptions.__optional_keys__, "fallback"})
         exception = f" (not in {' and '.join(lacking)})" if lacking else ""
         kind = LITERAL.sub(link, kind_of(name).removesuffix(", default ``None``"))
         rows.append((f"``{name}``", kind, f"{help_of(name)}{exception}."))

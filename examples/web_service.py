@@ -24,8 +24,8 @@ from backoff_ticker import (
     ConstantBackOff,
     ExponentialBackOff,
     cancel_on_signals,
+    configure,
     retry,
-    set_default_token,
 )
 
 calls = Counter[str]()
@@ -68,7 +68,7 @@ def visit(port: int, path: str) -> None:
 if __name__ == "__main__":
     with (
         cancel_on_signals() as stop,
-        set_default_token(stop),
+        configure(token=stop),
         ThreadPoolExecutor() as threads,
     ):
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

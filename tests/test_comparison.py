@@ -143,7 +143,7 @@ def test_all_but_stamina_retry_a_result():
         return result is None
 
     for decorate in (
-        b.retry(b.ZeroBackOff(), retry_if=is_none),
+        b.retry(b.ZeroBackOff(), until=lambda result: result is not None),
         tenacity.retry(retry=tenacity.retry_if_result(is_none)),
         backoff.on_predicate(partial(backoff.constant, 0), is_none, jitter=None),
     ):
@@ -152,7 +152,7 @@ def test_all_but_stamina_retry_a_result():
     polled, asked = [], []
     assert stamina.retry(on=asked.append)(poll)() is None
     assert asked == []
-    assert not options(stamina.retry) & {"until", "retry_if", "result", "predicate"}
+    assert not options(stamina.retry) & {"until", "result", "predicate"}
 
 
 @about("at the end it raises")

@@ -287,6 +287,7 @@ def test_the_architecture_page_lists_each_place_that_leans_on_the_interpreter():
         "docs/architecture.md",
         "docs/architecture_of_integrations.md",
         "docs/architecture_of_parts.md",
+        "docs/inside_a_retry.md",
     ],
 )
 def test_the_files_that_the_documents_name_are_there(name):

@@ -105,8 +105,12 @@ def none(result):
     return result is None
 
 
-def always(_):
-    return True
+def some(result):
+    return result is not None
+
+
+def never(_):
+    return False
 
 
 def test_the_conditions_of_tenacity():
@@ -116,12 +120,12 @@ def test_the_conditions_of_tenacity():
     pairs = [
         (t.retry_if_exception_type(OSError), {"on": OSError}),
         (t.retry_if_not_exception_type(OSError), {"on": other}),
-        (t.retry_unless_exception_type(OSError), {"on": other, "retry_if": always}),
+        (t.retry_unless_exception_type(OSError), {"on": other, "until": never}),
         (t.retry_if_exception_message(match="inv"), {"on": lambda error: "inv" in str(error)}),
-        (t.retry_if_result(none), {"on": (), "retry_if": none}),
+        (t.retry_if_result(none), {"on": (), "until": some}),
         (t.retry_if_not_result(bool), {"on": (), "until": bool}),
-        (either, {"on": OSError, "retry_if": none}),
-        (t.retry_always, {"retry_if": always}),
+        (either, {"on": OSError, "until": some}),
+        (t.retry_always, {"until": never}),
         (t.retry_never, {"on": ()}),
     ]
     for strategy, options in pairs:
@@ -149,7 +153,7 @@ def test_what_is_left_at_the_end_with_tenacity():
     with pytest.raises(t.RetryError) as theirs:
         t.retry(**twice)(queued)()
     assert theirs.value.last_attempt.result() == "queued"
-    options = {"retry_if": unfinished, "max_attempts": 2}
+    options = {"until": "done".__eq__, "max_attempts": 2}
     with pytest.raises(b.RejectedResult) as ours:
         b.retry(b.ZeroBackOff(), **options)(queued)()
     assert ours.value.result == "queued"
@@ -237,7 +241,7 @@ def test_what_is_left_at_the_end_with_backoff():
         return outcome.last_error.result
 
     theirs = backoff.on_predicate(backoff.constant, unfinished, max_tries=2)
-    options = {"on": (), "retry_if": unfinished, "max_attempts": 2}
+    options = {"on": (), "until": "done".__eq__, "max_attempts": 2}
     ours = b.retry(b.ZeroBackOff(), fallback=last, **options)
     with mock.patch("time.sleep"):
         assert theirs(lambda: "queued")() == ours(lambda: "queued")() == "queued"
@@ -295,7 +299,7 @@ def test_the_tests_and_switches_of_stamina():
         assert calls(theirs, {}.popitem) == calls(ours, {}.popitem) == 3
     stamina.set_active(False)
     try:
-        with b.set_active(False):
+        with b.configure(active=False):
             assert calls(theirs, {}.popitem) == calls(ours, {}.popitem) == 1
     finally:
         stamina.set_active(True)

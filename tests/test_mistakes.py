@@ -79,7 +79,8 @@ TAKE_A_POLICY = [
 CALLED_ELSEWHERE = {
     "stop": "max_attempts or max_elapsed_time or timeout",
     "wait": "backoff",
-    "retry": "on or until or retry_if",
+    "retry": "on or until",
+    "retry_if": "until",
     "before_sleep": "on_retry",
     "retry_error_callback": "fallback",
     "exceptions": "on",

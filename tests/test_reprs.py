@@ -13,8 +13,8 @@ from backoff_ticker import (
     attempts,
     cancel_on_signals,
     chain,
+    configure,
     merge,
-    set_active,
     with_added_jitter,
     with_jitter,
     with_max_elapsed_time,
@@ -70,13 +70,12 @@ def test_attempts_show_how_far_they_have_come():
     run = attempts(ConstantBackOff(0))
     assert repr(run) == "<Attempts not begun, 0 attempts, ConstantBackOff(0.0)>"
     for attempt in run:
-        assert repr(attempt) == f"<Attempt {attempt.number}, not begun>"
         with attempt:
-            assert repr(attempt) == f"<Attempt {attempt.number}, running>"
+            assert repr(attempt) == f"<Attempt {attempt.number} of attempts()>"
             assert repr(run).startswith(f"<Attempts open, {attempt.number} attempt")
             if attempt.number == 1:
                 raise OSError
-    assert repr(attempt) == "<Attempt 2, ended>"
+    assert repr(attempt) == "<Attempt 2 of attempts(), ended>"
     assert repr(run) == "<Attempts succeeded, 2 attempts, ConstantBackOff(0.0)>"
 
 
@@ -93,7 +92,7 @@ def started_timer():
         (started_timer, "<Timer running, clock=SystemClock()>"),
         (lambda: merge(Channel(1)), "merge(<Channel"),
         (lambda: no_wait(2), "no_wait(2)"),
-        (lambda: set_active(True), "set_active(True)"),
+        (lambda: configure(active=True), "configure(active=True)"),
         (lambda: cancel_on_signals(2, chain=True), "cancel_on_signals(SIGINT, chain=True)"),
     ],
 )

@@ -2,170 +2,165 @@
 
 from __future__ import annotations
 
-from types import CoroutineType, coroutine
+from contextvars import copy_context
+from functools import partial
+from types import CoroutineType
 
-from .._errors import Cancelled, ChannelClosed, Permanent
-from .._operation import coroutine_returned, is_awaitable, not_awaitable
-from ..retries import StopReason, show_attempt, token_of_attempts
-from ..waiting import FREE, acquire, cancelled_error, claim_of, complete
+from .._errors import Cancelled, ChannelClosed, CircuitOpen
+from .._operation import coroutine_returned, is_awaitable, not_awaitable, now
+from .._validation import safe_repr
+from ..clock import start_thread
+from ..retries import Attempt, Ending, StopReason, current_attempt, show
+from ..waiting import current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import Task
-    from collections.abc import Callable, Generator
-    from concurrent.futures import Future
+    from concurrent.futures import Executor
     from typing import Any
 
     from ..cancellation import CancellationToken
-    from ..channels import Channel
-    from ..retries import Run
+    from ..retries import Outcome
 
 
-class Attempt:
-    """One attempt, where it is made and for the caller.
+def failed(component: str, error: BaseException) -> Ending:
+    """Return the end of a call by an error that is not of its operation."""
+    return Ending(StopReason.FAILED, f"{component} failed", error)
 
-    It refers to no frame of the caller, which may return before an attempt in a thread ends.
 
-    Attributes:
-        token: Cancelled when the attempt has ended, and when the call has.
-        job: Its task, or its future in a pool, until the caller was told of its end.
-        is_begun: Whether it is made; None: that is not decided.
-        not_made: Why the operation was not called; ``error`` is what prevented it, if anything.
-        obeyed: Whether it ended as its token told it to: that is neither a failure nor a success.
-            A thread that returns after the token was cancelled counts as if it had obeyed.
+class HedgedAttempt:
+    """One attempt, where it is made and for the call, which it tells once how it has ended.
+
+    In a thread it may outlive the call. It is what ``Attempt`` takes for a run.
     """
 
-    def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
-        self._run = run
-        self._operation = operation
-        self._ended = ended
-        self._number = run.attempts
-        self._is_paid = False
-        self.token: CancellationToken = token_of_attempts(run)
-        self.job: Any = None
-        self.is_begun: bool | None = None
-        self.not_made: StopReason | None = None
-        self.obeyed: bool = False
-        self.error: Any = None
-        self.result: Any = None
+    token: CancellationToken  # cancelled when it has ended, and when the call has
+    outer: Attempt | None = None
+    is_begun = False  # its task, or its job in a thread
+    is_made = False  # it counts: the operation is called, or the circuit refuses that
+    is_closed = False  # it has ended
+    # It ended as its token told it to, which is no failure and no success. So does a thread that
+    # returns after the token was cancelled.
+    obeyed = False
+    ended_by: BaseException | Ending | None = None  # an error, or why it was not made
+    result: Any = None  # if it was ended by neither
+    job: Any = None  # its task, or its future in a pool, as long as that may be cancelled
+    _is_paid = False  # by the budget, and the operation was not called yet
+    _component = ""  # what is in use, in case it raises
 
-    def decide(self, *, begins: bool) -> bool:
-        """Decide whether the attempt is made; return False if that was decided before."""
-        claim = claim_of(self)
-        acquire(claim)
-        try:
-            is_first = self.is_begun is None
-            if is_first:
-                self.is_begun = begins
-        finally:
-            claim[FREE] = True
-        return is_first
+    def __init__(self, call: Any) -> None:  # a HedgedCall, whose file imports this one
+        self._call = call
+        self._number = call.attempts
+        self.name, self.clock, self.limits = call.name, call.clock, call.schedule.limits
 
-    async def make(self) -> None:
-        """Make the attempt, unless it was withdrawn, and keep how it ended."""
-        if not self.decide(begins=True):
-            return
-        run, budget, breaker = self._run, self._run.options.budget, self._run.options.breaker
+    def outcome(self) -> Outcome:
+        """Return how far the call has come."""
+        return self._call.outcome()  # type: ignore[no-any-return]
+
+    def start(self, pool: Executor | None) -> None:
+        """Start the task or the thread that makes the attempt."""
+        call, name, shown = self._call, f"{self.name}, {self._number}", Attempt(self, self._number)
+        self.token = shown.token
+        call.running[self] = None  # first: whatever happens now, it is told of the end
+        if call.awaits:
+            self.job = current_loop().create_task(self._make(shown), name=name)
+        else:
+            make = partial(copy_context().run, partial(now, self._make, shown))
+            if pool is None:
+                start_thread(make, name)
+                return
+            self.job = pool.submit(make)
+            self.job.add_done_callback(self._note_future)
+
+    def withdraw(self) -> None:
+        """Tell the attempt that the call has ended. May be repeated."""
+        self.token.cancel("the hedged call has ended")
+        job = self.job
+        # In a closed loop nobody goes on with a task, and cancel() would fail.
+        if job is not None and not (self._call.awaits and job.get_loop().is_closed()):
+            job.cancel()
+
+    def _note_future(self, future: Any) -> None:
+        """Tell the call if the pool has not begun the attempt."""
+        if not self.is_begun:
+            why = "the pool cancelled an attempt that had not begun: was it shut down?"
+            error = None if future.cancelled() else future.exception()
+            self.ended_by = failed("the start of an attempt", error or RuntimeError(why))
+            self._tell()
+
+    def _tell(self) -> None:
         try:
-            show_attempt(run, self._number, self.token)
-            if self._number > 1 and budget is not None:
-                await self._pay(budget)
-            if self.not_made is None:
-                await (self._call() if breaker is None else self._call_through(breaker))
-        except BaseException as error:
-            self.error = error
-            raise
+            self._call.ended.send_nowait(self)
+        except ChannelClosed:  # nobody looks at it, and its traceback refers to this
+            self.ended_by = self.result = None
+
+    # In the task or thread
+
+    async def _make(self, shown: Attempt) -> None:
+        """Make the attempt, and tell how it ended, whatever is raised."""
+        self.is_begun, self.outer = True, current_attempt()
+        show(shown)
+        try:
+            await self._pay_and_call()
+        except Exception as failure:  # noqa: BLE001 - the call raises it
+            self.ended_by = failed(self._component, failure)
+        except BaseException as interrupt:  # noqa: BLE001 - the same
+            self.ended_by = interrupt
+        self.is_closed = True
+        shown.end()
+        self._tell()
+
+    async def _pay_and_call(self) -> None:
+        budget, breaker, ticket = self._call.options.budget, self._call.options.breaker, None
+        try:
+            if budget is not None and self._number > 1 and not await self._pay(budget):
+                return
+            self.is_made = True
+            if breaker is not None:
+                self._component = "the circuit breaker"
+                try:
+                    ticket = breaker.allow()
+                except CircuitOpen as refused:
+                    self.ended_by = refused
+                    return
+            await self._call_operation(self._call)
+            if breaker is not None and not (self.obeyed or isinstance(self.ended_by, Ending)):
+                breaker.record(ticket, self.ended_by)
         finally:
-            if self._is_paid:
+            if breaker is not None and ticket is not None:
+                breaker.release(ticket)  # no effect if the result was recorded
+            if budget is not None and self._is_paid:
                 budget.release()
 
-    async def _pay(self, budget: Any) -> None:
-        run, self.not_made = self._run, StopReason.BUDGET
-        if run.awaits and run.options.awaits_budget:
+    async def _pay(self, budget: Any) -> bool:
+        self._component = "the budget"
+        if self._call.awaits and self._call.options.awaits_budget:
             self._is_paid = await budget.try_acquire_async()
         else:
             self._is_paid = budget.try_acquire()
-        if self._is_paid:
-            self.not_made = run.limit_reached()  # the answer may have taken long
+        if self._is_paid:  # the answer may have taken long
+            self.ended_by = self.limits.reached(self.clock.monotonic())
+        else:
+            self.ended_by = Ending(StopReason.BUDGET, f"nothing left in {safe_repr(budget)}")
+        return self.ended_by is None
 
-    async def _call_through(self, breaker: Any) -> None:
-        ticket = breaker.allow()
-        try:
-            await self._call()
-            if self.not_made is not None or self.obeyed:
-                breaker.release(ticket)  # it says nothing about the service
-            else:
-                breaker.record(ticket, self.error)
-        except BaseException:
-            complete(breaker.release, ticket)  # no effect if the result was counted
-            raise
-
-    async def _call(self) -> None:
-        """Call the operation, and keep its result or error."""
-        run = self._run
+    async def _call_operation(self, call: Any) -> None:
+        """Call the operation, and keep what it returns or raises."""
         # Right before the call: later than that, nothing can prevent it.
-        if self._number > 1 and self.token.cancelled:
-            self.not_made = StopReason.CANCELLED
+        if call.is_over or (self.token.cancelled and self._number > 1):
+            self.is_made, self.ended_by = False, self.limits.cancelled()
             return
         self._is_paid = False
         try:
-            result = self._operation()
-            if run.awaits and is_awaitable(result):
+            result = call.operation()
+            if call.awaits and is_awaitable(result):
                 result = await result
-            elif run.awaits:
-                raise Permanent(not_awaitable(run.name, result))  # noqa: TRY301 - ends the call
+            elif call.awaits:
+                self.ended_by = failed(self.name, not_awaitable(self.name, result))
             elif result.__class__ is CoroutineType:
-                wrong = coroutine_returned(run.name, result, "use await hedge_call_async()")
-                raise Permanent(wrong)  # noqa: TRY301 - the same
-        except Exception as error:  # noqa: BLE001 - a coroutine cannot raise a StopIteration
-            self.error = error
-            self.obeyed = isinstance(error, Cancelled) and self.token.cancelled
-        else:
+                error = coroutine_returned(self.name, result, "use await hedge_call_async()")
+                self.ended_by = failed(self.name, error)
             self.result = result
-            self.obeyed = self.token.cancelled and not run.awaits
-
-    def tell(self, error: BaseException | None = None) -> None:
-        """Tell the caller that the attempt has ended: by ``error``, if that is given."""
-        if error is not None:
-            if self.decide(begins=False):
-                self.not_made = StopReason.FAILED
-            if self.is_begun or self.error is None:
-                self.error = error
-        try:
-            self._ended.send_nowait(self)
-        except ChannelClosed:
-            self.error = None  # its traceback refers to this attempt: a reference cycle
-
-    # In its task, in its thread, in a pool
-
-    def note_task(self, task: Task[None]) -> None:
-        """Tell the caller, once, that the task of the attempt has ended."""
-        if self.job is not None:
-            if not task.cancelled():
-                task.exception()  # retrieve it, or asyncio would report it
-            # A task that is cancelled before its first step does not make its attempt.
-            self.tell(None if self.is_begun else cancelled_error()())
-            self.job = None
-
-    @coroutine
-    def in_thread(self) -> Generator[Any, Any, None]:
-        """Make the attempt, and tell the caller how it ended, whatever is raised.
-
-        The caller takes the first step, so that in the thread no instruction is outside the
-        ``try``.
-        """
-        try:
-            yield
-            yield from self.make()
-            self.tell()
-        except BaseException as error:  # noqa: BLE001 - the caller decides about it
-            is_dropped = isinstance(error, GeneratorExit) and not self.is_begun
-            self.tell(RuntimeError("no thread has made the attempt") if is_dropped else error)
-
-    def note_future(self, future: Future[None]) -> None:
-        """Tell the caller if a pool has not begun the attempt."""
-        self.job = None
-        if not self.is_begun:
-            text = "the pool cancelled an attempt that had not begun: was it shut down?"
-            error = None if future.cancelled() else future.exception()
-            self.tell(error or RuntimeError(text))
+            self.obeyed = self.token.cancelled and not call.awaits
+        except Exception as error:  # noqa: BLE001 - the call decides about it
+            self.ended_by = error
+            self.obeyed = isinstance(error, Cancelled) and self.token.cancelled

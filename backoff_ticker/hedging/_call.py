@@ -1,274 +1,238 @@
-"""One hedged call: when its attempts start, what ends it, and how."""
+"""One hedged call: its attempts start, end, and one of these ends decides."""
 
 from __future__ import annotations
 
-from contextvars import copy_context
-from functools import partial
-from types import coroutine
-
-from .._errors import CircuitOpen, RejectedResult
+from .._error_chain import append_cause
+from .._errors import Cancelled, RejectedResult
+from .._operation import answered, name_of
 from ..channels import Channel, block_on, select_async
-from ..clock import later, start_thread
-from ..retries import SHORTEST_REFUSAL, StopReason, accepts_result, conclude, note_failure
-from ..waiting import NO_DEADLINE, cancelled_error, checkpoint, current_loop
-from ._attempt import Attempt
+from ..clock import resolve_clock
+from ..retries import (
+    ASK_ON,
+    Ending,
+    Outcome,
+    StopReason,
+    ask_on,
+    classify,
+    fall_back,
+    final_error,
+    takes_fallback,
+    told,
+)
+from ..waiting import NO_DEADLINE, cancelled_error, checkpoint
+from ._attempt import HedgedAttempt, failed
+from ._schedule import Schedule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
     from concurrent.futures import Executor
     from typing import Any
 
-    from ..retries import Run
-
-_CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
+    from ..clock import Clock
+    from ..retries import Options
 
 
 class HedgedCall:
-    """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads."""
+    """One call; if it ``awaits``, its attempts are tasks, which can be cut, else threads.
 
-    def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
-        self._run = run
-        self._operation = operation
+    Its coroutine functions suspend only if it awaits: a thread calls them with ``now()``.
+    """
+
+    attempts = 0  # how many were started, without those that were not made
+    is_over = False  # no attempt begins any more
+    error: Any = None  # of the last attempt that failed
+    result: Any = None  # of the last attempt that returned
+    final: BaseException | None = None  # what to raise at the end; None: there is a result
+    _reason: StopReason | None = None  # why it ended
+    _ended = 0.0  # when
+    _component = ""  # what is in use, in case it raises
+
+    def __init__(
+        self, options: Options, operation: Any, *, pool: Executor | None = None, awaits: bool
+    ) -> None:
+        self.options = options
+        self.operation: Any = operation
+        self.name: str = options.name or name_of(operation)
+        self.awaits = awaits
         self._pool = pool
-        self._source = "the start of a thread" if pool is None else "the pool"  # for notes
-        self._running: dict[Attempt, None] = {}  # whose end was not handled yet
-        self._ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)  # as they end
-        # A token that was cancelled before must not cut the first attempt.
-        self._ignores_token: bool = run.token is not None and run.token.cancelled
-        # When the next attempt starts, or why no other one does.
-        self._next: float | StopReason = StopReason.CANCELLED if self._ignores_token else 0.0
-        self._waits_too_long = False  # the next wait is longer than `max_elapsed_time` allows
+        self.clock: Clock = options.clock or resolve_clock(None)
+        self._began = self.clock.monotonic()
+        self.schedule = Schedule(options, self.clock)
+        self.running: dict[HedgedAttempt, None] = {}  # attempts whose end was not handled yet
+        self.ended: Channel[HedgedAttempt] = Channel(float("inf"), clock=self.clock)
 
-    @coroutine  # not async: Python would warn if an interrupt kept it from its first step
-    def perform(self) -> Generator[Any, Any, None]:
-        """Bring the call to its end: to ``run.final``, the error to raise, or ``run.result``.
+    def outcome(self) -> Outcome:
+        """Return how far the call has come."""
+        now = self.clock.monotonic() if self._reason is None else self._ended
+        since = now - self._began
+        return Outcome(self.name, self.attempts, since, 0.0, None, self._reason, self.error)
 
-        A thread runs it to its end by one ``next()``: where a coroutine awaits, a thread calls.
-        """
-        run = self._run
-        reason: StopReason | None = None
+    def close(self) -> None:
+        """Drop what those that keep an attempt, such as a thread that still runs, do not need."""
+        self.operation = self.error = self.result = None
+
+    async def perform(self) -> None:
+        """Bring the call to its end: to ``final``, or to ``result``."""
+        budget = self.options.budget
         try:
-            self._start()
-            while reason is None:
-                reason = yield from self._handle((yield from self._next_end()))
-            self._end(reason)
-            if (yield from self.finish(is_cut=reason in _CUT_FOR)):
-                self._end(StopReason.SUCCEEDED)
-        except Exception as failure:  # noqa: BLE001 - of the policy, the pool, or of what judges
-            self._end(run.fail(failure))
-            yield from self.finish()
-        yield from conclude(run)
+            ending = await self._decide()
+            self._ended = self.clock.monotonic()
+            late = await self._finish()
+            while late and ending.reason in (StopReason.CANCELLED, StopReason.DEADLINE):
+                if await self._accepts(late.pop(0)):  # in spite of the cut
+                    ending = Ending(StopReason.SUCCEEDED)
+            if ending.reason is StopReason.SUCCEEDED and budget is not None:
+                self._component = "the budget"
+                budget.success()
+        except Exception as failure:  # noqa: BLE001 - of a policy, the pool, or of what judges
+            self._ended = self.clock.monotonic()
+            ending = failed(self._component, failure)
+        except GeneratorExit:  # this coroutine was closed: nothing can be awaited
+            self._dismiss()
+            self.running.clear()
+            raise
+        finally:
+            await self._finish()
+        if ending.reason is not StopReason.SUCCEEDED:
+            await self._conclude(ending)
 
-    def _end(self, reason: StopReason) -> None:
-        run = self._run
-        if reason is StopReason.MAX_ELAPSED_TIME and self._waits_too_long:
-            run.is_waiting = True
-        run.end(reason)
-        if reason is StopReason.SUCCEEDED and run.options.budget is not None:
-            run.options.budget.success()
-
-    # The decisions
-
-    def _plan(self, demand: Any) -> None:
-        """Set when the next attempt is due: in some seconds, or as a policy says; None: its own."""
-        run, reason = self._run, None
-        if isinstance(demand, float):
-            run.delay = demand
-        else:
-            reason = run.poll_policy(demand)
-        due = later(run.clock.monotonic(), run.delay)
-        if reason is None and run.latest_start is not None and due > run.latest_start:
-            reason, self._waits_too_long = StopReason.MAX_ELAPSED_TIME, True
-        self._next = due if reason is None else reason
-
-    def _cut_for(self) -> StopReason | None:
-        """Return why no attempt may run any more; None if they may."""
-        run = self._run
-        if self._ignores_token:
-            is_late = run.deadline is not None and run.clock.monotonic() >= run.deadline
-            return StopReason.DEADLINE if is_late else None
-        reason = run.limit_reached()
-        return reason if reason in _CUT_FOR else None
-
-    def _after_wait(self) -> StopReason | None:
-        """Start the attempt that is due; return why the call is over, None if it is not."""
-        over, due = self._cut_for(), self._next
-        if over is None and isinstance(due, float) and self._run.clock.monotonic() >= due:
-            self._start()
-        if over is None and not self._running and isinstance(self._next, StopReason):
-            return self._next  # nothing runs that could end
-        return over
-
-    def _after_none(self, reason: StopReason, failure: Any) -> StopReason | None:
-        """Decide what follows an attempt that was not made: by ``failure``, or no other starts."""
-        if failure is not None:
-            run = self._run
-            run.failing_component = "the budget" if reason is StopReason.BUDGET else self._source
-            return run.fail(failure)
-        self._next = reason
-        return None if self._running else self._cut_for() or reason
-
-    def _after_failure(self, demand: Any) -> StopReason | None:  # noqa: PLR0911 - one for each rule
-        """Decide what follows a failure, of which ``note_failure()`` returned ``demand``."""
-        if demand is StopReason.CIRCUIT_OPEN and self._running:
-            self._next = demand
-            return None  # those that run have begun before, and may still succeed
-        if isinstance(demand, StopReason):
-            return demand
-        run = self._run
-        is_refused = isinstance(run.error, CircuitOpen)
-        over = self._cut_for()
-        if over is None and isinstance(self._next, float):
-            if is_refused:
-                # As planned, but not before the circuit lets calls through.
-                planned = self._next - run.clock.monotonic()
-                self._plan(max(planned, run.error.seconds or SHORTEST_REFUSAL))
-            elif demand is None:
+    async def _decide(self) -> Ending:
+        """Start attempts, and wait for their ends, until one of these, or a limit, decides."""
+        schedule = self.schedule
+        self._start()
+        while self.running or not isinstance(schedule.next, Ending):
+            attempt = await self._next_end()
+            ending = schedule.cut() if attempt is None else await self._after(attempt)
+            if ending is not None:
+                return ending
+            if schedule.is_due(self.attempts):
                 self._start()
-            else:
-                self._plan(demand)
-        if self._running:
-            return None  # these may still succeed
-        due = self._next
-        if over is not None:
-            return over
-        if isinstance(due, StopReason):
-            return due
-        if run.deadline is None or due < run.deadline:
-            return None
-        run.delay, run.is_waiting = due - run.clock.monotonic(), True
-        return StopReason.CIRCUIT_OPEN if is_refused else StopReason.DEADLINE
-
-    # The way through the call
+        return schedule.cut() or schedule.next
 
     def _start(self) -> None:
-        """Start an attempt if the limits allow it, and set when the next one is due.
+        """Start an attempt, and plan the next one."""
+        self.attempts += 1
+        self._component = "the start of an attempt"
+        HedgedAttempt(self).start(self._pool)
+        self._component = "the back-off policy"
+        self.schedule.plan(self.attempts, self.options.backoff)
 
-        The first attempt is always made; each other one asks the budget itself.
-        """
-        run = self._run
-        reason = run.limit_reached() if run.attempts else None
-        if reason is not None:
-            self._next = reason
-            return
-        run.attempts += 1
-        attempt = Attempt(run, self._operation, self._ended)
-        name = f"{run.name}, {run.attempts}"
-        if run.awaits:
-            attempt.job = current_loop().create_task(attempt.make(), name=name)
-        self._running[attempt] = None
-        if run.awaits:
-            attempt.job.add_done_callback(attempt.note_task)
-        else:
-            run.failing_component = self._source
-            job = attempt.in_thread()
-            next(job)
-            call = partial(copy_context().run, next, job, None)
-            if self._pool is None:
-                start_thread(call, name)
-            else:
-                attempt.job = future = self._pool.submit(call)
-                future.add_done_callback(attempt.note_future)
-        if isinstance(self._next, float) and run.attempts == run.max_attempts:
-            self._next = StopReason.MAX_ATTEMPTS
-        if isinstance(self._next, float):
-            self._plan(None)
-
-    async def _next_end(self) -> Attempt | None:
+    async def _next_end(self) -> HedgedAttempt | None:
         """Wait until an attempt has ended and return it; None if a limit or a start is due."""
-        run, ended, awaits = self._run, self._ended, self._run.awaits
-        limits = [limit for limit in (self._next, run.deadline) if isinstance(limit, float)]
-        timeout = max(0.0, min(limits) - run.clock.monotonic()) if limits else None
-        sources: tuple[Any, ...] = (ended,)
-        if run.token is not None and not self._ignores_token:
-            sources = ended, run.token
+        ended, token, seconds = self.ended, self.schedule.cuts.token, self.schedule.seconds_left()
+        sources: tuple[Any, ...] = (ended,) if token is None else (ended, token)
         try:
-            if awaits:
-                source, value = await select_async(*sources, timeout=timeout)
+            if self.awaits:
+                source, attempt = await select_async(*sources, timeout=seconds)
             else:
-                seconds = NO_DEADLINE if timeout is None else timeout
-                found = block_on(("hedge_call()", ""), sources, seconds)
-                source, value = found.chosen, found.value
+                limit = NO_DEADLINE if seconds is None else seconds
+                found = block_on(("hedge_call()", ""), sources, limit)
+                source, attempt = found.chosen, found.value
         except TimeoutError:
-            source = None
+            source = attempt = None
         if source is ended:
-            return value  # type: ignore[no-any-return]
-        if awaits:
+            return attempt  # type: ignore[no-any-return]
+        if self.awaits:
             await checkpoint()  # lets tasks end that are done at the same moment,
-            await checkpoint()  # and tell it
+            await checkpoint()  # or one step later
         return ended.receive_nowait() if len(ended) else None
 
-    async def _handle(self, attempt: Attempt | None) -> StopReason | None:
-        """Act on the end of an attempt, or None; return why the call is over, if it is."""
-        if attempt is None or attempt not in self._running:
-            return self._after_wait()
-        run, error = self._run, attempt.error
+    async def _after(self, attempt: HedgedAttempt) -> Ending | None:
+        """Return how the call ends after an attempt has ended; None: it goes on."""
+        ended_by, result = self._forget(attempt)
         try:
-            reason = self._cut_for() if attempt.obeyed else None
-            self._forget(attempt)
-            if reason is not None:
-                return reason
-            if error is not None and not isinstance(error, Exception):
-                raise error
-            if attempt.not_made is not None:
-                return self._after_none(attempt.not_made, error)
-            if error is not None:
-                return self._after_failure(await note_failure(run, error))
-            if await self._accepts(attempt.result):
-                return StopReason.SUCCEEDED
-            run.error = RejectedResult(run.result)
-            return self._after_failure(None)
+            if isinstance(ended_by, Ending):  # it was not made, and no other one is
+                self.schedule.next = ended_by
+                return ended_by if ended_by.reason is StopReason.FAILED else None
+            demand: Any = self.schedule.cut() if attempt.obeyed else None
+            if demand is None and ended_by is None:
+                if await self._accepts(result):
+                    return Ending(StopReason.SUCCEEDED)
+                self.error, demand = RejectedResult(result), self.options.backoff
+            elif demand is None:
+                if not isinstance(ended_by, Exception):
+                    raise ended_by
+                self.error = told(ended_by)
+                demand = await self._demand(ended_by)
+            if isinstance(demand, Ending):
+                return demand
+            self._component = "the back-off policy"
+            self.schedule.plan_after(self.attempts, self.error, demand)
+            return None
         finally:
-            del error  # its traceback refers to this frame: a reference cycle
+            del ended_by  # its traceback refers to this frame: a reference cycle
 
     async def _accepts(self, result: Any) -> bool:
-        """Whether what an attempt returned is good; it is the result of the run then."""
-        self._run.result = result
-        return await accepts_result(self._run)
+        """Whether a result is good; it is that of the call then."""
+        self.result, self._component, until = result, "until", self.options.until
+        return until is None or bool(await answered(until(result), "until", awaits=self.awaits))
 
-    # The end of attempts
+    async def _demand(self, error: Exception) -> Any:
+        """Return what follows an error: some seconds, a policy, or the end."""
+        limits = self.schedule.limits
+        if isinstance(error, Cancelled) and limits.is_cancelled(self.clock.monotonic()):
+            return limits.cancelled()
+        demand = classify(self.options, error)
+        if demand is ASK_ON:
+            self._component = "on"
+            demand = await ask_on(self.options, error, awaits=self.awaits)
+        return demand
 
-    def _forget(self, attempt: Attempt) -> bool:
-        """Note that the end of an attempt was handled; False: it was handled before."""
-        attempt.token.cancel()
-        attempt.error = None
-        is_known = self._running.pop(attempt, self) is None
-        self._run.attempts -= is_known and attempt.not_made is not None
-        return is_known
+    # The end
 
-    def dismiss(self) -> None:
-        """Cancel the attempts; one that has not begun never begins. May be repeated."""
-        awaits = self._run.awaits
-        if not awaits:
-            self._ended.close()
-        for attempt in list(self._running):
-            is_prevented, job = attempt.decide(begins=False), attempt.job
-            self._run.attempts -= is_prevented
-            # In a closed loop nobody goes on with a task, and cancel() would fail.
-            if job is not None and (not job.get_loop().is_closed() if awaits else is_prevented):
-                job.cancel()
-            attempt.token.cancel("the hedged call has ended")
+    def _forget(self, attempt: HedgedAttempt) -> tuple[Any, Any]:
+        """Handle the end of an attempt: return what has ended it, and its result."""
+        self.running.pop(attempt, None)
+        self.attempts -= not attempt.is_made
+        ended = attempt.ended_by, attempt.result
+        attempt.ended_by = attempt.result = attempt.job = None  # they refer to it: a cycle
+        return ended
 
-    async def finish(self, *, is_cut: bool = False) -> bool:
-        """Dismiss all attempts, and wait until tasks have ended. May be repeated.
+    def _dismiss(self) -> None:
+        """Tell all attempts to end; one that has not begun never begins. May be repeated."""
+        self.is_over = True
+        for attempt in [*self.running]:
+            attempt.withdraw()
+            if not self.awaits or not attempt.is_begun:
+                self._forget(attempt)
+        if not self.awaits:
+            self.ended.close()
+            while len(self.ended):
+                self.ended.receive_nowait()  # it refers to this: a reference cycle
 
-        Returns:
-            Whether an attempt has ended well in spite of a cut.
+    async def _finish(self) -> list[Any]:
+        """Dismiss all attempts, and wait until tasks have ended; return what they returned.
+
+        May be repeated.
         """
-        self.dismiss()
-        awaits, ended, came = self._run.awaits, self._ended, False
-        tasks = [each for each in self._running if awaits and each.job is not None]
-        for attempt in tasks:
-            # Again: an interrupt can have prevented it, or that the callback told the end.
-            attempt.job.add_done_callback(attempt.note_task)
+        results: list[Any] = []
+        waits = self.awaits and bool(self.running)
+        self._dismiss()
         try:
-            while len(ended) or any(each.job is not None for each in tasks):
-                attempt = await ended.receive_async() if awaits else ended.receive_nowait()
-                is_good = attempt.error is None and attempt.not_made is None and not attempt.obeyed
-                if self._forget(attempt) and is_good and is_cut and not came:
-                    came = await self._accepts(attempt.result)
+            if waits:
+                await checkpoint()  # those end that had not begun
+            while self.running:
+                ended_by, result = self._forget(await self.ended.receive_async())
+                if ended_by is None:
+                    results.append(result)
+                del ended_by
         except cancelled_error():
-            await self.finish()
+            await self._finish()
             raise
-        return came
+        return results
+
+    async def _conclude(self, ending: Ending) -> None:
+        """Set ``final``, or the ``result`` that stands for it."""
+        options, self._reason = self.options, ending.reason
+        self.final = self.error
+        if ending.reason is StopReason.NOT_RETRIED and self.attempts == 1:
+            return  # as if it were not hedged
+        failure, last = ending.error, self.error
+        if ending.reason is StopReason.FAILED and failure is not None and last is not None:
+            append_cause(failure, last)
+        seconds, note = self._ended - self._began, options.note is not False
+        self.final = final_error(ending, self.error, self.attempts, seconds, note=note)
+        if takes_fallback(options, ending):
+            outcome, awaits = self.outcome, self.awaits
+            self.result = await fall_back(options.fallback, outcome, self.final, awaits=awaits)
+            self.final = None

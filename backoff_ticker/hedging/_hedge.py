@@ -1,35 +1,38 @@
-"""``hedge_call`` and ``hedge_call_async``: what users call, and the options that they show."""
+"""``hedge_call`` and ``hedge_call_async``: what users call, and the options that they take."""
 
 from __future__ import annotations
 
 from sys import modules
 
-from .._operation import name_of
+from .._operation import now
 from .._validation import safe_repr
 from ..retries import (
-    HEDGE_OPTIONS,
     NO_FALLBACK,
     Options,
-    Run,
     overload,
     raise_final,
     require_operation,
     shows,
     warn_if_loop_runs,
 )
-from ..waiting import complete
 from ._call import HedgedCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from concurrent.futures import Executor
-    from typing import Any, Unpack
+    from typing import Any, Final, Unpack
 
     from ..policies import BackOff
     from ..retries import AsyncHedgeOptions, D, HedgeOptions, Outcome, T, Untyped, UseHedgeCallAsync
 
-_MAX_ATTEMPTS = 5  # as many as gRPC allows
+_MAX_ATTEMPTS: Final = 5  # as many as gRPC allows
+
+_OPTIONS: Final = (
+    *("on", "until", "token", "timeout", "max_elapsed_time", "max_attempts", "max_retry_after"),
+    *("fallback", "note", "budget", "breaker", "clock", "name"),
+)
+"""Those of retries that a hedged call takes, too."""
 
 
 @overload
@@ -69,11 +72,11 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     This is a *hedged call*: it trades extra calls for a shorter wait when one server is slow. Use
     it only for operations that may safely run twice at the same time.
 
-    Each attempt runs in a task of its own. The next one starts when the policy's next delay has
-    passed since the last start, or at once when an attempt fails. The first good result cancels the
-    other attempts. So does an error that is permanent, or that ``on`` does not retry; it is raised.
-    No more attempts start once the policy has returned ``STOP``, ``max_attempts`` have started or
-    the budget is spent; then the attempts that are running decide.
+    Each attempt is a task. The next one starts when the policy's next delay has passed since the
+    last start, or at once when an attempt fails. The first good result cancels the other attempts.
+    So does an error that is permanent, or that ``on`` does not retry; it is raised. No more
+    attempts start once the policy has returned ``STOP``, ``max_attempts`` have started or the
+    budget is spent; then those that run decide.
 
     The call returns or raises only after all its tasks have ended. A good result that one of them
     still returns after a cancel or after ``timeout`` is the result of the call.
@@ -91,7 +94,7 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         >>> asyncio.run(hedge_call_async(fetch, ConstantBackOff(0.001), max_attempts=2))
         'fast'
 
-    Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
+    Thread safety: each call uses its own copy of the policy, in one event loop.
     Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
     If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` is raised.
 
@@ -99,10 +102,11 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         operation: A callable without arguments that returns an awaitable, such as a coroutine
             function. It is called once for each attempt.
         backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
-        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
-            ``max_attempts`` (5 by default), ``max_retry_after``, ``fallback``, ``budget``,
-            ``breaker``, ``clock`` and ``name``, as ``retry`` describes them. Each attempt after the
-            first takes from the budget. A ``RetryAfter`` says when the next attempt starts.
+        **options: ``on``, ``until``, ``token``, ``timeout``, ``max_elapsed_time``,
+            ``max_attempts`` (5 by default), ``max_retry_after``, ``fallback``, ``note``,
+            ``budget``, ``breaker``, ``clock`` and ``name``, as ``retry`` describes them. Each
+            attempt after the first takes from the budget. A ``RetryAfter``, and what ``on`` says
+            beside True, set when the next attempt starts.
 
     Raises:
         Exception: The last error, if all attempts fail, with a note that says why no more started.
@@ -110,24 +114,16 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
         TypeError, ValueError: An argument is invalid.
     """
-    run = _new_run("hedge_call_async()", operation, backoff, options)
-    if run is None:
+    checked = _checked("hedge_call_async()", operation, backoff, options)
+    if checked.is_off:
         return await operation()
-    run.awaits = True
-    call = HedgedCall(run, operation, None)
+    call = HedgedCall(checked, operation, awaits=True)
     try:
         await call.perform()
-        result = run.result
-    except GeneratorExit:  # this coroutine was closed: nothing can be awaited
-        call.dismiss()
-        raise
-    except BaseException:
-        await call.finish()
-        raise
+        result = call.result
     finally:
-        run.error = None  # its traceback refers to this frame: a reference cycle
-        run.close()
-    raise_final(run)
+        call.close()
+    raise_final(call)
     return result
 
 
@@ -196,7 +192,7 @@ def hedge_call(
         >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
         'fast'
 
-    Thread safety: each call is a run of its own, on a copy of the policy.
+    Thread safety: each call uses its own copy of the policy.
     Wakes when: as ``hedge_call_async``.
     If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
 
@@ -217,22 +213,25 @@ def hedge_call(
     """
     if pool is not None:
         _require_thread_pool(pool)
-    run = _new_run("hedge_call()", operation, backoff, options)
-    if run is None:
+    checked = _checked("hedge_call()", operation, backoff, options)
+    if checked.is_off:
         return operation()
     warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
-    call = HedgedCall(run, operation, pool)
+    call = HedgedCall(checked, operation, pool=pool, awaits=False)
     try:
-        next(call.perform(), None)  # to its end
-        result = run.result
-    except BaseException:
-        complete(call.dismiss)
-        raise
+        now(call.perform)
+        result = call.result
     finally:
-        run.error = None  # its traceback refers to this frame: a reference cycle
-        run.close()
-    raise_final(run)
+        call.close()
+    raise_final(call)
     return result
+
+
+def _checked(what: str, operation: object, backoff: BackOff | None, given: Any) -> Options:
+    """Return the options of a call, those of the process included."""
+    require_operation(operation)
+    options = Options(what, backoff, {"max_attempts": _MAX_ATTEMPTS, **given}, allowed=_OPTIONS)
+    return options.under_settings()
 
 
 def _require_thread_pool(pool: object) -> None:
@@ -246,13 +245,3 @@ def _require_thread_pool(pool: object) -> None:
             "pool must be a concurrent.futures.Executor whose workers are threads of this "
             f"interpreter, or None, not {safe_repr(pool)}"
         )
-
-
-def _new_run(
-    what: str, operation: object, backoff: BackOff | None, options: dict[str, Any]
-) -> Run | None:
-    """Return the state of a call; None: retries are switched off."""
-    require_operation(operation)
-    given = {"max_attempts": _MAX_ATTEMPTS, **options}
-    checked = Options(what, backoff, given, allowed=HEDGE_OPTIONS).under_settings()
-    return None if checked.is_off else Run(checked, checked.name or name_of(operation))

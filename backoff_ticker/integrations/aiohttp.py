@@ -87,9 +87,9 @@ class RetryMiddleware:
             after an answer that asks for a longer one the request is not sent again. By default
             60 s; None: no bound.
         **options: The options ``timeout``, ``attempt_timeout``, ``max_elapsed_time``, ``token``,
-            ``budget``, ``breaker``, ``notify``, ``on_attempt``, ``on_retry``, ``on_success``,
-            ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an answer in
-            ``statuses`` is an ``aiohttp.ClientResponseError``.
+            ``budget``, ``breaker``, ``notify``, ``around``, ``on_attempt``, ``on_retry``,
+            ``on_success``, ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an
+            answer in ``statuses`` is an ``aiohttp.ClientResponseError``.
     """
 
     def __init__(

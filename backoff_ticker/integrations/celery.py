@@ -31,9 +31,9 @@ if TYPE_CHECKING:
         type[Exception]
         | tuple[type[Exception], ...]
         | UnionType
-        | Mapping[type[Exception], bool | BackOff]
+        | Mapping[type[Exception], bool | Seconds | BackOff]
     )
-    RetryOn = ErrorTypes | Callable[[Exception], bool | float | timedelta | BackOff]
+    RetryOn = ErrorTypes | Callable[[Exception], bool | Seconds]
 
 __all__ = ["retry_task", "shutdown_token"]
 
@@ -111,9 +111,8 @@ def retry_task(  # noqa: PLR0913 - options
             n-th delay, that of ``delay_after(policy, n)``: delays that are drawn at random, and
             count for a time limit, are drawn again for each retry.
         on: The errors that are retried, as in ``retry``, with the same default. Types and a mapping
-            do not cover ``SoftTimeLimitExceeded`` unless they name it. Policies in a mapping, or
-            returned by a function, give the delay for all retries of the task, whatever the errors
-            before.
+            do not cover ``SoftTimeLimitExceeded`` unless they name it. A policy in a mapping gives
+            the delay for all retries of the task, whatever the errors before.
         max_retry_after: As in ``retry``; by default 30 minutes. Keep it below the visibility
             timeout of Redis or SQS (one hour, unless you change it).
         token: Ends retries inside the task as well, if you pass it to them. If it is cancelled when
@@ -242,10 +241,6 @@ class _DelayAfter:
 
 def _on_after(on: Any, failures: int) -> Any:  # noqa: ANN401
     """Return ``on`` for one retry, without the errors that mean something to Celery."""
-
-    def after(rule: Any) -> Any:  # noqa: ANN401
-        return _DelayAfter(rule, failures) if hasattr(rule, "next_backoff") else rule
-
     if on is None:
         on = {Exception: True, **dict.fromkeys(_WRONG_PROGRAM, False)}
     elif isinstance(on, UnionType):
@@ -253,9 +248,12 @@ def _on_after(on: Any, failures: int) -> Any:  # noqa: ANN401
     if isinstance(on, (type, tuple)):
         on = dict.fromkeys(on if isinstance(on, tuple) else (on,), True)
     if isinstance(on, Mapping):
-        rules = {kind: after(rule) for kind, rule in on.items()}
+        rules = {
+            kind: _DelayAfter(rule, failures) if hasattr(rule, "next_backoff") else rule
+            for kind, rule in on.items()
+        }
         return {SoftTimeLimitExceeded: False, **rules, TaskPredicate: False}
-    return lambda error: not isinstance(error, TaskPredicate) and after(on(error))
+    return lambda error: not isinstance(error, TaskPredicate) and on(error)
 
 
 def _refuse_autoretry(task: Any) -> None:  # noqa: ANN401

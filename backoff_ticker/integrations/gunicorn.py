@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import signal
 
-from .. import CancellationToken, cancel_on_signals, set_default_token
+from .. import CancellationToken, cancel_on_signals, configure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn ha
     """Make the token ready in a worker.
 
     SIGTERM cancels it from now on, before gunicorn's own handler runs, and it is the default token
-    of all retries of the process: ``set_default_token(shutdown_token())``.
+    of all retries of the process: ``configure(token=shutdown_token())``.
     """
     block = cancel_on_signals(signal.SIGTERM, token=_token, chain=True)
     block.__enter__()  # it ends with the process
-    set_default_token(_token)
+    configure(token=_token)
 
 
 def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types

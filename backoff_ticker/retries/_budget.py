@@ -13,11 +13,10 @@ _UNITS = 10**9
 class RetryBudget(ProcessBound):
     """Limits the retries of many callers together, so that they do not overload a failing service.
 
-    A budget is a bucket of tokens, which is full at first. Each retry takes ``retry_cost`` tokens,
-    and each success puts ``token_ratio`` back. While there are too few for a retry, none is made,
-    and the last error is raised without a wait. First attempts are always made. A retry that is
-    then not made, because a cancel or a limit ended its wait, gives its tokens back. So over the
-    whole life of a budget::
+    A budget is a bucket of tokens, full at first. Each retry takes ``retry_cost`` tokens, and each
+    success puts ``token_ratio`` back. While there are too few for a retry, the last error is raised
+    without a wait. First attempts are always made. A retry whose wait a cancel or a limit ended is
+    not made, and gives its tokens back. So over the whole life of a budget::
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
@@ -62,8 +61,8 @@ class RetryBudget(ProcessBound):
         self.token_ratio: float = as_factor("token_ratio", token_ratio, 0)
         self.retry_cost: float = _above_zero("retry_cost", retry_cost)
         if self.retry_cost > self.max_tokens:
-            limit = f"max_tokens ({self.max_tokens!r})"
-            raise ValueError(f"retry_cost must be <= {limit}, not {safe_repr(retry_cost)}")
+            expected = f"<= max_tokens ({self.max_tokens!r})"
+            raise ValueError(f"retry_cost must be {expected}, not {safe_repr(retry_cost)}")
         self._most = _units(self.max_tokens)
         self._gain = _units(self.token_ratio)
         self._cost = max(1, _units(self.retry_cost))
@@ -86,10 +85,7 @@ class RetryBudget(ProcessBound):
         """
         wanted = self._units_of(cost)
         claim = self._claim
-        try:
-            del claim[FREE]
-        except KeyError:
-            acquire(claim)
+        acquire(claim)
         try:
             left = self._units - wanted
             if left >= 0:
@@ -120,10 +116,7 @@ class RetryBudget(ProcessBound):
         if self._units >= most:
             return
         claim = self._claim
-        try:
-            del claim[FREE]
-        except KeyError:
-            acquire(claim)
+        acquire(claim)
         try:
             units += self._units
             self._units = units if units < most else most  # noqa: FURB136 - min() is a call

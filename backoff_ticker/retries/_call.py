@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from .._operation import name_of
+from ._drive import retried, retried_async
 from ._option_table import NO_FALLBACK
 from ._options import Options, require_operation
 from ._signatures import overload, shows
-from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +57,8 @@ def retry_call(
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
 
-    Use it for a single call, where there is no function to decorate. It takes the options of
-    ``retry``, checks them at each call, and raises what a decorated function raises. The waits
-    block the calling thread; they end early when a token is cancelled.
+    Use it for a single call, where there is no function to decorate. It checks its options at each
+    call. The waits block the calling thread; they end early when a token is cancelled.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call
@@ -75,8 +75,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     If interrupted: the exception is raised, and nothing stays behind.
 
     Args:
-        operation: A callable, called without arguments. Pass arguments with ``functools.partial``
-            or a lambda.
+        operation: Called without arguments: ``functools.partial`` or a lambda gives it some.
         backoff: The policy. None means ``ExponentialBackOff()``.
         **options: The options of ``retry`` except ``attempt_timeout``.
 
@@ -89,9 +88,8 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     checked = _DEFAULT
     if backoff is not None or options:
         checked = Options("retry_call()", backoff, options)
-        if "attempt_timeout" in options:
-            checked.raise_if_attempts_are_cut()
-    return retried(operation, checked.name, checked)()
+        checked.raise_if_attempts_are_cut()
+    return retried(operation, checked.name or name_of(operation), checked)()
 
 
 @overload
@@ -128,8 +126,8 @@ def retry_call_async(
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.
 
-    This is ``retry_call`` for coroutines. A cancel of a token and the time limits also cut an
-    attempt that is running, as ``asyncio.timeout()`` does.
+    This is ``retry_call`` for coroutines. A cancel of a token, ``timeout`` and ``attempt_timeout``
+    also cut an attempt that is running, as ``asyncio.timeout()`` does.
 
     Example:
         >>> import asyncio
@@ -143,8 +141,8 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
     If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
 
     Args:
-        operation: A callable without arguments that returns an awaitable, such as a coroutine
-            function. It is called once for each attempt.
+        operation: Called without arguments, once for each attempt. It returns an awaitable, as a
+            coroutine function does.
         backoff: As for ``retry_call``.
         **options: The options of ``retry``.
 
@@ -157,4 +155,4 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
     checked = _DEFAULT
     if backoff is not None or options:
         checked = Options("retry_call_async()", backoff, options)
-    return await retried_async(operation, checked.name, checked)()
+    return await retried_async(operation, checked.name or name_of(operation), checked)()

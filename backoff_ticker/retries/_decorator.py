@@ -1,18 +1,18 @@
-"""``retry``, a decorator for functions of every kind; its options, read and changed afterwards."""
+"""``retry``: a decorator for functions of every kind."""
 
 from __future__ import annotations
 
 from functools import wraps
-from types import MethodType, UnionType
+from types import UnionType
 from weakref import ref
 
 from .._operation import kind_of, name_of
 from .._validation import is_duration, safe_repr
 from ..policies import is_policy, makes_policies, require_policy
+from ._drive import retried, retried_async
 from ._option_table import NO_FALLBACK
 from ._options import Options, raise_if_makes_policy
 from ._signatures import overload, shows
-from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
     from ._signatures import (
-        AsyncF,
         AsyncOptions,
         D,
         DecoratesNoClasses,
         Decorator,
         F,
         FallbackDecorator,
-        P,
         SyncOptions,
     )
 
@@ -72,14 +70,13 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     """Retry the decorated function: call it again after a failure, until it succeeds.
 
     A back-off policy says how long to wait between two attempts; the policy and the options say
-    when to give up. The decorator works on functions, methods, coroutine functions and other
-    callables, as ``@retry`` and as ``@retry(policy, max_attempts=5)``. The signature stays. A
-    generator or asynchronous generator is restarted until it has yielded its first item; later
-    errors are raised as they are.
+    when to give up. ``@retry`` and ``@retry(policy, max_attempts=5)`` decorate functions, methods,
+    coroutine functions and other callables, whose signature stays. A generator or asynchronous
+    generator is restarted until it has yielded its first item; later errors are raised as they are.
 
     Without arguments, ``@retry`` waits half a second and then longer each time, and gives up after
-    15 minutes. ``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError`` and other
-    exceptions that are not an ``Exception`` are never retried.
+    15 minutes. It never retries what is not an ``Exception``: ``KeyboardInterrupt``,
+    ``SystemExit``, ``asyncio.CancelledError`` and others.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -99,10 +96,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     next wait would reach ``timeout``, or end after ``max_elapsed_time``; the budget is spent.
     Otherwise ``notify`` and ``on_retry`` are called, and the next attempt follows the wait.
 
-    Thread safety: each call is a run of its own, on a copy of the policy; any number of threads
+    Thread safety: each call is a run of its own, on copies of its policies; any number of threads
     and event loops may call the decorated function at once.
-    Wakes when: a wait between two attempts ends when its time is over or when a token is
-    cancelled. After a cancel, the function is not called again.
+    Wakes when: the time of a wait is over, or a token is cancelled.
     If cancelled or interrupted: the exception is raised, and nothing stays behind.
     In a running event loop: a plain function that has to wait blocks the loop, as ``time.sleep()``
     does, and a ``RuntimeWarning`` names the line that called it.
@@ -115,38 +111,38 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         **options: Each of the following, by keyword.
         on: The errors to retry. None means every ``Exception`` except ``NameError``,
             ``AttributeError``, ``TypeError``, ``ImportError``, ``SyntaxError``,
-            ``NotImplementedError``, ``AssertionError`` and their subclasses: they indicate a bug,
-            and are raised at once. ``on=Exception`` retries them as well. Give a subclass of
-            ``Exception``, a tuple or a union (``A | B``) of them, a mapping from them to a policy
-            or a bool (the most specific class decides; True means ``backoff``), or a function that
-            takes the error and returns a bool, the seconds to wait (a number or a timedelta), or a
-            policy. Each run has one copy of each policy.
+            ``NotImplementedError``, ``AssertionError`` and their subclasses, which indicate a bug;
+            ``on=Exception`` retries them as well. Give a subclass of ``Exception``, a tuple or a
+            union (``A | B``) of them; a mapping from them to True (``backoff`` says the wait),
+            False, seconds or a policy, in which the most specific class decides; or a function that
+            takes the error and returns a bool or the seconds to wait. A token in any of the
+            policies ends the run as well.
         until: A function that takes the result and returns whether to accept it. A result that is
             not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
-            coroutines ``until``, ``retry_if`` and ``on`` may return an awaitable.
-        retry_if: The opposite of ``until``: a function that takes the result and returns whether to
-            retry. Give only one of the two.
-        token: A ``CancellationToken`` that stops the run. It ends a wait at once, and cuts a
-            coroutine that is running. The first attempt is made even if the token is already
-            cancelled; that token does not cut it.
+            coroutines ``until`` and ``on`` may return an awaitable.
+        token: A ``CancellationToken`` that stops the run. It ends a wait at once, cuts a coroutine
+            that is running, and no further call follows. The first attempt is made even if the
+            token is already cancelled, and is then not cut by it.
         timeout: The time limit for everything: seconds >= 0 or a timedelta, from the start of the
             first attempt. A wait that would reach it is not begun, and a running coroutine is cut.
             A function in a thread cannot be cut: its result is returned even if it is late.
         attempt_timeout: The time limit of each attempt: seconds >= 0 or a timedelta. Coroutines
             only. An attempt that is cut counts as a ``TimeoutError``, and is retried whatever
-            classes ``on`` names.
+            classes ``on`` names, unless a function, or False in a mapping, says no.
         max_elapsed_time: A time limit that cuts nothing: seconds > 0 or a timedelta, from the
             start of the first attempt. No attempt begins after it, and no wait that would end after
-            it. 0 is refused, as it means no limit in a policy: use ``max_attempts=1`` or None.
+            it. 0, which means no limit in a policy, is refused: use ``max_attempts=1`` or None.
         max_attempts: The maximum number of calls, including the first: an int >= 1.
-        max_retry_after: The longest wait that a ``RetryAfter``, or a number that ``on`` returned,
-            can ask for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.
-        notify: Called with the error and the seconds to wait, before each wait. Like the hooks
-            below, it can be one function, or a list or tuple of functions, called in order.
-        on_attempt: A hook, called with an ``Outcome`` before each attempt. A hook may return a
-            context manager, which is then entered for the attempt (of ``on_retry``: for the
-            wait). In coroutines a hook may also be a coroutine function, or return an
-            asynchronous context manager.
+        max_retry_after: The longest wait that a ``RetryAfter``, or a number from ``on``, can ask
+            for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.
+        notify: Called with the error and the seconds to wait, before each wait. Like the next five
+            options it can be one function, or a list or tuple of functions, called in order. In
+            coroutines they may be coroutine functions. What they return does not matter.
+        around: Called with an ``Outcome``; returns a context manager (in coroutines an
+            asynchronous one, too) that is entered around each attempt: before ``on_attempt`` is
+            called, and left, with the error of the attempt, before the hooks of its end. It cannot
+            swallow the error.
+        on_attempt: A hook, called with an ``Outcome`` before each attempt.
         on_retry: A hook, called before each wait.
         on_success: A hook, called when a result was accepted.
         on_give_up: A hook, called when the run ends without an accepted result.
@@ -154,8 +150,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             that takes the ``Outcome`` and returns the value (in coroutines, or an awaitable of it).
             It replaces the final error whatever the reason, ``Permanent`` and an open circuit
             included. It is not used after a cancel or an interrupt, for an error that ``on`` does
-            not retry, for an error of a hook, policy or predicate, nor while retries are switched
-            off.
+            not retry, for one of a hook, policy or predicate, nor while retries are switched off.
+        note: False leaves off the note on the final error, True adds it. None means what
+            ``configure(notes=)`` says, by default True.
         budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from.
         breaker: A ``CircuitBreaker`` that each attempt goes through. While its circuit is open the
             function is not called: the attempt fails with ``CircuitOpen``, and the wait lasts at
@@ -178,7 +175,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             decorated: without a note, and without a call of a hook.
         Cancelled: A token was cancelled. Its ``__cause__`` is the last error.
         DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
-        Exception: A hook, the policy, the timer, ``on``, ``until`` or ``retry_if`` raised an error.
+        Exception: A hook, ``around``, the policy, the timer, ``on`` or ``until`` raised an error.
     """
     given = backoff
     if given is None or is_policy(given):
@@ -189,8 +186,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         raise TypeError(
             f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"
         )
-    is_meant = hasattr(given, "next_backoff") or makes_policies(given)
-    if is_meant or is_duration(given):
+    if hasattr(given, "next_backoff") or makes_policies(given) or is_duration(given):
         require_policy("backoff", given)  # raises, and says what it has to be instead
     if options and callable(given):
         raise TypeError(
@@ -200,7 +196,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     return DecoratorWithOptions("retry()", None, {})(given)
 
 
-_MARK: Final = "__backoff_ticker_retry__"
+MARK: Final = "__backoff_ticker_retry__"
 """The attribute of a decorated function: a weak reference to it, and the options as given."""
 
 
@@ -211,9 +207,7 @@ class DecoratorWithOptions:
 
     def __init__(self, what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> None:
         self._options = Options(what, backoff, options)
-        self.given: Mapping[str, Any] = options
-        if backoff is not None:
-            self.given = {"backoff": backoff, **options}
+        self.given = options if backoff is None else {"backoff": backoff, **options}
 
     def __call__(self, function: Any, /) -> Any:
         """Return ``function``, decorated."""
@@ -233,125 +227,19 @@ class DecoratorWithOptions:
                 f"not {safe_repr(function)}{below}"
             )
         options = self._options
-        kind, name = kind_of(function), options.name or name_of(function)
+        kind = kind_of(function)
+        if kind in {"function", "generator"}:
+            options.raise_if_attempts_are_cut()
+        make = retried_async if kind == "coroutine function" else retried
         if "generator" in kind:
             from ._generators import retried_async_generator, retried_generator  # few are
 
-            retried_kind = retried_generator if kind == "generator" else retried_async_generator
-            result = retried_kind(function, name, options)
-        elif kind == "coroutine function":
-            result = wraps(function)(retried_async(function, name, options))
-        else:
-            options.raise_if_attempts_are_cut()
-            result = wraps(function)(retried(function, name, options))
-        setattr(result, _MARK, (ref(result), self.given))
+            options.raise_if_results_are_judged()
+            make = retried_generator if kind == "generator" else retried_async_generator
+        result = wraps(function)(make(function, options.name or name_of(function), options))
+        setattr(result, MARK, (ref(result), self.given))
         return result
 
     def __repr__(self) -> str:
-        given = [f"{name}={safe_repr(value)}" for name, value in self.given.items()]
+        given = (f"{name}={safe_repr(value)}" for name, value in self.given.items())
         return f"retry({', '.join(given)})"
-
-
-@overload
-def retry_with(
-    function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
-) -> AsyncF: ...
-@overload
-def retry_with(
-    function: Callable[P, object],
-    /,
-    backoff: BackOff | None = None,
-    *,
-    fallback: object,
-    **changes: Unpack[AsyncRetryOptions],
-) -> Callable[P, Any]: ...
-@overload
-def retry_with(
-    function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
-) -> F: ...
-@shows(retry_with)
-def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
-    """Return a copy of a decorated function with other options, such as fewer attempts.
-
-    Options that are not named keep their value, and ``function`` itself does not change. The copy
-    is of the same kind: a bound method, for example, is bound to the same object.
-
-    Example:
-        >>> from backoff_ticker import ConstantBackOff, retry, retry_with
-        >>> @retry(ConstantBackOff(60), on=ConnectionError, max_attempts=5)
-        ... def fetch(url):
-        ...     print("called")
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     retry_with(fetch, max_attempts=1)("/")
-        ... except ConnectionError as error:
-        ...     print(error)
-        called
-        no route
-
-    Thread safety: any thread.
-
-    Args:
-        function: A function, method, coroutine function, generator function, static method or
-            class method that ``retry`` decorated, or a decorator that ``retry(...)`` returned.
-        backoff: The policy. None keeps the policy of ``function``.
-        **changes: Options of ``retry``. None removes an option whose default is None. A fallback
-            cannot be removed here, as ``fallback=None`` makes the function return None: decorate
-            ``function.__wrapped__`` with the other ``retry_options(function)``.
-
-    Raises:
-        TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.
-    """
-    given = function
-    if isinstance(given, (staticmethod, classmethod)):
-        return type(given)(retry_with(given.__func__, backoff, **changes))
-    if isinstance(given, MethodType):
-        return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)
-    options = {**_given_to("retry_with()", given), **changes}
-    kept = options.pop("backoff", None)
-    policy = kept if backoff is None else backoff
-    decorator = DecoratorWithOptions("retry_with()", policy, options)
-    is_decorator = isinstance(given, DecoratorWithOptions)
-    return decorator if is_decorator else decorator(given.__wrapped__)
-
-
-def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
-    """Return the options that a function was decorated with, as they were given to ``retry``.
-
-    If a policy was given, it is among them as ``backoff``. So ``retry(**retry_options(f))(g)``
-    decorates ``g`` as ``f`` is decorated.
-
-    Example:
-        >>> from backoff_ticker import ConstantBackOff, retry, retry_options
-        >>> @retry(ConstantBackOff(60), max_attempts=5)
-        ... def fetch(url): ...
-        >>> retry_options(fetch)
-        {'backoff': ConstantBackOff(60.0), 'max_attempts': 5}
-
-    Thread safety: any thread.
-
-    Args:
-        function: As for ``retry_with``.
-
-    Raises:
-        TypeError: ``retry`` did not decorate ``function``.
-    """
-    given: Any = function
-    if isinstance(given, (staticmethod, classmethod, MethodType)):
-        given = given.__func__
-    return dict(_given_to("retry_options()", given))
-
-
-def _given_to(what: str, function: Any) -> Mapping[str, Any]:
-    """Return the options of a decorated function, or of a decorator, as they were given."""
-    if isinstance(function, DecoratorWithOptions):
-        return function.given
-    result, given = getattr(function, _MARK, (None, {}))
-    if result is None:
-        raise TypeError(f"{what} needs a function that retry decorated, not {safe_repr(function)}")
-    if result() is not function:  # functools.wraps() has copied the mark
-        raise TypeError(
-            f"{what} needs the function that retry returned, but {safe_repr(function)} has another "
-            f"decorator around it: call {what} inside of that decorator"
-        )
-    return given

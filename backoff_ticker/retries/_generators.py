@@ -2,74 +2,72 @@
 
 from __future__ import annotations
 
-from functools import wraps
-
-from ._tries import retried, retried_async
+from ._drive import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, Self
 
     from ._options import Options
 
 
+class _Started:
+    """A generator whose first item was taken: it gives that item first, for ``yield from``."""
+
+    def __init__(self, generator: Any) -> None:
+        self._first = [next(generator)]
+        self._generator = generator
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self._first.pop() if self._first else next(self._generator)
+
+    def send(self, value: object) -> Any:
+        return self._generator.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._generator.throw(*error)
+
+    def close(self) -> None:
+        self._generator.close()
+
+
 def retried_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
     """Return a generator function whose generators are retried until their first item."""
-    options.raise_if_attempts_are_cut()
-    options.raise_if_results_are_judged()
 
-    def primed(*args: Any, **kwargs: Any) -> tuple[Generator[Any, Any, Any] | None, object]:
+    def begin(*args: Any, **kwargs: Any) -> tuple[_Started | None, object]:
         generator = function(*args, **kwargs)
         try:
-            return generator, next(generator)
-        except StopIteration as end:
+            return _Started(generator), None
+        except StopIteration as end:  # without an item
             return None, end.value
 
-    start = retried(primed, name, options)
+    begin_retried = retried(begin, name, options)
 
-    @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        items, item = start(*args, **kwargs)
-        if items is None:
-            return item
-        thrown: BaseException | None = None
-        try:  # as `yield from items`, but with the first item, which was taken already
-            while True:
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    raise
-                except BaseException as error:  # noqa: BLE001 - the generator handles it
-                    thrown = error  # thrown below: here it would be the context of what follows
-                try:
-                    item = items.send(sent) if thrown is None else items.throw(thrown)
-                finally:
-                    thrown = None  # its traceback refers to this frame
-        except StopIteration as end:
-            return end.value
-        finally:
-            items.close()
+        items, result = begin_retried(*args, **kwargs)
+        return result if items is None else (yield from items)
 
     return wrapper
 
 
 def retried_async_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
     """Return an async generator function, as ``retried_generator()`` returns a plain one."""
-    options.raise_if_results_are_judged()
 
-    async def primed(*args: Any, **kwargs: Any) -> tuple[AsyncGenerator[Any, Any] | None, object]:
+    async def begin(*args: Any, **kwargs: Any) -> tuple[Any, object]:
         generator = function(*args, **kwargs)
         try:
             return generator, await anext(generator)
-        except StopAsyncIteration:
+        except StopAsyncIteration:  # without an item
             return None, None
 
-    start = retried_async(primed, name, options)
+    begin_retried = retried_async(begin, name, options)
 
-    @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        items, item = await start(*args, **kwargs)
+        items, item = await begin_retried(*args, **kwargs)
         if items is None:
             return
         try:

@@ -20,9 +20,9 @@ _WARNING = 30  # as `logging` has it, which takes long to import
 def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable[[Outcome], None]:
     """Return a hook that logs each failure, for ``on_retry`` and ``on_give_up``.
 
-    The message has the name of the operation, but not its arguments, which may be secret, the
-    number of attempts, the error, and the wait that follows or the reason why none does. The hook
-    also works as ``on_success`` and ``on_attempt``.
+    The message has the name of the operation, the number of attempts, the error, and the wait that
+    follows or the reason why none does; not the arguments, which may be secret. The hook also works
+    as ``on_success`` and ``on_attempt``.
 
     Example:
         >>> import logging, sys
@@ -71,7 +71,7 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
             log(level, "%s succeeded after %s", name, counted(number, "attempt"))
         else:
             made = counted(number, "attempt")
-            # Of an attempt before, where a limit has cut the last one.
+            # The error of an earlier attempt, if a limit has cut the last one.
             error = "" if failure is None else f"; last error: {safe_repr(failure)}"
             log(level, "%s gave up after %s, %s%s", name, made, outcome.reason, error)
 

@@ -1,13 +1,10 @@
-"""The options of retries, each declared once: its check, its default, who takes it.
-
-``Options`` gets its attributes from here; error messages, signatures and the reference page, names.
-"""
+"""The options of retries, each declared once: its name, its check and its default."""
 
 from __future__ import annotations
 
 from collections import namedtuple
 
-from .._validation import as_count, as_hooks, as_seconds, safe_repr
+from .._validation import as_count, as_flag, as_hooks, as_seconds, safe_repr
 from ..cancellation import require_token
 from ..circuits import as_error_rule
 from ..clock import resolve_clock
@@ -28,13 +25,9 @@ NO_FALLBACK: Final = _NoFallback()
 """The default of ``fallback``, for which None is a valid value."""
 
 
-# - `check` returns the value to use, or raises an error that names the option. It is not called
-#   with None if that is the default.
-# - `turns_on`: the attributes of `Options` that are true if the option is given.
-# - `loops`, `hedges`: whether `attempts()` and hedged calls take it.
-Option = namedtuple(  # noqa: PYI024 - typing is not imported at run time
-    "Option", "check default turns_on loops hedges", defaults=(None, (), True, True)
-)
+# `check` returns the value to use, or raises an error that names the option. Each option may be
+# None, which is not checked.
+Option = namedtuple("Option", "check default", defaults=(None,))  # noqa: PYI024 - without typing
 
 
 def _as_callable(name: str, value: object) -> object:
@@ -43,9 +36,7 @@ def _as_callable(name: str, value: object) -> object:
     return value
 
 
-def _as_limit(name: str, value: float | timedelta | None) -> float | None:
-    if value is None:
-        return None
+def _as_limit(name: str, value: float | timedelta) -> float:
     return as_seconds(name, value, "a finite number of seconds >= 0, a timedelta or None")
 
 
@@ -93,49 +84,42 @@ def _as_name(name: str, value: object) -> str:
     return value
 
 
-# Functions of the user, called between attempts.
-_BETWEEN = ("needs_steps", "starts_early")
-_HOOK = Option(as_hooks, turns_on=_BETWEEN, hedges=False)
-_JUDGE = Option(_as_callable, turns_on=(*_BETWEEN, "judges_results"))
+HOOKS: Final = ("notify", "around", "on_attempt", "on_retry", "on_success", "on_give_up")
+"""Options that are functions, of which ``configure()`` may add some for the process."""
 
 OPTIONS: Final[Mapping[str, Option]] = {
     "on": Option(as_error_rule),
-    "until": _JUDGE,
-    "retry_if": _JUDGE,
+    "until": Option(_as_callable),
     "token": Option(_as_token),
-    "timeout": Option(_as_limit, turns_on=("can_cut", "limits_time")),
-    "attempt_timeout": Option(_as_limit, turns_on=("can_cut",), hedges=False),
-    "max_elapsed_time": Option(_as_max_elapsed_time, turns_on=("limits_time",)),
+    "timeout": Option(_as_limit),
+    "attempt_timeout": Option(_as_limit),
+    "max_elapsed_time": Option(_as_max_elapsed_time),
     "max_attempts": Option(_as_max_attempts),
     "max_retry_after": Option(_as_limit, 21_600.0),
-    "notify": _HOOK,
-    "on_attempt": _HOOK,
-    "on_retry": _HOOK,
-    "on_success": _HOOK,
-    "on_give_up": _HOOK,
-    "fallback": Option(lambda _, value: value, NO_FALLBACK, loops=False),
+    **dict.fromkeys(HOOKS, Option(as_hooks)),
+    "fallback": Option(lambda _, value: value, NO_FALLBACK),
+    "note": Option(as_flag),
     "budget": Option(
         _with_methods("a RetryBudget, a BudgetLike", "try_acquire", "release", "success")
     ),
-    "breaker": Option(
-        _with_methods("a CircuitBreaker", "allow", "record", "release"), turns_on=("starts_early",)
-    ),
+    "breaker": Option(_with_methods("a CircuitBreaker", "allow", "record", "release")),
     "clock": Option(lambda _, value: resolve_clock(value)),
-    "timer": Option(_as_timer, hedges=False),
+    "timer": Option(_as_timer),
     "name": Option(_as_name),
 }
 
-LOOP_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.loops)
-HEDGE_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.hedges)
+LOOP_OPTIONS: Final = frozenset(OPTIONS) - {"fallback"}
+"""Those of ``attempts()``."""
 
-# Option names of other retry packages, and their names here.
 ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
     "before_sleep": ("on_retry",),
     "exception": ("on",),
     "exceptions": ("on",),
-    "retry": ("on", "until", "retry_if"),
+    "retry": ("on", "until"),
     "retry_error_callback": ("fallback",),
+    "retry_if": ("until",),
     "stop": ("max_attempts", "max_elapsed_time", "timeout"),
     "tries": ("max_attempts",),
     "wait": ("backoff",),
 }
+"""Option names of other retry packages, and what may be meant by them here."""

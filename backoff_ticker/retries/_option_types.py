@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence, Sized
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import timedelta
     from re import Match
     from types import UnionType
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     # container, a match, None. `object` would accept a coroutine, too.
     Plain = float | Sized | Match[Any] | None
 
-    Answer: TypeAlias = bool | float | timedelta | BackOff  # of a function given as `on`
+    Answer: TypeAlias = bool | float | timedelta  # of a function given as `on`
     ErrorTypes = (
         type[Exception]
         | tuple[type[Exception], ...]
         | UnionType
-        | SupportsItems[type[Exception], bool | BackOff]
-    )  # fmt: skip
+        | SupportsItems[type[Exception], bool | Seconds | BackOff]
+    )
     RetryOn = ErrorTypes | Callable[[Exception], Answer]
     AsyncRetryOn = ErrorTypes | Callable[[Exception], Answer | Awaitable[Answer]]
 
@@ -44,7 +44,13 @@ if TYPE_CHECKING:
     Notify = NotifyOne | Sequence[NotifyOne]
     AsyncNotifyOne = Callable[[Exception, float], object]
     AsyncNotify = AsyncNotifyOne | Sequence[AsyncNotifyOne]
-    Hook = Callable[[Outcome], AbstractContextManager[Any] | Plain]
+    AroundOne = Callable[[Outcome], AbstractContextManager[Any]]
+    Around = AroundOne | Sequence[AroundOne]
+    AsyncAroundOne = Callable[
+        [Outcome], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
+    ]
+    AsyncAround = AsyncAroundOne | Sequence[AsyncAroundOne]
+    Hook = Callable[[Outcome], Plain]
     Hooks = Hook | Sequence[Hook]
     AsyncHook = Callable[[Outcome], object]
     AsyncHooks = AsyncHook | Sequence[AsyncHook]
@@ -74,7 +80,6 @@ class HedgeOptions(_Limits, total=False):
 
     on: RetryOn | None
     until: ResultCheck | None
-    retry_if: ResultCheck | None
 
 
 class RetryOptions(HedgeOptions, total=False):
@@ -93,7 +98,9 @@ class RetryOptions(HedgeOptions, total=False):
     """
 
     timer: TimerLike | None
+    note: bool | None
     notify: Notify | None
+    around: Around | None
     on_attempt: Hooks | None
     on_retry: Hooks | None
     on_success: Hooks | None
@@ -105,7 +112,6 @@ class AsyncHedgeOptions(_Limits, total=False):
 
     on: AsyncRetryOn | None
     until: AsyncResultCheck | None
-    retry_if: AsyncResultCheck | None
 
 
 class AsyncRetryOptions(AsyncHedgeOptions, total=False):
@@ -124,7 +130,9 @@ class AsyncRetryOptions(AsyncHedgeOptions, total=False):
 
     attempt_timeout: Seconds | None
     timer: TimerLike | None
+    note: bool | None
     notify: AsyncNotify | None
+    around: AsyncAround | None
     on_attempt: AsyncHooks | None
     on_retry: AsyncHooks | None
     on_success: AsyncHooks | None
@@ -152,7 +160,7 @@ class BudgetLike(Protocol):
         ...     def success(self): ...
         >>> budget: BudgetLike = AtNight()
         >>> ask = iter(["busy", "done"]).__next__
-        >>> retry_call(ask, ZeroBackOff(), retry_if="busy".__eq__, budget=budget)
+        >>> retry_call(ask, ZeroBackOff(), until="done".__eq__, budget=budget)
         'done'
     """
 

@@ -1,4 +1,4 @@
-"""The state of a run of a retry, for hooks and for the ``outcome`` of a loop; why it ended."""
+"""The state of a run of a retry, as hooks see it, and why the run ended."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StopReason(enum.StrEnum):
     BUDGET = "budget"
     """Too little was left in the budget for another attempt."""
     FAILED = "failed"
-    """The policy, a hook, the timer, ``on``, ``until`` or ``retry_if`` raised an error."""
+    """The policy, a hook, ``around``, the timer, ``on`` or ``until`` raised an error."""
     INTERRUPTED = "interrupted"
     """An exception was raised that is not an ``Exception``, such as ``KeyboardInterrupt``."""
 
@@ -92,8 +92,8 @@ class Outcome(_OutcomeFields):
     def args(self) -> tuple[Any, ...]:
         """The positional arguments of the decorated function, ``self`` of a method included.
 
-        Empty in ``retry_call()`` and in loops. As arguments may be secret, they are not part of the
-        tuple, its ``repr`` or its pickle.
+        Empty in ``retry_call()`` and in loops. Arguments may be secret, so the tuple, its ``repr``
+        and its pickle do not have them.
         """
         return self.__dict__.get("args", ())  # type: ignore[no-any-return]
 
@@ -109,3 +109,22 @@ class Outcome(_OutcomeFields):
     def succeeded(self) -> bool:
         """Whether a result of the operation was accepted."""
         return self.reason is StopReason.SUCCEEDED
+
+
+class Ending:
+    """How a run ends: what a decision returns if no other attempt follows.
+
+    Args:
+        reason: Why, for ``Outcome``.
+        why: The same in words, for the note on the error.
+        error: The error to raise; None: the last error of the operation.
+    """
+
+    __slots__ = ("error", "reason", "why")
+
+    def __init__(
+        self, reason: StopReason, why: str = "", error: BaseException | None = None
+    ) -> None:
+        self.reason = reason
+        self.why = why
+        self.error = error

@@ -1,457 +1,305 @@
-"""One run of a retry: its state, its limits and its policy.
+"""One run of a retry: its state, and the decisions that need nothing but that.
 
-Nothing here waits or calls the operation.
+Nothing here waits, calls the operation or a hook. ``_steps`` does, with what a run decides.
 """
 
 from __future__ import annotations
 
 from .._error_chain import append_cause, set_link
-from .._errors import BackoffTickerError, CircuitOpen, DeadlineExceeded
-from .._operation import name_of
-from .._validation import LARGEST
-from ..clock import later, resolve_clock
+from .._errors import CircuitOpen, CircuitState
+from .._validation import safe_repr
+from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import complete
-from ._outcome import Outcome, StopReason
-from ._settings import active_no_wait, settings
+from ._attempt import Attempt, attempt_around, show, shown_here
+from ._limits import Limits
+from ._no_wait import SkippingClock, active_no_wait
+from ._options import Options
+from ._outcome import Ending, Outcome, StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Final
 
-    from .._sentinels import Stop
-    from ..cancellation import CancellationToken
-    from ..clock import Clock, Parker, TimerHandle
+    from ..clock import Clock
     from ..policies import BackOff
-    from ._options import Demand, Options
-
-    Args = tuple[Any, ...]
-    Kwargs = Mapping[str, Any]
-    Operation = Callable[..., Any]
-    Poll = Callable[[], float | Stop | End]
-
-NO_KWARGS: Kwargs = {}
-
 
 SHORTEST_REFUSAL = 0.01
 """Seconds until the next attempt if a circuit is open and nobody knows for how long: while probes
 are on their way, a policy without delays would spin."""
 
-SUCCEEDED: Final = StopReason.SUCCEEDED  # looking up an enum member is slow in CPython
-
-new_tuple: Final = tuple.__new__
-"""Makes an ``Outcome``, in a third of the time that its constructor takes."""
-
-_MOST_POLICIES = 100
-"""How many of the policies that ``on`` returned keep their state in a run."""
-
-
-class NoResult(BackoffTickerError):
-    """Stands for the error of an attempt that was cut or not made; never raised."""
-
-
-TOKEN: Final = "token of the attempts"  # noqa: S105 - no secret
-LATE_TOKEN: Final = "token made after the end"  # noqa: S105
-"""Keys in the ``__dict__`` of a run, whose ``setdefault()`` is atomic. ``TOKEN`` is None where the
-run has ended before anybody asked for it."""
-
-REFUSED: Final = NoResult("not made: the token was cancelled right before")
-CUT: Final = NoResult("cut by the token or a time limit")
-
-
-class SkippingClock:
-    """The clock of one run in ``no_wait()``: the time of the waits that it skips counts as passed.
-
-    So time limits end a run after as many attempts as if it really waited.
-    """
-
-    __slots__ = ("clock", "skipped")
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock: Clock = clock
-        self.skipped: float = 0.0  # seconds by which it is ahead of that clock
-
-    def monotonic(self) -> float:
-        return later(self.clock.monotonic(), self.skipped)
-
-    def time(self) -> float:
-        return self.clock.time() + self.skipped
-
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
-        return self.clock.call_at(later(when, -self.skipped), callback, loop=loop)
-
-    def parker(self, what: str = "") -> Parker:
-        return self.clock.parker(what)
+SUCCESS: Final = Ending(StopReason.SUCCEEDED)
+NO_KWARGS: Final[Mapping[str, Any]] = {}
+NO_LIMITS: Final = Limits(Options("", None, {}), resolve_clock(None), 0.0)
+"""Of every run whose options have none."""
 
 
 class Run:
-    """The state of one run; used by one thread or task at a time.
+    """The state of one run, used by one thread or task at a time.
+
+    Its ``ending`` is None until one of three things ends it: a decision of this class, an error of
+    a user's function (``fail()``), or an interrupt.
 
     Args:
-        options: The options.
-        name: The name of the operation; None: looked up here.
-        operation: What to call; None: a loop has a block instead, or the call is hedged.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-        attempts: The number of attempts already made; 0: the run begins now.
-        began: When the first attempt began, if attempts were made and that was measured.
+        options: The options, those of the process included.
+        name: The name of the operation.
+        args: Its positional arguments, for outcomes.
+        kwargs: Its keyword arguments, for outcomes.
     """
 
-    # Slots are what most runs look at. The rest is kept in the class until it changes, so that a
-    # run begins quickly; it is looked up slowly.
-    __slots__ = (
-        "__dict__",
-        *("_clock", "_monotonic", "_poll", "always_waits", "args", "attempts", "awaits", "began"),
-        *("deadline", "delay", "ended", "error", "failing_component", "is_loop", "is_paid"),
-        *("is_tracked", "is_waiting", "kwargs", "latest_start", "max_attempts", "name", "now"),
-        *("operation", "options", "reason", "result", "skipping", "ticket", "token", "waited"),
-    )
-
-    token: CancellationToken | None  # cancels it: the given one with that of the policy
-    deadline: float | None  # when `timeout` is reached, in the clock's monotonic seconds
-    latest_start: float | None  # when the last attempt may begin, by `max_elapsed_time`
-    always_waits: bool  # waits are skipped, or timed: a delay of 0 is one as well
-    awaits: bool  # a coroutine drives it, which can await what predicates return
-    is_loop: bool  # it has a block instead of an operation
-    is_tracked: bool  # its attempts are shown to current_attempt()
-    error: Any  # of the last attempt that failed
-    result: Any  # of the last attempt that returned
-    ticket: Any  # what the circuit breaker gave the attempt that is under way
-    is_paid: bool  # the budget was charged for an attempt that was not made yet
-    delay: float  # the wait that follows the last failure, in seconds
-    waited: float  # seconds spent between attempts
-    is_waiting: bool  # the wait of `delay` is under way, or would be the next step
-    now: float  # when limit_reached() has last read the clock
-    failing_component: str  # the name of the component in use, in case it raises
-    reason: StopReason | None  # why it ended
-    ended: float  # when, if it is known when it began
-    skipping: SkippingClock | None  # skips the waits, inside no_wait()
-    _monotonic: Callable[[], float]
-    _poll: Poll | None
-
-    failed_component: str = ""  # the one that raised `failure`
-    failure: Exception | None = None  # of a component other than the operation
+    # What most runs never change has its value here.
+    limits: Limits = NO_LIMITS
+    attempts: int = 0  # how many were made, the one that runs included
+    attempt: Attempt | None = None  # the one that runs, or the last one
+    outer: Attempt | None = None  # what was shown here before
+    block: Any = None  # of the loop over its attempts
+    awaits: bool = False  # a coroutine drives it, which can await what users' functions return
+    managers: Sequence[Callable[..., object]] = ()  # the exits of what surrounds the attempt
+    error: Any = None  # of the last attempt that failed
+    result: Any = None  # of the last attempt that returned
+    was_cut: bool = False  # the last attempt, by its own limit of time
+    delay: float | None = None  # the seconds of the wait that follows, or is under way
+    waited: float = 0.0  # seconds spent between attempts
+    polls: Mapping[int, Callable[[], Any]] | None = None  # of copies of policies, by their id
+    ticket: Any = None  # what the circuit breaker gave the attempt that is under way
+    is_paid: bool = False  # the budget was charged for an attempt that was not made yet
+    component: str = ""  # the user's function that is in use, in case it raises
+    ending: Ending | None = None  # how it ended
+    ended: float = 0.0  # when
     final: BaseException | None = None  # the error to raise at the end
-    policy: BackOff | None = None  # that has ended the run
-    needs_await: bool = False  # the next attempt of a loop has an asynchronous manager around it
-    refusal: Exception | None = None  # why a loop must not make its next attempt
-    cut: BaseException | None = None  # the CancelledError that cut the last attempt: shows where
-    cut_for: StopReason | None = None  # why the run then ends; None: it was `attempt_timeout`
-    cut_at: float | None = None  # when `attempt_timeout` cuts the attempt that runs
-    current: Any = None  # the CurrentAttempt that is shown
-    outer: Any = None  # what was shown before
-    _chosen: dict[int, tuple[BackOff, Poll]] | None = None
+    is_closed: bool = False  # nothing looks at it any more but who kept an attempt
 
-    def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
+    def __init__(
         self,
         options: Options,
-        name: str | None,
-        operation: Operation | None = None,
-        args: Args = (),
-        kwargs: Kwargs = NO_KWARGS,
-        attempts: int = 0,
-        began: float | None = None,
+        name: str,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] = NO_KWARGS,
     ) -> None:
-        self.options: Options = options
-        self.name: str = name_of(operation) if name is None else name
-        self.operation: Operation | None = operation
-        self.args: Args = args
-        self.kwargs: Kwargs = kwargs
-        self.attempts: int = attempts
-        self.began: float | None = began
-        self.max_attempts: int | None = options.max_attempts
-        self.delay = self.waited = self.now = 0.0
-        self.failing_component = ""
-        self.error = self.result = self.ticket = self.reason = self._poll = self.skipping = None
-        self.token = self.deadline = self.latest_start = None
-        self.awaits = self.is_loop = self.is_paid = self.is_waiting = False
-        self.always_waits = options.timer is not None
-        self.is_tracked = settings.tracks_attempts and not options.is_off
-        self._clock: Clock | None = options.clock
-        if options.token is not None or active_no_wait:
-            self._use_token_or_no_wait()
-        if began is not None or not attempts:
-            self._monotonic = (self._clock or self.clock).monotonic
-            if began is None:
-                self.began = began = self._monotonic()
-            if options.timeout is not None:
-                self.deadline = min(later(began, options.timeout), LARGEST)
-            if options.max_elapsed_time is not None:
-                self.latest_start = min(later(began, options.max_elapsed_time), LARGEST)
-
-    def _use_token_or_no_wait(self) -> None:
-        options = self.options
-        token = options.token
-        if token is not None:
-            if token.deadline is not None and token.clock is not self.clock:
-                raise ValueError(
-                    f"token must have its deadline on the retry's clock {self.clock!r}, "
-                    f"not on {token.clock!r}: make the token where that clock is the current one"
-                )
-            self.token = token
+        self.options = options
+        self.name: str = name
+        self.args = args
+        self.kwargs = kwargs
+        self.clock: Clock = options.clock or resolve_clock(None)
         if active_no_wait:
-            limits = (options.max_attempts, *active_no_wait.copy().values())
-            self.max_attempts = min((each for each in limits if each is not None), default=None)
-            self._clock = self.skipping = SkippingClock(self.clock)
-            self.always_waits = True
+            self.clock = SkippingClock(self.clock)
+        self.began: float = self.clock.monotonic()
+        if options.has_limits or active_no_wait:
+            self.limits = Limits(options, self.clock, self.began)
 
-    @property
-    def clock(self) -> Clock:
-        """What measures the run."""
-        if self._clock is None:
-            self._clock = resolve_clock(None)
-        return self._clock
+    # Attempts
+
+    def begin(self) -> None:
+        """Begin the next attempt, which is not shown yet."""
+        self.attempts += 1
+        self.delay = None
+        self.was_cut = False
+        self.attempt = Attempt(self, self.attempts, self.waited)
+
+    def show(self) -> None:
+        """Show the attempt here, until ``hide()``, or in place of the one before."""
+        shown = shown_here()
+        if shown is not None and shown._run is not self:
+            self.outer = attempt_around(shown, self)
+        show(self.attempt)
+
+    def hide(self) -> None:
+        """Show what was shown before, if the attempt is still what is shown here."""
+        if shown_here() is self.attempt:
+            show(self.outer)
+
+    def refuse(self) -> None:
+        """End the run: a cancel or a limit keeps the attempt that has begun from being made."""
+        self.attempts -= 1
+        self.end(self.limit_reached() or self.limits.cancelled())
+
+    def limit_reached(self) -> Ending | None:
+        """Return which limit of time, or whose cancel, forbids another attempt; None: none does."""
+        return self.limits.reached(self.clock.monotonic())
 
     # What follows a failure
 
-    def plan_retry(self, demand: Demand) -> StopReason | None:
-        """Set the ``delay`` before the next attempt, and pay for it; return why there is none.
+    def plan(self, demand: float | BackOff) -> Ending | None:
+        """Set the ``delay`` before the next attempt; return why there is none.
 
-        ``demand`` is what ``note_failure()`` returned. A budget that has to be awaited is not asked
-        here.
+        The order of the checks is part of the contract of ``retry``.
+
+        Args:
+            demand: What follows the error if no limit is reached: a wait of some seconds, or one
+                that a policy says.
         """
-        options = self.options
-        if self.token is not None or options.limits_time:
-            reason = self.limit_reached()
-            if reason is not None:
-                return reason
-        most = self.max_attempts
-        if most is not None and self.attempts >= most:
-            return StopReason.MAX_ATTEMPTS
-        # Polled even if the error says how long to wait: the delay that this replaces is used up.
-        is_asked = demand.__class__ is float
-        reason = self.poll_policy(None if is_asked else demand)  # type: ignore[arg-type]
-        if reason is not None:
-            return reason
-        if is_asked:
-            self.delay = demand  # type: ignore[assignment]
-        circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
-        reason = self._limit_of_wait() if options.limits_time else None
-        if circuit_is_open and (reason is StopReason.DEADLINE or self.skipping is not None):
-            reason = StopReason.CIRCUIT_OPEN
-        if reason is not None:
-            self.is_waiting = True
-        elif options.budget is not None and not (self.awaits and options.awaits_budget):
-            self.failing_component = "the budget"
-            self.is_paid = is_paid = options.budget.try_acquire()
-            reason = None if is_paid else StopReason.BUDGET
-        return reason
+        limits, now = self.limits, 0.0
+        is_refused = isinstance(self.error, CircuitOpen)
+        if is_refused and stays_open(self.error):
+            return Ending(StopReason.CIRCUIT_OPEN, "the circuit is open until a reset")
+        if limits is not NO_LIMITS:
+            now = self.clock.monotonic()
+            ending = limits.reached(now, self.attempts)
+            if ending is not None:
+                return ending
+        # Asked even if the error says how long to wait: the delay that this replaces is used up.
+        policy: Any = self.options.backoff if isinstance(demand, float) else demand
+        self.component = "the back-off policy"
+        if self.polls is None:  # at the first failure: limits of elapsed time count from here
+            self.polls = self.options.fixed_polls or self._start_policies()
+        polled = self.polls[id(policy)]()
+        if not isinstance(polled, float):
+            try:
+                return self._stopped(policy, polled)
+            finally:
+                del polled  # the traceback of its error refers to this frame: a reference cycle
+        self.delay = delay = demand if isinstance(demand, float) else polled
+        if is_refused:
+            return self._plan_for_circuit(now, delay)
+        return None if limits is NO_LIMITS else limits.reached_by(now, delay)
 
-    def _limit_of_wait(self) -> StopReason | None:
-        """Return which limit the wait of ``delay`` would pass; None: none."""
-        end = self.now + self.delay
-        if self.deadline is not None and end >= self.deadline:
-            return StopReason.DEADLINE
-        if self.latest_start is not None and end > self.latest_start:
-            return StopReason.MAX_ELAPSED_TIME
-        return None
+    def _start_policies(self) -> Mapping[int, Callable[[], Any]]:
+        """Return how to ask the run's own copy of each policy, which begins here."""
+        polls, clock, token = {}, self.clock, self.limits.token
+        underlying = clock.clock if isinstance(clock, SkippingClock) else clock
+        for policy in self.options.policies:
+            started = start_policy("backoff", policy, clock)
+            polls[id(policy)] = PolicyRun(
+                started, underlying, () if token is None else (token,)
+            ).ask
+        return polls
 
-    # The limits
+    def _stopped(self, policy: BackOff, polled: object) -> Ending:
+        """Return how the run ends as a policy has no delay left, or has failed."""
+        if isinstance(polled, End) and polled.error is not None:
+            return self._failed(polled.error)
+        if self.limits.is_cancelled(self.clock.monotonic()):
+            return self.limits.cancelled()
+        return Ending(StopReason.EXHAUSTED, f"the policy stopped: {safe_repr(policy)}")
 
-    def is_cancelled(self) -> bool:
-        """Whether a token cancels it, or would if the waits had not been skipped."""
-        token = self.token
-        if token is None:
-            return False
-        if token.cancelled:
-            return True
-        if self.skipping is None or token.deadline is None:
-            return False
-        return self.clock.monotonic() >= token.deadline
-
-    def limit_reached(self) -> StopReason | None:
-        """Return which limit forbids another attempt, now; None: none does."""
-        if self.token is not None and self.is_cancelled():
-            return StopReason.CANCELLED
-        if self.options.limits_time:
-            monotonic = self._monotonic
-            self.now = now = monotonic()
-            if self.deadline is not None and now >= self.deadline:
-                return StopReason.DEADLINE
-            if self.latest_start is not None and now > self.latest_start:
-                return StopReason.MAX_ELAPSED_TIME
-        return None
-
-    def is_refused(self) -> bool:
-        """Whether a call must not be made: the last check of the token, right before the call.
-
-        The first attempt is always made.
-        """
-        token = self.token
-        return token is not None and self.attempts > 1 and token.cancelled
-
-    def error_for(self, no_result: NoResult) -> Exception:
-        """Return an exception that describes an attempt that was cut or refused."""
-        token = self.token
-        if no_result is CUT and self.cut_for is None:
-            error = TimeoutError(f"the attempt took longer than {self.options.attempt_timeout!r} s")
-            error.__context__ = self.cut
-            return error
-        if no_result is CUT and self.cut_for is StopReason.DEADLINE:
-            return DeadlineExceeded()
-        return token._error() if token is not None and token.cancelled else DeadlineExceeded()
-
-    # The policy
-
-    def poll_policy(self, chosen: BackOff | None = None) -> StopReason | None:
-        """Poll the policy that ``on`` chose, or that of the retry, for the ``delay``.
-
-        Returns why there is none.
-        """
-        self.failing_component = "the back-off policy"
-        options, poll = self.options, self._poll
-        if chosen is not None and chosen is not options.backoff:
-            poll = self._poll_of(chosen)
-        elif poll is None:  # at the first failure: its limits of elapsed time count from here
-            # The delays of an immutable one need no check: it is of this package.
-            policy = options.backoff
-            poll = policy.next_backoff if options.is_immutable else self._started(policy)
-            self._poll = poll
-        answer: Any = poll()
-        if answer.__class__ is float:
-            self.delay = answer
-            return None
-        self.policy = chosen or options.backoff
-        try:
-            if isinstance(answer, End) and answer.error is not None:
-                raise answer.error
-        finally:
-            del answer  # the traceback of its error refers to this frame: a reference cycle
-        return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
-
-    def _poll_of(self, chosen: BackOff) -> Poll:
-        """Return a function that polls the run's copy of a policy that ``on`` chose."""
-        if self._chosen is None:
-            self._chosen = {}
-        known = self._chosen.get(id(chosen))
-        if known is None:
-            if len(self._chosen) == _MOST_POLICIES:  # `on` makes a new one for each error
-                del self._chosen[next(iter(self._chosen))]
-            # With the policy itself, so that no other gets its id meanwhile.
-            known = self._chosen[id(chosen)] = chosen, self._started(chosen)
-        return known[1]
-
-    def _started(self, policy: BackOff) -> Poll:
-        """Return a function that polls a copy of ``policy``, which begins here."""
-        backoff = start_policy("backoff", policy, self.clock)
-        underlying = self.clock if self.skipping is None else self.skipping.clock
-        started = PolicyRun(backoff, underlying, () if self.token is None else (self.token,))
-        self.token = started.token
-        return started.ask
+    def _plan_for_circuit(self, now: float, delay: float) -> Ending | None:
+        """Make ``delay`` last until the circuit lets calls through, if its error says when."""
+        left = self.error.seconds or SHORTEST_REFUSAL
+        self.delay = max(delay, left)
+        if isinstance(self.clock, SkippingClock):
+            # The circuit's own clock goes on as it is: it would be met again and again.
+            why = "the circuit is open, and no_wait() does not skip its time"
+            return Ending(StopReason.CIRCUIT_OPEN, why)
+        ending = self.limits.reached_by(now, self.delay)
+        if ending is not None and ending.reason is StopReason.DEADLINE and left > delay:
+            why = f"the circuit stays open longer than timeout={self.options.timeout!r} allows"
+            return Ending(StopReason.CIRCUIT_OPEN, why)
+        return ending
 
     # The circuit breaker
 
-    def ask_circuit(self) -> Exception | None:
-        """Ask the circuit breaker, right before an attempt; return the error if it is open."""
-        self.failing_component = "the circuit breaker"
+    def ask_circuit(self) -> CircuitOpen | None:
+        """Ask the circuit breaker whether an attempt may be made; return the error if not."""
+        breaker = self.options.breaker
+        if breaker is None:
+            return None
+        self.component = "the circuit breaker"
         try:
-            self.ticket = self.options.breaker.allow()
+            self.ticket = breaker.allow()
         except CircuitOpen as refused:
             self.refund()
             last = self.error  # why the circuit opened, perhaps; of several refusals, once
-            set_link(
-                refused, "__cause__", last.__cause__ if last.__class__ is CircuitOpen else last
-            )
+            cause = last.__cause__ if isinstance(last, CircuitOpen) else last
+            set_link(refused, "__cause__", cause)
             return refused
-        except Exception as failure:
-            append_cause(failure, self.error)
-            raise
+        except Exception as failure:  # noqa: BLE001 - raised at the end
+            self.fail(failure)
         return None
 
     def tell_circuit(self, error: BaseException | None) -> None:
-        """Tell the circuit breaker how an attempt ended: by an ``error`` as for ``decide()``."""
-        breaker = self.options.breaker
-        self.failing_component = "the circuit breaker"
+        """Tell the circuit breaker how an attempt ended; one that was not made, or cut, is over."""
+        ticket, self.ticket = self.ticket, None
+        if ticket is None:
+            return
+        self.component = "the circuit breaker"
         try:
-            if error is REFUSED or (error is CUT and self.cut_for is not None):
-                breaker.release(self.ticket)  # it says nothing about the service
-            else:
-                breaker.record(self.ticket, self.error_for(CUT) if error is CUT else error)
-        except Exception as failure:
-            if error is not None:
-                append_cause(failure, error)
-            raise
-        self.ticket = None  # an interrupt before leaves it to refund()
-
-    def lengthen_delay(self) -> bool:
-        """Make ``delay`` last until the circuit lets calls through, if its error says when.
-
-        Returns:
-            Whether it was made longer; also whether the circuit is open at all where waits are
-            skipped: its own clock goes on as it is, so it would be met again and again.
-        """
-        left = self.error.seconds or SHORTEST_REFUSAL
-        if self.delay >= left and self.skipping is None:
-            return False
-        self.delay = max(self.delay, left)
-        return True
+            self.options.breaker.record(ticket, error)
+        except Exception as failure:  # noqa: BLE001 - raised at the end
+            self.fail(failure)
 
     # The end
+
+    def end(self, ending: Ending) -> None:
+        """Store how the run ended, and when."""
+        if self.is_paid or self.ticket is not None:
+            try:
+                self.refund()
+            except Exception as failure:  # noqa: BLE001 - raised at the end
+                self.fail_as("the budget", failure)
+                return
+        self.ended = self.clock.monotonic()
+        self.ending = ending  # last: another thread may ask for the outcome
+
+    def succeed(self) -> bool:
+        """End the run by the result of its attempt; False: it has ended otherwise."""
+        if self.ending is not None:
+            return False
+        self.ended = self.clock.monotonic()
+        self.ending = SUCCESS
+        return True
+
+    def fail(self, failure: Exception) -> None:
+        """End the run by an error of a user's function, which is raised at the end."""
+        self.end(self._failed(failure))
+
+    def _failed(self, failure: Exception) -> Ending:
+        has_failed = self.ending is not None and self.ending.reason is StopReason.FAILED
+        earlier = self.ending.error if has_failed else self.error  # type: ignore[union-attr]
+        if earlier is not None:
+            append_cause(failure, earlier)
+        return Ending(StopReason.FAILED, f"{self.component} failed", failure)
+
+    def fail_as(self, component: str, failure: Exception) -> None:
+        """End the run by an error that ``component`` is to blame for."""
+        self.component = component
+        self.fail(failure)
 
     @property
     def is_untouched(self) -> bool:
         """Whether the error of the first attempt passes unchanged: ``on`` does not retry it."""
-        return self.reason is StopReason.NOT_RETRIED and self.attempts == 1
-
-    def fail(self, failure: Exception) -> StopReason:
-        """Store the exception of a component other than the operation, to be raised at the end."""
-        if self.failure is not None:
-            append_cause(failure, self.failure)
-        self.failure = failure
-        self.failed_component = self.failing_component
-        return StopReason.FAILED
+        ending = self.ending
+        is_not_retried = ending is not None and ending.reason is StopReason.NOT_RETRIED
+        return is_not_retried and self.attempts == 1
 
     def refund(self) -> None:
         """Give back what an attempt took that was not made, or not told: budget and ticket."""
-        if self.is_paid and self.options.budget is not None:
-            try:
-                self.options.budget.release()
-            except Exception:  # of the budget: not asked again; an interrupt comes before
-                self.is_paid = False
-                raise
+        if self.is_paid:
             self.is_paid = False
+            self.options.budget.release()
         if self.ticket is not None:
-            complete(self.options.breaker.release, self.ticket)  # no effect if it was told
-            self.ticket = None
+            ticket, self.ticket = self.ticket, None
+            self.options.breaker.release(ticket)
 
     def close(self) -> None:
-        """Cancel the token of the attempts, because the run has ended or was abandoned.
+        """Show the run no more, and drop what it was called with: others may keep its attempts.
 
-        A context may keep an attempt, and with it the run, for a long time. So the run drops
-        everything else.
+        May be repeated.
         """
-        self.refund()  # if an interrupt has prevented it
-        self.result = self.current = self.outer = self.operation = None
-        self.args, self.kwargs = (), NO_KWARGS
-        self.cancel_attempts()
-
-    def cancel_attempts(self) -> None:
-        """Cancel the token of the attempts, but keep what is needed to leave the run."""
-        token = self.__dict__.setdefault(TOKEN, None)
-        if token is not None:
-            token.cancel()
-
-    def end(self, reason: StopReason) -> None:
-        """Store why the run ended, and when."""
+        self.is_closed = True
+        if self.attempt is not None:
+            if shown_here() is self.attempt:
+                show(self.outer)
+            self.attempt.end()
+            self.attempt = None  # it refers to this: a reference cycle
         if self.is_paid or self.ticket is not None:
             self.refund()
-        if self.began is not None:
-            monotonic = self._monotonic
-            self.ended = monotonic()
-        self.reason = reason  # last: another thread may ask for the outcome
+        self.result = None
+        self.args, self.kwargs = (), NO_KWARGS
 
     def outcome(self) -> Outcome:
         """Return how far the run has come."""
-        reason, elapsed = self.reason, 0.0
-        if self.began is not None:
-            monotonic = self._monotonic
-            elapsed = (monotonic() if reason is None else self.ended) - self.began
-        delay = self.delay if self.is_waiting and reason is None else None
-        outcome: Outcome = new_tuple(
-            Outcome, (self.name, self.attempts, elapsed, self.waited, delay, reason, self.error)
-        )
+        ending, reason, delay = self.ending, None, self.delay
+        now = self.clock.monotonic() if ending is None else self.ended
+        if ending is not None:
+            reason, delay = ending.reason, None
+        times = now - self.began, self.waited, delay
+        outcome = Outcome(self.name, self.attempts, *times, reason, self.error)
         if self.args or self.kwargs:
             # A copy: what a hook does to it does not reach the operation.
             outcome.__dict__.update(args=self.args, kwargs=dict(self.kwargs))
         return outcome
+
+
+def stays_open(refusal: CircuitOpen) -> bool:
+    """Whether a circuit stays open until somebody resets it."""
+    return refusal.seconds is None and refusal.state is CircuitState.OPEN

@@ -1,193 +1,165 @@
-"""What holds for all retries of the process: whether they are active, default hooks and token.
-
-A call of a decorated function reads one attribute, ``settings.in_use``, and looks no further unless
-that is true.
-"""
+"""``configure``: what holds for all retries of the process."""
 
 from __future__ import annotations
 
-from .._validation import as_flag, as_hooks, safe_repr
-from ..cancellation import require_token
-from ..waiting import FREE, acquire, claim_of, complete
+from .._validation import as_flag, safe_repr
+from ..waiting import FREE, acquire, claim_of
+from ._option_table import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
     from typing import Any, Final
 
     from ..cancellation import CancellationToken
-    from ._outcome import Outcome
+    from ._option_types import AsyncAround, AsyncHooks, AsyncNotify
 
-    Hook = Callable[[Outcome], object]
-    Hooks = tuple[Hook, ...]
-    Changes = tuple["Change", ...]
-
-_AT_START: Final[Mapping[str, Any]] = {
-    "active": True,
-    "hooks": {},
-    "token": None,
-    "tracks_attempts": False,
-}
-
-active_no_wait: dict[object, int | None] = {}
-"""The ``no_wait()`` blocks of tests that are open, each with its ``max_attempts``.
-
-While there is one, retries that begin skip waits.
-"""
+_DEFAULTS: Final[Mapping[str, Any]] = {"active": True, "notes": True}
+"""Of the settings that are bools. The others are options of retries, too, and None by default."""
 
 
 class Settings:
-    """The settings of the process.
+    """What ``configure()`` has set for the process.
 
     Attributes:
-        in_use: Whether any of them differs from its value at the start of the process.
-        overrides: Whether one that differs changes the options of runs.
-        tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
-        values: All of them by name. Each change replaces the dict.
+        values: The settings that differ from their defaults, by name. Each change replaces the
+            dict.
     """
 
-    __slots__ = ("_changes", "_claim", "in_use", "overrides", "tracks_attempts", "values")
+    __slots__ = ("_claim", "values")
 
     def __init__(self) -> None:
         self._claim = claim_of(self)
-        self._changes: Changes = ()  # those in effect; of two with one name, the later one counts
-        self.in_use: bool = False
-        self.overrides: bool = False
-        self.tracks_attempts: bool = False
-        self.values: Mapping[str, Any] = _AT_START
+        self.values: Mapping[str, Any] = {}
 
-    def update(self, changed: Callable[[Changes], Changes]) -> None:
-        """Replace the changes by what ``changed`` returns; call it again if others were faster."""
-        is_done = False
-        while not is_done:
-            seen = self._changes
-            changes = changed(seen)
-            values = {**_AT_START, **{each.name: each.value for each in changes}}
-            tracks: bool = values["tracks_attempts"]
-            has_defaults = bool(values["hooks"]) or values["token"] is not None
-            overrides = not values["active"] or has_defaults
+    def change(self, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Change some settings at once; return what they were."""
+        while True:
+            seen = self.values
+            before = {name: seen.get(name, _DEFAULTS.get(name)) for name in changes}
+            merged = {**seen, **changes}
+            values = {name: each for name, each in merged.items() if each != _DEFAULTS.get(name)}
             claim = self._claim
             acquire(claim)
             try:
-                is_done = self._changes is seen
-                if is_done:
-                    self._changes = changes
+                if self.values is seen:  # else another thread was faster
                     self.values = values
-                    self.in_use = overrides or tracks
-                    self.overrides = overrides
-                    self.tracks_attempts = tracks
+                    return before
             finally:
                 claim[FREE] = True
 
 
-settings: Settings = Settings()
+settings: Final = Settings()
 
 
-class Change:
-    """A change of a setting."""
+class _Unchanged:
+    def __repr__(self) -> str:
+        return "<unchanged>"
 
-    __slots__ = ("is_plain", "name", "value")
 
-    def __init__(self, name: str, value: object) -> None:
-        self.is_plain: bool = False  # it is not, and never will be, the change of a block
-        self.name: str = name
-        self.value: object = value
-
-    def added(self, seen: Changes) -> Changes:
-        return (*(each for each in seen if each is not self), self)
-
-    def removed(self, seen: Changes) -> Changes:
-        """Return the changes without this one, and without plain ones that were made inside it."""
-        if self not in seen:
-            return seen
-        place = seen.index(self)
-        kept, is_inside = [*seen[:place]], True
-        for each in seen[place + 1 :]:
-            is_inside = is_inside and (each.is_plain or each.name != self.name)
-            if not is_inside or each.name != self.name:
-                kept.append(each)
-        return tuple(kept)
-
-    def settled(self, seen: Changes) -> Changes:
-        """Return the changes without plain ones that another plain one has replaced for good."""
-        kept: list[Change] = []
-        for each in seen:
-            last = next((old for old in reversed(kept) if old.name == each.name), None)
-            if last is not None and last.is_plain and each.is_plain:
-                kept.remove(last)
-            kept.append(each)
-        return tuple(kept)
+_UNCHANGED: Any = _Unchanged()
 
 
 class _Block:
-    """A change that was made at once. Used as a block, it is undone at the end of the block.
+    """Settings that were changed at once. Used as a block, it puts back what they replaced."""
 
-    Blocks may overlap, for example in coroutines. A change that is not used as a block lasts until
-    the next one, or until a block around it ends. Another change may come before the block is
-    entered; one that is dropped instead is none.
-    """
+    __slots__ = ("_after", "_before")
 
-    __slots__ = ("_call", "_change")
-
-    def __init__(self, name: str, value: object, call: str) -> None:
-        self._call = call
-        self._change = change = Change(name, value)
-        settings.update(change.added)
+    def __init__(self, changes: Mapping[str, Any]) -> None:
+        self._after = changes
+        self._before = settings.change(changes)
 
     def __repr__(self) -> str:
-        return self._call
+        shown = (f"{name}={safe_repr(value)}" for name, value in self._after.items())
+        return f"configure({', '.join(shown)})"
 
     def __enter__(self) -> None:
-        change = self._change
-        change.is_plain = False
-        try:
-            settings.update(change.added)  # again: another change may have been made in between
-        except BaseException:  # an interrupt
-            settings.update(change.removed)
-            raise
+        """Do nothing: the settings hold since the call."""
 
     def __exit__(self, *_: object) -> None:
-        complete(settings.update, self._change.removed)
-
-    def __del__(self) -> None:
-        change = getattr(self, "_change", None)
-        if change is not None:  # else an interrupt came before
-            change.is_plain = True
-            settings.update(change.settled)
+        settings.change(self._before)
 
 
-def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which
-    """Switch all retries of this process off, or on again; mostly for tests.
+def configure(  # noqa: PLR0913 - the settings
+    *,
+    active: bool = _UNCHANGED,
+    token: CancellationToken | None = _UNCHANGED,
+    notes: bool = _UNCHANGED,
+    notify: AsyncNotify | None = _UNCHANGED,
+    around: AsyncAround | None = _UNCHANGED,
+    on_attempt: AsyncHooks | None = _UNCHANGED,
+    on_retry: AsyncHooks | None = _UNCHANGED,
+    on_success: AsyncHooks | None = _UNCHANGED,
+    on_give_up: AsyncHooks | None = _UNCHANGED,
+) -> AbstractContextManager[None]:
+    """Set what holds for every retry of this process that begins from now on.
 
-    While they are off, each operation is called once, as if it were not decorated. Results and
-    errors pass unchanged, ``Permanent`` and ``RetryAfter`` included. Hooks, limits, tokens and
-    notes are not used. Options are still checked.
-
-    It affects every run that begins from now on. ``with set_active(False):`` restores the previous
-    setting at the end of the block.
+    What is not given stays as it is. ``with configure(...):`` puts back what it has replaced at the
+    end of the block; otherwise the settings last until the next call.
 
     Example:
-        >>> from backoff_ticker import retry, set_active
+        >>> from backoff_ticker import configure, retry
         >>> @retry(max_attempts=5)
         ... def fetch():
         ...     print("called")
         ...     raise ConnectionError("no route")
-        >>> with set_active(False):
+        >>> with configure(active=False):
         ...     fetch()
         Traceback (most recent call last):
         ConnectionError: no route
 
-    Thread safety: any thread; it is one setting for the process.
+    Thread safety: any thread; there is one value of each setting for the process.
+
+    Args:
+        active: False switches all retries off, mostly in tests: each operation is called once, as
+            if it were not decorated. Results and errors pass unchanged, ``Permanent`` and
+            ``RetryAfter`` included. Hooks, limits, tokens and notes are not used, but options are
+            still checked. The default is True.
+        token: A token that ends every retry and every hedged call, beside its own token, as when
+            the process shuts down. If it has a deadline, all retries must use its clock. The
+            default is None: no token.
+        notes: False leaves off the note that a run adds to the error at its end, unless the
+            retry's own option ``note`` is given. The default is True.
+        notify: One function or a list or tuple of them, called after those of each retry, as
+            ``retry`` describes it. Like the next five, it is removed by None, and not used by
+            hedged calls. It serves functions and coroutines alike, so give coroutine functions only
+            where all retries are in coroutines. It must not call a function that is retried: that
+            retry would call it again, without end.
+        around: The same, entered inside that of each retry.
+        on_attempt: A hook, or a list or tuple of them, called after those of each retry.
+        on_retry: The same.
+        on_success: The same.
+        on_give_up: The same.
 
     Raises:
-        TypeError: ``active`` is not a bool.
+        TypeError: An argument is invalid; then nothing is changed.
     """
-    return _Block("active", as_flag("active", active), f"set_active({active!r})")
+    given = {
+        "active": active,
+        "token": token,
+        "notes": notes,
+        "notify": notify,
+        "around": around,
+        "on_attempt": on_attempt,
+        "on_retry": on_retry,
+        "on_success": on_success,
+        "on_give_up": on_give_up,
+    }
+    changes = {
+        name: _checked(name, value) for name, value in given.items() if value is not _UNCHANGED
+    }
+    return _Block(changes)
+
+
+def _checked(name: str, value: object) -> object:
+    if name in _DEFAULTS:
+        return as_flag(name, value)
+    return None if value is None else OPTIONS[name].check(name, value)
 
 
 def is_active() -> bool:
-    """Return False if ``set_active(False)`` has switched retries off, else True.
+    """Return False if ``configure(active=False)`` has switched retries off, else True.
 
     Example:
         >>> from backoff_ticker import is_active
@@ -196,87 +168,4 @@ def is_active() -> bool:
 
     Thread safety: any thread.
     """
-    return bool(settings.values["active"])
-
-
-def set_default_hooks(
-    *,
-    on_attempt: Hook | Sequence[Hook] | None = None,
-    on_retry: Hook | Sequence[Hook] | None = None,
-    on_success: Hook | Sequence[Hook] | None = None,
-    on_give_up: Hook | Sequence[Hook] | None = None,
-) -> AbstractContextManager[None]:
-    """Set hooks that every retry of this process calls after its own hooks.
-
-    ``retry`` describes them. They replace all that were set before, so ``set_default_hooks()``
-    removes them. Hedged calls have no hooks. They serve functions and coroutines alike, so a
-    coroutine function is a hook only where all retries are in coroutines. A default hook must not
-    call a function that is retried: that retry would call the hook again, without end.
-
-    As a block it restores the previous hooks, and like ``set_active`` it affects later runs only.
-
-    Example:
-        >>> from backoff_ticker import ZeroBackOff, retry_call, set_default_hooks
-        >>> def count(outcome):
-        ...     print(outcome.name, outcome.attempts)
-        >>> with set_default_hooks(on_success=count):
-        ...     retry_call(str, ZeroBackOff())
-        str 1
-        ''
-
-    Thread safety: any thread; it is one setting for the process. Each hook is called in the thread
-    or task of the retry.
-
-    Args:
-        on_attempt: A function that takes an ``Outcome``, or a list or tuple of them.
-        on_retry: The same, before each wait.
-        on_success: The same, when a result was accepted.
-        on_give_up: The same, when a run ends without an accepted result.
-
-    Raises:
-        TypeError: A hook is neither a callable nor a list or tuple of callables.
-    """
-    options = {
-        "on_attempt": on_attempt,
-        "on_retry": on_retry,
-        "on_success": on_success,
-        "on_give_up": on_give_up,
-    }
-    given = {name: hook for name, hook in options.items() if hook is not None}
-    hooks = {name: as_hooks(name, hook) for name, hook in given.items()}
-    shown = ", ".join(f"{name}={safe_repr(hook)}" for name, hook in given.items())
-    kept = {name: hook for name, hook in hooks.items() if hook is not None}
-    return _Block("hooks", kept, f"set_default_hooks({shown})")
-
-
-def set_default_token(token: CancellationToken | None) -> AbstractContextManager[None]:
-    """Set a token that stops every retry and every hedged call of this process; None removes it.
-
-    Set it once, for example to the token of ``cancel_on_signals()``, and all retries stop when the
-    process shuts down. A retry that has its own token stops when either is cancelled. If the token
-    has a deadline, all retries must use its clock.
-
-    As a block it restores the previous token, and like ``set_active`` it affects later runs only.
-
-    Example:
-        >>> from backoff_ticker import Cancelled, CancellationToken, retry_call
-        >>> from backoff_ticker import set_default_token
-        >>> shutdown = CancellationToken()
-        >>> def fetch():
-        ...     shutdown.cancel("shutting down")
-        ...     raise ConnectionError("no route")
-        >>> with set_default_token(shutdown):
-        ...     try:
-        ...         retry_call(fetch)
-        ...     except Cancelled as error:
-        ...         print(error)
-        cancelled: shutting down
-
-    Thread safety: any thread; it is one setting for the process.
-
-    Raises:
-        TypeError: ``token`` is neither a token nor None.
-    """
-    if token is not None:
-        require_token("token", token)
-    return _Block("token", token, f"set_default_token({safe_repr(token)})")
+    return bool(settings.values.get("active", True))

@@ -1,8 +1,8 @@
 """What ``inspect``, ``help()`` and type checkers see of functions that take ``**options``.
 
-The functions take a dict: twenty keyword parameters with defaults would make ``retry_call`` a third
-slower. Type checkers know the options by the ``TypedDict`` of ``**options``. ``inspect`` and
-``help()`` show the last overload, with the options of that ``TypedDict`` one by one.
+Twenty keyword parameters with defaults would make ``retry_call`` a third slower than a dict. Type
+checkers know the options by the ``TypedDict`` of ``**options``; ``inspect`` and ``help()`` show the
+last overload, with those options one by one.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ if TYPE_CHECKING:
         def __call__(self, function: Any, /) -> Any:
             """Return ``function``, retried."""
 
-    # The results of wrong uses that no type of an argument can refuse. They can be neither called
-    # nor awaited, and their names say what to do instead.
+    # The results of wrong uses that no type of an argument can refuse. Their names say what to do.
 
     class DecoratesNoClasses:
         """Of ``retry(OSError)``, which needs ``retry(on=OSError)``, and of other classes."""
@@ -84,13 +83,12 @@ else:
 
 
 class shows:  # noqa: N801 - a decorator
-    """A decorator that gives a function the signature of its last overload.
-
-    The signature is made when somebody asks for it, because that takes ``inspect`` and ``typing``.
+    """A decorator that gives a function the signature of its last overload, when it is asked for.
 
     Args:
-        overload: The last overload. Its ``**options`` are shown one by one.
-        **defaults: Defaults that differ from those of ``OPTIONS``, or of options beside these.
+        overload: The last overload.
+        **defaults: Defaults that differ from those of ``OPTIONS``, or of options that the
+            ``TypedDict`` lacks.
     """
 
     def __init__(self, overload: Callable[..., Any], **defaults: object) -> None:

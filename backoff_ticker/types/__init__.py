@@ -18,8 +18,7 @@ from ..circuits._circuit import CircuitGuard, CircuitTicket
 from ..clock._protocol import Parker, TimerHandle
 from ..policies._named import NamedPolicy
 from ..policies._protocol import MonotonicTime, WallTime
-from ..retries import CurrentAttempt
-from ..retries._attempts import Attempts
+from ..retries._loop import Attempts
 from ..retries._option_types import AsyncRetryOptions, HedgeOptions, RetryOptions
 from ..tickers import Forwarding
 from ..tickers._protocol import SendSink, Sink
@@ -30,7 +29,6 @@ __all__ = [
     "CallbackHandle",
     "CircuitGuard",
     "CircuitTicket",
-    "CurrentAttempt",
     "Forwarding",
     "HedgeOptions",
     "MonotonicTime",

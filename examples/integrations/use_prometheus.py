@@ -13,8 +13,8 @@ from backoff_ticker import (
     CircuitBreaker,
     ConstantBackOff,
     Ticker,
+    configure,
     retry,
-    set_default_hooks,
     with_max_retries,
 )
 from backoff_ticker.integrations.prometheus import PrometheusObserver
@@ -40,7 +40,7 @@ def fetch() -> None:
 
 
 # In a program without `with`: the block undoes it at its end.
-with set_default_hooks(**metrics.hooks), no_wait():
+with configure(**metrics.hooks), no_wait():
     try:
         fetch()
     except ConnectionError as error:

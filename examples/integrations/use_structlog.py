@@ -11,8 +11,8 @@ import structlog
 from backoff_ticker import (
     CircuitBreaker,
     ConstantBackOff,
+    configure,
     retry,
-    set_default_hooks,
 )
 from backoff_ticker.integrations.structlog import StructlogObserver
 from backoff_ticker.testing import no_wait
@@ -32,7 +32,7 @@ def fetch() -> None:
 
 
 with structlog.testing.capture_logs() as events:  # for this example
-    with set_default_hooks(**log.hooks), no_wait():
+    with configure(**log.hooks), no_wait():
         try:
             fetch()
         except ConnectionError as error:

@@ -18,11 +18,10 @@ from backoff_ticker import (
     RetryBudget,
     ZeroBackOff,
     attempts,
+    configure,
     retry,
     retry_call,
     retry_call_async,
-    set_default_hooks,
-    set_default_token,
 )
 from backoff_ticker.testing import no_wait
 from tests.benchmarks._table import say
@@ -229,8 +228,8 @@ def package(case):
         ", four hooks": retry(zero, **hooks),
     }
     arounds = {
-        "default hook": partial(set_default_hooks, on_retry=nothing),
-        "default token": partial(set_default_token, CancellationToken()),
+        "default hook": partial(configure, on_retry=nothing),
+        "default token": partial(configure, token=CancellationToken()),
     }
     function = retry_call_async if case.awaits else retry_call
     call = partial(case.subject, retry_call=function, zero=zero)

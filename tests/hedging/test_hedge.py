@@ -15,6 +15,7 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    CircuitBreaker,
     ConstantBackOff,
     DeadlineExceeded,
     FibonacciBackOff,
@@ -24,12 +25,12 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     ZeroBackOff,
-    chain,
+    configure,
     hedge_call_async,
     with_max_retries,
 )
+from backoff_ticker.retries._option_table import OPTIONS
 from backoff_ticker.testing import VirtualClock, no_wait
-from backoff_ticker.types import HedgeOptions
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.made_policies import at, cancelled_token, spent_budget
@@ -53,6 +54,10 @@ TEN = ConstantBackOff(10)
 
 REJECTED = [Takes(4, 1), Takes(5, 2), Takes(100, 7)]
 ANSWERED = [Takes(2, OSError(30)), Takes(1, OSError(True)), Takes(5, 7)]
+
+
+REPORTED = [Takes(1, OSError), Takes(2, KeyError), Takes(3, ValueError), Takes(9, 7)]
+RULES = {OSError: 30, KeyError: True, ValueError: ConstantBackOff(2)}
 
 
 def starts(when: str, steps: Any, times: list[float], end: float, **options: Any) -> Any:
@@ -87,6 +92,7 @@ def starts(when: str, steps: Any, times: list[float], end: float, **options: Any
         starts("at a failure of the very call", [OSError, OSError, Takes(3, 7)], [0, 0, 0], 3),
         starts("if until rejects", REJECTED, [0, 4, 9, 19, 29], 109, until=lambda value: value > 2),
         starts("when on says", ANSWERED, [0, 32, 33], 38, on=lambda error: error.args[0]),
+        starts("when a rule says", REPORTED, [0, 31, 33, 38], 47, on=RULES),
         starts(
             "when RetryAfter says, later",
             *([Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8)], [0, 10, 52, 62, 72], 100),
@@ -338,14 +344,24 @@ def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge: HedgeFace) 
     with pytest.raises(OSError, match="last") as caught:
         hedge(script, ConstantBackOff(6), max_elapsed_time=10)
     assert script.times == [0, 6]
-    assert caught.value.__notes__[0].endswith("max_elapsed_time of 10.0 s")
-    for delay, most, wait in ((20, 10, 20), (10, 30, 50)):
+    assert caught.value.__notes__[0].endswith("max_elapsed_time of 10.0 s has passed")
+    for delay, most in ((20, 10), (10, 30)):
         script = Script(Takes(1, RetryAfter(50, OSError("busy"))))
         with pytest.raises(OSError, match="busy") as caught:
             hedge(script, ConstantBackOff(delay), max_elapsed_time=most)
         assert script.count == 1
         (note,) = caught.value.__notes__
-        assert note.endswith(f"next wait of {wait}.0 s would exceed max_elapsed_time of {most}.0 s")
+        assert note.endswith(f"next wait of 50.0 s would exceed max_elapsed_time of {most}.0 s")
+
+
+@pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
+def test_a_failure_starts_one_though_a_planned_start_is_too_late(
+    hedge: HedgeFace, limit: str
+) -> None:
+    operation = InTurn(takes(4, OSError), takes(5, 7))
+    options: dict[str, Any] = {limit: 20}
+    assert hedge(operation, ConstantBackOff(30), **options) == 7
+    assert (operation.times, now()) == ([0, 4], 9)
 
 
 # The timeout
@@ -362,15 +378,22 @@ def test_at_the_timeout_all_are_cancelled(hedge: HedgeFace) -> None:
     assert (operation.times, now()) == ([0, 10, 13, 23], 25 + 5 * hedge.waits)
 
 
-def test_a_result_that_comes_after_the_timeout_is_judged_too() -> None:
+@pytest.mark.parametrize("by_token", [False, True])
+def test_a_result_that_comes_after_a_cut_is_judged_too(
+    clock: VirtualClock, *, by_token: bool
+) -> None:
     for late, good in ((1, False), (7, True)):
-        began, operation = now(), InTurn(takes(100, 0, then=late))
-        options = {"timeout": 25, "until": lambda value: value == 7, "max_attempts": 1}
-        if good:
-            assert hedge_in_loop(operation, TEN, **options) == 7
+        began, operation, token = now(), InTurn(takes(100, 0, then=late)), CancellationToken()
+        options: dict[str, Any] = {"until": lambda value: value == 7, "max_attempts": 1}
+        if by_token:
+            at(clock, began + 25, token.cancel)
         else:
-            with pytest.raises(DeadlineExceeded):
-                hedge_in_loop(operation, TEN, **options)
+            options["timeout"] = 25
+        if good:
+            assert hedge_in_loop(operation, TEN, token=token, **options) == 7
+        else:
+            with pytest.raises(Cancelled):
+                hedge_in_loop(operation, TEN, token=token, **options)
         assert now() - began == 25
 
 
@@ -409,13 +432,6 @@ def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_
     with pytest.raises(DeadlineExceeded) as caught:
         hedge_in_loop(both(last), ConstantBackOff(1), **options)
     assert caught.value.__cause__ is last
-
-
-def test_no_attempt_starts_beside_a_result_that_is_there() -> None:
-    operation = InTurn(takes(10, RetryAfter(0, OSError())), takes(5, 7), takes(50, 8))
-    policy = chain(with_max_retries(ConstantBackOff(5), 1), ConstantBackOff(100))
-    assert hedge_in_loop(operation, policy, max_attempts=3) == 7
-    assert len(operation.times) == 2
 
 
 def test_nobody_waits_for_a_start_that_the_timeout_forbids(hedge: HedgeFace) -> None:
@@ -526,6 +542,57 @@ def test_a_result_beside_a_cancel_is_returned_each_time(*, by_itself: bool) -> N
         assert in_loop(hedge_call_async(attempt, TEN, token=token)) == 7
 
 
+def test_one_that_obeys_a_token_cancelled_before_ends_the_call_as_cancelled(
+    hedge: HedgeFace,
+) -> None:
+    token = cancelled_token("before")
+    with pytest.raises(Cancelled) as caught:
+        hedge(Script(token.raise_if_cancelled), TEN, token=token)
+    assert caught.value.__notes__[0].startswith("gave up after 1 attempt in 0.0 s: ")
+
+
+class Cancelling(CircuitBreaker):
+    """Cancels a token as it lets the second call through."""
+
+    def __init__(self, token: CancellationToken) -> None:
+        super().__init__()
+        self.tokens = [None, token]
+
+    def allow(self) -> Any:
+        token = self.tokens.pop(0)
+        if token is not None:
+            token.cancel()
+        return super().allow()
+
+
+def test_no_call_is_made_after_a_cancel_right_before(hedge: HedgeFace) -> None:
+    token, script = CancellationToken(), Script(Takes(100, 7))
+    with pytest.raises(Cancelled) as caught:
+        hedge(script, TEN, token=token, breaker=Cancelling(token))
+    assert (script.count, now()) == (1, 10)
+    assert caught.value.__notes__[0].startswith("gave up after 1 attempt in 10.0 s: ")
+
+
+# Circuits
+
+
+@pytest.mark.parametrize(("stays_open", "times"), [(2, [0, 11]), (30, [0, 31])])
+def test_the_next_starts_as_planned_but_not_before_the_circuit_lets_it_through(
+    hedge: HedgeFace, stays_open: int, times: list[float]
+) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(stays_open), failures=1)
+    operation = InTurn(takes(1, OSError), takes(1, 7))
+    assert hedge(operation, TEN, breaker=breaker, max_attempts=3) == 7
+    assert operation.times == times
+
+
+def test_what_loses_says_nothing_to_the_circuit(hedge: HedgeFace) -> None:
+    breaker = CircuitBreaker(TEN, failures=1)
+    operation = InTurn(takes(100, 1, then=Cancelled("as told")), takes(3, 7))
+    assert hedge(operation, TEN, breaker=breaker, on=OSError) == 7
+    assert breaker.remaining() == 0.0
+
+
 # Operations, tasks and threads
 
 
@@ -624,6 +691,24 @@ def test_a_cancel_of_the_task_passes_at_every_await(
     in_loop(main())
 
 
+def test_a_second_cancel_of_the_task_cuts_the_clean_up_of_its_attempts(
+    clock: VirtualClock,
+) -> None:
+    operation = InTurn(takes(100, 1, cleanup=50))
+
+    async def main() -> None:
+        task = asyncio.ensure_future(hedge_call_async(operation.in_loop, TEN))
+        for seconds in (15, 5):
+            await asyncio.sleep(seconds)
+            assert task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert now() == 20
+
+    in_loop(main())
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
 def test_eager_tasks_do_the_same() -> None:
     def eagerly(operation: Any, backoff: Any = TEN, **options: Any) -> Any:
@@ -650,12 +735,45 @@ def test_eager_tasks_do_the_same() -> None:
 # Options
 
 
-@pytest.mark.parametrize("name", sorted(BAD.keys() & {"backoff", *HedgeOptions.__annotations__}))
+TAKEN = ["until", "token", "timeout", "max_elapsed_time", "max_attempts", "max_retry_after", "on"]
+TAKEN += ["backoff", "budget", "breaker", "clock", "name"]
+
+
+@pytest.mark.parametrize("name", TAKEN)
 def test_bad_values_are_refused_by_name(hedge: HedgeFace, name: str) -> None:
     script = Script(7)
     for value, kind in BAD[name]:
         with pytest.raises(kind, match=name):
             hedge(script, **{name: value})
-    with pytest.raises(TypeError, match=rf"{hedge.name}\(\).*until or retry_if"):
-        hedge(script, until=bool, retry_if=bool)
     assert script.count == 0
+
+
+NOT_TAKEN = sorted({*OPTIONS} - {*TAKEN, "fallback", "note"})
+
+
+@pytest.mark.parametrize("name", [*NOT_TAKEN, "retry_if", "tries"])
+def test_no_other_option_is_taken(hedge: HedgeFace, name: str) -> None:
+    """Those of other retries that make no sense here, and any that comes later."""
+    script = Script(7)
+    with pytest.raises(TypeError, match=rf"^{hedge.name}\(\) has no option '{name}'"):
+        hedge(script, **{name: None})
+    assert script.count == 0
+    assert "attempt_timeout" in NOT_TAKEN
+
+
+def test_the_note_may_be_left_off(hedge: HedgeFace) -> None:
+    for notes, note, has_note in (
+        *((True, None, True), (False, None, False)),
+        *((False, True, True), (True, False, False)),
+    ):
+        with configure(notes=notes), pytest.raises(OSError) as caught:
+            hedge(Script(OSError), ZeroBackOff(), note=note)
+        assert hasattr(caught.value, "__notes__") is has_note
+
+
+def test_an_error_that_is_not_retried_is_untouched_at_the_first_attempt(hedge: HedgeFace) -> None:
+    error = ValueError()
+    with pytest.raises(ValueError) as caught:
+        hedge(Script(error), TEN, on=OSError, fallback=8)
+    assert caught.value is error
+    assert not hasattr(error, "__notes__")

@@ -15,6 +15,7 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    CircuitBreaker,
     ConstantBackOff,
     RetryBudget,
     ZeroBackOff,
@@ -25,11 +26,14 @@ from backoff_ticker import (
 from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
 from tests.retries.hedges import own_token
+from tests.retries.scripts import Script
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import gc_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.retries.hedges import HedgeFace
 
 
 def wait_for_end_of_all_but(before: set[threading.Thread], when: str | None = None) -> None:
@@ -102,61 +106,23 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
     assert each_place(run, but=("in_thread",)) > 100
 
 
-class Threads(Executor):
-    """A pool that says nothing of its jobs, each in a thread; one of them is interrupted."""
-
-    def __init__(self, number: int, interrupt: InterruptAt) -> None:
-        self.left = number
-        self.interrupt = interrupt
-
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        self.left -= 1
-        job = partial(function, *args, **kwargs)
-        target = job if self.left else partial(self.interrupted, job)
-        threading.Thread(target=target).start()
-        return Future()
-
-    def interrupted(self, job: Callable[[], object]) -> None:
-        """Make a job with the interrupt."""
-        with suppress(Interrupted), self.interrupt:
-            job()
-
-
-@pytest.mark.parametrize("asks", [False, True])
-@pytest.mark.parametrize("number", [1, 2])
-def test_an_interrupt_at_any_place_of_an_attempts_thread_reaches_the_caller(
-    number: int, asks: bool
+@pytest.mark.parametrize("where", ["operation", "try_acquire", "allow", "record"])
+def test_an_interrupt_in_an_attempt_reaches_the_caller_and_nothing_stays_taken(
+    hedge: HedgeFace, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    def run(interrupt: InterruptAt) -> None:
-        budget, made = (Asked if asks else RetryBudget)(5, token_ratio=0), []
-        breaker = half_open(SetClock(), on=LookupError)
+    def interrupted(*_: object) -> None:
+        raise Interrupted
 
-        def operation() -> int:
-            made.append(None)
-            if len(made) < number:
-                raise OSError
-            return 7
-
-        before = set(threading.enumerate())
-        try:
-            pool = Threads(number, interrupt)
-            options: dict[str, Any] = {"pool": pool, "timeout": PATIENCE, "breaker": breaker}
-            assert hedge_call(operation, ConstantBackOff(PATIENCE), budget=budget, **options) == 7
-        except Interrupted:
-            assert interrupt.where is not None
-        wait_for_end_of_all_but(before, interrupt.where)
-        interrupt.forget()
-        assert 5 - budget.tokens == max(0, len(made) - 1), interrupt.where
-        assert breaker.remaining() is not None, interrupt.where
-
-    assert each_place(run, all_of_them=True) > 20
-
-
-class Asked(RetryBudget):
-    """A budget that each attempt asks itself."""
-
-    async def try_acquire_async(self) -> bool:
-        return self.try_acquire()
+    budget, breaker = RetryBudget(5, token_ratio=0), half_open(SetClock(), on=LookupError)
+    script = Script(OSError, Interrupted if where == "operation" else OSError)
+    for kind in (RetryBudget, CircuitBreaker):
+        if hasattr(kind, where):
+            monkeypatch.setattr(kind, where, interrupted)
+    with pytest.raises(Interrupted):
+        hedge(script, ConstantBackOff(1), budget=budget, breaker=breaker)
+    calls = {"operation": 2, "try_acquire": 1, "allow": 0, "record": 1}[where]
+    assert (script.count, budget.tokens) == (calls, 5 - (where == "operation"))
+    assert breaker.remaining() is not None
 
 
 def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(
@@ -190,7 +156,7 @@ def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # coroutines that are not awaited
-def test_ctrl_c_at_any_place_of_a_hedged_coroutine_lets_its_loop_end() -> None:
+def test_ctrl_c_in_a_hedged_coroutine_lets_its_loop_end() -> None:
     def ctrl_c() -> None:
         raise KeyboardInterrupt
 
@@ -223,5 +189,5 @@ def test_ctrl_c_at_any_place_of_a_hedged_coroutine_lets_its_loop_end() -> None:
     # A coroutine that is not awaited complains as it goes: here, not in another test, nor where
     # Python cannot import what it complains with, such as in the __new__ of a named tuple.
     with gc_threshold(0):
-        assert each_place(run, ctrl_c) > 300
+        assert each_place(run, ctrl_c, but=("_make", "_finish")) > 100
         collect_garbage()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import gc
 import sys
 import threading
 import time
 import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,9 +25,10 @@ from backoff_ticker import (
     RetryBudget,
     SystemClock,
     ZeroBackOff,
+    configure,
     current_attempt,
     hedge_call,
-    set_active,
+    retry_call,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import eventually, wait_until_collected
@@ -123,6 +127,36 @@ def test_current_attempt_tells_what_runs_in_a_thread() -> None:
     assert current_attempt() is None
 
 
+def test_an_attempt_that_outlives_its_call_still_sees_itself() -> None:
+    seen: list[Any] = []
+
+    def slow() -> None:
+        attempt = current_attempt()
+        assert attempt is not None
+        attempt.token.wait(100)
+        own_clock().sleep(5)
+        seen.append((current_attempt() is attempt, attempt.outcome.name, attempt.outcome.attempts))
+
+    operation = Seen(slow, takes(3, 7))
+    assert hedge_call(operation, TEN, name="fetch") == 7
+    operation.join()
+    assert seen == [(True, "fetch", 2)]
+
+
+def test_what_an_attempt_leaves_behind_sees_the_attempt_around_the_call() -> None:
+    seen: list[Any] = []
+
+    def operation() -> Any:
+        context = contextvars.copy_context()
+        return lambda: context.run(current_attempt)
+
+    def outer() -> None:
+        seen.append(hedge_call(operation, TEN)().name)
+
+    retry_call(outer, name="outer")
+    assert seen == ["outer"]
+
+
 def test_the_result_is_not_kept_by_an_attempt_that_still_runs() -> None:
     class Result:
         pass
@@ -170,6 +204,15 @@ def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:
     assert "on does not retry this error" in caught.value.__notes__[0]
 
 
+def test_an_attempt_that_cancels_its_own_token_and_returns_has_succeeded() -> None:
+    def cancels() -> int:
+        own_token().cancel("mine")
+        own_clock().sleep(15)
+        return 7
+
+    assert hedge_call(cancels, TEN, max_elapsed_time=12) == 7
+
+
 def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned() -> None:
     for good in (True, False):
         token = CancellationToken()
@@ -213,7 +256,7 @@ def test_no_thread_that_can_be_started_is_an_error(monkeypatch: pytest.MonkeyPat
     with pytest.raises(RuntimeError, match="can't start") as caught:
         hedge_call(takes(100, 7), TEN, budget=budget)
     assert caught.value.__notes__ == [
-        "gave up after 1 attempt in 10.0 s: the start of a thread failed"
+        "gave up after 1 attempt in 10.0 s: the start of an attempt failed"
     ]
     assert budget.tokens == 5
 
@@ -234,7 +277,7 @@ def test_a_coroutine_function_is_refused_and_not_made_again() -> None:
 
 
 def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread() -> None:
-    with set_active(False):
+    with configure(active=False):
         pool = ThreadPoolExecutor(1)
         assert hedge_call(threading.current_thread, pool=pool) is threading.current_thread()
 
@@ -288,6 +331,28 @@ def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualCl
     assert clock.pending() == []
 
 
+def test_an_end_that_nobody_looks_at_any_more_is_dropped() -> None:
+    def until(_: object) -> bool:
+        own_clock().sleep(10)  # meanwhile, the other one ends
+        return True
+
+    with gc_threshold(0):
+        operation = Seen(takes(15, OSError), takes(3, 7))
+        assert hedge_call(operation, TEN, until=until) == 7
+        operation.join()
+        refs = [weakref.ref(operation), *map(weakref.ref, operation.tokens)]
+        del operation
+        eventually(lambda: [ref() for ref in refs] == [None] * 3, "all has been dropped")
+
+
+def test_it_warns_where_it_blocks_a_loop() -> None:
+    async def main() -> None:
+        with pytest.warns(RuntimeWarning, match=r"use await hedge_call_async\(\)"):
+            assert hedge_call(lambda: 7) == 7
+
+    asyncio.run(main())
+
+
 # Pools
 
 
@@ -315,12 +380,34 @@ def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(
     assert (operation.times, budget.tokens) == ([0], 10)
 
 
+class Late(Executor):
+    """A pool that makes its jobs when the test says so, even those that were cancelled."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Any] = []
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.jobs.append(partial(function, *args, **kwargs))
+        return Future()
+
+
+def test_one_that_a_pool_makes_after_the_call_has_ended_calls_nothing() -> None:
+    pool, script, budget = Late(), Script(7), RetryBudget(10)
+    with pytest.raises(DeadlineExceeded):
+        hedge_call(script, TEN, pool=pool, timeout=15, budget=budget)
+    for job in pool.jobs:
+        job()
+    assert (len(pool.jobs), script.count, budget.tokens) == (2, 0, 10)
+
+
 def test_a_pool_that_drops_its_queue_is_an_error(clock: VirtualClock) -> None:
     pool, budget, operation = ThreadPoolExecutor(1), RetryBudget(10), InTurn(takes(100, 7))
     at(clock, 25, lambda: pool.shutdown(wait=False, cancel_futures=True))
     with pytest.raises(RuntimeError, match="cancelled an attempt.*shut down") as caught:
         hedge_call(operation, TEN, pool=pool, budget=budget)
-    assert caught.value.__notes__ == ["gave up after 1 attempt in 25.0 s: the pool failed"]
+    assert caught.value.__notes__ == [
+        "gave up after 1 attempt in 25.0 s: the start of an attempt failed"
+    ]
     assert (operation.times, now(), budget.tokens) == ([0], 25, 10)
     pool.shutdown()
 
@@ -357,7 +444,9 @@ def test_a_pool_that_cannot_make_an_attempt_is_an_error(make: Any, kind: Any, te
     script, budget = Script(7), RetryBudget(10)
     with pytest.raises(kind, match=text) as caught:
         hedge_call(script, TEN, pool=make(), budget=budget)
-    assert caught.value.__notes__ == ["gave up after 0 attempts in 0.0 s: the pool failed"]
+    assert caught.value.__notes__ == [
+        "gave up after 0 attempts in 0.0 s: the start of an attempt failed"
+    ]
     assert (script.count, budget.tokens) == (0, 10)
 
 

@@ -15,9 +15,9 @@ FILE = re.compile(r"^```python\n# (\S+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTA
 PATIENCE = 30.0
 
 REPORT_WAITS = """\
-from backoff_ticker import set_default_hooks
+from backoff_ticker import configure
 
-set_default_hooks(on_retry=lambda outcome: print("waits", flush=True))
+configure(on_retry=lambda outcome: print("waits", flush=True))
 """
 """What lets a program say that a retry waits now."""
 

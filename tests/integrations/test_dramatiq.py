@@ -354,10 +354,10 @@ import redis
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.middleware import CurrentMessage
 
-from backoff_ticker import ConstantBackOff, set_default_hooks
+from backoff_ticker import ConstantBackOff, configure
 from backoff_ticker.integrations.dramatiq import BackOffRetries
 
-set_default_hooks(on_retry=lambda outcome: print("waits", flush=True))
+configure(on_retry=lambda outcome: print("waits", flush=True))
 url = os.environ["REDIS"]
 broker = RedisBroker(url=url, heartbeat_timeout=3000, maintenance_chance=1_000_000)
 broker.add_middleware(CurrentMessage())

@@ -12,8 +12,8 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     cancel_on_signals,
+    configure,
     retry_call,
-    set_default_token,
 )
 from backoff_ticker.integrations import gunicorn
 
@@ -33,7 +33,7 @@ def token(monkeypatch):
 
     monkeypatch.setattr(gunicorn, "_token", made)
     monkeypatch.setattr(gunicorn, "cancel_on_signals", block)
-    with blocks, set_default_token(None):
+    with blocks, configure(token=None):
         yield made
     signal.signal(signal.SIGTERM, former)
 

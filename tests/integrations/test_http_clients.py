@@ -1,6 +1,7 @@
 """What holds for every client of HTTP: what is sent again, when, and how it ends."""
 
 import threading
+from contextlib import contextmanager
 from datetime import timedelta
 from email.utils import formatdate
 
@@ -15,7 +16,7 @@ from backoff_ticker import (
     DeadlineExceeded,
     RetryBudget,
     ZeroBackOff,
-    set_active,
+    configure,
     with_max_retries,
 )
 from backoff_ticker.testing import no_wait
@@ -359,7 +360,7 @@ def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(face):
 
 
 def test_where_retries_are_switched_off_each_request_is_sent_once(face):
-    with set_active(False):
+    with configure(active=False):
         assert send(face, answer(503, b"busy")) == (503, "busy", "GET")
 
 
@@ -377,6 +378,22 @@ def test_an_attempt_of_a_coroutine_has_its_own_time(face):
     assert send(face, hang, attempt_timeout=1.5) == (200, "fine", "GET GET")
     cut = {"error": TimeoutError, "attempt_timeout": 1.5}
     assert send_in_vain(face, hang, method="POST", **cut) == "POST"
+
+
+def test_what_surrounds_an_attempt_sees_the_error_of_an_answer(face):
+    needs_runs(face)
+    seen = []
+
+    @contextmanager
+    def around(outcome):
+        try:
+            yield
+        except face.status_error as error:
+            seen.append((outcome.attempts, str(error)[:3]))
+
+    with MisbehavingServer(answer(503)) as server:
+        assert face.request("GET", server.url, ZeroBackOff(), around=around).status == 200
+    assert seen == [(1, "503")]
 
 
 def test_a_token_cuts_the_attempt_of_a_coroutine(face):

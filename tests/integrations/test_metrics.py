@@ -16,9 +16,9 @@ from backoff_ticker import (
     Pace,
     Permanent,
     Ticker,
+    configure,
     retry,
     retry_call,
-    set_default_hooks,
     with_max_retries,
 )
 from backoff_ticker.testing import no_wait
@@ -134,7 +134,7 @@ def tell_everything(observer, clock):
 
 
 def test_retries_and_runs(face, metrics):
-    with set_default_hooks(**metrics.hooks), no_wait():
+    with configure(**metrics.hooks), no_wait():
         retry_call(failing(ConnectionError(), 2), ConstantBackOff(7))
         with pytest.raises(TimeoutError):
             retry_call(failing(TimeoutError(), 9), ConstantBackOff(0), max_attempts=2)
@@ -156,7 +156,7 @@ def test_how_runs_end(face, metrics, clock):
     async def hang():
         await asyncio.sleep(60)
 
-    with set_default_hooks(**metrics.hooks):
+    with configure(**metrics.hooks):
         with pytest.raises(Cancelled):
             retry_call(cancelled, token=token, name="cancelled")
         with pytest.raises(KeyError):

@@ -16,7 +16,7 @@ from backoff_ticker import (
     ExponentialBackOff,
     RetryBudget,
     ZeroBackOff,
-    set_active,
+    configure,
 )
 from backoff_ticker.integrations.urllib3 import BackOffRetry
 from backoff_ticker.testing import no_wait
@@ -190,7 +190,9 @@ def test_a_redirect_that_asks_to_wait_can_be_cancelled():
     assert server.methods == "GET"
 
 
-@pytest.mark.parametrize("block", [partial(set_active, False), partial(no_wait, max_attempts=1)])
+@pytest.mark.parametrize(
+    "block", [partial(configure, active=False), partial(no_wait, max_attempts=1)]
+)
 def test_a_redirect_is_followed_where_retries_are_switched_off(block):
     with MisbehavingServer(answer(302, Location="/there", Retry_After="50")) as server, block():
         pool = urllib3.HTTPConnectionPool("127.0.0.1", server.port, retries=BackOffRetry())

@@ -1,4 +1,4 @@
-"""The ways to run an operation with retries, behind one interface."""
+"""The six ways to run an operation with retries, behind one interface."""
 
 import asyncio
 
@@ -106,14 +106,6 @@ async def async_decorator(script, backoff=None, **options):
 
 async def async_loop(script, backoff=None, **options):
     async for attempt in attempts(backoff, **options):
-        with attempt:
-            result = await script.in_loop()
-            attempt.set_result(result)
-    return result
-
-
-async def async_loop_async_with(script, backoff=None, **options):
-    async for attempt in attempts(backoff, **options):
         async with attempt:
             result = await script.in_loop()
             attempt.set_result(result)
@@ -123,22 +115,12 @@ async def async_loop_async_with(script, backoff=None, **options):
 async def async_blocks(run, block, before, after):
     async for attempt in run:
         before(attempt)
-        with attempt:
-            block(attempt)
-        if after(attempt) is False:
-            break
-
-
-async def async_blocks_async_with(run, block, before, after):
-    async for attempt in run:
-        before(attempt)
         async with attempt:
             block(attempt)
         if after(attempt) is False:
             break
 
 
-ASYNC_WITH = "async loop, async with"
 FACES = {
     made.name: made
     for made in (
@@ -148,7 +130,6 @@ FACES = {
         Face("async call", async_call, asynchronous=True),
         Face("async decorator", async_decorator, asynchronous=True),
         Face("async loop", async_loop, asynchronous=True, blocks=async_blocks),
-        Face(ASYNC_WITH, async_loop_async_with, asynchronous=True, blocks=async_blocks_async_with),
     )
 }
 
@@ -161,15 +142,15 @@ def on_faces(*names):
 BOTH = on_faces("call", "async call")
 """A test of what all faces leave to the same code: once in a thread, once in a loop."""
 
-FOUR = on_faces("call", "loop", "async call", "async loop, async with")
+FOUR = on_faces("call", "loop", "async call", "async loop")
 
 SYNC = on_faces("call", "loop")
 
-LOOPS = on_faces("loop", "async loop", "async loop, async with")
+LOOPS = on_faces("loop", "async loop")
 
-ALL_ASYNC = on_faces("async call", "async decorator", "async loop", "async loop, async with")
+ALL_ASYNC = on_faces("async call", "async decorator", "async loop")
 
-ASYNC = on_faces("async call", "async loop, async with")
+ASYNC = on_faces("async call", "async loop")
 
 
 def ended_by_cancel(face, script, *args, **options):

@@ -1,4 +1,4 @@
-"""Hooks that note what happens to them."""
+"""Hooks, and context managers around attempts, that note what happens to them."""
 
 import asyncio
 
@@ -7,8 +7,8 @@ from tests.retries.scripts import now
 HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
 
 
-class Noting:
-    """A context manager notes when it is entered, and when and with what it is left.
+class Manager:
+    """One for ``with``: it notes when it is entered, and when and with what it is left.
 
     Args:
         log: Takes ``(when, "in", name)`` and ``(when, "out", name, error)``.
@@ -21,15 +21,6 @@ class Noting:
         self._name = name
         self._failing = failing
 
-    def _end(self, which, *told):
-        self._log.append((now(), which, self._name, *told))
-        if which in self._failing:
-            raise self._failing[which]
-
-
-class Manager(Noting):
-    """One for ``with``."""
-
     def __enter__(self):
         self._end("in")
 
@@ -37,49 +28,40 @@ class Manager(Noting):
         self._end("out", told[1])
         return True
 
+    def _end(self, which, *told):
+        self._log.append((now(), which, self._name, *told))
+        if which in self._failing:
+            raise self._failing[which]
 
-class AsyncManager(Noting):
-    """One for ``async with``, each of its ends a second long."""
+
+class AsyncManager:
+    """The same for ``async with``, each of its ends a second long."""
+
+    def __init__(self, *args):
+        self._plain = Manager(*args)
 
     async def __aenter__(self):
         await asyncio.sleep(1)
-        self._end("in")
+        self._plain.__enter__()
 
     async def __aexit__(self, *told):
         await asyncio.sleep(1)
-        self._end("out", told[1])
-        return True
+        return self._plain.__exit__(*told)
 
 
-def spanning(log, *names, by="", manager=Manager, slow=False, **failing):
-    """Return the hooks called ``names``, all by default, each with a manager that logs.
+def spanning(log, name="span", manager=Manager, **failing):
+    """Return a function for ``around``; ``call``, ``enter`` and ``leave`` are errors to raise."""
 
-    Args:
-        log: Where all of them log.
-        names: Which hooks.
-        by: Whose hooks they are: the log tells it instead of the attempt, and when they are called.
-        manager: The class of the managers.
-        slow: Whether each hook is a coroutine function that takes a second.
-        failing: The errors of managers, by ``enter`` and ``leave``.
-    """
-    ends = {{"enter": "in", "leave": "out"}[end]: error for end, error in failing.items()}
+    def around(outcome):
+        if "call" in failing:
+            raise failing["call"]
+        ends = {"in": failing.get("enter"), "out": failing.get("leave")}
+        ends = {end: error for end, error in ends.items() if error is not None}
+        return manager(log, f"{name} {outcome.attempts}", ends)
 
-    def hook(name):
-        def made(outcome):
-            if by:
-                log.append((now(), "called", f"{by} {name}"))
-                return manager(log, f"{by} {name}", ends)
-            return manager(log, f"{name} {outcome.attempts}", ends)
-
-        async def made_slowly(outcome):
-            await asyncio.sleep(1)
-            return made(outcome)
-
-        return made_slowly if slow else made
-
-    return {name: hook(name) for name in names or HOOKS}
+    return around
 
 
-def ends_of(log, name):
-    """Return what happened to the managers of one hook, without when."""
-    return [(which, *told) for _, which, of, *told in log if of.split()[0] == name]
+def noting(log):
+    """Return all hooks, which note in ``log`` when they are called, and their names."""
+    return {name: lambda *_, name=name: log.append((now(), name)) for name in ("notify", *HOOKS)}

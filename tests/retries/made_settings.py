@@ -11,7 +11,7 @@ NOTHING = (True, [], None)
 
 def told(name):
     """Return a hook that says its name as it is called."""
-    return lambda _: TOLD.append(name)
+    return lambda *_: TOLD.append(name)
 
 
 def obeyed():

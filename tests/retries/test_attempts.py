@@ -10,12 +10,12 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     RetryBudget,
-    StopBackOff,
     StopReason,
     ZeroBackOff,
     attempts,
+    current_attempt,
 )
-from tests.retries.faces import FACES, LOOPS, in_loop, on_faces
+from tests.retries.faces import BOTH, FACES, LOOPS, in_loop
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, answered, now
 
@@ -125,7 +125,7 @@ def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(fa
         assert (run.outcome.attempts, run.outcome.reason) == (1, StopReason.CANCELLED)
 
 
-@on_faces("loop", "async loop, async with")
+@LOOPS
 def test_a_cancel_by_the_manager_of_an_attempt_ends_the_loop_and_it_is_left(face):
     token, log = CancellationToken(), []
 
@@ -145,26 +145,50 @@ def test_a_cancel_by_the_manager_of_an_attempt_ends_the_loop_and_it_is_left(face
         raise OSError
 
     with pytest.raises(Cancelled):
-        face.blocks(attempts(ZeroBackOff(), token=token, on_attempt=span), block)
+        face.blocks(attempts(ZeroBackOff(), token=token, around=span), block)
     assert log == ["in 1", "block 1", "out by OSError", "in 2", "out by Cancelled"]
 
 
-def test_a_failure_that_looks_like_the_end_of_a_loop_does_not_end_it(clock):
-    async def give_up(_):
-        await asyncio.sleep(0)
+@LOOPS
+def test_an_error_that_looks_like_the_end_of_a_loop_does_not_end_it(face):
+    kind = StopAsyncIteration if face.asynchronous else StopIteration
+    with pytest.raises(RuntimeError, match=kind.__name__) as caught:
+        face.blocks(attempts(on_retry=Recorded(kind)), lambda _: answered(OSError))
+    assert isinstance(caught.value.__cause__, kind)
 
-    async def nothing():
-        return
-        yield
 
-    async def main():
-        async for attempt in attempts(StopBackOff(), on_give_up=give_up):
-            with attempt:
-                await anext(nothing())
+@LOOPS
+def test_an_attempt_is_one_object_and_tells_how_it_stands(face):
+    seen = []
 
-    with pytest.raises(RuntimeError, match="StopAsyncIteration") as caught:
-        in_loop(main())
-    assert isinstance(caught.value.__cause__, StopAsyncIteration)
+    def block(attempt):
+        assert attempt is current_attempt()
+        assert (attempt.number, attempt.waited, attempt.name) == (2, 5, "prices")
+        assert repr(attempt) == "<Attempt 2 of prices>"
+        attempt.set_result(attempt.outcome)
+        seen.append(attempt)
+
+    def first_fails(attempt):
+        return answered(OSError) if attempt.number == 1 else block(attempt)
+
+    run = attempts(ConstantBackOff(5), name="prices", until=lambda seen: seen.attempts == 2)
+    face.blocks(run, first_fails)
+    assert repr(seen[0]) == "<Attempt 2 of prices, ended>"
+    assert seen[0].outcome == run.outcome
+    with pytest.raises(RuntimeError):
+        seen[0].set_result(8)
+
+
+@BOTH
+def test_the_attempt_of_a_call_has_no_block_and_takes_no_result(face):
+    def operation():
+        with pytest.raises(RuntimeError, match="has no block"):
+            current_attempt().set_result(7)
+        with pytest.raises(RuntimeError, match="has no block"), current_attempt():
+            pass
+        return 8
+
+    assert face.run(Script(operation)) == 8
 
 
 @LOOPS

@@ -221,15 +221,16 @@ def test_a_policy_of_the_breaker_that_fails_ends_the_run(face):
 
 
 @BOTH
-def test_hooks_see_an_open_circuit_as_a_failed_attempt(face):
+def test_managers_and_hooks_see_an_open_circuit_as_a_failed_attempt(face):
+    """It is asked before them."""
     log, success = [], Recorded()
-    hooks = spanning(log, "on_attempt")
+    hooks = {"around": spanning(log), "on_attempt": lambda _: log.append((now(), "called"))}
     face.run(Script(7), ConstantBackOff(1), breaker=opened(30), on_success=success, **hooks)
-    assert [(when, end, name) for when, end, name, *_ in log] == [
-        *[(0, "in", "on_attempt 1"), (0, "out", "on_attempt 1")],
-        *[(30, "in", "on_attempt 2"), (30, "out", "on_attempt 2")],
+    assert [entry[:3] for entry in log] == [
+        *[(0, "in", "span 1"), (0, "called"), (0, "out", "span 1")],
+        *[(30, "in", "span 2"), (30, "called"), (30, "out", "span 2")],
     ]
-    assert [type(entry[-1]) for entry in log[1::2]] == [CircuitOpen, type(None)]
+    assert [type(entry[-1]) for entry in log[2::3]] == [CircuitOpen, type(None)]
     assert success.last.attempts == 2
 
 

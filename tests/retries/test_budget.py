@@ -133,8 +133,9 @@ def interrupt(*_):
 
 
 @contextmanager
-def not_entered(_):
-    raise LookupError
+def in_second(outcome):
+    if outcome.attempts == 2:
+        raise LookupError
     yield
 
 
@@ -145,7 +146,7 @@ def at_second(hook):
 # What keeps the second attempt from being made, with a token, and what is raised.
 PREVENTED = {
     "on_attempt": (ZeroDivisionError, lambda _: {"on_attempt": at_second(lambda _: 1 / 0)}),
-    "its manager": (LookupError, lambda _: {"on_attempt": at_second(not_entered)}),
+    "its manager": (LookupError, lambda _: {"around": in_second}),
     "notify": (ZeroDivisionError, lambda _: {"notify": lambda *_: 1 / 0}),
     "on_retry": (ZeroDivisionError, lambda _: {"on_retry": lambda _: 1 / 0}),
     "interrupted notify": (KeyboardInterrupt, lambda _: {"notify": interrupt}),

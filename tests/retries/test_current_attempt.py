@@ -11,17 +11,17 @@ from hypothesis import given, strategies as st
 from backoff_ticker import (
     CancellationToken,
     ConstantBackOff,
+    StopReason,
     ZeroBackOff,
     attempts,
+    configure,
     current_attempt,
     hedge_call_async,
     retry,
     retry_call,
     retry_call_async,
-    set_active,
 )
-from tests.helpers import collect_garbage
-from tests.integrations.processes import run
+from tests.helpers import PATIENCE, collect_garbage, in_thread
 from tests.interleaving import each_interleaving
 from tests.retries.faces import (
     ALL_ASYNC,
@@ -32,7 +32,7 @@ from tests.retries.faces import (
     on_faces,
 )
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import Script, Takes
+from tests.retries.scripts import Script, Takes, now
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_an_operation_knows_its_attempt_which_stays_what_it_was(face):
     assert [tuple(told) for _, *told in seen] == expected
     assert [(attempt.number, attempt.waited) for attempt, *_ in seen] == expected
     assert len({attempt.name for attempt, *_ in seen}) == 1
-    assert repr(seen[1][0]) == f"<CurrentAttempt 2 of {seen[0][0].name}>"
+    assert repr(seen[1][0]) == f"<Attempt 2 of {seen[0][0].name}, ended>"
     assert current_attempt() is None
 
 
@@ -105,12 +105,11 @@ def test_nothing_is_seen_between_the_blocks_of_a_loop(clock):
     for attempt in attempts(ConstantBackOff(5), on_attempt=lambda _: seen.append(here().number)):
         seen.append(current_attempt())
         with attempt:
-            assert here().number == attempt.number
-            assert here().token is attempt.token
+            assert here() is attempt
             if attempt.number < 2:
                 raise OSError
         seen.append(current_attempt())
-    assert seen == [1, None, None, 2, None, None]
+    assert seen == [None, 1, None, None, 2, None]
 
 
 @FOUR
@@ -164,11 +163,12 @@ def test_a_generator_sees_it_until_its_first_item(clock):
 # The time that is left
 
 
+def timed(seconds):
+    return CancellationToken(timeout=seconds)
+
+
 @FOUR
 def test_the_time_left_is_that_of_the_nearest_limit(face):
-    def timed(seconds):
-        return CancellationToken(timeout=seconds)
-
     for make, left in [
         (dict, [None, None]),
         (lambda: {"timeout": 20}, [18, 13]),
@@ -190,29 +190,61 @@ def test_the_limit_of_the_attempt_counts_too(face):
     look = lambda *_: seen.append(here().time_left) or OSError
     limits = {"attempt_timeout": 10, "timeout": 15, "max_attempts": 2}
     with pytest.raises(OSError):
-        face.run(Script(Takes(3, look)), ConstantBackOff(5), on_retry=look, **limits)
-    assert seen == [7, 12, 4]
+        face.run(Script(Takes(3, look)), ConstantBackOff(5), **limits)
+    assert seen == [7, 4]
 
 
 # The token
 
 
-def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face):
-    seen = []
-    face.run(seen_by(2, seen, lambda: (here().token, here().token.cancelled)), ConstantBackOff(5))
-    (first, early), (second, late) = seen
-    assert first is second
-    assert (early, late) == (False, False)
-    assert first.cancelled
+def test_each_attempt_has_a_token_that_is_cancelled_when_it_ends(face):
+    seen, told = [], []
+    hooks = dict.fromkeys(HOOKS, lambda _: told.append(here().token.cancelled))
+    script = seen_by(3, seen, lambda: (here().token, here().token.cancelled))
+    face.run(script, ConstantBackOff(5), **hooks)
+    tokens = {token for token, _ in seen}
+    assert len(tokens) == 3
+    assert all(token.cancelled for token in tokens)
+    assert not any(early for _, early in seen)
+    assert told == [False, True, False, True, False, True]
+
+
+@FOUR
+def test_the_token_is_cancelled_with_that_of_the_run_and_at_its_limits_of_time(face, clock):
+    limits = {"timeout": float, "attempt_timeout": float, "token": timed}
+    for name in [name for name in limits if face.asynchronous or name != "attempt_timeout"]:
+        began, cancels, options = now(), [], {name: limits[name](5)}
+
+        def look(began=began, cancels=cancels):
+            here().token.on_cancel(lambda: cancels.append(now() - began))
+            return Takes(20, OSError)
+
+        with pytest.raises((OSError, TimeoutError)):
+            face.run(Looking(look), max_attempts=1, **options)
+        assert cancels == [5]
+
+
+class Looking:
+    """An operation that looks before it takes its time."""
+
+    def __init__(self, look):
+        self._look = look
+
+    def __call__(self):
+        return Script(self._look())()
+
+    async def in_loop(self):
+        return await Script(self._look()).in_loop()
 
 
 @pytest.mark.parametrize("asks", [False, True])
 @on_faces("call", "decorator", "async call")
-def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(face, asks):
-    contexts = []
+def test_what_an_attempt_has_started_sees_none_after_the_run_which_it_does_not_keep(face, asks):
+    contexts, kept = [], []
 
     def operation():
         contexts.append(contextvars.copy_context())
+        kept.append(here())
         if asks:
             assert not here().token.cancelled
         return 7
@@ -223,40 +255,36 @@ def test_what_an_attempt_has_started_sees_its_end_and_keeps_nothing_alive(face, 
     del script
     collect_garbage()
     assert known() is None
-    attempt = contexts[0].run(here)
-    assert (attempt.number, attempt.token.cancelled) == (1, True)
-    assert attempt.name.endswith(".operation")
-    assert contexts[0].run(here) is attempt
+    assert contexts[0].run(current_attempt) is None
+    assert (kept[0].number, kept[0].token.cancelled) == (1, True)
+    assert kept[0].name.endswith(".operation")
 
 
 @pytest.mark.parametrize("pair", [("end", "ask"), ("ask", "end"), ("ask", "ask")])
 def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(monkeypatch, pair):
-    contexts = []
-    running = []
+    kept = []
 
     @types.coroutine
     def operation():
-        contexts.append(contextvars.copy_context())
+        kept.append(here())
         yield
 
     def begin():
         context, called = contextvars.Context(), retry_call_async(operation)
         context.run(called.send, None)
-
-        def ask():
-            return contexts[-1].copy().run(here).token
+        attempt = kept[-1]
 
         def end():
             with pytest.raises(StopIteration):
                 context.run(called.send, None)
 
-        running.append(called)
-        return tuple({"ask": ask, "end": end}[name] for name in pair)
+        functions = {"ask": lambda called=called: attempt.token, "end": end}
+        return tuple(functions[name] for name in pair)
 
     number = 0
     for outcomes in each_interleaving(begin, monkeypatch):
         number += 1
-        token = contexts.pop().run(here).token
+        token = kept.pop().token
         assert {*outcomes} - {None} == {token}
         assert token.cancelled == ("end" in pair)
     assert number > 5
@@ -270,12 +298,43 @@ def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face):
     assert seen[0].cancelled
 
 
+# Generators
+
+
 def failing_rows(failures):
     for attempt in attempts(ZeroBackOff(), on=OSError):
         with attempt:
-            yield attempt.number
+            yield attempt
             if attempt.number <= failures:
                 raise OSError
+
+
+async def failing_rows_async(failures):
+    async for attempt in attempts(ZeroBackOff(), on=OSError):
+        async with attempt:
+            yield attempt
+            if attempt.number <= failures:
+                raise OSError
+
+
+def taking_turns(failures, order):
+    generators = [failing_rows(each) for each in failures]
+    for place in order:
+        next(generators[place], None)
+    for generator in generators:
+        for _ in generator:
+            pass
+    return current_attempt()
+
+
+async def taking_turns_async(failures, order):
+    generators = [failing_rows_async(each) for each in failures]
+    for place in order:
+        await anext(generators[place], None)
+    for generator in generators:
+        async for _ in generator:
+            pass
+    return current_attempt()
 
 
 @given(
@@ -287,18 +346,56 @@ def failing_rows(failures):
 )
 def test_generators_whose_attempts_fail_may_take_turns_in_any_order(case):
     """None hangs, and none leaves an attempt behind."""
-    failures, order = case
+    # BUG of the engine: it hangs as attempts refer to each other, see /opt/w/bugs.md, 4.
+    assert contextvars.Context().run(taking_turns, *case) is None
+    assert contextvars.Context().run(in_loop, taking_turns_async(*case)) is None
 
-    def run():
-        generators = [failing_rows(each) for each in failures]
-        for place in order:
-            next(generators[place], None)
-        for generator in generators:
-            for _ in generator:
-                pass
-        return current_attempt()
 
-    assert contextvars.Context().run(run) is None
+@pytest.mark.parametrize("keeps_first", [False, True])
+def test_generators_that_take_turns_for_long_keep_nothing_of_those_that_have_ended(keeps_first):
+    # BUG of the engine: it hangs, see /opt/w/bugs.md, 4.
+    made, first = [], failing_rows(0)
+
+    def begun():
+        generator = failing_rows(1)
+        made.append(weakref.ref(next(generator)))
+        return generator
+
+    if keeps_first:
+        next(first)
+    older = begun()
+    for _ in range(1_000):
+        newer = begun()
+        for attempt in older:
+            assert attempt.number == 2
+        older = newer
+    older.close()
+    first.close()
+    del attempt
+    collect_garbage()
+    assert sum(each() is not None for each in made) == 0
+
+
+def test_while_generators_take_turns_only_those_live_that_are_open():
+    made, older = [], failing_rows(0)
+    next(older)
+    for _ in range(1_000):
+        newer = failing_rows(0)
+        made.append(weakref.ref(next(newer)))
+        older.close()
+        older = newer
+    collect_garbage()
+    assert sum(each() is not None for each in made) <= 2
+    older.close()
+
+
+def test_a_suspended_generator_shows_its_attempt_to_no_other_thread_or_context():
+    generator = failing_rows(0)
+    attempt = contextvars.Context().run(next, generator)
+    assert current_attempt() is None
+    assert in_thread(current_attempt).result(PATIENCE) is None
+    generator.close()
+    assert attempt.outcome.reason is StopReason.INTERRUPTED
 
 
 @pytest.mark.parametrize("options", [{}, {"on_attempt": bool}], ids=["first try", "run"])
@@ -329,52 +426,7 @@ def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock):
     assert all(attempt.token.cancelled for attempt in seen)
 
 
-# Who does not ask
-
-
-def test_while_retries_are_off_there_is_no_attempt(clock):
-    with set_active(False):
-        assert retry_call(current_attempt) is None
-
-
-# Nothing has to be imported first
-
-
-FIRST_USE = """
-import asyncio
-import backoff_ticker
-from backoff_ticker import attempts, hedge_call, retry
-from backoff_ticker.testing import no_wait
-seen = []
-def operation():
-    from backoff_ticker import current_attempt
-    current = backoff_ticker.current_attempt()
-    assert current_attempt() is current
-    assert not current.token.cancelled
-    seen.append(current.number)
-    if current.number < 3:
-        raise OSError
-async def coroutine():
-    await asyncio.sleep(0)
-    operation()
-async def async_loop():
-    async for attempt in attempts():
-        with attempt:
-            await coroutine()
-with no_wait():
-    {call}
-seen.append(backoff_ticker.current_attempt())
-print(*seen)
-"""
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "retry(operation)()",
-        "asyncio.run(async_loop())",
-        "hedge_call(operation)",
-    ],
-)
-def test_who_first_asks_inside_of_an_attempt_is_told(call):
-    assert run(FIRST_USE.replace("{call}", call)) == ["1 2 3 None"]
+@on_faces("call", "decorator", "async call", "async decorator")
+def test_while_retries_are_off_there_is_no_attempt(face):
+    with configure(active=False):
+        assert face.run(Script(current_attempt)) is None

@@ -1,130 +1,381 @@
-"""The four hooks: when they are called, what their managers span, and that these are left once."""
+"""The hooks, and the context managers around attempts: when, in what order, and how they end."""
 
 import asyncio
 import signal
+from contextlib import closing, nullcontext
+from itertools import product
 
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    CircuitOpen,
     ConstantBackOff,
+    DeadlineExceeded,
     StopReason,
+    ZeroBackOff,
+    attempts,
     retry_call,
     retry_call_async,
 )
-from tests.retries.faces import BOTH, FACES, FOUR, SYNC, in_loop, on_faces
-from tests.retries.made_hooks import HOOKS, AsyncManager, ends_of, spanning
+from backoff_ticker.waiting import loop_runs
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC, in_loop
+from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.test_breaker_option import until_a_reset
 
 
-def test_a_manager_spans_the_attempt_or_the_wait(face):
-    log = []
-    error = OSError()
+def ends_of(log):
+    """Return what happened to the managers, without when."""
+    return [entry[1:] for entry in log if entry[1] in ("in", "out")]
+
+
+def left_with(log):
+    """Return what each manager was left with; all of them were left, once, in reverse."""
+    opened, errors = [], []
+    for which, name, *told in ends_of(log):
+        if which == "in":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+            errors += told
+    assert opened == []
+    return errors
+
+
+def caused_by(error):
+    """Return the types of an error and of what a traceback shows as having led to it."""
+    types = []
+    while error is not None:
+        types.append(type(error))
+        assert len(types) < 9, "the chain is a cycle"
+        hidden = error.__suppress_context__
+        error = error.__cause__ or (None if hidden else error.__context__)
+    return types
+
+
+def test_managers_surround_attempts_and_hooks_are_called_in_order(face):
+    """No manager surrounds a wait; each of them returns True, and swallows nothing."""
+    log, error = [], OSError()
     script = Script(Takes(2, error), lambda: log.append("called") or 7)
-    assert face.run(script, ConstantBackOff(5), **spanning(log)) == 7
+    around = [spanning(log, "a"), spanning(log, "b")]
+    assert face.run(script, ConstantBackOff(5), around=around, **noting(log)) == 7
     assert log == [
-        (0, "in", "on_attempt 1"),
-        (2, "out", "on_attempt 1", error),
-        (2, "in", "on_retry 1"),
-        (7, "out", "on_retry 1", None),
-        (7, "in", "on_attempt 2"),
-        "called",
-        (7, "out", "on_attempt 2", None),
-        (7, "in", "on_success 2"),
-        (7, "out", "on_success 2", None),
+        *[(0, "in", "a 1"), (0, "in", "b 1"), (0, "on_attempt")],
+        *[(2, "out", "b 1", error), (2, "out", "a 1", error), (2, "notify"), (2, "on_retry")],
+        *[(7, "in", "a 2"), (7, "in", "b 2"), (7, "on_attempt"), "called"],
+        *[(7, "out", "b 2", None), (7, "out", "a 2", None), (7, "on_success")],
     ]
 
 
-def test_a_manager_swallows_nothing_and_is_left_once_on_failure(face):
-    """Each of them returns True."""
+@ALL_ASYNC
+def test_a_coroutine_awaits_asynchronous_managers_and_hooks(face):
+    log, error = [], OSError()
+
+    def slow(name):
+        async def hook(*_):
+            await asyncio.sleep(1)
+            log.append((now(), name))
+
+        return hook
+
+    hooks = {name: slow(name) for name in ("notify", *HOOKS)}
+    around = [spanning(log, "a", AsyncManager), spanning(log, "b")]
+    with pytest.raises(OSError):
+        face.run(Script(error), ConstantBackOff(5), max_attempts=2, around=around, **hooks)
+    assert log == [
+        *[(1, "in", "a 1"), (1, "in", "b 1"), (2, "on_attempt")],
+        *[(2, "out", "b 1", error), (3, "out", "a 1", error), (4, "notify"), (5, "on_retry")],
+        *[(11, "in", "a 2"), (11, "in", "b 2"), (12, "on_attempt")],
+        *[(12, "out", "b 2", error), (13, "out", "a 2", error), (14, "on_give_up")],
+    ]
+
+
+@LOOPS
+def test_in_a_loop_it_is_entered_with_the_block(face):
     log = []
-    errors = [OSError(1), OSError(2)]
-    with pytest.raises(OSError) as caught:
-        face.run(Script(*errors), ConstantBackOff(5), max_attempts=2, **spanning(log))
-    assert caught.value is errors[1]
-    assert ends_of(log, "on_attempt") == [("in",), ("out", errors[0]), ("in",), ("out", errors[1])]
-    assert ends_of(log, "on_retry") == [("in",), ("out", None)]
-    assert [which for which, *_ in ends_of(log, "on_give_up")] == ["in", "out"]
-    assert ends_of(log, "on_success") == []
-    assert log[-2][:3] == (5, "in", "on_give_up 2")
+    run = attempts(ConstantBackOff(5), around=spanning(log), on_attempt=lambda _: log.append("on"))
+    face.blocks(run, lambda _: log.append("block"), before=lambda _: log.append("step"))
+    assert log == ["step", (0, "in", "span 1"), "on", "block", (0, "out", "span 1", None)]
 
 
 @FOUR
-def test_managers_are_left_once_when_a_cancel_ends_the_wait(face, clock):
-    log, token = [], CancellationToken()
-    at(clock, 3, token.cancel)
-    with pytest.raises(Cancelled):
-        face.run(Script(OSError), ConstantBackOff(5), token=token, **spanning(log))
-    assert [entry[:3] for entry in log] == [
-        *[(0, "in", "on_attempt 1"), (0, "out", "on_attempt 1")],
-        *[(0, "in", "on_retry 1"), (3, "out", "on_retry 1")],
-        *[(3, "in", "on_give_up 1"), (3, "out", "on_give_up 1")],
-    ]
-
-
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), SystemExit()], ids=repr)
-def test_managers_are_left_once_when_an_interrupt_ends_the_attempt(face, interrupt):
+def test_what_hooks_return_does_not_matter(face):
     log = []
-    with pytest.raises(type(interrupt)):
-        face.run(Script(OSError, interrupt), ConstantBackOff(5), **spanning(log))
-    assert ends_of(log, "on_attempt")[2:] == [("in",), ("out", interrupt)]
-    assert ends_of(log, "on_retry") == [("in",), ("out", None)]
-    assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
+    for answer in (False, 7, Manager(log, "returned", {})):
+        hooks = dict.fromkeys(("notify", *HOOKS), lambda *_, answer=answer: answer)
+        assert face.run(Script(OSError, 7), ZeroBackOff(), **hooks) == 7
+    assert log == []
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_hooks_may_be_any_number_of_functions(face, number):
+    told, error, log = Recorded(), OSError(), []
+    many = dict.fromkeys(HOOKS, [told] * number)
+    face.run(Script(error, 7), ConstantBackOff(5), around=[spanning(log)] * number, **many)
+    assert [when for when, _ in told.calls] == [*[0] * number * 2, *[5] * number * 2]
+    assert left_with(log) == [*[error] * number, *[None] * number]
+
+
+# Attempts that are not made, or do not end by themselves
+
+
+def cancelling(token):
+    return {"token": token, "on_attempt": lambda seen: seen.attempts == 2 and token.cancel()}
+
+
+def late(token):
+    """Return a hook that takes long, and awaits where it has to."""
+
+    def hook(outcome):
+        if outcome.attempts < 2:
+            return None
+        return asyncio.sleep(9) if loop_runs() else token.clock.sleep(9)
+
+    return {"timeout": 9, "on_attempt": hook}
+
+
+# What ends an attempt, options made with a new token, and what its managers are left with.
+ENDS = {
+    "KeyboardInterrupt": (KeyboardInterrupt, lambda _: {}, KeyboardInterrupt),
+    "SystemExit": (SystemExit, lambda _: {}, SystemExit),
+    "a cancel before the call": (7, cancelling, Cancelled),
+    "a limit before the call": (7, late, DeadlineExceeded),
+    "a refusal": (7, lambda _: {"breaker": until_a_reset()}, CircuitOpen),
+}
+CUTS = {
+    "a token": (Takes(50, 7), lambda _: {"token": CancellationToken(timeout=9)}, DeadlineExceeded),
+    "timeout": (Takes(50, 7), lambda _: {"timeout": 9}, DeadlineExceeded),
+    "attempt_timeout": (
+        Takes(50, 7),
+        lambda _: {"attempt_timeout": 1, "max_attempts": 2},
+        TimeoutError,
+    ),
+}
+
+
+def check_end(face, step, make, kind):
+    log = []
+    around = [spanning(log, "a"), spanning(log, "b")]
+    with pytest.raises(kind) as caught:
+        face.run(
+            Script(OSError, step), ConstantBackOff(5), around=around, **make(CancellationToken())
+        )
+    errors = left_with(log)
+    assert {type(error) for error in errors[:2]} == {OSError if "a 2" in str(log) else kind}
+    assert errors[-1] is errors[-2] is caught.value
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_manager_is_left_once_with_what_ended_the_attempt(face, end):
+    check_end(face, *ENDS[end])
+
+
+@ALL_ASYNC
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_manager_is_left_once_with_what_cut_the_attempt(face, cut):
+    check_end(face, *CUTS[cut])
 
 
 @SYNC
-def test_managers_are_left_once_when_ctrl_c_ends_the_wait(face, clock):
-    log = []
+def test_ctrl_c_in_a_wait_finds_no_manager_entered(face, clock):
+    log, script = [], Script(OSError, 7)
     at(clock, 3, lambda: signal.raise_signal(signal.SIGINT))
-    script = Script(OSError, 7)
     with pytest.raises(KeyboardInterrupt):
-        face.run(script, ConstantBackOff(50), token=CancellationToken(), **spanning(log))
+        face.run(
+            script,
+            ConstantBackOff(50),
+            token=CancellationToken(),
+            around=spanning(log),
+            **noting(log),
+        )
     assert (script.times, now()) == ([0], 3)
-    entered, (left, error) = ends_of(log, "on_retry")
-    assert (entered, left) == (("in",), "out")
-    assert isinstance(error, KeyboardInterrupt)
-    assert ends_of(log, "on_give_up") == []
+    assert [type(error) for error in left_with(log)] == [OSError]
+    assert (3, "on_give_up") not in log
 
 
 @FOUR
-@pytest.mark.parametrize("name", HOOKS[:3])
+@pytest.mark.parametrize("name", [*HOOKS[:3], "notify"])
 def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face, name):
     log, interrupt = [], KeyboardInterrupt()
-    hooks = spanning(log) | {name: Recorded(interrupt)}
+    hooks = noting(log) | {name: Recorded(interrupt)}
     with pytest.raises(KeyboardInterrupt) as caught:
-        face.run(Script(OSError, 7), ConstantBackOff(5), **hooks)
+        face.run(Script(OSError, 7), ConstantBackOff(5), around=spanning(log), **hooks)
     assert caught.value is interrupt
-    assert ends_of(log, "on_give_up") == []
-    for other in HOOKS:
-        ends = [which for which, *_ in ends_of(log, other)]
-        assert ends == ["in", "out"] * (len(ends) // 2)
+    assert (left_with(log)[0] is interrupt) == (name == "on_attempt")
+    assert "on_give_up" not in {entry[1] for entry in log}
 
 
-# Errors in hooks
+@FOUR
+@pytest.mark.parametrize("how", ["call", "enter", "leave"])
+def test_an_interrupt_of_a_manager_leaves_the_others(face, how):
+    log, interrupt = [], KeyboardInterrupt()
+    around = [spanning(log, "a"), spanning(log, "b", **{how: interrupt}), spanning(log, "c")]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        face.run(Script(7), ConstantBackOff(5), around=around, **noting(log))
+    assert caught.value is interrupt
+    expected = [("in", "a 1"), ("out", "a 1", interrupt)]
+    if how == "leave":
+        expected[1:1] = [("in", "b 1"), ("in", "c 1"), ("out", "c 1", None), ("out", "b 1", None)]
+    elif how == "enter":
+        expected[1:1] = [("in", "b 1")]
+    assert ends_of(log) == expected
 
 
-def made(name, how, own, log):
-    """Return a hook that fails itself, or whose manager does."""
-    return {name: Recorded(own)} if how == "call" else spanning(log, name, **{how: own})
+@ASYNC
+@pytest.mark.parametrize("when", [0.5, 1.5, 2.5, 7])
+def test_a_manager_is_left_once_when_the_task_is_cancelled(face, when):
+    """As it is entered, in the attempt, as it is left, and in the wait."""
+    log = []
+
+    async def main():
+        around = [spanning(log, "a"), spanning(log, "b", AsyncManager)]
+        async with asyncio.timeout(when):
+            step = Takes(1, OSError)
+            await face.main(Script(step), ConstantBackOff(50), around=around, **noting(log))
+
+    with pytest.raises(TimeoutError):
+        in_loop(main())
+    told = {0.5: ["C"], 1.5: ["C", "C"], 2.5: ["C"], 7: ["O", "O"]}[when]
+    outs = [entry for entry in log if entry[1] == "out"]
+    assert [type(error).__name__[0] for *_, error in outs] == told
+    assert {entry[2] for entry in outs} == ({"a 1", "b 1"} if len(told) == 2 else {"a 1"})
+    assert "on_give_up" not in {entry[1] for entry in log}
+
+
+@ASYNC
+def test_a_coroutine_that_is_closed_leaves_plain_managers_and_awaits_nothing(face):
+    """Nor does Python warn of a coroutine that nobody awaits."""
+    log = []
+    around = [spanning(log, "a"), spanning(log, "b", Eager), spanning(log, "c")]
+
+    async def main():
+        script = Script(7)
+        script.in_loop = Suspended
+        made = face.main(script, ConstantBackOff(5), around=around, **noting(log))
+        with closing(made):
+            made.send(None)
+
+    in_loop(main())
+    told = [entry[1:] for entry in log if entry[1] == "out"]
+    assert [(name, type(error)) for _, name, error in told] == [
+        ("c 1", GeneratorExit),
+        ("a 1", GeneratorExit),
+    ]
+
+
+class Suspended:
+    """Waits for ever."""
+
+    def __await__(self):
+        yield
+
+
+class Eager(AsyncManager):
+    """It is entered at once."""
+
+    async def __aenter__(self):
+        return self
+
+
+# Errors in hooks and managers
+
+
+def test_an_error_of_a_hook_ends_the_run_and_leaves_the_managers(face):
+    for name in ("on_attempt", "notify", "on_retry", "on_success"):
+        own, log, gave_up = LookupError(name), [], Recorded()
+        hooks = noting(log) | {"on_give_up": gave_up, name: [bool_of, Recorded(own), own_error]}
+        script = Script(7 if name == "on_success" else OSError, 7)
+        with pytest.raises(LookupError) as caught:
+            face.run(script, ConstantBackOff(5), around=spanning(log), **hooks)
+        assert caught.value is own
+        assert script.count == (name != "on_attempt")
+        assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
+        (error,) = left_with(log)
+        assert error is own if name == "on_attempt" else type(error) in (OSError, type(None))
+
+
+def bool_of(*_):
+    return True
+
+
+def own_error(*_):
+    raise AssertionError("hooks after one that failed are not called")
 
 
 @pytest.mark.parametrize("how", ["call", "enter", "leave"])
-def test_an_error_of_a_hook_ends_the_run(face, how):
-    for name in ("on_attempt", "notify", "on_retry", "on_success"):
-        if name == "notify" and how != "call":
-            continue
-        own, gave_up, log = LookupError(name), Recorded(), []
-        script = Script(7 if name == "on_success" else OSError, 7)
-        hooks = made(name, how, own, log)
+def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
+    kinds = [Manager, AsyncManager] if face.asynchronous else [Manager]
+    for second, kind in product([False, True], kinds):
+        own, log, gave_up, called = LookupError(how), [], Recorded(), Recorded()
+        failing = spanning(log, "b", kind, **{how: own})
+        around = [
+            spanning(log, "a"),
+            lambda seen, failing=failing, second=second: (
+                failing(seen) if seen.attempts == 1 + second else nullcontext()
+            ),
+            spanning(log, "c"),
+        ]
+        script = Script(*[OSError] * second, KeyError)
+        options = {"around": around, "on_attempt": called, "on_give_up": gave_up}
         with pytest.raises(LookupError) as caught:
-            face.run(script, ConstantBackOff(5), on_give_up=gave_up, **hooks)
+            face.run(script, ConstantBackOff(5), max_attempts=3, **options)
         assert caught.value is own
-        assert script.count == (0 if name == "on_attempt" and how != "leave" else 1)
+        assert script.count == second + (how == "leave") == len(called.calls)
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
-        ends = [which for _, which, *_ in log]
-        assert ends == {"call": [], "enter": ["in"], "leave": ["in", "out"]}[how]
+        last = {"leave": [KeyError]}.get(how, [OSError] * second)
+        assert caused_by(own) == [LookupError, *last]
+        told = [entry[1:3] for entry in log if entry[2].endswith(f" {1 + second}")]
+        whole = [("in", "a"), ("in", "b"), ("in", "c"), ("out", "c"), ("out", "b"), ("out", "a")]
+        made = {"call": [0, 5], "enter": [0, 1, 5], "leave": range(6)}[how]
+        assert [(end, name[0]) for end, name in told] == [whole[each] for each in made]
+        if how != "leave":
+            assert log[-1][-1] is own
+
+
+@FOUR
+def test_of_several_managers_that_fail_the_last_error_is_raised_and_has_the_others(face):
+    log, a, b = [], LookupError("a"), ValueError("b")
+    around = [spanning(log, "a", leave=a), spanning(log, "b", leave=b)]
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError), ConstantBackOff(5), around=around)
+    assert caused_by(caught.value) == [LookupError, ValueError, OSError]
+    assert [type(error) for error in left_with(log)] == [OSError, OSError]
+
+
+@FOUR
+def test_what_is_no_context_manager_is_refused(face):
+    def generator(_):
+        yield
+
+    for wrong, told in [
+        (lambda _: None, "around must return a context manager, not None"),
+        (generator, "not <generator .*: is @contextmanager missing"),
+    ]:
+        log, script = [], Script(7)
+        with pytest.raises(TypeError, match=told):
+            face.run(script, around=[spanning(log), wrong])
+        assert script.count == 0
+        assert [type(error) for error in left_with(log)] == [TypeError]
+
+
+@SYNC
+def test_a_thread_enters_no_asynchronous_manager(face):
+    log, script = [], Script(7)
+    with pytest.raises(TypeError, match="asynchronous context manager: only a coroutine"):
+        face.run(script, around=spanning(log, manager=AsyncManager))
+    assert (script.count, log) == (0, [])
+
+
+@SYNC
+@pytest.mark.parametrize("name", [*HOOKS, "notify"])
+def test_a_thread_awaits_no_hook(face, name):
+    """Nor is its coroutine left behind unawaited, which would be a warning."""
+    options = {"max_attempts": 1 if name == "on_give_up" else 2, name: lambda *_: asyncio.sleep(0)}
+    with pytest.raises(TypeError, match=f"{name} must be a plain function"):
+        face.run(Script(OSError, 7), ConstantBackOff(5), **options)
 
 
 @BOTH
@@ -137,126 +388,3 @@ def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face):
             retry_call([asyncio.sleep(0)].pop, on_give_up=ends.append)
     assert [outcome.reason for outcome in ends] == [StopReason.FAILED]
     assert caught.value.__notes__ == ["gave up after 1 attempt in 0.0 s: list.pop failed"]
-
-
-# Several hooks for one
-
-
-def both(first, second):
-    """Return hooks of which each is a list of two."""
-    return {name: [first[name], second[name]] for name in first}
-
-
-def test_hooks_are_called_in_order_and_their_managers_left_in_reverse(face):
-    log = []
-    error = OSError()
-    hooks = both(spanning(log, by="a"), spanning(log, by="b"))
-    face.run(Script(error, 7), ConstantBackOff(5), **hooks)
-
-    def spanned(kind, error=None):
-        begun = [(what, f"{by} {kind}") for what in ("called", "in") for by in "ab"]
-        return [*begun, *[("out", f"{by} {kind}", error) for by in "ba"]]
-
-    assert [entry[1:] for entry in log] == [
-        *spanned("on_attempt", error),
-        *spanned("on_retry"),
-        *spanned("on_attempt"),
-        *spanned("on_success"),
-    ]
-
-
-@FOUR
-@pytest.mark.parametrize("kind", HOOKS[:3])
-def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face, kind):
-    log, own = [], LookupError(kind)
-    hooks = both(spanning(log, by="a"), spanning(log, by="b"))
-    hooks[kind].insert(1, Recorded(own))
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError, 7), ConstantBackOff(5), **hooks)
-    assert caught.value is own
-    called = [name for _, what, name, *_ in log if what == "called"]
-    assert f"a {kind}" in called
-    assert f"b {kind}" not in called
-    assert "b on_give_up" in called
-
-
-@pytest.mark.parametrize("number", [0, 2])
-def test_notify_may_be_any_number_of_functions(face, number):
-    told, error = Recorded(), OSError()
-    no_hooks = dict.fromkeys(HOOKS, ())
-    face.run(Script(error, 7), ConstantBackOff(5), notify=[told] * number, **no_hooks)
-    assert told.calls == [(0, error, 5)] * number
-
-
-# In coroutines: awaitable hooks, and asynchronous context managers
-
-
-AWAITING = on_faces("async call", "async loop, async with")
-
-
-@AWAITING
-@pytest.mark.parametrize("slow", [False, True])
-def test_asynchronous_managers_span_attempts_and_waits(face, slow):
-    """Each of them returns True, which swallows nothing."""
-    log = []
-    errors = [OSError(1), OSError(2)]
-    hooks = spanning(log, manager=AsyncManager, slow=slow)
-    with pytest.raises(OSError) as caught:
-        face.run(Script(*errors), ConstantBackOff(50), max_attempts=2, **hooks)
-    assert caught.value is errors[1]
-    assert [entry[1:] for entry in log] == [
-        ("in", "on_attempt 1"),
-        ("out", "on_attempt 1", errors[0]),
-        ("in", "on_retry 1"),
-        ("out", "on_retry 1", None),
-        ("in", "on_attempt 2"),
-        ("out", "on_attempt 2", errors[1]),
-        ("in", "on_give_up 2"),
-        ("out", "on_give_up 2", None),
-    ]
-    assert log[3][0] - log[2][0] == 51
-
-
-@AWAITING
-@pytest.mark.parametrize(
-    ("when", "step", "last"), [(0.5, Takes(1, 7), "on_attempt"), (3, Takes(1, OSError), "on_retry")]
-)
-def test_managers_are_left_once_when_the_task_is_cancelled(face, when, step, last):
-    log = []
-
-    async def main():
-        async with asyncio.timeout(when):
-            await face.main(Script(step), ConstantBackOff(5), **spanning(log))
-
-    with pytest.raises(TimeoutError):
-        in_loop(main())
-    assert now() == when
-    entered, (ended, error) = ends_of(log, last)
-    assert (entered, ended) == (("in",), "out")
-    assert isinstance(error, asyncio.CancelledError)
-    assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
-
-
-def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(clock):
-    log, script = [], Script(7)
-    hooks = both(spanning(log), spanning(log, manager=AsyncManager))
-    with pytest.raises(RuntimeError, match="async with"):
-        FACES["async loop"].run(script, on_attempt=hooks["on_attempt"])
-    assert (script.count, log) == (0, [])
-
-
-def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(clock):
-    log = []
-    hooks = spanning(log, "on_retry", "on_success", manager=AsyncManager)
-    assert FACES["async loop"].run(Script(OSError, 7), ConstantBackOff(5), **hooks) == 7
-    names = ["on_retry 1", "on_success 2"]
-    assert [entry[1:3] for entry in log] == [(end, name) for name in names for end in ("in", "out")]
-
-
-@SYNC
-@pytest.mark.parametrize("name", HOOKS)
-def test_a_thread_awaits_no_hook(face, name):
-    """Nor is its coroutine left behind unawaited, which would be a warning."""
-    options = {"max_attempts": 1 if name == "on_give_up" else 2, name: lambda _: asyncio.sleep(0)}
-    with pytest.raises(TypeError, match=f"{name} must be a plain function"):
-        face.run(Script(OSError, 7), ConstantBackOff(5), **options)

@@ -124,8 +124,8 @@ def badly_managed(_):
     return FailingManager()
 
 
-def spans(*hooks):
-    return lambda: dict.fromkeys(("on_attempt", "on_retry", "on_give_up"), hooks)
+def around(*managers):
+    return lambda: {"around": managers}
 
 
 def everything():
@@ -141,11 +141,11 @@ CASES = {
     "everything": everything,
     "a token out of time": lambda: {"token": CancellationToken().child(timeout=1.5)},
     "a timeout": lambda: {"timeout": 2},
-    "managers": spans(managed, managed),
-    "a manager that fails": spans(badly_managed),
-    "a manager that fails between others": spans(managed, badly_managed, managed),
+    "managers": around(managed, managed),
+    "a manager that fails": around(badly_managed),
+    "a manager that fails between others": around(managed, badly_managed, managed),
+    "a manager that is none": around(managed, fail),
     "a policy of a mapping that fails": lambda: {"on": {Failure: FailingPolicy(1)}},
-    "a chosen policy that fails": lambda: {"on": lambda _: FailingPolicy(1)},
     "a rule that fails": lambda: {"on": fail},
     "a hook that fails": lambda: {"notify": fail},
     "a fallback that fails": lambda: {"fallback": fail},

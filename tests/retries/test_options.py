@@ -47,13 +47,13 @@ BAD = {
         *wrong(TypeError, ValueError | int, [ValueError]),
     ],
     "until": NOT_CALLABLE,
-    "retry_if": NOT_CALLABLE,
     "token": wrong(TypeError, object(), True, CancellationToken),
     "timeout": BAD_SECONDS,
     "max_elapsed_time": [*BAD_SECONDS, *wrong(ValueError, 0)],
     "max_attempts": [*wrong(ValueError, 0, -1), *wrong(TypeError, True, 2.0, "3")],
     "max_retry_after": BAD_SECONDS,
-    **dict.fromkeys(("notify", *HOOKS), wrong(TypeError, 3, "text", [print, 3], {print})),
+    **dict.fromkeys(("notify", "around", *HOOKS), wrong(TypeError, 3, "text", [print, 3], {print})),
+    "note": wrong(TypeError, 1, "no"),
     "breaker": wrong(TypeError, 5, object(), CircuitBreaker),
     "budget": wrong(TypeError, 10, object(), RetryBudget),
     "clock": wrong(TypeError, object(), VirtualClock, 1.0),
@@ -98,7 +98,7 @@ def test_the_options_most_like_an_unknown_one_are_named(face):
         with pytest.raises(TypeError, match=rf"no option '{name}': did you mean {alike}\? It has "):
             face.run(script, **{name: 3})
     with pytest.raises(
-        TypeError, match=r"no option 'url'; it has backoff, on, until, retry_if, token, "
+        TypeError, match=r"no option 'url'; it has backoff, on, until, token, timeout, "
     ):
         face.run(script, url="x")
     assert script.count == 0
@@ -173,9 +173,9 @@ def test_a_class_is_not_decorated_but_may_be_called_again():
 
 
 OPTIONS = [
-    *["on", "until", "retry_if", "token", "timeout", "attempt_timeout", "max_elapsed_time"],
-    *["max_attempts", "max_retry_after", "notify", "on_attempt", "on_retry", "on_success"],
-    *["on_give_up", "fallback", "budget", "breaker", "clock", "timer", "name"],
+    *["on", "until", "token", "timeout", "attempt_timeout", "max_elapsed_time", "max_attempts"],
+    *["max_retry_after", "notify", "around", "on_attempt", "on_retry", "on_success", "on_give_up"],
+    *["fallback", "note", "budget", "breaker", "clock", "timer", "name"],
 ]
 """All options in the order in which they are shown."""
 

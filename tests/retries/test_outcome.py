@@ -19,12 +19,12 @@ from backoff_ticker import (
     StopReason,
     ZeroBackOff,
     attempts,
+    configure,
     current_attempt,
     log_retries,
     retry,
     retry_call,
     retry_with,
-    set_default_hooks,
 )
 from tests.helpers import SetClock
 from tests.interleaving import each_interleaving
@@ -287,7 +287,7 @@ def test_arguments_are_not_logged(clock, caplog):
         raise OSError
 
     hook = log_retries()
-    with set_default_hooks(on_retry=hook, on_give_up=hook), pytest.raises(OSError):
+    with configure(on_retry=hook, on_give_up=hook), pytest.raises(OSError):
         fetch("secret", password="secret")
     assert len(caplog.records) == 2
     assert "secret" not in caplog.text

@@ -1,9 +1,9 @@
-"""What is set for the process: retries off, default hooks, a default token."""
+"""``configure()``: what is set for the process."""
 
 import contextlib
 import gc
-import itertools
 import weakref
+from itertools import product
 
 import pytest
 
@@ -18,19 +18,17 @@ from backoff_ticker import (
     StopReason,
     ZeroBackOff,
     attempts,
+    configure,
     hedge_call_async,
     is_active,
     retry,
     retry_call_async,
-    set_active,
-    set_default_hooks,
-    set_default_token,
 )
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, in_thread
 from tests.retries.faces import BOTH, in_loop
 from tests.retries.made_client import KINDS, Client, result_of
-from tests.retries.made_hooks import HOOKS
+from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
 from tests.retries.scripts import Recorded, Script, Takes, now
@@ -42,14 +40,14 @@ def everything(called):
     """Return options that all must be idle."""
     token = CancellationToken()
     token.cancel()
-    hooks = dict.fromkeys(("notify", *HOOKS, "until"), called)
+    hooks = dict.fromkeys(("notify", "around", *HOOKS, "until", "on"), called)
     return {**hooks, "token": token, "timeout": 0, "budget": RetryBudget(1), "max_attempts": 3}
 
 
 def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face):
     called, result = Recorded(), object()
     script = Script(result)
-    with set_active(False):
+    with configure(active=False):
         assert face.run(script, ConstantBackOff(5), **everything(called)) is result
         assert face.run(script, ConstantBackOff(5)) is result
     assert (script.times, called.calls) == ([0, 0], [])
@@ -60,7 +58,7 @@ def test_while_retries_are_off_an_error_passes_as_it_is(face):
         context, cause = error.__context__, error.__cause__
         for options in ({}, everything(Recorded())):
             script = Script(error)
-            with set_active(False), pytest.raises(type(error)) as caught:
+            with configure(active=False), pytest.raises(type(error)) as caught:
                 face.run(script, ConstantBackOff(5), **options)
             assert caught.value is error
             assert (script.count, now()) == (1, 0)
@@ -71,7 +69,7 @@ def test_while_retries_are_off_an_error_passes_as_it_is(face):
 def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
     for error, reason in [(None, StopReason.SUCCEEDED), (OSError(), StopReason.NOT_RETRIED)]:
         run = attempts(ConstantBackOff(5), until=bool)
-        with set_active(False), pytest.raises(OSError) if error else contextlib.nullcontext():
+        with configure(active=False), pytest.raises(OSError) if error else contextlib.nullcontext():
             for attempt in run:
                 with attempt:
                     assert (attempt.number, attempt.token.cancelled) == (1, False)
@@ -84,7 +82,7 @@ def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_of_decorated_functions_are_as_if_undecorated(clock, kind):
     client = Client(Script(OSError))
-    with set_active(False), pytest.raises(OSError) as caught:
+    with configure(active=False), pytest.raises(OSError) as caught:
         result_of(getattr(client, kind)())
     assert client.script.count == 1
     assert not hasattr(caught.value, "__notes__")
@@ -92,12 +90,12 @@ def test_all_kinds_of_decorated_functions_are_as_if_undecorated(clock, kind):
 
 def test_while_retries_are_off_a_function_may_return_a_coroutine(clock):
     for options in ({}, {"timeout": 60}):
-        with set_active(False):
+        with configure(active=False):
             assert in_loop(retry(**options)(lambda: Script(7).in_loop())()) == 7
 
 
 def test_options_are_checked_all_the_same(face):
-    with set_active(False), pytest.raises(TypeError, match="max_tries"):
+    with configure(active=False), pytest.raises(TypeError, match="max_tries"):
         face.run(Script(7), max_tries=3)
 
 
@@ -107,9 +105,8 @@ def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face
         cancelled.cancel()
 
         def first():
-            changes.enter_context(set_active(False))
-            changes.enter_context(set_default_token(cancelled))
-            changes.enter_context(set_default_hooks(**dict.fromkeys(HOOKS, called)))
+            hooks = dict.fromkeys(("notify", "around", *HOOKS), called)
+            changes.enter_context(configure(active=False, token=cancelled, **hooks))
             return OSError
 
         script = Script(first, 7)
@@ -128,20 +125,20 @@ def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(clock):
         return script.count - before
 
     try:
-        set_active(False)
+        configure(active=False)
         assert calls_made() == 1
-        with set_active(True):
+        with configure(active=True):
             assert calls_made() == 3
         assert not is_active()
     finally:
-        set_active(True)
+        configure(active=True)
     assert calls_made() == 3
 
 
 @pytest.mark.parametrize("value", [None, 1, "off"])
 def test_only_a_bool_switches(value):
     with pytest.raises(TypeError, match=f"active must be a bool, not {value!r}"):
-        set_active(value)
+        configure(active=value)
     assert is_active()
 
 
@@ -152,10 +149,12 @@ def test_default_hooks_are_called_after_a_retrys_own(face):
     log = []
 
     def hooks(owner):
-        return {name: lambda _, name=name: log.append(f"{owner} {name}") for name in HOOKS}
+        return {
+            name: lambda *_, name=name: log.append(f"{owner} {name}") for name in ("notify", *HOOKS)
+        }
 
-    called = ["on_attempt", "on_retry", "on_attempt", "on_success"]
-    with set_default_hooks(**hooks("default")):
+    called = ["on_attempt", "notify", "on_retry", "on_attempt", "on_success"]
+    with configure(**hooks("default")):
         face.run(Script(OSError, 7), ConstantBackOff(5), **hooks("own"))
         assert log == [f"{owner} {name}" for name in called for owner in ("own", "default")]
     log.clear()
@@ -163,21 +162,31 @@ def test_default_hooks_are_called_after_a_retrys_own(face):
     assert log == [f"own {name}" for name in called]
 
 
+def test_managers_of_the_process_are_inside_those_of_the_retry(face):
+    log = []
+    with configure(around=spanning(log, "default")):
+        face.run(Script(7), around=spanning(log, "own"))
+    assert [entry[1:3] for entry in log] == [
+        *[("in", "own 1"), ("in", "default 1"), ("out", "default 1"), ("out", "own 1")],
+    ]
+
+
 def test_a_decorated_function_sees_each_change():
     function = retry(lambda: 7)
     told = [Recorded(), Recorded()]
     for each in (*told, *told):
-        with set_default_hooks(on_success=each):
+        with configure(on_success=each):
             function()
             function()
     function()
     assert [len(each.calls) for each in told] == [4, 4]
 
 
-def test_a_bad_default_hook_is_refused_by_name():
-    for wrong in (3, [print, None], {"on_retry": print}):
-        with pytest.raises(TypeError, match="on_retry must be a callable, a list or tuple of"):
-            set_default_hooks(on_retry=wrong)
+def test_a_bad_default_hook_is_refused_by_name_and_nothing_is_changed():
+    for name, wrong in product(("notify", "around", *HOOKS), (3, [print, None], {"on": print})):
+        with pytest.raises(TypeError, match=f"{name} must be a callable, a list or tuple of"):
+            configure(active=False, **{name: wrong})
+    assert is_active()
 
 
 # The default token
@@ -188,7 +197,7 @@ def test_either_token_ends_the_run(face, clock):
         began = now()
         tokens = CancellationToken(), CancellationToken()
         at(clock, began + 7, tokens[which].cancel)
-        with set_default_token(tokens[0]), pytest.raises(Cancelled):
+        with configure(token=tokens[0]), pytest.raises(Cancelled):
             face.run(Script(OSError), ConstantBackOff(5), token=tokens[1])
         assert now() == began + 7
         assert not tokens[1 - which].cancelled
@@ -198,7 +207,7 @@ def test_either_token_ends_the_run(face, clock):
 def test_a_default_token_cuts_a_coroutine(clock, call):
     token = CancellationToken()
     at(clock, 7, token.cancel)
-    with set_default_token(token), pytest.raises(Cancelled):
+    with configure(token=token), pytest.raises(Cancelled):
         in_loop(call(Script(Takes(50, 7)).in_loop, ConstantBackOff(100)))
     assert now() == 7
 
@@ -206,71 +215,78 @@ def test_a_default_token_cuts_a_coroutine(clock, call):
 @BOTH
 def test_a_default_token_may_have_a_deadline(face):
     script = Script(OSError)
-    with set_default_token(CancellationToken(timeout=12)), pytest.raises(DeadlineExceeded):
+    with configure(token=CancellationToken(timeout=12)), pytest.raises(DeadlineExceeded):
         face.run(script, ConstantBackOff(5))
     assert script.times == [0, 5, 10]
 
 
 def test_a_default_token_that_is_not_one_is_refused():
     with pytest.raises(TypeError, match="token must be a CancellationToken, not 3"):
-        set_default_token(3)
+        configure(token=3)
 
 
-# All of them
+# Blocks
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda name: set_active(name == "1"),
-        lambda name: set_default_hooks(on_retry=told(name)),
-        lambda name: set_default_token(cancelled_token(name)),
-    ],
-    ids=["active", "hooks", "token"],
-)
-def test_blocks_that_overlap_leave_what_was_before_all_of_them(change):
-    for order in itertools.permutations(range(3)):
-        blocks, inside = [], []
-        for number in range(3):
-            block = change(str(number))
-            block.__enter__()
-            blocks.append(block)
-            inside.append(obeyed())
-        left = set(range(3))
-        for each in order:
-            blocks[each].__exit__(None, None, None)
-            left.remove(each)
-            assert obeyed() == (inside[max(left)] if left else NOTHING), "the last one counts"
+class Equal:
+    """A hook that says that it equals everything."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, _):
+        self.calls += 1
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
 
 
-def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends():
-    with set_default_token(None):
-        set_default_token(cancelled_token("outer"))
-        with set_default_token(None):
-            set_default_token(cancelled_token("inner"))
-        assert obeyed() == (True, [], "outer")
+def test_hooks_that_are_equal_are_told_apart(face):
+    hooks = [Equal(), Equal()]
+    for each in (*hooks, *hooks):
+        with configure(on_success=each):
+            face.run(Script(7))
+    assert [hook.calls for hook in hooks] == [2, 2]
+
+
+def test_a_block_puts_back_all_that_it_has_changed_and_nothing_else():
+    with configure(active=False, on_retry=told("outer")) as nothing:
+        assert nothing is None
+        with configure(active=True, token=cancelled_token("inner")):
+            assert obeyed() == (True, [], "inner")
+            configure(token=None, notify=told("notify"))
+            configure()
+            assert obeyed() == (True, ["notify", "outer"], None)
+        assert obeyed() == (False, [], None)
+        configure(active=True)
+        assert obeyed() == (True, ["notify", "outer"], None)
+        configure(notify=None)
     assert obeyed() == NOTHING
 
 
-@pytest.mark.parametrize("is_collected", [False, True])
-def test_a_block_that_ends_with_a_block_inside_of_it_leaves_what_was_before(is_collected):
-    def steps(held):
-        with set_active(False):
-            try:
-                yield
-            finally:
-                with set_active(True):
-                    assert is_active()
+def test_an_error_passes_through_a_block_that_puts_back():
+    error = KeyError()
+    with pytest.raises(KeyError) as caught, configure(active=False):
+        raise error
+    assert caught.value is error
+    assert is_active()
 
-    held = []
-    generator = steps(held)
-    next(generator)
-    if is_collected:  # a cycle: weak references to the block are dead before it ends
-        held.append(generator)
-        del held, generator
-        gc.collect()
-    else:
-        generator.close()
+
+def test_of_blocks_that_overlap_each_puts_back_what_it_had_found():
+    first = configure(on_retry=told("first"))
+    second = configure(on_retry=told("second"), active=False)
+    first.__exit__(None, None, None)
+    assert obeyed() == (False, [], None)
+    second.__exit__(None, None, None)
+    assert obeyed() == (True, ["first"], None)
+    configure(on_retry=None)
+
+
+def test_a_block_shows_what_it_has_changed():
+    block = configure(active=True, notes=True)
+    assert repr(block) == "configure(active=True, notes=True)"
     assert is_active()
 
 
@@ -279,8 +295,8 @@ def test_a_default_that_was_replaced_is_not_kept():
         """Do nothing."""
 
     kept = weakref.ref(hook)
-    set_default_hooks(on_retry=hook)
-    set_default_hooks()
+    configure(on_retry=hook)
+    configure(on_retry=None)
     del hook
     gc.collect()
     assert kept() is None
@@ -288,13 +304,13 @@ def test_a_default_that_was_replaced_is_not_kept():
 
 def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     script, hook, token = Script(OSError), Recorded(), cancelled_token("shutdown")
-    with set_active(False), pytest.raises(OSError) as caught:
+    with configure(active=False), pytest.raises(OSError) as caught:
         hedge(script, ZeroBackOff())
     assert script.count == 1
     assert not hasattr(caught.value, "__notes__")
     with no_wait(max_attempts=2), pytest.raises(OSError):
         hedge(script, ZeroBackOff())
     assert script.count == 1 + 2
-    with set_default_token(token), set_default_hooks(on_give_up=hook), pytest.raises(Cancelled):
+    with configure(token=token), configure(on_give_up=hook), pytest.raises(Cancelled):
         hedge(script, ZeroBackOff())
     assert (script.count, hook.calls) == (1 + 2 + 1, [])

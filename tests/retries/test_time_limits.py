@@ -99,7 +99,7 @@ def test_what_limits_of_time_do_between_attempts(face, case):
 
 def test_attempts_that_follow_at_once_end_by_a_limit(face):
     script = Script(Takes(4, OSError))
-    with pytest.raises(OSError):  # without a hook: see may_try_again()
+    with pytest.raises(OSError):
         face.run(script, ZeroBackOff(), max_elapsed_time=10, max_attempts=9)
     assert script.times == [0, 4, 8]
 
@@ -273,9 +273,9 @@ def test_notify_and_managers_are_told_what_cut_an_attempt(face):
         ({"token": CancellationToken(timeout=30)}, DeadlineExceeded),
     ]:
         log, notify = [], Recorded()
-        hooks = spanning(log, "on_attempt")
+        told = {"around": spanning(log), "notify": notify}
         with pytest.raises(kind):
-            face.run(Script(SLOW), max_attempts=2, notify=notify, **options, **hooks)
+            face.run(Script(SLOW), max_attempts=2, **told, **options)
         assert type(log[1][-1]) is kind
         assert [type(error) for _, error, _ in notify.calls] == [kind] * (kind is TimeoutError)
 

@@ -29,10 +29,10 @@ from backoff_ticker import (
     RetryBudget,
     Ticker,
     attempts,
+    configure,
     log_retries,
     retry,
     retry_call,
-    set_default_hooks,
 )
 from backoff_ticker.integrations.aiohttp import RetryMiddleware
 from backoff_ticker.integrations.backoff import wait_gen
@@ -157,8 +157,8 @@ StructlogObserver(bound)
 stdlib: structlog.stdlib.BoundLogger = structlog.get_logger()
 StructlogObserver(stdlib)
 
-set_default_hooks(**metrics.hooks)
-set_default_hooks(on_retry=[metrics.on_retry, log.on_retry], on_give_up=telemetry.on_give_up)
+configure(**metrics.hooks)
+configure(on_retry=[metrics.on_retry, log.on_retry], on_give_up=telemetry.on_give_up)
 
 
 @retry(ConstantBackOff(1), max_attempts=3, **metrics.hooks)

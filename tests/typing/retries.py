@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeVar, Unpack, assert_type, overload
 from unittest.mock import Mock
@@ -20,6 +20,7 @@ from backoff_ticker import (
     RetryBudget,
     StopReason,
     attempts,
+    configure,
     current_attempt,
     hedge_call,
     hedge_call_async,
@@ -30,9 +31,6 @@ from backoff_ticker import (
     retry_call_async,
     retry_options,
     retry_with,
-    set_active,
-    set_default_hooks,
-    set_default_token,
 )
 from backoff_ticker.types import (
     AsyncRetryOptions,
@@ -167,6 +165,11 @@ def span(outcome: Outcome) -> Iterator[None]:
     yield
 
 
+@asynccontextmanager
+async def async_span(outcome: Outcome) -> AsyncIterator[None]:
+    yield
+
+
 def log(outcome: Outcome) -> None: ...
 
 
@@ -178,10 +181,11 @@ async def is_transient(error: Exception) -> bool:
 
 
 @retry(
-    on={ConnectionError: True, TimeoutError: ConstantBackOff(2), OSError: False},
+    on={ConnectionError: True, BlockingIOError: 1.5, TimeoutError: policy, OSError: False},
     until=re.compile("x").search,
     notify=print,
-    on_attempt=[span, log],
+    around=[span, lambda outcome: nullcontext()],
+    on_attempt=log,
     on_retry=(lambda outcome: outcome.delay, log),
     on_give_up=lambda outcome: pages.clear(),
 )
@@ -190,7 +194,7 @@ def with_options(count: int) -> list[str]:
 
 
 RULES = {OSError: True}
-HOOKS = [log, span]
+HOOKS = [log, log]
 
 
 @retry(on=RULES, on_retry=HOOKS, until=lambda page: page)
@@ -198,7 +202,7 @@ def with_constants(count: int) -> list[str]:
     return [""] * count
 
 
-@retry(on=is_transient, attempt_timeout=1, on_attempt=[span, send], on_success=send)
+@retry(on=is_transient, attempt_timeout=1, around=[span, async_span], on_attempt=[log, send])
 async def coroutine_with_options(count: int) -> str:
     return "x" * count
 
@@ -237,15 +241,18 @@ assert_type(retry_call(lambda: called(1), budget=own), list[str])
 assert_type(CircuitBreaker()(doubled)("a"), str)
 assert_type(CircuitBreaker()(called)(1, name="a"), list[str])
 
-with set_active(False), set_default_hooks(on_retry=[log, span]), set_default_token(None):
+configure(notify=print, on_retry=[log, log], on_success=None, around=span)
+with configure(active=False, token=None, notes=False):
     assert_type(is_active(), bool)
 current = current_attempt()
+assert_type(current, Attempt | None)
 if current is not None:
     assert_type(current.number, int)
     assert_type(current.time_left, float | None)
     assert_type(current.token, CancellationToken)
+    assert_type(current.outcome, Outcome)
 
-assert_type(retry(name="fetch", attempt_timeout=None)(called)(1), list[str])
+assert_type(retry(name="fetch", note=False, attempt_timeout=None)(called)(1), list[str])
 assert_type(retry_call(lambda: 1, name="fetch"), int)
 assert_type(attempts(name="fetch", attempt_timeout=None).outcome.name, str)
 assert_type(hedge_call(partial(bare, 2), name="fetch"), list[str])

@@ -5,6 +5,7 @@ Both are told to report each comment that is not needed: a line that passes is a
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 
 import backoff_ticker
@@ -13,6 +14,7 @@ from backoff_ticker import (
     ConstantBackOff,
     Outcome,
     attempts,
+    configure,
     delay_after,
     hedge_call,
     hedge_call_async,
@@ -42,6 +44,10 @@ async def is_transient(error: Exception) -> bool:
 
 def page(outcome: Outcome) -> bytes:
     return b""
+
+
+def span(outcome: Outcome) -> nullcontext[None]:
+    return nullcontext()
 
 
 # Names
@@ -76,6 +82,7 @@ retry_with(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArg
 
 retry(attempt_timeout=1)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on_retry=send)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on_attempt=span)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on_retry=[print, send])(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on=is_transient)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(until=coroutine)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -113,7 +120,12 @@ async def awaits() -> None:
 retry(max_attempt=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 retry(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on=[OSError])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on={OSError: 1.5})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on={OSError: "1s"})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on=lambda error: policy)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(retry_if=bool)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry(around=page)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+configure(around=page)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+configure(False)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 retry(on=lambda error: "yes")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on_retry=lambda error, delay: None)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(timeout="1s")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -55,6 +55,7 @@ class HTTPRetryOptions(TypedDict, total=False):
     budget: BudgetLike | None
     breaker: CircuitBreaker | None
     notify: Notify | Sequence[Notify] | None
+    around: Hook | Sequence[Hook] | None
     on_attempt: Hook | Sequence[Hook] | None
     on_retry: Hook | Sequence[Hook] | None
     on_success: Hook | Sequence[Hook] | None

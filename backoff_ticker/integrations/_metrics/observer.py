@@ -56,7 +56,7 @@ class Observer(ABC):
 
     @property
     def hooks(self) -> RetryHooks:
-        """The three hooks as options: ``set_default_hooks(**observer.hooks)``."""
+        """The three hooks as options: ``configure(**observer.hooks)``."""
         return {
             "on_retry": self.on_retry,
             "on_success": self.on_success,

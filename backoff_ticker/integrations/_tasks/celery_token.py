@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from ... import CancellationToken, set_default_token
+from ... import CancellationToken, configure
 from .._shared import imports_of_extra
 
 with imports_of_extra("celery"):
@@ -22,7 +22,7 @@ def shutdown_token() -> CancellationToken:
 
     Every call returns the same one. Call it where the tasks are defined, as the first call connects
     it with Celery's signals. In workers, it is then the default token of all retries:
-    ``set_default_token(shutdown_token())``. It is cancelled as soon as the warm, soft or cold
+    ``configure(token=shutdown_token())``. It is cancelled as soon as the warm, soft or cold
     shutdown begins, in the main process and in those of the pool ``prefork``; the cause is the name
     of the signal, such as ``"SIGTERM"``, or a text. In other programs nothing cancels it.
 
@@ -37,7 +37,7 @@ def shutdown_token() -> CancellationToken:
 def _start(**_: object) -> None:
     _main_process[:] = [os.getpid()]
     _ends[:] = os.pipe()
-    set_default_token(_token)
+    configure(token=_token)
 
 
 def _stop(sig: str, **_: object) -> None:

@@ -6,7 +6,7 @@ a year below 100, or a two-digit year as HTTP defines it.
 
 from __future__ import annotations
 
-from .._validation import LARGEST, as_number, safe_repr
+from ._validation import LARGEST, as_number, safe_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,227 @@
+"""``Attempt``, and ``current_attempt``: which attempt runs here, in a context variable.
+
+Each run shows its attempt from the start of its first one to the end of the run; a loop, inside its
+blocks and in the steps between them. A run that has ended is passed over, so it does not matter in
+which order runs end that have begun inside each other, as in generators that take turns.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Protocol, Self
+
+    from ..cancellation import CancellationToken
+    from ..clock import Clock
+    from ._limits import Limits
+    from ._outcome import Outcome
+
+    class Shown(Protocol):
+        """What an attempt belongs to: the run of a retry, or the attempt of a hedged call.
+
+        Attributes:
+            outer: The attempt that was shown before.
+            is_closed: Whether it has ended, so that its attempts are passed over.
+        """
+
+        name: str
+        clock: Clock
+        limits: Limits
+        outer: Attempt | None
+        is_closed: bool
+
+        def outcome(self) -> Outcome: ...
+
+
+class Attempt:
+    """One attempt of a retry: what a loop over ``attempts()`` gives, and ``current_attempt()``.
+
+    In a loop it is the context manager around the block to retry: ``with attempt:``, and in ``async
+    for`` ``async with attempt:``. Leaving the block by ``break``, ``continue`` or ``return`` counts
+    as a success. In ``async for``, a plain ``with attempt:`` is for blocks that nothing has to cut
+    or await: with a time limit that cuts, a token of the options or of a policy, or with
+    a hook, predicate or budget that is awaited, it raises a ``TypeError``.
+
+    Example:
+        >>> from backoff_ticker import attempts
+        >>> for attempt in attempts(until=lambda value: value > 0):
+        ...     with attempt:
+        ...         attempt.set_result(7)
+        >>> attempt.number, attempt.outcome.succeeded
+        (1, True)
+
+    Thread safety: enter the block in the thread or task of the loop; everything else may be used in
+    any thread.
+    Wakes when: a token or a time limit cuts the block of an ``async with``.
+    If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
+
+    Attributes:
+        number: The number of the attempt, from 1.
+        waited: The seconds that the run has spent in waits between attempts before this one.
+    """
+
+    # No __slots__: its token is made at most once, by setdefault() on its __dict__.
+    cut_at: float | None = None  # when its own limit of time cuts it, on the clock of the run
+    _has_ended = False
+    _is_asked = False  # for its token
+
+    def __init__(self, run: Shown, number: int, waited: float = 0.0) -> None:
+        self._run = run
+        self.number: int = number
+        self.waited: float = waited
+
+    @property
+    def name(self) -> str:
+        """What ``name=`` says, or else the ``__qualname__`` of the operation."""
+        return self._run.name
+
+    @property
+    def outcome(self) -> Outcome:
+        """The state of the run so far, or how it ended."""
+        return self._run.outcome()
+
+    @property
+    def time_left(self) -> float | None:
+        """The seconds until the first time limit; None if there is no limit.
+
+        The limits are ``timeout``, the deadline of the token and, in a coroutine, that of the
+        attempt; ``max_elapsed_time`` does not count, as it cuts no attempt. The value
+        is 0.0 once a limit has passed, which an attempt in a thread may see. Many clients refuse a
+        timeout of 0: pass ``max(0.01, attempt.time_left)``.
+        """
+        run = self._run
+        cut_at = None if self._has_ended else self.cut_at
+        cut = run.limits.first_cut(run.limits.token, cut_at)
+        return None if cut is None else max(0.0, cut[0] - run.clock.monotonic())
+
+    @property
+    def token(self) -> CancellationToken:
+        """A token to pass to the functions that the attempt calls.
+
+        It is cancelled with the token of the run, when a time limit of ``time_left`` is reached,
+        and when the attempt ends. It is the same whenever it is asked for.
+        """
+        self._is_asked = True
+        token = self.__dict__.get("made")
+        if token is None:
+            run = self._run
+            made = run.limits.derived(run.clock, run.limits.token, self.cut_at)
+            token = self.__dict__.setdefault("made", made)  # two threads may have made one
+        if self._has_ended:
+            token.cancel()
+        return token  # type: ignore[no-any-return]
+
+    def end(self) -> None:
+        """Cancel the token: the attempt has ended. May be repeated."""
+        self._has_ended = True  # first: a thread that makes the token meanwhile looks at it
+        if self._is_asked:
+            token = self.__dict__.get("made")
+            if token is not None:
+                token.cancel()
+
+    # In a loop
+
+    def set_result(self, result: object) -> None:
+        """Tell ``until`` the result of the block; the last one counts.
+
+        Raises:
+            RuntimeError: It is not the attempt of a loop, or its block is not running.
+        """
+        self._block().set_result(self, result)
+
+    def __enter__(self) -> Self:
+        self._block().enter(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        return self._block().exit(error)  # type: ignore[no-any-return]
+
+    async def __aenter__(self) -> Self:
+        await self._block().enter_async(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        return await self._block().exit_async(error)  # type: ignore[no-any-return]
+
+    def _block(self) -> Any:
+        block = getattr(self._run, "block", None)
+        if block is None:
+            raise RuntimeError(
+                f"{self!r} has no block: its run has ended, or is no loop over attempts()"
+            )
+        return block
+
+    def __repr__(self) -> str:
+        state = ", ended" if self._has_ended else ""
+        return f"<Attempt {self.number} of {self.name}{state}>"
+
+
+_here: ContextVar[Attempt | None] = ContextVar("current_attempt", default=None)
+
+shown_here = _here.get
+show = _here.set
+
+
+def innermost(attempt: Attempt | None, but: Shown | None = None) -> Attempt | None:
+    """Return ``attempt``, or the first around it whose run has not ended, and is not ``but``."""
+    while attempt is not None and (attempt._run.is_closed or attempt._run is but):
+        attempt = attempt._run.outer
+    return attempt
+
+
+def attempt_around(shown: Attempt, run: Shown) -> Attempt | None:
+    """Return the attempt around ``run`` where ``shown`` is shown.
+
+    ``run`` itself, and runs that have ended, are taken out of those around it: generators that take
+    turns may begin and end in any order, and would make a circle, or keep more and more of them.
+    """
+    outer = link = innermost(shown, run)
+    while link is not None:
+        link._run.outer = innermost(link._run.outer, run)
+        link = link._run.outer
+    return outer
+
+
+def current_attempt() -> Attempt | None:
+    """Return the attempt that the calling code runs in; None outside of a retry.
+
+    Call it in the operation, in functions that the operation calls, and in hooks, predicates and
+    policies of the retry: there it is the attempt that has just ended or is about to begin. Of
+    nested retries it is the innermost that has not ended. In a loop over ``attempts()`` it is the
+    attempt whose block runs, and in a hedged call the one that the operation is called for.
+
+    The attempt is kept in a context variable. Coroutines, tasks that an attempt starts, and
+    ``asyncio.to_thread()`` see it; a thread that an attempt starts sees it only if it runs in a
+    copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
+        >>> @retry(ZeroBackOff(), max_attempts=3)
+        ... def fetch():
+        ...     print("attempt", current_attempt().number)
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     fetch()
+        ... except ConnectionError:
+        ...     print(current_attempt())
+        attempt 1
+        attempt 2
+        attempt 3
+        None
+
+    Thread safety: any thread or task; each sees its own attempt.
+    """
+    return innermost(_here.get())

@@ -1,0 +1,195 @@
+"""The block of an attempt in a loop: what ``with attempt:`` and ``async with attempt:`` do."""
+
+from __future__ import annotations
+
+from .._operation import kind_of, now
+from .._sentinels import EMPTY
+from ._cut import CuttableAttempt
+from ._final_error import raise_final
+from ._option_table import HOOKS
+from ._outcome import Ending, StopReason
+from ._steps import enter, interrupted, leave
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._attempt import Attempt
+    from ._options import Options
+    from ._run import Run
+
+_BETWEEN, _GIVEN, _INSIDE = "between", "given", "inside"  # two blocks; a block is due; it runs
+_CUTTING, _CALLED = ("token", "timeout", "attempt_timeout"), ("on", "until", *HOOKS)
+
+
+class Block:
+    """The block of a loop, which is entered once for each attempt.
+
+    Args:
+        run: The run of the loop.
+        options: Its own options, without what is set for the process.
+        awaits: Whether the loop is an ``async for``.
+    """
+
+    __slots__ = ("_cuttable", "_is_async", "_options", "_run", "_stage")
+
+    def __init__(self, run: Run, options: Options, *, awaits: bool) -> None:
+        self._run = run
+        self._options = options
+        self._is_async = awaits
+        self._stage: str = _BETWEEN
+        self._cuttable: CuttableAttempt | None = None  # around the block that runs
+
+    # For the loop
+
+    def give(self) -> None:
+        """Note that the block is due for the attempt that has begun."""
+        self._stage = _GIVEN
+
+    def require_made(self) -> None:
+        """Raise a RuntimeError if the block that was due was not entered."""
+        if self._stage == _GIVEN:
+            number = self._run.attempts
+            raise RuntimeError(f"attempt {number} was not made: write `with attempt:` in the loop")
+
+    def pause(self) -> None:
+        """Show no attempt until the next step; if the run has ended, close it."""
+        run = self._run
+        if run.ending is None:
+            run.hide()
+        else:
+            run.close()
+            run.block = None  # it refers to the run: a reference cycle
+
+    # For the attempt
+
+    def enter(self, attempt: Attempt) -> None:
+        run = self._given(attempt)
+        run.awaits = False
+        if self._is_async:
+            self._require_nothing_to_await(run)
+        run.show()
+        if run.options.has_entry or not self._may_run(run):
+            now(self._enter, run)
+            raise_final(run)
+
+    async def enter_async(self, attempt: Attempt) -> None:
+        run = self._given(attempt)
+        if not self._is_async:
+            raise TypeError("`async with attempt:` is for `async for`: write `with attempt:`")
+        run.show()
+        await self._enter(run)
+        raise_final(run)
+
+    def exit(self, error: BaseException | None) -> bool:
+        """Leave the block; return whether its error is swallowed, because the loop goes on."""
+        run = self._run
+        if error is None and self._cuttable is None and not run.options.has_exit:
+            self._stage = _BETWEEN
+            run.succeed()
+            self.pause()
+            return False
+        now(self._leave, error)
+        return self._goes_on(error)
+
+    async def exit_async(self, error: BaseException | None) -> bool:
+        await self._leave(error)
+        return self._goes_on(error)
+
+    def set_result(self, attempt: Attempt, result: object) -> None:
+        if self._stage != _INSIDE or self._run.attempt is not attempt:
+            raise RuntimeError(f"set_result() needs the block of attempt {attempt.number} to run")
+        self._run.result = result
+
+    def _given(self, attempt: Attempt) -> Run:
+        run = self._run
+        if self._stage != _GIVEN or run.attempt is not attempt:
+            raise RuntimeError(f"attempt {attempt.number} can be entered once")
+        self._stage = _BETWEEN
+        return run
+
+    def _require_nothing_to_await(self, run: Run) -> None:
+        """End the run by a TypeError if a plain ``with`` cannot do what its own options ask for."""
+        options = self._options
+        names = [name for name in _CUTTING if getattr(options, name) is not None]
+        names += [name for name in _CALLED if _awaits_any_of(getattr(options, name))]
+        names += ["budget"] if options.awaits_budget else []
+        if names:
+            what = f"{names[0]} of attempts()"
+            text = f"`with attempt:` cannot obey {what} in `async for`: write `async with attempt:`"
+            run.fail_as(what, TypeError(text))
+            run.final = run.ending.error  # type: ignore[union-attr]  # it has just failed
+            self.pause()
+            raise_final(run)
+
+    def _may_run(self, run: Run) -> bool:
+        """Have the last look at the token: whether the block may run, which then begins."""
+        token = run.limits.token
+        if token is not None and token.cancelled and run.attempts > 1:
+            return False
+        run.is_paid = False
+        run.result = EMPTY
+        self._stage = _INSIDE
+        return True
+
+    async def _enter(self, run: Run) -> None:
+        """Enter the block; if it must not run, the run has ended."""
+        try:
+            if run.options.has_entry:
+                await enter(run)
+            if run.ending is None and run.awaits and run.options.can_cut:
+                self._cuttable = CuttableAttempt(run)
+                await self._cuttable.__aenter__()
+            if run.ending is None:
+                if self._may_run(run):
+                    return
+                run.refuse()
+            await self._leave_cuttable(None)
+            await leave(run, None)
+        except BaseException as interrupt:
+            await interrupted(run, interrupt)
+            raise
+        finally:
+            if self._stage != _INSIDE:
+                self.pause()
+
+    async def _leave(self, error: BaseException | None) -> None:
+        """Leave the block, and decide what follows."""
+        run = self._run
+        self._stage = _BETWEEN
+        try:
+            error = await self._leave_cuttable(error)
+            if error is not None and not isinstance(error, Exception):
+                await interrupted(run, error)
+                return
+            if error is not None and run.options.is_off:  # it passes as it is
+                run.error, error = error, None
+                run.end(Ending(StopReason.NOT_RETRIED))
+            if error is not None or run.options.has_exit or not run.succeed():
+                await leave(run, error)
+        except BaseException as interrupt:
+            await interrupted(run, interrupt)
+            raise
+        finally:
+            self.pause()
+            del error  # a traceback refers to this frame: a reference cycle
+
+    async def _leave_cuttable(self, error: BaseException | None) -> BaseException | None:
+        """Leave what may cut the block; return the error of the block, or what has cut it."""
+        cuttable, self._cuttable = self._cuttable, None
+        if cuttable is not None and await cuttable.__aexit__(None, error, None):
+            return cuttable.take_error()
+        return error
+
+    def _goes_on(self, error: BaseException | None) -> bool:
+        run = self._run
+        if run.ending is None:
+            return True
+        raise_final(run, error)
+        return False
+
+
+def _awaits_any_of(given: Any) -> bool:
+    """Whether a coroutine function is among the functions that an option was given."""
+    functions = given if isinstance(given, tuple) else (given,)
+    return any(callable(each) and kind_of(each) == "coroutine function" for each in functions)

@@ -1,0 +1,150 @@
+"""Functions and coroutine functions with their retries: two drivers for the steps of a run.
+
+Between the last look at the token and the call of the function there is no other call: a signal
+handler could come there and cancel the token, and the function would be called after the cancel.
+"""
+
+from __future__ import annotations
+
+from types import CoroutineType
+
+from .._operation import coroutine_returned, is_awaitable, not_awaitable, now
+from ._cut import CuttableAttempt
+from ._final_error import raise_final
+from ._run import Run
+from ._settings import settings
+from ._steps import enter, interrupted, leave, wait_for_next
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ._options import Options
+
+    Operation = Callable[..., Any]
+    Args = tuple[Any, ...]
+    Kwargs = Mapping[str, Any]
+
+
+_INSTEAD = "decorate an `async def` function, or use retry_call_async() or `async for`"
+
+
+def retried(function: Operation, name: str, options: Options) -> Operation:
+    """Return what calls a function as the options say."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        valid = options.under_settings() if settings.values else options
+        if valid.is_off:
+            return function(*args, **kwargs)
+        run = Run(valid, name, args, kwargs)
+        error: Exception | None = None
+        try:
+            while run.ending is None:
+                run.begin()
+                run.show()
+                if valid.has_entry:
+                    error = run.ask_circuit()
+                    now(enter, run)
+                if error is None and run.ending is None:
+                    error = _call(run, function, args, kwargs)
+                    if error is None and not valid.has_exit and run.succeed():
+                        return run.result
+                if now(leave, run, error):
+                    now(wait_for_next, run)
+                error = None
+            result = run.result
+        except BaseException as interrupt:
+            now(interrupted, run, interrupt)
+            raise
+        finally:
+            run.close()
+            error = run.error = None  # their tracebacks refer to this frame: a reference cycle
+        raise_final(run)
+        return result
+
+    return call
+
+
+def _call(run: Run, function: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
+    """Call the function once, unless a cancel came; keep its result, or return its error."""
+    token = run.limits.token
+    if token is not None and run.attempts > 1 and token.cancelled:
+        run.refuse()
+        return None
+    run.is_paid = False
+    try:
+        run.result = function(*args, **kwargs)
+    except Exception as failure:  # noqa: BLE001 - the run decides about it
+        return failure
+    if run.result.__class__ is CoroutineType:
+        run.fail_as(run.name, coroutine_returned(run.name, run.result, _INSTEAD))
+    return None
+
+
+def retried_async(function: Operation, name: str, options: Options) -> Operation:
+    """Return a coroutine function that awaits a function as the options say."""
+
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        valid = options.under_settings() if settings.values else options
+        if valid.is_off:
+            return await function(*args, **kwargs)
+        run = Run(valid, name, args, kwargs)
+        run.awaits = True
+        error: Exception | None = None
+        try:
+            while run.ending is None:
+                run.begin()
+                run.show()
+                if valid.has_entry:
+                    error = run.ask_circuit()
+                    await enter(run)
+                if error is None and run.ending is None:
+                    make = _cuttable_call if valid.can_cut else _call_async
+                    error = await make(run, function, args, kwargs)
+                    if error is None and not valid.has_exit and run.succeed():
+                        return run.result
+                if await leave(run, error):
+                    await wait_for_next(run)
+                error = None
+            result = run.result
+        except BaseException as interrupt:
+            await interrupted(run, interrupt)
+            raise
+        finally:
+            run.close()
+            error = run.error = None
+        raise_final(run)
+        return result
+
+    return call
+
+
+async def _call_async(
+    run: Run, function: Operation, args: Args, kwargs: Kwargs
+) -> Exception | None:
+    """Await the function once, as ``_call()`` calls one."""
+    token = run.limits.token
+    if token is not None and run.attempts > 1 and token.cancelled:
+        run.refuse()
+        return None
+    run.is_paid = False
+    try:
+        result = function(*args, **kwargs)
+        if result.__class__ is CoroutineType or is_awaitable(result):
+            run.result = await result
+            return None
+    except Exception as failure:  # noqa: BLE001 - the run decides about it
+        return failure
+    run.fail_as(run.name, not_awaitable(run.name, result))
+    return None
+
+
+async def _cuttable_call(
+    run: Run, function: Operation, args: Args, kwargs: Kwargs
+) -> Exception | None:
+    """Do the same where a token or a time limit may cut the call."""
+    attempt = CuttableAttempt(run)
+    async with attempt:
+        return await _call_async(run, function, args, kwargs)
+    return attempt.take_error()

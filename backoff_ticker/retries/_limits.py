@@ -1,0 +1,130 @@
+"""What ends a run whatever its attempts do: a token, limits of time, a number of attempts."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from .._errors import DeadlineExceeded
+from .._validation import LARGEST
+from ..cancellation import derive_token
+from ..clock import later
+from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
+from ._outcome import Ending, StopReason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..cancellation import CancellationToken
+    from ..clock import Clock
+    from ._options import Options
+
+
+class Limits:
+    """The limits of one run. They wait for nothing, and read no clock but that of the token.
+
+    Attributes:
+        token: Cancels the run: those of the options, of the policies and of the process in one.
+        deadline: When ``timeout`` is reached, in the monotonic seconds of the run's clock.
+        latest_start: When the last attempt may begin, by ``max_elapsed_time``.
+        max_attempts: How many attempts may be made.
+    """
+
+    __slots__ = ("deadline", "latest_start", "max_attempts", "options", "token")
+
+    def __init__(self, options: Options, clock: Clock, began: float) -> None:
+        self.options = options
+        self.token: CancellationToken | None = options.token
+        self.deadline: float | None = None
+        self.latest_start: float | None = None
+        self.max_attempts: int | None = options.max_attempts
+        if options.timeout is not None:
+            self.deadline = min(later(began, options.timeout), LARGEST)
+        if options.max_elapsed_time is not None:
+            self.latest_start = min(later(began, options.max_elapsed_time), LARGEST)
+        if active_no_wait:
+            self.max_attempts = fewest_attempts(options.max_attempts)
+        token, underlying = options.token, clock
+        if isinstance(clock, SkippingClock):
+            underlying = clock.clock
+        if token is not None and token.deadline is not None and token.clock is not underlying:
+            raise ValueError(
+                f"token must have its deadline on the retry's clock {underlying!r}, "
+                f"not on {token.clock!r}: make the token where that clock is the current one"
+            )
+
+    def reached(self, now: float, attempts: int = 0) -> Ending | None:
+        """Return which limit forbids another attempt at ``now``; None: none does.
+
+        The order of the limits is part of the contract of ``retry``.
+        """
+        options, most = self.options, self.max_attempts
+        if self.token is not None and self.is_cancelled(now):
+            return self.cancelled()
+        if self.deadline is not None and now >= self.deadline:
+            why = f"the timeout of {options.timeout!r} s"
+            return Ending(StopReason.DEADLINE, why, DeadlineExceeded())
+        if self.latest_start is not None and now > self.latest_start:
+            why = f"max_elapsed_time of {options.max_elapsed_time!r} s has passed"
+            return Ending(StopReason.MAX_ELAPSED_TIME, why)
+        if most is not None and attempts >= most:
+            return Ending(StopReason.MAX_ATTEMPTS, f"max_attempts is {most}")
+        return None
+
+    def reached_by(self, now: float, delay: float) -> Ending | None:
+        """Return which limit a wait of ``delay`` that begins at ``now`` would pass; None: none."""
+        end, options = now + delay, self.options
+        if self.deadline is not None and end >= self.deadline:
+            why = f"{_the_wait(delay)} reach the timeout of {options.timeout!r} s"
+            return Ending(StopReason.DEADLINE, why, DeadlineExceeded(why))
+        if self.latest_start is not None and end > self.latest_start:
+            why = f"{_the_wait(delay)} exceed max_elapsed_time of {options.max_elapsed_time!r} s"
+            return Ending(StopReason.MAX_ELAPSED_TIME, why)
+        return None
+
+    def is_cancelled(self, now: float) -> bool:
+        """Whether the token cancels the run, or would at ``now`` if waits were not skipped."""
+        token = self.token
+        if token is None:
+            return False
+        return token.cancelled or (token.deadline is not None and now >= token.deadline)
+
+    def cancelled(self) -> Ending:
+        """Return the end of a run that the token cancels."""
+        token = self.token
+        cancelled = token is not None and token.cancelled
+        error = token._error() if cancelled else DeadlineExceeded()  # type: ignore[union-attr]
+        return Ending(StopReason.CANCELLED, str(error), error)
+
+    # While an attempt runs
+
+    def first_cut(
+        self, token: CancellationToken | None, cut_at: float | None
+    ) -> tuple[float, StopReason | None] | None:
+        """Return when, on the run's clock, an attempt is cut first, and why the run then ends.
+
+        None: no limit of time cuts it. ``cut_at`` is when its own limit is reached, after which the
+        run may go on: then the reason is None.
+        """
+        cuts: list[tuple[float, StopReason | None]] = []  # of those at one time the first counts
+        if token is not None and token.deadline is not None:
+            cuts.append((token.deadline, StopReason.CANCELLED))
+        if self.deadline is not None:
+            cuts.append((self.deadline, StopReason.DEADLINE))
+        if cut_at is not None:
+            cuts.append((cut_at, None))
+        return min(cuts, key=itemgetter(0), default=None)
+
+    def derived(
+        self, clock: Clock, token: CancellationToken | None, cut_at: float | None
+    ) -> CancellationToken:
+        """Return a new token that is cancelled with ``token``, and when an attempt is cut."""
+        cut = self.first_cut(token, cut_at)
+        when = None if cut is None else cut[0]
+        if isinstance(clock, SkippingClock):
+            # The timers of the underlying clock agree exactly with its time.
+            when = None if when is None else later(when, -clock.skipped)
+            clock = clock.clock
+        return derive_token(clock, () if token is None else (token,), when)
+
+
+def _the_wait(delay: float) -> str:
+    return f"the next wait of {round(delay, 3)} s would"

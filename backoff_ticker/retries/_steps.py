@@ -1,0 +1,278 @@
+"""The steps of a retry around a call, in their order; every face of a retry makes them.
+
+``enter()``, the call, ``leave()``; then, unless the run has ended, ``wait_for_next()`` and all of
+it again. They are coroutine functions. A thread drives each to its end at once, as nothing in it
+suspends there; see ``_drive``.
+"""
+
+from __future__ import annotations
+
+from types import AsyncGeneratorType, GeneratorType
+
+from .._errors import BackoffTickerError, Cancelled, RejectedResult
+from .._operation import answered, close_unawaited, is_awaitable
+from .._sentinels import EMPTY
+from .._validation import safe_repr
+from ..waiting import CHECKPOINT_EVERY
+from ._classify import ASK_ON, ask_on, classify, told
+from ._final_error import fall_back, final_error, takes_fallback
+from ._outcome import Ending, StopReason
+from ._run import SUCCESS
+from ._wait import wait
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._classify import Demand
+    from ._run import Run
+
+_GENERATORS = (GeneratorType, AsyncGeneratorType)
+
+
+async def enter(run: Run) -> None:
+    """Enter what surrounds the attempt that begins, and call ``on_attempt``."""
+    try:
+        if run.options.around is not None:
+            await _enter_around(run)
+        await _call_hooks(run, "on_attempt")
+        if run.attempts > 1 and run.limit_reached() is not None:  # the hooks may have taken long
+            run.refuse()
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.fail(failure)
+
+
+async def leave(run: Run, error: Exception | None) -> bool:
+    """Leave an attempt, and decide what follows.
+
+    Args:
+        run: The run. If it has an ``ending`` by now, the attempt was not made, or was cut.
+        error: What the operation raised; None: it has returned ``run.result``.
+
+    Returns:
+        Whether ``wait_for_next()`` has something to do, as another attempt follows.
+    """
+    run.attempt.end()  # type: ignore[union-attr]  # it has begun
+    options = run.options
+    if error is not None:
+        is_marked = error.__cause__ is not None or isinstance(error, BackoffTickerError)
+        run.error = told(error) if is_marked else error
+    if options.is_watched:
+        run.tell_circuit(error)
+        await _leave_around(run, error)
+    if run.ending is None:
+        try:
+            if error is None:
+                demand = await _judge_result(run)
+            else:
+                demand = classify(options, error, was_cut=run.was_cut)
+                if demand is ASK_ON or isinstance(demand, Ending):
+                    demand = await _reconsider(run, error, demand)
+            ending = demand if isinstance(demand, Ending) else run.plan(demand)
+            if ending is None and options.budget is not None:
+                ending = await _pay(run)
+        except Exception as failure:  # noqa: BLE001 - raised at the end
+            run.fail(failure)
+        else:
+            if ending is None:
+                # A coroutine that never waits lets the event loop run now and then.
+                is_turn = run.awaits and run.attempts % CHECKPOINT_EVERY == 0
+                return bool(run.delay) or options.has_steps_between or is_turn
+            run.end(ending)
+    await _conclude(run)
+    return False
+
+
+async def wait_for_next(run: Run) -> None:
+    """Tell that another attempt follows, and wait for its time."""
+    options = run.options
+    try:
+        for notify in options.notify or ():
+            run.component = "notify"
+            await answered(notify(run.error, run.delay), "notify", awaits=run.awaits)
+        if options.on_retry is not None:
+            await _call_hooks(run, "on_retry")
+        ending = await wait(run)
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.fail(failure)
+    else:
+        run.delay = None
+        if ending is not None:
+            run.end(ending)
+    if run.ending is not None:
+        await _conclude(run)
+
+
+async def interrupted(run: Run, interrupt: BaseException) -> None:
+    """End a run that an exception ends which is no ``Exception``; the caller raises it again."""
+    try:
+        run.tell_circuit(interrupt)
+        await _leave_around(run, interrupt)
+    finally:
+        if run.ending is None:
+            run.end(Ending(StopReason.INTERRUPTED))
+
+
+# The decision
+
+
+async def _reconsider(run: Run, error: Exception, demand: Demand) -> Demand:
+    """Return what follows an error that is not simply retried."""
+    if isinstance(error, Cancelled) and run.limits.is_cancelled(run.clock.monotonic()):
+        return run.limits.cancelled()
+    if demand is ASK_ON:
+        run.component = "on"
+        demand = await ask_on(run.options, error, awaits=run.awaits)
+    return demand
+
+
+async def _judge_result(run: Run) -> Demand:
+    """Return what follows a result: the end of the run, or the policy, if ``until`` rejects it."""
+    until = run.options.until
+    if until is not None:
+        if run.result is EMPTY:
+            run.component = "a block without attempt.set_result()"
+            raise RuntimeError("until needs attempt.set_result(value)")
+        run.component = "until"
+        if not await answered(until(run.result), "until", awaits=run.awaits):
+            run.error = RejectedResult(run.result)
+            return run.options.backoff
+    return SUCCESS
+
+
+async def _pay(run: Run) -> Ending | None:
+    """Have the budget pay for the next attempt; return why there is none."""
+    budget = run.options.budget
+    run.component = "the budget"
+    ending = None
+    if run.awaits and run.options.awaits_budget:
+        await _ask_budget(run, budget)
+        ending = run.limit_reached()  # the answer may have taken long
+    else:
+        run.is_paid = budget.try_acquire()
+    if ending is None and not run.is_paid:
+        ending = Ending(StopReason.BUDGET, f"nothing left in {safe_repr(budget)}")
+    return ending
+
+
+async def _ask_budget(run: Run, budget: Any) -> None:
+    """Await the answer of a budget; a cancel of the run's token, or ``timeout``, ends the question.
+
+    Nothing is paid then.
+    """
+    limits = run.limits
+    if limits.token is None and limits.deadline is None:
+        run.is_paid = await budget.try_acquire_async()
+        return
+    token = limits.derived(run.clock, limits.token, None)
+    try:
+        async with token.scope():
+            run.is_paid = await budget.try_acquire_async()
+    except Cancelled:
+        if not token.cancelled:
+            raise  # an error of the budget
+    finally:
+        token.cancel()
+
+
+# The end
+
+
+async def _conclude(run: Run) -> None:
+    """Call the hooks of the end, and set ``run.final``, the error to raise; else ``run.result``."""
+    try:
+        if run.ending is SUCCESS:
+            if run.options.budget is not None:
+                run.component = "the budget"
+                run.options.budget.success()
+            await _call_hooks(run, "on_success")
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.fail(failure)
+    if run.ending is SUCCESS:
+        return
+    try:
+        if not run.is_untouched:
+            await _call_hooks(run, "on_give_up")
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.fail(failure)
+    await _set_final(run)
+
+
+async def _set_final(run: Run) -> None:
+    options, ending, final = run.options, run.ending, run.error
+    assert ending is not None  # noqa: S101 - for type checkers: the run has ended
+    try:
+        if not run.is_untouched:
+            seconds, note = run.ended - run.began, options.note is not False
+            final = final_error(ending, run.error, run.attempts, seconds, note=note)
+            ending.error = None  # else its traceback would refer to itself, through this frame
+            if takes_fallback(options, ending):
+                run.result = await fall_back(
+                    options.fallback, run.outcome, final, awaits=run.awaits
+                )
+                return
+        run.final = final
+    except Exception as failure:  # noqa: BLE001 - raised by the caller
+        run.final = failure
+    finally:
+        del final
+
+
+# Users' functions
+
+
+async def _call_hooks(run: Run, name: str) -> None:
+    hooks = getattr(run.options, name)
+    if hooks is None:
+        return
+    run.component = name
+    outcome = run.outcome()
+    for hook in hooks:
+        await answered(hook(outcome), name, awaits=run.awaits)
+
+
+async def _enter_around(run: Run) -> None:
+    """Enter the context managers around an attempt, and keep how each is left."""
+    run.component = "around"
+    run.managers = managers = []
+    outcome = run.outcome()
+    for around in run.options.around:
+        manager = around(outcome)
+        is_plain = hasattr(manager, "__enter__") and hasattr(manager, "__exit__")
+        if not is_plain and not hasattr(manager, "__aexit__"):
+            hint = ": is @contextmanager missing?" if isinstance(manager, _GENERATORS) else ""
+            raise TypeError(f"around must return a context manager, not {safe_repr(manager)}{hint}")
+        if is_plain:
+            manager.__enter__()
+        elif run.awaits:
+            await manager.__aenter__()
+        else:
+            raise TypeError(
+                "around returned an asynchronous context manager: only a coroutine can enter it, "
+                "and in a loop only `async with attempt:`"
+            )
+        managers.append(manager.__exit__ if is_plain else manager.__aexit__)
+
+
+async def _leave_around(run: Run, error: BaseException | None) -> None:
+    """Leave the context managers around an attempt, each once, with the error that ended it.
+
+    Whether one of them swallows that error does not matter.
+    """
+    if error is None and run.ending is not None:
+        error = run.ending.error  # the attempt was not made, or was cut
+    while run.managers:
+        exit_manager = run.managers.pop()  # type: ignore[attr-defined]  # it is a list
+        run.component = "around"
+        try:
+            answer: Any = (
+                exit_manager(None, None, None)
+                if error is None
+                else exit_manager(type(error), error, error.__traceback__)
+            )
+            if isinstance(error, GeneratorExit):  # the coroutine is closed: nothing is awaited
+                close_unawaited(answer)
+            elif answer is not None and is_awaitable(answer):
+                await answer
+        except Exception as failure:  # noqa: BLE001 - raised at the end
+            run.fail(failure)
