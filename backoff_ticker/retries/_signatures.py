@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., object])
     AsyncF = TypeVar("AsyncF", bound=Callable[..., Coroutine[Any, Any, Any] | AsyncIterator[Any]])
 
-    # Whether the options fit any function, or, as `attempt_timeout`, coroutine functions only.
+    # Whether the options fit any function, or, coroutine functions only.
     SyncOptions = Literal["sync options"]
     AsyncOptions = Literal["async options"]
     Options_co = TypeVar("Options_co", bound=str, covariant=True, default=Any)

@@ -8,6 +8,7 @@ import inspect
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
@@ -129,7 +130,8 @@ class Case:
         return operation_async if self.awaits else operation
 
 
-LOOP = "loop by hand"
+LOOP = "loop by hand, attempts shown"
+BARE_LOOP = "loop by hand"
 CUT_BY_HAND = "loop by hand, asyncio.timeout(3600)"
 CUTTING = ("@retry(ZeroBackOff(), token=)", "@retry(ZeroBackOff(), timeout=3600)")
 """What cuts attempts of coroutine functions."""
@@ -137,8 +139,64 @@ CUTTING = ("@retry(ZeroBackOff(), token=)", "@retry(ZeroBackOff(), timeout=3600)
 DELAYS = [0.0] * (MOST - 1)
 
 
+SHOWN = ContextVar("shown", default=None)
+
+
+class Shown:
+    """What a program by hand shows of an attempt to the functions that it calls."""
+
+    __slots__ = ("name", "number", "outer", "token", "waited")
+
+    def __init__(self, name, number, waited, token, outer):
+        self.name = name
+        self.number = number
+        self.waited = waited
+        self.token = token
+        self.outer = outer
+
+
 def loop_by_hand(operation):
     """Return the loop that one writes instead of using a library."""
+
+    def call():
+        for attempt in range(MOST):
+            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+            try:
+                return operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    time.sleep(delay)
+            finally:
+                SHOWN.reset(shown)
+        return None
+
+    return call
+
+
+def loop_by_hand_async(operation):
+    async def call():
+        for attempt in range(MOST):
+            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+            try:
+                return await operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    await asyncio.sleep(delay)
+            finally:
+                SHOWN.reset(shown)
+        return None
+
+    return call
+
+
+def bare_loop_by_hand(operation):
+    """Return the same loop without the attempt that is shown."""
 
     def call():
         for attempt in range(MOST):
@@ -155,7 +213,7 @@ def loop_by_hand(operation):
     return call
 
 
-def loop_by_hand_async(operation):
+def bare_loop_by_hand_async(operation):
     async def call():
         for attempt in range(MOST):
             try:
@@ -182,9 +240,13 @@ def cut_loop_by_hand_async(operation):
 
 
 def by_hand(case):
-    """Return the baselines."""
+    """Return the baselines, the first of which is what ratios are to."""
     loop = loop_by_hand_async if case.awaits else loop_by_hand
-    subjects = {LOOP: case.subject("AWAIT call()", wrap=loop)}
+    bare = bare_loop_by_hand_async if case.awaits else bare_loop_by_hand
+    subjects = {
+        LOOP: case.subject("AWAIT call()", wrap=loop),
+        BARE_LOOP: case.subject("AWAIT call()", wrap=bare),
+    }
     if case.awaits:
         subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand_async)
     return subjects
@@ -209,15 +271,12 @@ def unslept():
         time.sleep, asyncio.sleep = kept
 
 
-def plain(case):
-    return case.subject("AWAIT call()", wrap=retry(ZeroBackOff()))
-
-
 def package(case):
     """Return what the package has to offer."""
     zero = ZeroBackOff()
     refilled = RetryBudget(retry_cost=0.001)  # by each success, with more than three retries take
     hooks = dict.fromkeys(("on_attempt", "on_retry", "on_success", "on_give_up"), nothing)
+    late_hooks = dict.fromkeys(("notify", "on_retry", "on_give_up"), lambda *_: None)
     plain = retry(zero)
     decorators = {
         "": plain,
@@ -225,6 +284,7 @@ def package(case):
         ", token=": retry(zero, token=CancellationToken()),
         ", timeout=3600": retry(zero, timeout=3600),
         ", budget=": retry(zero, budget=refilled),
+        ", three late hooks": retry(zero, **late_hooks),
         ", four hooks": retry(zero, **hooks),
     }
     arounds = {

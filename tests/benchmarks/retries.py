@@ -3,8 +3,9 @@
 Each subject calls a function, or a coroutine function, that takes no arguments: one that succeeds
 at once, and one that fails three times, then succeeds, with no wait between. The loop by hand is a
 ``for attempt in range(5)`` around a ``try``; it looks its delay up in a list and would sleep if
-that were greater than 0. For coroutine functions there is another whose attempts are cut when their
-time is up, as ``token=`` and ``timeout=`` cut them.
+that were greater than 0. The one that ratios are to shows each attempt as the package does: an
+object of five fields, in a context variable that is set and reset. For coroutine functions there
+is another whose attempts are cut when their time is up, as ``token=`` and ``timeout=`` cut them.
 
 How each is set; where no limit is named, there is none:
 
@@ -28,12 +29,10 @@ from functools import partial
 from tests.benchmarks._retriers import (
     CUT_BY_HAND,
     CUTTING,
-    LOOP,
     Case,
     by_hand,
     package,
     peers,
-    plain,
 )
 from tests.benchmarks._table import interleaved, options, show
 
@@ -55,13 +54,6 @@ def main():
         show(title, measured, [name for name in subjects if name not in cut])
         if cut:
             show(f"{title}, attempts can be cut", measured, cut)
-    from backoff_ticker import current_attempt  # from here on, each attempt is shown
-
-    for case in CASES:
-        subjects = {**by_hand(case), current_attempt.__name__: plain(case)}
-        measured = measure(subjects, case, calls, enough, chosen.rounds)
-        title = f"{'async' if case.awaits else 'sync'}, {case.fails or 'no'} failures"
-        show(f"{title}, current_attempt imported", measured, [LOOP, current_attempt.__name__])
 
 
 def measure(subjects, case, calls, enough, rounds):

@@ -253,6 +253,7 @@ def looped(operation, **options):
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of left loops
 @pytest.mark.parametrize("way", [called, awaited, looped], ids=lambda way: way.__name__)
 def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way):
     lost = []

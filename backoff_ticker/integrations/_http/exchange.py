@@ -63,7 +63,7 @@ class Exchange(Generic[R]):
             response: Any = self._response
             asked = asked_wait(response.headers, self._rules.options.get("clock"))
             return True if asked is None else asked <= self._rules.longest_wait and asked
-        return kind == "broken" or type(error) is TimeoutError  # attempt_timeout has cut it
+        return kind == "broken" or type(error) is TimeoutError  # it took too long
 
     def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
         options = self._options(close)
