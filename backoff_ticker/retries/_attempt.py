@@ -65,11 +65,11 @@ class Attempt:
 
     # No __slots__: its token is made at most once, by setdefault() on its __dict__.
     cut_at: float | None = None  # when its own limit of time cuts it, on the clock of the run
-    _has_ended = False
-    _is_asked = False  # for its token
+    _has_ended: bool = False
+    _is_asked: bool = False  # for its token
 
     def __init__(self, run: Shown, number: int, waited: float = 0.0) -> None:
-        self._run = run
+        self._run: Shown = run
         self.number: int = number
         self.waited: float = waited
 

@@ -31,7 +31,7 @@ class Limits:
     __slots__ = ("deadline", "latest_start", "max_attempts", "options", "token")
 
     def __init__(self, options: Options, clock: Clock, began: float) -> None:
-        self.options = options
+        self.options: Options = options
         self.token: CancellationToken | None = options.token
         self.deadline: float | None = None
         self.latest_start: float | None = None

@@ -99,6 +99,12 @@ class Options:
     token: CancellationToken | None
     note: bool | None
     is_off: bool = False
+    is_watched: bool
+    has_entry: bool
+    has_exit: bool
+    has_steps_between: bool
+    can_cut: bool
+    has_limits: bool
     _under_settings: tuple[Mapping[str, Any], Any] = ({}, None)  # settings, and the options changed
 
     def __init__(

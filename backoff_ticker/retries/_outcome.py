@@ -125,6 +125,6 @@ class Ending:
     def __init__(
         self, reason: StopReason, why: str = "", error: BaseException | None = None
     ) -> None:
-        self.reason = reason
-        self.why = why
-        self.error = error
+        self.reason: StopReason = reason
+        self.why: str = why
+        self.error: BaseException | None = error
