@@ -2,10 +2,11 @@
 
 Files, each of which imports only from those above it:
 
-- ``_settings``, ``_no_wait``: what holds for all retries of the process, or of a test.
 - ``_outcome``, ``_budget``, ``_log_retries``: parts that do not depend on a run.
-- ``_option_table``, ``_options``: each option declared; the options of one retry, checked.
-- ``_option_types``, ``_signatures``: what type checkers, ``inspect`` and ``help()`` see of them.
+- ``_option_table``, ``_option_types``, ``_signatures``: each option declared; what type checkers,
+  ``inspect`` and ``help()`` see of them.
+- ``_settings``, ``_no_wait``: what holds for all retries of the process, or of a test.
+- ``_options``: the options of one retry, checked.
 - ``_limits``, ``_classify``: what ends a run; which errors count.
 - ``_attempt``: one attempt, and which one runs here.
 - ``_run``: the state of one run, and the decisions that need nothing but that.

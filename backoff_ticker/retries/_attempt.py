@@ -11,6 +11,7 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Protocol, Self
 
@@ -171,8 +172,8 @@ class Attempt:
 
 _here: ContextVar[Attempt | None] = ContextVar("current_attempt", default=None)
 
-shown_here = _here.get
-show = _here.set
+shown_here: Callable[[], Attempt | None] = _here.get
+show: Callable[[Attempt | None], object] = _here.set
 
 
 def innermost(attempt: Attempt | None, but: Shown | None = None) -> Attempt | None:

@@ -123,8 +123,10 @@ class Block:
             raise_final(run)
 
     def _may_run(self, run: Run) -> bool:
-        """Have the last look at the token: whether the block may run, which then begins."""
+        """Have the last look at the limits: whether the block may run, which then begins."""
         token = run.limits.token
+        if run.attempts > 1 and run.options.has_limits and run.limit_reached() is not None:
+            return False
         if token is not None and token.cancelled and run.attempts > 1:
             return False
         run.is_paid = False

@@ -176,9 +176,10 @@ class Attempts(Generic[Options_co]):
                 run.begin()
                 run.show()
                 refused = run.ask_circuit()
-                if refused is None:
-                    break
-                await enter(run)
+                if run.ending is None:
+                    if refused is None:
+                        break
+                    await enter(run)
                 if await leave(run, refused):
                     await wait_for_next(run)
         except BaseException as interrupt:

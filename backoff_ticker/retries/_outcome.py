@@ -43,7 +43,7 @@ class StopReason(enum.StrEnum):
     BUDGET = "budget"
     """Too little was left in the budget for another attempt."""
     FAILED = "failed"
-    """The policy, a hook, ``around``, the timer, ``on`` or ``until`` raised an error."""
+    """A policy, hook, budget, breaker, timer or other part of the user's raised an error."""
     INTERRUPTED = "interrupted"
     """An exception was raised that is not an ``Exception``, such as ``KeyboardInterrupt``."""
 

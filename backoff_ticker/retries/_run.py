@@ -128,13 +128,12 @@ class Run:
             demand: What follows the error if no limit is reached: a wait of some seconds, or one
                 that a policy says.
         """
-        limits, now = self.limits, 0.0
+        limits, monotonic = self.limits, self.clock.monotonic
         is_refused = isinstance(self.error, CircuitOpen)
         if is_refused and stays_open(self.error):
             return Ending(StopReason.CIRCUIT_OPEN, "the circuit is open until a reset")
         if limits is not NO_LIMITS:
-            now = self.clock.monotonic()
-            ending = limits.reached(now, self.attempts)
+            ending = limits.reached(monotonic(), self.attempts)
             if ending is not None:
                 return ending
         # Asked even if the error says how long to wait: the delay that this replaces is used up.
@@ -150,8 +149,8 @@ class Run:
                 del polled  # the traceback of its error refers to this frame: a reference cycle
         self.delay = delay = demand if isinstance(demand, float) else polled
         if is_refused:
-            return self._plan_for_circuit(now, delay)
-        return None if limits is NO_LIMITS else limits.reached_by(now, delay)
+            return self._plan_for_circuit(monotonic(), delay)
+        return None if limits is NO_LIMITS else limits.reached_by(monotonic(), delay)
 
     def _start_policies(self) -> Mapping[int, Callable[[], Any]]:
         """Return how to ask the run's own copy of each policy, which begins here."""
@@ -203,6 +202,7 @@ class Run:
             set_link(refused, "__cause__", cause)
             return refused
         except Exception as failure:  # noqa: BLE001 - raised at the end
+            self.attempts -= 1  # it is not made
             self.fail(failure)
         return None
 

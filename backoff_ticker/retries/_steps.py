@@ -32,6 +32,8 @@ _GENERATORS = (GeneratorType, AsyncGeneratorType)
 
 async def enter(run: Run) -> None:
     """Enter what surrounds the attempt that begins, and call ``on_attempt``."""
+    if run.ending is not None:  # the circuit breaker has failed
+        return
     try:
         if run.options.around is not None:
             await _enter_around(run)
@@ -39,6 +41,7 @@ async def enter(run: Run) -> None:
         if run.attempts > 1 and run.limit_reached() is not None:  # the hooks may have taken long
             run.refuse()
     except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.attempts -= 1  # it is not made
         run.fail(failure)
 
 
@@ -144,12 +147,11 @@ async def _pay(run: Run) -> Ending | None:
     """Have the budget pay for the next attempt; return why there is none."""
     budget = run.options.budget
     run.component = "the budget"
-    ending = None
     if run.awaits and run.options.awaits_budget:
         await _ask_budget(run, budget)
-        ending = run.limit_reached()  # the answer may have taken long
     else:
         run.is_paid = budget.try_acquire()
+    ending = run.limit_reached()  # the answer may have taken long
     if ending is None and not run.is_paid:
         ending = Ending(StopReason.BUDGET, f"nothing left in {safe_repr(budget)}")
     return ending
@@ -239,6 +241,8 @@ async def _enter_around(run: Run) -> None:
     for around in run.options.around:
         manager = around(outcome)
         is_plain = hasattr(manager, "__enter__") and hasattr(manager, "__exit__")
+        if run.awaits and hasattr(manager, "__aenter__"):
+            is_plain = False
         if not is_plain and not hasattr(manager, "__aexit__"):
             hint = ": is @contextmanager missing?" if isinstance(manager, _GENERATORS) else ""
             raise TypeError(f"around must return a context manager, not {safe_repr(manager)}{hint}")

@@ -87,3 +87,17 @@ class Recorded:
     def last(self):
         """The argument of the last call."""
         return self.calls[-1][1]
+
+
+class Ahead:
+    """The current clock, put forward by a test; nothing waits on it."""
+
+    def __init__(self):
+        self._clock = current_clock()
+        self.seconds = 0.0
+
+    def __getattr__(self, name):
+        return getattr(self._clock, name)
+
+    def monotonic(self):
+        return self._clock.monotonic() + self.seconds

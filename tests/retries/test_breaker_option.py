@@ -24,6 +24,7 @@ from tests.retries.made_policies import at, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
+TEN = ConstantBackOff(10)
 CLOSED, HALF_OPEN = CircuitState.CLOSED, CircuitState.HALF_OPEN
 
 

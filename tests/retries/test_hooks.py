@@ -388,3 +388,23 @@ def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face):
             retry_call([asyncio.sleep(0)].pop, on_give_up=ends.append)
     assert [outcome.reason for outcome in ends] == [StopReason.FAILED]
     assert caught.value.__notes__ == ["gave up after 1 attempt in 0.0 s: list.pop failed"]
+
+
+@ASYNC
+def test_a_manager_of_both_kinds_is_entered_as_an_asynchronous_one(face):
+    log = []
+
+    class Both:
+        def __enter__(self):
+            raise TypeError("use async with instead")
+
+        __exit__ = None
+
+        async def __aenter__(self):
+            log.append("in")
+
+        async def __aexit__(self, *told):
+            log.append("out")
+
+    assert face.run(Script(7), around=lambda _: Both()) == 7
+    assert log == ["in", "out"]

@@ -16,14 +16,13 @@ from backoff_ticker import (
     RetryAfter,
     StopBackOff,
     ZeroBackOff,
-    current_clock,
     delays,
     with_max_retries,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.retries.faces import BOTH, FACES
 from tests.retries.made_policies import cancelled_token, spent_budget
-from tests.retries.scripts import Recorded, Script, Takes
+from tests.retries.scripts import Ahead, Recorded, Script, Takes
 from tests.tickers.made_policies import Scripted
 
 
@@ -33,20 +32,6 @@ class Refused(Exception):
 
 class OwnInterrupt(BaseException):
     """An interrupt of somebody else's."""
-
-
-class Ahead:
-    """The current clock, put forward by a test; nothing waits on it."""
-
-    def __init__(self):
-        self._clock = current_clock()
-        self.seconds = 0.0
-
-    def __getattr__(self, name):
-        return getattr(self._clock, name)
-
-    def monotonic(self):
-        return self._clock.monotonic() + self.seconds
 
 
 def taking_a_second(error):

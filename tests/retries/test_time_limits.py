@@ -14,14 +14,15 @@ from backoff_ticker import (
     ExponentialBackOff,
     StopReason,
     ZeroBackOff,
+    attempts,
     retry_call_async,
     with_token,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import spanning
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import Ahead, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
 LAST = OSError("last")
@@ -144,6 +145,44 @@ def test_no_attempt_begins_after_the_timeout_has_passed_in_its_hook(face, clock)
     error = ended_by_timeout(face, script, ConstantBackOff(1), timeout=5, on_attempt=hook)
     assert script.count == 1
     assert str(error.__cause__) == "first"
+
+
+@FOUR
+@pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
+@pytest.mark.parametrize("slow", ["budget", "policy"])
+def test_no_attempt_begins_after_a_budget_or_a_policy_that_took_too_long(face, slow, limit):
+    ahead = Ahead()
+
+    class Slow:
+        def try_acquire(self):
+            ahead.seconds += 20
+            return True
+
+        def next_backoff(self):
+            ahead.seconds += 20
+            return 0.0
+
+        release = success = reset = lambda _: None
+
+    script, taken = Script(OSError), {"budget": {"budget": Slow()}, "policy": {"backoff": Slow()}}
+    with pytest.raises(OSError):
+        face.run(script, **{"backoff": ZeroBackOff(), "clock": ahead, limit: 10, **taken[slow]})
+    assert script.count == 1
+
+
+@on_faces("loop")
+@pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
+def test_no_block_begins_that_comes_too_late(face, clock, limit):
+    seen = []
+
+    def block(attempt):
+        seen.append(attempt.number)
+        raise OSError
+
+    run = attempts(ZeroBackOff(), **{limit: 5})
+    with pytest.raises(OSError):
+        face.blocks(run, block, before=lambda attempt: attempt.number == 2 and clock.sleep(10))
+    assert seen == [1]
 
 
 @BOTH
