@@ -131,7 +131,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
             return None, False
         if isinstance(exc, cancelled_error()):
             return self.token._error(), False
-        return None, True
+        return None, not isinstance(exc, GeneratorExit)  # a coroutine that is closed awaits nothing
 
     async def settle(self) -> None:
         try:

@@ -38,6 +38,7 @@ class HedgedAttempt:
     is_begun = False  # its task, or its job in a thread
     is_made = False  # it counts: the operation is called, or the circuit refuses that
     is_closed = False  # it has ended
+    is_shown = True  # until then
     # It ended as its token told it to, which is no failure and no success. So does a thread that
     # returns after the token was cancelled.
     obeyed = False
@@ -105,7 +106,7 @@ class HedgedAttempt:
             self.ended_by = failed(self._component, failure)
         except BaseException as interrupt:  # noqa: BLE001 - the same
             self.ended_by = interrupt
-        self.is_closed = True
+        self.is_closed, self.is_shown = True, False
         shown.end()
         self._tell()
 

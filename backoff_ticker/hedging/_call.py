@@ -211,7 +211,8 @@ class HedgedCall:
         try:
             if waits:
                 await checkpoint()  # those end that had not begun
-            while self.running:
+            # An interrupt may have come between the end of an attempt and _forget().
+            while len(self.ended) or not all(each.is_closed for each in self.running):
                 ended_by, result = self._forget(await self.ended.receive_async())
                 if ended_by is None:
                     results.append(result)

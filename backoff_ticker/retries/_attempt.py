@@ -24,17 +24,17 @@ if TYPE_CHECKING:
         """What an attempt belongs to: the run of a retry, or the attempt of a hedged call.
 
         Attributes:
-            outer: The attempt that was shown before.
-            is_closed: Whether it has ended, so that its attempts are passed over.
+            is_shown: Whether it is shown where it was entered, or passed over.
         """
 
         name: str
         clock: Clock
         limits: Limits
-        outer: Attempt | None
-        is_closed: bool
+        is_shown: bool
 
         def outcome(self) -> Outcome: ...
+
+    Link = tuple["Attempt", "Link | None"]  # an attempt, and what is shown around it
 
 
 class Attempt:
@@ -170,30 +170,31 @@ class Attempt:
         return f"<Attempt {self.number} of {self.name}{state}>"
 
 
-_here: ContextVar[Attempt | None] = ContextVar("current_attempt", default=None)
+_here: ContextVar[Link | None] = ContextVar("current_attempt", default=None)
 
-shown_here: Callable[[], Attempt | None] = _here.get
-show: Callable[[Attempt | None], object] = _here.set
-
-
-def innermost(attempt: Attempt | None, but: Shown | None = None) -> Attempt | None:
-    """Return ``attempt``, or the first around it whose run has not ended, and is not ``but``."""
-    while attempt is not None and (attempt._run.is_closed or attempt._run is but):
-        attempt = attempt._run.outer
-    return attempt
+shown_here: Callable[[], Link | None] = _here.get
+show_link: Callable[[Link | None], object] = _here.set
 
 
-def attempt_around(shown: Attempt, run: Shown) -> Attempt | None:
-    """Return the attempt around ``run`` where ``shown`` is shown.
+def links_around(link: Link | None, run: Shown) -> Link | None:
+    """Return the attempts around ``run`` where ``link`` is shown: those that go on, but its own.
 
-    ``run`` itself, and runs that have ended, are taken out of those around it: generators that take
-    turns may begin and end in any order, and would make a circle, or keep more and more of them.
+    They are linked anew. Generators that take turns may begin and end in any order, also in several
+    threads: a link that changed could make a circle, and one that stayed would grow.
     """
-    outer = link = innermost(shown, run)
+    kept: list[Attempt] = []
     while link is not None:
-        link._run.outer = innermost(link._run.outer, run)
-        link = link._run.outer
-    return outer
+        attempt, link = link
+        if attempt._run.is_shown and attempt._run is not run:
+            kept.append(attempt)
+    for attempt in reversed(kept):
+        link = attempt, link
+    return link
+
+
+def show(attempt: Attempt) -> None:
+    """Show an attempt inside what is shown here."""
+    _here.set((attempt, links_around(_here.get(), attempt._run)))
 
 
 def current_attempt() -> Attempt | None:
@@ -225,4 +226,9 @@ def current_attempt() -> Attempt | None:
 
     Thread safety: any thread or task; each sees its own attempt.
     """
-    return innermost(_here.get())
+    link = _here.get()
+    while link is not None:
+        attempt, link = link
+        if attempt._run.is_shown:
+            return attempt
+    return None

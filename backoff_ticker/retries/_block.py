@@ -71,7 +71,8 @@ class Block:
         run.show()
         if run.options.has_entry or not self._may_run(run):
             now(self._enter, run)
-            raise_final(run)
+            if run.final is not None:  # nothing is called here once the block may run
+                raise_final(run)
 
     async def enter_async(self, attempt: Attempt) -> None:
         run = self._given(attempt)
@@ -79,7 +80,8 @@ class Block:
             raise TypeError("`async with attempt:` is for `async for`: write `with attempt:`")
         run.show()
         await self._enter(run)
-        raise_final(run)
+        if run.final is not None:
+            raise_final(run)
 
     def exit(self, error: BaseException | None) -> bool:
         """Leave the block; return whether its error is swallowed, because the loop goes on."""
@@ -149,6 +151,7 @@ class Block:
             await self._leave_cuttable(None)
             await leave(run, None)
         except BaseException as interrupt:
+            await self._leave_cuttable(interrupt)
             await interrupted(run, interrupt)
             raise
         finally:

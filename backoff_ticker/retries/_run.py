@@ -10,7 +10,7 @@ from .._errors import CircuitOpen, CircuitState
 from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ._attempt import Attempt, attempt_around, show, shown_here
+from ._attempt import Attempt, links_around, show_link, shown_here
 from ._limits import Limits
 from ._no_wait import SkippingClock, active_no_wait
 from ._options import Options
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..policies import BackOff
+    from ._attempt import Link
 
 SHORTEST_REFUSAL = 0.01
 """Seconds until the next attempt if a circuit is open and nobody knows for how long: while probes
@@ -51,7 +52,7 @@ class Run:
     limits: Limits = NO_LIMITS
     attempts: int = 0  # how many were made, the one that runs included
     attempt: Attempt | None = None  # the one that runs, or the last one
-    outer: Attempt | None = None  # what was shown here before
+    outer: Link | None = None  # what was shown here before
     block: Any = None  # of the loop over its attempts
     awaits: bool = False  # a coroutine drives it, which can await what users' functions return
     managers: Sequence[Callable[..., object]] = ()  # the exits of what surrounds the attempt
@@ -67,7 +68,7 @@ class Run:
     ending: Ending | None = None  # how it ended
     ended: float = 0.0  # when
     final: BaseException | None = None  # the error to raise at the end
-    is_closed: bool = False  # nothing looks at it any more but who kept an attempt
+    is_shown: bool = False  # its attempt, by current_attempt()
 
     def __init__(
         self,
@@ -98,15 +99,19 @@ class Run:
 
     def show(self) -> None:
         """Show the attempt here, until ``hide()``, or in place of the one before."""
+        self.is_shown = True
         shown = shown_here()
-        if shown is not None and shown._run is not self:
-            self.outer = attempt_around(shown, self)
-        show(self.attempt)
+        if shown is not None and shown[0]._run is not self:
+            self.outer = links_around(shown, self)
+        show_link((self.attempt, self.outer))  # type: ignore[arg-type]  # it has begun
 
     def hide(self) -> None:
-        """Show what was shown before, if the attempt is still what is shown here."""
-        if shown_here() is self.attempt:
-            show(self.outer)
+        """Show what was shown before, or what is shown inside this run."""
+        self.is_shown = False
+        shown = shown_here()
+        while shown is not None and not shown[0]._run.is_shown:
+            shown = shown[1]
+        show_link(shown)
 
     def refuse(self) -> None:
         """End the run: a cancel or a limit keeps the attempt that has begun from being made."""
@@ -196,7 +201,11 @@ class Run:
         try:
             self.ticket = breaker.allow()
         except CircuitOpen as refused:
-            self.refund()
+            try:
+                self.refund()
+            except Exception as failure:  # noqa: BLE001 - raised at the end
+                self.fail_as("the budget", failure)
+                return None
             last = self.error  # why the circuit opened, perhaps; of several refusals, once
             cause = last.__cause__ if isinstance(last, CircuitOpen) else last
             set_link(refused, "__cause__", cause)
@@ -208,14 +217,14 @@ class Run:
 
     def tell_circuit(self, error: BaseException | None) -> None:
         """Tell the circuit breaker how an attempt ended; one that was not made, or cut, is over."""
-        ticket, self.ticket = self.ticket, None
-        if ticket is None:
+        if self.ticket is None:
             return
         self.component = "the circuit breaker"
         try:
-            self.options.breaker.record(ticket, error)
+            self.options.breaker.record(self.ticket, error)
         except Exception as failure:  # noqa: BLE001 - raised at the end
             self.fail(failure)
+        self.ticket = None  # after that: an interrupt before leaves it to refund()
 
     # The end
 
@@ -263,26 +272,31 @@ class Run:
 
     def refund(self) -> None:
         """Give back what an attempt took that was not made, or not told: budget and ticket."""
-        if self.is_paid:
-            self.is_paid = False
-            self.options.budget.release()
-        if self.ticket is not None:
-            ticket, self.ticket = self.ticket, None
-            self.options.breaker.release(ticket)
+        is_paid, ticket = self.is_paid, self.ticket
+        try:
+            if is_paid:
+                self.options.budget.release()
+            if ticket is not None:
+                self.options.breaker.release(ticket)
+        except Exception:  # of the budget: it is not asked again; an interrupt comes before
+            self.is_paid, self.ticket = False, None
+            raise
+        self.is_paid, self.ticket = False, None
 
     def close(self) -> None:
         """Show the run no more, and drop what it was called with: others may keep its attempts.
 
         May be repeated.
         """
-        self.is_closed = True
+        self.is_shown = False  # at once: an interrupt may come before hide() has begun
         if self.attempt is not None:
-            if shown_here() is self.attempt:
-                show(self.outer)
+            self.hide()
             self.attempt.end()
-            self.attempt = None  # it refers to this: a reference cycle
+            self.attempt = self.outer = None  # a reference cycle, and a chain without an end
         if self.is_paid or self.ticket is not None:
             self.refund()
+        if self.ending is not None:
+            self.ending.error = None  # its traceback may refer to this: a reference cycle
         self.result = None
         self.args, self.kwargs = (), NO_KWARGS
 

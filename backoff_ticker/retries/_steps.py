@@ -7,10 +7,10 @@ suspends there; see ``_drive``.
 
 from __future__ import annotations
 
-from types import AsyncGeneratorType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
 from .._errors import BackoffTickerError, Cancelled, RejectedResult
-from .._operation import answered, close_unawaited, is_awaitable
+from .._operation import answered
 from .._sentinels import EMPTY
 from .._validation import safe_repr
 from ..waiting import CHECKPOINT_EVERY
@@ -265,18 +265,29 @@ async def _leave_around(run: Run, error: BaseException | None) -> None:
     """
     if error is None and run.ending is not None:
         error = run.ending.error  # the attempt was not made, or was cut
+    told_of = (None, None, None) if error is None else (type(error), error, error.__traceback__)
     while run.managers:
-        exit_manager = run.managers.pop()  # type: ignore[attr-defined]  # it is a list
+        exit_manager = run.managers[-1]
         run.component = "around"
         try:
-            answer: Any = (
-                exit_manager(None, None, None)
-                if error is None
-                else exit_manager(type(error), error, error.__traceback__)
-            )
-            if isinstance(error, GeneratorExit):  # the coroutine is closed: nothing is awaited
-                close_unawaited(answer)
-            elif answer is not None and is_awaitable(answer):
-                await answer
+            del run.managers[-1]  # type: ignore[attr-defined]  # it is a list
+            answer = exit_manager(*told_of)
+            if isinstance(error, GeneratorExit) and isinstance(answer, CoroutineType):
+                _close_after_a_step(answer)
+            else:
+                await answered(answer, "around", awaits=run.awaits)
         except Exception as failure:  # noqa: BLE001 - raised at the end
             run.fail(failure)
+        except BaseException as interrupt:
+            await _leave_around(run, interrupt)  # those outside of it
+            raise
+
+
+def _close_after_a_step(coroutine: CoroutineType[Any, Any, Any]) -> None:
+    """Have a coroutine go as far as it can without waiting: the one that awaits it is closed."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        pass
+    finally:
+        coroutine.close()

@@ -111,9 +111,10 @@ async def _wait_on_timer(run: Run, delay: float, timer: TimerLike) -> None:
         if chosen is timer and value is CLOSED:
             raise RuntimeError(f"the channel of {timer!r} is closed")
     finally:
-        run.waited += run.clock.monotonic() - began
-        if _timers.get(key) is claim:
-            try:
+        try:
+            if _timers.get(key) is claim:
                 timer.stop()  # before the release: the next run may start it at once
-            finally:
-                _timers.pop(key, None)
+        finally:
+            if _timers.get(key) is claim:
+                del _timers[key]
+        run.waited += run.clock.monotonic() - began

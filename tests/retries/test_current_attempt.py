@@ -346,14 +346,12 @@ async def taking_turns_async(failures, order):
 )
 def test_generators_whose_attempts_fail_may_take_turns_in_any_order(case):
     """None hangs, and none leaves an attempt behind."""
-    # BUG of the engine: it hangs as attempts refer to each other, see /opt/w/bugs.md, 4.
     assert contextvars.Context().run(taking_turns, *case) is None
     assert contextvars.Context().run(in_loop, taking_turns_async(*case)) is None
 
 
 @pytest.mark.parametrize("keeps_first", [False, True])
 def test_generators_that_take_turns_for_long_keep_nothing_of_those_that_have_ended(keeps_first):
-    # BUG of the engine: it hangs, see /opt/w/bugs.md, 4.
     made, first = [], failing_rows(0)
 
     def begun():

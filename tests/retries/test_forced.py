@@ -1,0 +1,206 @@
+"""What goes wrong at one place of a run leaves nothing behind: programs have found these."""
+
+import asyncio
+import sys
+from contextlib import suppress
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    CircuitBreaker,
+    ConstantBackOff,
+    Timer,
+    ZeroBackOff,
+    attempts,
+    current_attempt,
+    retry,
+    retry_call,
+    retry_call_async,
+)
+from tests.retries.faces import ASYNC, SYNC, in_loop
+from tests.retries.scripts import Script, Takes
+
+
+class Noted:
+    """An asynchronous manager that notes its ends."""
+
+    def __init__(self, log):
+        self._log = log
+
+    async def __aenter__(self):
+        self._log.append("in")
+
+    async def __aexit__(self, *_):
+        self._log.append("out")
+
+
+class FailsOnce:
+    """A clock that fails when it is read for a given time."""
+
+    def __init__(self, clock, left):
+        self._clock, self._left = clock, left
+
+    def __getattr__(self, name):
+        return getattr(self._clock, name)
+
+    def monotonic(self):
+        self._left -= 1
+        if self._left == 0:
+            raise LookupError("the clock")
+        return self._clock.monotonic()
+
+
+@ASYNC
+def test_a_manager_around_one_that_raises_a_cancel_is_left(face):
+    log = []
+
+    async def main():
+        groups = [lambda _: asyncio.TaskGroup()] * 2
+        async with asyncio.timeout(1):
+            await face.main(Script(Takes(50, 7)), around=[lambda _: Noted(log), *groups])
+
+    with pytest.raises(TimeoutError):
+        in_loop(main())
+    assert log == ["in", "out"]
+
+
+def test_a_manager_is_left_as_far_as_that_does_not_wait_where_a_coroutine_is_closed(clock):
+    async def main():
+        semaphore = asyncio.Semaphore(1)
+
+        async def rows():
+            async for attempt in attempts(around=lambda _: semaphore):
+                async with attempt:
+                    yield attempt.number
+
+        generator = rows()
+        assert await anext(generator) == 1
+        await generator.aclose()
+        assert not semaphore.locked()
+        called = retry_call_async(lambda: asyncio.sleep(50), around=lambda _: semaphore)
+        called.send(None)
+        assert semaphore.locked()
+        called.close()
+        assert not semaphore.locked()
+
+    in_loop(main())
+
+
+def test_a_coroutine_that_is_closed_after_its_token_was_cancelled_awaits_nothing(clock):
+    async def loop(token):
+        async for attempt in attempts(token=token):
+            async with attempt:
+                await asyncio.sleep(50)
+
+    async def scope(token):
+        async with token.scope():
+            await asyncio.sleep(50)
+
+    async def main():
+        calls = [
+            lambda token: retry_call_async(lambda: asyncio.sleep(50), token=token),
+            loop,
+            scope,
+        ]
+        for call in calls:
+            token = CancellationToken()
+            task = asyncio.ensure_future(call(token))
+            await asyncio.sleep(1)
+            token.cancel()  # the task is cancelled in its next step
+            asyncio.get_running_loop().call_soon(task.get_coro().close)
+            with suppress(RuntimeError):  # of the task, whose coroutine is gone
+                await task
+
+    in_loop(main())
+
+
+@SYNC
+def test_a_timer_is_released_if_the_clock_fails_at_any_time(face, clock):
+    for left in range(1, 30):
+        timer, script = Timer(), Script(OSError)
+        with pytest.raises((LookupError, OSError)):
+            face.run(
+                script,
+                ConstantBackOff(1),
+                max_attempts=3,
+                timer=timer,
+                clock=FailsOnce(clock, left),
+            )
+        assert face.run(Script(OSError, 7), ConstantBackOff(1), timer=timer) == 7
+
+
+def test_a_block_that_was_not_begun_is_cut_no_more_if_the_clock_fails(clock):
+    async def main(left):
+        failing = FailsOnce(clock, left)
+        with suppress(LookupError, OSError):
+            token = CancellationToken(timeout=3, clock=failing)
+            async for attempt in attempts(ZeroBackOff(), clock=failing, token=token):
+                async with attempt:
+                    if attempt.number < 3:
+                        raise OSError
+        failing._left = 0
+        await asyncio.sleep(6)  # nobody cancels it
+
+    for left in range(1, 30):
+        in_loop(main(left))
+
+
+def test_an_interrupt_as_the_breaker_is_told_frees_the_place_of_a_probe(clock):
+    breaker = CircuitBreaker(ConstantBackOff(1), failures=1)
+    breaker.record(breaker.allow(), OSError())
+    clock.sleep(2)
+
+    def interrupt(frame, event, _):
+        if event == "call" and frame.f_code is CircuitBreaker.record.__code__:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            retry_call(lambda: 7, breaker=breaker)
+    finally:
+        sys.settrace(before)
+    assert breaker.remaining() == 0
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_is_not_replaced_by_what_a_manager_answers(clock, kind):
+    left = []
+
+    class Wrong:
+        def __enter__(self):
+            """Do nothing."""
+
+        def __exit__(self, *_):
+            left.append("inner")
+            return asyncio.sleep(1)
+
+    class Outer(Wrong):
+        def __exit__(self, *_):
+            left.append("outer")
+
+    with pytest.raises(kind):
+        retry(around=[lambda _: Outer(), lambda _: Wrong()])(Script(kind))()
+    assert left == ["inner", "outer"]
+
+
+def rows(failures):
+    for attempt in attempts(ZeroBackOff(), on=OSError):
+        with attempt:
+            yield attempt
+            if attempt.number <= failures:
+                raise OSError
+        yield None
+
+
+def test_an_attempt_that_has_ended_is_not_shown_again_as_another_one_ends(clock):
+    outer, inner = rows(1), rows(0)
+    assert [next(outer).number, next(inner).number] == [1, 1]
+    next(outer)  # between its blocks
+    next(inner)
+    assert current_attempt() is None
+    outer.close()
+    inner.close()
