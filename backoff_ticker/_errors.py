@@ -290,7 +290,7 @@ class RejectedResult(BackoffTickerError):
 
     def __init__(self, result: object) -> None:
         super().__init__(result)
-        self.result: object = result
+        self.result: Any = result
 
     def __str__(self) -> str:
         return f"a result of type {type(self.result).__name__} was not accepted"

@@ -161,7 +161,8 @@ class Attempt:
         block = getattr(self._run, "block", None)
         if block is None:
             raise RuntimeError(
-                f"{self!r} has no block: its run has ended, or is no loop over attempts()"
+                f"{self!r} has no block now: in a loop over attempts(), each step enters `with "
+                "attempt:` once, and set_result() is called inside of it"
             )
         return block
 

@@ -35,9 +35,10 @@ def retried(function: Operation, name: str, options: Options) -> Operation:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         valid = options.under_settings() if settings.values else options
-        if valid.is_off:
-            return function(*args, **kwargs)
         run = Run(valid, name, args, kwargs)
+        if valid.is_off:
+            with run:
+                return function(*args, **kwargs)
         error: Exception | None = None
         try:
             while run.ending is None:
@@ -87,9 +88,10 @@ def retried_async(function: Operation, name: str, options: Options) -> Operation
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         valid = options.under_settings() if settings.values else options
-        if valid.is_off:
-            return await function(*args, **kwargs)
         run = Run(valid, name, args, kwargs)
+        if valid.is_off:
+            with run:
+                return await function(*args, **kwargs)
         run.awaits = True
         error: Exception | None = None
         try:

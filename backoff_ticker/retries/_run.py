@@ -105,6 +105,14 @@ class Run:
             self.outer = links_around(shown, self)
         show_link((self.attempt, self.outer))  # type: ignore[arg-type]  # it has begun
 
+    def __enter__(self) -> None:
+        """Make the one attempt of a run that has no steps: retries are switched off."""
+        self.begin()
+        self.show()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def hide(self) -> None:
         """Show what was shown before, or what is shown inside this run."""
         self.is_shown = False

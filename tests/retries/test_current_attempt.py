@@ -32,7 +32,7 @@ from tests.retries.faces import (
     on_faces,
 )
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import Script, Takes, now
+from tests.retries.scripts import Script, Takes, answered, now
 
 
 @pytest.fixture(autouse=True)
@@ -424,7 +424,12 @@ def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock):
     assert all(attempt.token.cancelled for attempt in seen)
 
 
-@on_faces("call", "decorator", "async call", "async decorator")
-def test_while_retries_are_off_there_is_no_attempt(face):
+def test_while_retries_are_off_there_is_the_first_attempt(face):
+    def outer():
+        with configure(active=False):
+            return face.run(Script(lambda: here().number))
+
     with configure(active=False):
-        assert face.run(Script(current_attempt)) is None
+        assert face.run(Script(lambda: here().number)) == 1
+    answers = iter([OSError, outer])
+    assert retry_call(lambda: answered(next(answers)), ZeroBackOff()) == 1
