@@ -1,13 +1,7 @@
 """Hedged calls: attempts start while others still run, and the first good result wins.
 
-- ``_schedule``: when the next attempt starts, and what cuts those that run.
-- ``_attempt``: one attempt, in a task or a thread.
-- ``_call``: one call, from its first start to its end; the same for tasks and threads.
-- ``_hedge``: the public functions.
-
-What always holds: each attempt tells its caller once how it has ended, and its token is cancelled
-then, or when the call ends. Of retries, this uses which errors count, the limits, the check of
-options and the final error.
+``_attempt`` is one attempt, ``_call`` one call with its schedule, ``_hedge`` the public functions.
+Of retries, this uses which errors count, the limits, the check of options and the final error.
 """
 
 from __future__ import annotations

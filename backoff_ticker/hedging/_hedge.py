@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sys import modules
-
 from .._operation import now
 from .._validation import safe_repr
 from ..retries import (
@@ -24,15 +22,13 @@ if TYPE_CHECKING:
     from typing import Any, Final, Unpack
 
     from ..policies import BackOff
-    from ..retries import AsyncHedgeOptions, D, HedgeOptions, Outcome, T, Untyped, UseHedgeCallAsync
+    from ..retries import AsyncHedgeOptions, D, HedgeOptions, Outcome, T
 
 _MAX_ATTEMPTS: Final = 5  # as many as gRPC allows
-
 _OPTIONS: Final = (
     *("on", "until", "token", "timeout", "max_elapsed_time", "max_attempts", "max_retry_after"),
     *("fallback", "note", "budget", "breaker", "clock", "name"),
 )
-"""Those of retries that a hedged call takes, too."""
 
 
 @overload
@@ -73,40 +69,34 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     it only for operations that may safely run twice at the same time.
 
     Each attempt is a task. The next one starts when the policy's next delay has passed since the
-    last start, or at once when an attempt fails. The first good result cancels the other attempts.
-    So does an error that is permanent, or that ``on`` does not retry; it is raised. No more
-    attempts start once the policy has returned ``STOP``, ``max_attempts`` have started or the
-    budget is spent; then those that run decide.
-
-    The call returns or raises only after all its tasks have ended. A good result that one of them
-    still returns after a cancel or after ``timeout`` is the result of the call.
+    last start, or at once when an attempt fails. The first good result, or an error that is
+    permanent or that ``on`` does not retry, ends the call, and cancels the other attempts. No more
+    start once the policy has returned ``STOP``, ``max_attempts`` have started or the budget is
+    spent; then those that run decide. The call returns or raises only after all its tasks have
+    ended; what one of them still returns after a cancel or after ``timeout`` is a result, too.
 
     Source: hedging as in gRPC (gRFC A6).
 
     Example:
         >>> import asyncio
         >>> from backoff_ticker import ConstantBackOff, hedge_call_async
-        >>> servers = iter(["slow", "fast"])
+        >>> seconds = iter([10, 0])
         >>> async def fetch():
-        ...     server = next(servers)
-        ...     await asyncio.sleep(10 if server == "slow" else 0)
-        ...     return server
+        ...     return await asyncio.sleep(next(seconds), "done")
         >>> asyncio.run(hedge_call_async(fetch, ConstantBackOff(0.001), max_attempts=2))
-        'fast'
+        'done'
 
     Thread safety: each call uses its own copy of the policy, in one event loop.
     Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
     If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` is raised.
 
     Args:
-        operation: A callable without arguments that returns an awaitable, such as a coroutine
-            function. It is called once for each attempt.
+        operation: Called without arguments, once for each attempt. It returns an awaitable, as a
+            coroutine function does.
         backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
-        **options: ``on``, ``until``, ``token``, ``timeout``, ``max_elapsed_time``,
-            ``max_attempts`` (5 by default), ``max_retry_after``, ``fallback``, ``note``,
-            ``budget``, ``breaker``, ``clock`` and ``name``, as ``retry`` describes them. Each
-            attempt after the first takes from the budget. A ``RetryAfter``, and what ``on`` says
-            beside True, set when the next attempt starts.
+        **options: As ``retry`` describes them; ``max_attempts`` is 5 by default. Each attempt after
+            the first takes from ``budget``. A ``RetryAfter``, and what ``on`` says beside True, set
+            when the next attempt starts.
 
     Raises:
         Exception: The last error, if all attempts fail, with a note that says why no more started.
@@ -118,31 +108,11 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     if checked.is_off:
         return await operation()
     call = HedgedCall(checked, operation, awaits=True)
-    try:
-        await call.perform()
-        result = call.result
-    finally:
-        call.close()
+    result = await call.perform()
     raise_final(call)
     return result
 
 
-@overload
-def hedge_call(
-    operation: Callable[[], Untyped],
-    backoff: BackOff | None = None,
-    *,
-    pool: Executor | None = None,
-    **options: Unpack[HedgeOptions],
-) -> Any: ...
-@overload
-def hedge_call(
-    operation: Callable[[], Coroutine[Any, Any, Any]],
-    backoff: BackOff | None = None,
-    *,
-    pool: Executor | None = None,
-    **options: Unpack[HedgeOptions],
-) -> UseHedgeCallAsync: ...
 @overload
 def hedge_call(
     operation: Callable[[], T],
@@ -170,59 +140,53 @@ def hedge_call(
     **options: Unpack[HedgeOptions],
 ) -> T: ...
 @shows(hedge_call, fallback=NO_FALLBACK, max_attempts=_MAX_ATTEMPTS)
-def hedge_call(
-    operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
-) -> Any:
+def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **options: Any) -> Any:
     """Call ``operation()``, call it again while it is slow, and return the first good result.
 
-    It is ``hedge_call_async`` with a thread for each attempt. A thread cannot be cut, so the call
-    returns or raises as soon as its end is decided. Attempts that still run go on, and what they
-    return or raise is dropped. Let the operation watch ``current_attempt().token``: each attempt
-    has its own, which is cancelled when the call ends. An attempt that has not begun by then never
-    begins.
+    It is ``hedge_call_async`` with a thread for each attempt, which cannot be cut. So the call ends
+    as soon as its end is decided. Attempts that still run go on, and what they return or raise is
+    dropped, unless they watch ``current_attempt().token``: each has its own, which is cancelled
+    when the call ends. An attempt that has not begun by then never begins.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
-        >>> servers = iter(["slow", "fast"])
+        >>> seconds = iter([10, 0])
         >>> def fetch():
-        ...     server = next(servers)
-        ...     if server == "slow":
-        ...         current_attempt().token.wait(10)
-        ...     return server
+        ...     return current_attempt().token.wait(next(seconds))
         >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
-        'fast'
+        False
 
     Thread safety: each call uses its own copy of the policy.
-    Wakes when: as ``hedge_call_async``.
     If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
 
     Args:
-        operation: A callable, called without arguments, for each attempt in a copy of the
-            caller's context (``contextvars``).
+        operation: Called without arguments, for each attempt in a copy of the caller's context
+            (``contextvars``).
         backoff: As for ``hedge_call_async``.
         pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
-            that waits in the queue of the pool counts as slow. Do not call ``hedge_call`` in a
-            worker of the same pool: if all workers do, no attempt ever begins. None means a new
-            daemon thread for each attempt; the process does not wait for it at exit.
-        **options: The options of ``hedge_call_async``.
+            in its queue counts as slow. Do not call ``hedge_call`` in a worker of the same pool: if
+            all workers do, no attempt ever begins. None means a new daemon thread for each attempt;
+            the process does not wait for it at exit.
+        **options: The same.
 
     Raises:
         RuntimeError: No thread could be started, or the pool is shut down, broken or full; an
             executor may raise an error of its own.
         Exception: As ``hedge_call_async``.
     """
-    if pool is not None:
-        _require_thread_pool(pool)
+    kinds = {kind.__name__ for kind in type(pool).__mro__}  # to import their module takes long
+    is_of_threads = not kinds & {"ProcessPoolExecutor", "InterpreterPoolExecutor"}
+    if pool is not None and not ("Executor" in kinds and is_of_threads):
+        raise TypeError(
+            "pool must be a concurrent.futures.Executor whose workers are threads of this "
+            f"interpreter, or None, not {safe_repr(pool)}"
+        )
     checked = _checked("hedge_call()", operation, backoff, options)
     if checked.is_off:
         return operation()
     warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
-    call = HedgedCall(checked, operation, pool=pool, awaits=False)
-    try:
-        now(call.perform)
-        result = call.result
-    finally:
-        call.close()
+    call = HedgedCall(checked, operation, pool, awaits=False)
+    result = now(call.perform)
     raise_final(call)
     return result
 
@@ -232,16 +196,3 @@ def _checked(what: str, operation: object, backoff: BackOff | None, given: Any) 
     require_operation(operation)
     options = Options(what, backoff, {"max_attempts": _MAX_ATTEMPTS, **given}, allowed=_OPTIONS)
     return options.under_settings()
-
-
-def _require_thread_pool(pool: object) -> None:
-    futures = modules.get("concurrent.futures")
-    is_pool = futures is not None and isinstance(pool, futures.Executor)
-    for where, kind in ("process", "ProcessPool"), ("interpreter", "InterpreterPool"):
-        others = getattr(modules.get(f"concurrent.futures.{where}"), f"{kind}Executor", ())
-        is_pool = is_pool and not isinstance(pool, others)
-    if not is_pool:
-        raise TypeError(
-            "pool must be a concurrent.futures.Executor whose workers are threads of this "
-            f"interpreter, or None, not {safe_repr(pool)}"
-        )

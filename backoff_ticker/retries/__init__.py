@@ -75,5 +75,4 @@ if TYPE_CHECKING:  # the facade loads these when they are first used
         D as D,
         T as T,
         Untyped as Untyped,
-        UseHedgeCallAsync as UseHedgeCallAsync,
     )

@@ -56,21 +56,22 @@ if TYPE_CHECKING:
     AsyncHooks = AsyncHook | Sequence[AsyncHook]
 
 
-class _Limits(TypedDict, total=False):
-    """The options that mean the same in threads and in coroutines."""
+class _SharedWithHedges(TypedDict, total=False):
+    """Options that hedged calls take, too; one of retries alone goes into the classes below."""
 
     token: CancellationToken | None
     timeout: Seconds | None
     max_elapsed_time: Seconds | None
     max_attempts: int | None
     max_retry_after: Seconds | None
+    note: bool | None
     budget: BudgetLike | None
     breaker: CircuitBreaker | None
     clock: Clock | None
     name: str | None
 
 
-class HedgeOptions(_Limits, total=False):
+class HedgeOptions(_SharedWithHedges, total=False):
     """A ``TypedDict`` of the options of ``hedge_call``, which ``retry`` describes.
 
     Example:
@@ -98,7 +99,6 @@ class RetryOptions(HedgeOptions, total=False):
     """
 
     timer: TimerLike | None
-    note: bool | None
     notify: Notify | None
     around: Around | None
     on_attempt: Hooks | None
@@ -107,7 +107,7 @@ class RetryOptions(HedgeOptions, total=False):
     on_give_up: Hooks | None
 
 
-class AsyncHedgeOptions(_Limits, total=False):
+class AsyncHedgeOptions(_SharedWithHedges, total=False):
     """The options of ``hedge_call_async``, whose functions may be awaited."""
 
     on: AsyncRetryOn | None
@@ -130,7 +130,6 @@ class AsyncRetryOptions(AsyncHedgeOptions, total=False):
 
     attempt_timeout: Seconds | None
     timer: TimerLike | None
-    note: bool | None
     notify: AsyncNotify | None
     around: AsyncAround | None
     on_attempt: AsyncHooks | None

@@ -70,9 +70,6 @@ if TYPE_CHECKING:
     class UseRetryCallAsync:
         """Of ``retry_call`` with a coroutine function."""
 
-    class UseHedgeCallAsync:
-        """Of ``hedge_call`` with a coroutine function."""
-
     class Untyped:
         """Nothing has this type. An argument that fits it is untyped, and is accepted."""
 

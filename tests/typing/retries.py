@@ -317,6 +317,7 @@ assert_type(
 )
 assert_type(hedge_call(partial(bare, 2), policy, pool=None, max_attempts=2), list[str])
 assert_type(hedge_call(partial(bare, 2), fallback=None), list[str] | None)
+assert_type(hedge_call(partial(bare, 2), note=False), list[str])
 
 
 async def calls() -> None:
