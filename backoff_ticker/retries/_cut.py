@@ -32,6 +32,7 @@ class CuttableAttempt:
         cut_at = attempt.cut_at  # type: ignore[union-attr]  # the same
         by_time = limits.first_cut(token, cut_at)
         self._run = run
+        run.was_cut = False
         self._token: CancellationToken | None = token
         self._by_time: StopReason | None = None if by_time is None else by_time[1]
         self._block = CancellableBlock(limits.derived(run.clock, token, cut_at))

@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 _INSTEAD = "decorate an `async def` function, or use retry_call_async() or `async for`"
 
 
-def retried(function: Operation, name: str, options: Options) -> Operation:
+def retried(  # noqa: C901 - counts the nested function
+    function: Operation, name: str, options: Options
+) -> Operation:
     """Return what calls a function as the options say."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one path, from top to end
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
@@ -43,14 +45,25 @@ def retried(function: Operation, name: str, options: Options) -> Operation:
         try:
             while run.ending is None:
                 run.begin()
-                run.show()
                 if valid.has_entry:
                     error = run.ask_circuit()
                     now(enter, run)
                 if error is None and run.ending is None:
-                    error = _call(run, function, args, kwargs)
-                    if error is None and not valid.has_exit and run.succeed():
-                        return run.result
+                    token = run.limits.token
+                    if token is not None and run.attempts > 1 and token.cancelled:
+                        run.refuse()
+                    else:
+                        run.is_paid = False
+                        try:
+                            result = function(*args, **kwargs)
+                        except Exception as failure:  # noqa: BLE001 - the run decides about it
+                            error = failure
+                        else:
+                            if result.__class__ is CoroutineType:
+                                run.fail_as(name, coroutine_returned(name, result, _INSTEAD))
+                            elif not valid.has_exit and run.succeed():
+                                return result
+                            run.result = result
                 if now(leave, run, error):
                     now(wait_for_next, run)
                 error = None
@@ -67,26 +80,12 @@ def retried(function: Operation, name: str, options: Options) -> Operation:
     return call
 
 
-def _call(run: Run, function: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
-    """Call the function once, unless a cancel came; keep its result, or return its error."""
-    token = run.limits.token
-    if token is not None and run.attempts > 1 and token.cancelled:
-        run.refuse()
-        return None
-    run.is_paid = False
-    try:
-        run.result = function(*args, **kwargs)
-    except Exception as failure:  # noqa: BLE001 - the run decides about it
-        return failure
-    if run.result.__class__ is CoroutineType:
-        run.fail_as(run.name, coroutine_returned(run.name, run.result, _INSTEAD))
-    return None
-
-
-def retried_async(function: Operation, name: str, options: Options) -> Operation:
+def retried_async(  # noqa: C901 - as above
+    function: Operation, name: str, options: Options
+) -> Operation:
     """Return a coroutine function that awaits a function as the options say."""
 
-    async def call(*args: Any, **kwargs: Any) -> Any:
+    async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - as above
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
@@ -97,13 +96,22 @@ def retried_async(function: Operation, name: str, options: Options) -> Operation
         try:
             while run.ending is None:
                 run.begin()
-                run.show()
                 if valid.has_entry:
                     error = run.ask_circuit()
                     await enter(run)
                 if error is None and run.ending is None:
-                    make = _cuttable_call if valid.can_cut else _call_async
-                    error = await make(run, function, args, kwargs)
+                    if valid.can_cut:
+                        error = await _cuttable_call(run, function, args, kwargs)
+                    else:  # and so without a token
+                        run.is_paid = False
+                        try:
+                            result = function(*args, **kwargs)
+                            if result.__class__ is CoroutineType or is_awaitable(result):
+                                run.result = await result
+                            else:
+                                run.fail_as(name, not_awaitable(name, result))
+                        except Exception as failure:  # noqa: BLE001 - the run decides about it
+                            error = failure
                     if error is None and not valid.has_exit and run.succeed():
                         return run.result
                 if await leave(run, error):
@@ -122,31 +130,23 @@ def retried_async(function: Operation, name: str, options: Options) -> Operation
     return call
 
 
-async def _call_async(
-    run: Run, function: Operation, args: Args, kwargs: Kwargs
-) -> Exception | None:
-    """Await the function once, as ``_call()`` calls one."""
-    token = run.limits.token
-    if token is not None and run.attempts > 1 and token.cancelled:
-        run.refuse()
-        return None
-    run.is_paid = False
-    try:
-        result = function(*args, **kwargs)
-        if result.__class__ is CoroutineType or is_awaitable(result):
-            run.result = await result
-            return None
-    except Exception as failure:  # noqa: BLE001 - the run decides about it
-        return failure
-    run.fail_as(run.name, not_awaitable(run.name, result))
-    return None
-
-
 async def _cuttable_call(
     run: Run, function: Operation, args: Args, kwargs: Kwargs
 ) -> Exception | None:
-    """Do the same where a token or a time limit may cut the call."""
-    attempt = CuttableAttempt(run)
+    """Await the function once where a token or a time limit may cut it; return its error."""
+    attempt, token = CuttableAttempt(run), run.limits.token
     async with attempt:
-        return await _call_async(run, function, args, kwargs)
+        if token is not None and run.attempts > 1 and token.cancelled:
+            run.refuse()
+            return None
+        run.is_paid = False
+        try:
+            result = function(*args, **kwargs)
+            if result.__class__ is CoroutineType or is_awaitable(result):
+                run.result = await result
+            else:
+                run.fail_as(run.name, not_awaitable(run.name, result))
+        except Exception as failure:  # noqa: BLE001 - the run decides about it
+            return failure
+        return None
     return attempt.take_error()

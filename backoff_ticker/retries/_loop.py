@@ -174,7 +174,6 @@ class Attempts(Generic[Options_co]):
                 await wait_for_next(run)
             while run.ending is None and run.options.breaker is not None:
                 run.begin()
-                run.show()
                 refused = run.ask_circuit()
                 if run.ending is None:
                     if refused is None:
@@ -199,6 +198,7 @@ class Attempts(Generic[Options_co]):
             return None
         if run.options.breaker is None:  # else it has begun, for the circuit to be asked
             run.begin()
+            run.hide()
         self._block.give()
         return run.attempt
 

@@ -10,6 +10,7 @@ from .._errors import CircuitOpen, CircuitState
 from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
+from ..waiting import CHECKPOINT_EVERY
 from ._attempt import Attempt, links_around, show_link, shown_here
 from ._limits import Limits
 from ._no_wait import SkippingClock, active_no_wait
@@ -68,7 +69,7 @@ class Run:
     ending: Ending | None = None  # how it ended
     ended: float = 0.0  # when
     final: BaseException | None = None  # the error to raise at the end
-    is_shown: bool = False  # its attempt, by current_attempt()
+    is_shown: bool = True  # its attempt, by current_attempt()
 
     def __init__(
         self,
@@ -91,24 +92,23 @@ class Run:
     # Attempts
 
     def begin(self) -> None:
-        """Begin the next attempt, which is not shown yet."""
+        """Begin the next attempt, and show it."""
         self.attempts += 1
-        self.delay = None
-        self.was_cut = False
-        self.attempt = Attempt(self, self.attempts, self.waited)
-
-    def show(self) -> None:
-        """Show the attempt here, until ``hide()``, or in place of the one before."""
-        self.is_shown = True
+        self.attempt = attempt = Attempt(self, self.attempts, self.waited)
         shown = shown_here()
         if shown is not None and shown[0]._run is not self:
             self.outer = links_around(shown, self)
+        show_link((attempt, self.outer))
+
+    def show(self) -> None:
+        """Show the attempt again, after ``hide()``."""
+        self.is_shown = True
+        self.outer = links_around(shown_here(), self)
         show_link((self.attempt, self.outer))  # type: ignore[arg-type]  # it has begun
 
     def __enter__(self) -> None:
         """Make the one attempt of a run that has no steps: retries are switched off."""
         self.begin()
-        self.show()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -129,6 +129,15 @@ class Run:
     def limit_reached(self) -> Ending | None:
         """Return which limit of time, or whose cancel, forbids another attempt; None: none does."""
         return self.limits.reached(self.clock.monotonic())
+
+    def needs_wait(self) -> bool:
+        """Whether something comes before the next attempt; if not, its wait is over."""
+        # A coroutine that never waits lets the event loop run now and then.
+        is_turn = self.awaits and self.attempts % CHECKPOINT_EVERY == 0
+        if self.delay or self.options.has_steps_between or is_turn:
+            return True
+        self.delay = None
+        return False
 
     # What follows a failure
 
@@ -296,15 +305,16 @@ class Run:
 
         May be repeated.
         """
-        self.is_shown = False  # at once: an interrupt may come before hide() has begun
+        self.is_shown = False
+        shown = shown_here()
+        while shown is not None and not shown[0]._run.is_shown:
+            shown = shown[1]
+        show_link(shown)
         if self.attempt is not None:
-            self.hide()
             self.attempt.end()
             self.attempt = self.outer = None  # a reference cycle, and a chain without an end
         if self.is_paid or self.ticket is not None:
             self.refund()
-        if self.ending is not None:
-            self.ending.error = None  # its traceback may refer to this: a reference cycle
         self.result = None
         self.args, self.kwargs = (), NO_KWARGS
 

@@ -13,7 +13,6 @@ from .._errors import BackoffTickerError, Cancelled, RejectedResult
 from .._operation import answered
 from .._sentinels import EMPTY
 from .._validation import safe_repr
-from ..waiting import CHECKPOINT_EVERY
 from ._classify import ASK_ON, ask_on, classify, told
 from ._final_error import fall_back, final_error, takes_fallback
 from ._outcome import Ending, StopReason
@@ -78,9 +77,7 @@ async def leave(run: Run, error: Exception | None) -> bool:
             run.fail(failure)
         else:
             if ending is None:
-                # A coroutine that never waits lets the event loop run now and then.
-                is_turn = run.awaits and run.attempts % CHECKPOINT_EVERY == 0
-                return bool(run.delay) or options.has_steps_between or is_turn
+                return run.needs_wait()
             run.end(ending)
     await _conclude(run)
     return False
@@ -114,6 +111,8 @@ async def interrupted(run: Run, interrupt: BaseException) -> None:
     finally:
         if run.ending is None:
             run.end(Ending(StopReason.INTERRUPTED))
+        else:
+            run.ending.error = None  # its traceback refers to frames of the run: a reference cycle
 
 
 # The decision

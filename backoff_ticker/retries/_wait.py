@@ -44,7 +44,7 @@ async def wait(run: Run) -> Ending | None:
     run everything else that is ready, now and then. Returns why no further attempt follows.
     """
     run.component = "the wait"
-    delay: Any = run.delay
+    delay = run.delay or 0.0
     latest, clock = run.limits.latest_start, run.clock
     if latest is not None and later(clock.monotonic(), delay) > latest:
         return run.limits.reached_by(clock.monotonic(), delay)  # the hooks may have taken long
