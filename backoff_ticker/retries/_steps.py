@@ -239,22 +239,22 @@ async def _enter_around(run: Run) -> None:
     outcome = run.outcome()
     for around in run.options.around:
         manager = around(outcome)
+        is_async = hasattr(manager, "__aenter__") and hasattr(manager, "__aexit__")
         is_plain = hasattr(manager, "__enter__") and hasattr(manager, "__exit__")
-        if run.awaits and hasattr(manager, "__aenter__"):
-            is_plain = False
-        if not is_plain and not hasattr(manager, "__aexit__"):
+        if not is_async and not is_plain:
             hint = ": is @contextmanager missing?" if isinstance(manager, _GENERATORS) else ""
             raise TypeError(f"around must return a context manager, not {safe_repr(manager)}{hint}")
-        if is_plain:
-            manager.__enter__()
-        elif run.awaits:
+        if run.awaits and is_async:
             await manager.__aenter__()
+            managers.append(manager.__aexit__)
+        elif is_plain:
+            manager.__enter__()
+            managers.append(manager.__exit__)
         else:
             raise TypeError(
                 "around returned an asynchronous context manager: only a coroutine can enter it, "
                 "and in a loop only `async with attempt:`"
             )
-        managers.append(manager.__exit__ if is_plain else manager.__aexit__)
 
 
 async def _leave_around(run: Run, error: BaseException | None) -> None:

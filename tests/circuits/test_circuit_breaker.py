@@ -479,6 +479,21 @@ def test_bad_options_are_named(options, kind, text):
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"failures": 1},
+        {"failure_rate": 1, "window_calls": 1},
+        {"failure_rate": 1, "window_calls": 10_000},
+        {"failure_rate": 1, "window_calls": 5, "minimum_calls": 5},
+        {"failure_rate": 1, "window": 0.001, "minimum_calls": 1},
+    ],
+    ids=str,
+)
+def test_options_at_their_bounds_are_taken(options):
+    assert CircuitBreaker(**options).state is CLOSED
+
+
 def test_what_it_decorates_keeps_its_kind(now):
     breaker = CircuitBreaker(failures=1, clock=now)
 

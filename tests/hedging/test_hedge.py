@@ -8,6 +8,8 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
+from operator import le
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +18,7 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     CircuitBreaker,
+    CircuitOpen,
     ConstantBackOff,
     DeadlineExceeded,
     FibonacciBackOff,
@@ -397,6 +400,15 @@ def test_a_result_that_comes_after_a_cut_is_judged_too(
         assert now() - began == 25
 
 
+def test_of_results_that_come_after_a_cut_the_first_good_one_is_returned(
+    clock: VirtualClock,
+) -> None:
+    for good in (7, 8):
+        operation = InTurn(takes(100, 0, cleanup=2, then=8), takes(100, 0, cleanup=1, then=7))
+        until = partial(le, good)
+        assert hedge_in_loop(operation, TEN, until=until, max_attempts=2, timeout=25) == good
+
+
 def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> None:
     assert hedge_in_loop(Script(Takes(10, 7)).in_loop, ConstantBackOff(20), timeout=10) == 7
     for policy in (ConstantBackOff(20), ZeroBackOff()):
@@ -584,6 +596,16 @@ def test_the_next_starts_as_planned_but_not_before_the_circuit_lets_it_through(
     operation = InTurn(takes(1, OSError), takes(1, 7))
     assert hedge(operation, TEN, breaker=breaker, max_attempts=3) == 7
     assert operation.times == times
+
+
+def test_an_attempt_that_the_circuit_refuses_counts(hedge: HedgeFace) -> None:
+    breaker, script = CircuitBreaker(TEN, failures=1), Script(7)
+    breaker.open(30)
+    with pytest.raises(CircuitOpen) as caught:
+        hedge(script, TEN, breaker=breaker, max_attempts=1)
+    (note,) = caught.value.__notes__
+    assert note == "gave up after 1 attempt in 0.0 s: max_attempts is 1"
+    assert script.count == 0
 
 
 def test_what_loses_says_nothing_to_the_circuit(hedge: HedgeFace) -> None:

@@ -179,6 +179,26 @@ def test_an_attempt_is_one_object_and_tells_how_it_stands(face):
         seen[0].set_result(8)
 
 
+@LOOPS
+def test_an_attempt_takes_a_result_only_while_its_own_block_runs(face):
+    seen = []
+
+    def refused(attempt):
+        with pytest.raises(RuntimeError, match=r"set_result\(\)"):
+            attempt.set_result(7)
+
+    def block(attempt):
+        seen.append(attempt)
+        if attempt.number == 1:
+            raise OSError
+        refused(seen[0])
+        attempt.set_result(8)
+
+    results = Recorded(True)
+    face.blocks(attempts(ZeroBackOff(), until=results), block, before=refused, after=refused)
+    assert results.calls == [(0, 8)]
+
+
 @BOTH
 def test_the_attempt_of_a_call_has_no_block_and_takes_no_result(face):
     def operation():

@@ -138,6 +138,13 @@ def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
 
 
 @BOTH
+def test_a_timeout_that_the_policy_would_reach_as_well_ends_the_run_not_the_circuit(face):
+    for delay, kind in ((59, CircuitOpen), (60, DeadlineExceeded)):
+        with pytest.raises(kind):
+            face.run(Script(7), ConstantBackOff(delay), breaker=opened(60), timeout=30)
+
+
+@BOTH
 def test_an_open_circuit_has_the_last_error_as_its_cause(face):
     last, breaker = OSError("last"), breaking(30, 1)
     options = {"breaker": breaker, "notify": lambda *_: breaker.open(), "on": lambda _: 0}

@@ -17,6 +17,7 @@ from backoff_ticker import (
     Permanent,
     RetryAfter,
     RetryBudget,
+    StopReason,
     ZeroBackOff,
     current_clock,
     hedge_call_async,
@@ -24,7 +25,7 @@ from backoff_ticker import (
 from tests.helpers import eventually
 from tests.retries.faces import ALL_ASYNC, FOUR, LOOPS, in_loop, left_after_a_failure
 from tests.retries.made_policies import at
-from tests.retries.scripts import Script, Takes, now
+from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
@@ -166,6 +167,17 @@ def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
     with pytest.raises(kind):
         face.run(script, ConstantBackOff(10), budget=budget, **options(CancellationToken()))
     assert (script.count, budget.tokens) == (1, 5)
+
+
+@FOUR
+def test_a_budget_that_fails_when_it_is_paid_back_ends_the_run_by_its_error(face, monkeypatch):
+    token, failure, gave_up = CancellationToken(), LookupError(), Recorded()
+    monkeypatch.setattr(RetryBudget, "release", Recorded(failure))
+    options = {"budget": RetryBudget(5), "token": token, "on_retry": lambda _: token.cancel()}
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError), ConstantBackOff(1), on_give_up=gave_up, **options)
+    assert caught.value is failure
+    assert gave_up.last.reason is StopReason.FAILED
 
 
 def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock, make_budget):

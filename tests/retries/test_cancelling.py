@@ -10,6 +10,7 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     RetryAfter,
+    StopReason,
     ZeroBackOff,
     chain,
     retry_call,
@@ -101,6 +102,20 @@ def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face):
 
     assert face.run(script, token=token, on_attempt=cancel) == 7
     assert script.count == 1
+
+
+@FOUR
+@pytest.mark.parametrize("on", [None, Recorded(True)], ids=["default", "function"])
+def test_an_operation_that_obeys_the_cancel_ends_the_run_as_cancelled_whatever_on_says(face, on):
+    token, told, gave_up = CancellationToken(), Cancelled("told"), Recorded()
+    script = Script(lambda: token.cancel("enough") and told)
+    error = ended_by_cancel(
+        face, script, ConstantBackOff(1), token=token, on=on, on_give_up=gave_up
+    )
+    assert (error.cause, error.__cause__) == ("enough", told)
+    assert script.count == 1
+    assert gave_up.last.reason is StopReason.CANCELLED
+    assert on is None or on.calls == []
 
 
 # asyncio

@@ -27,12 +27,13 @@ from tests.retries.faces import (
     ALL_ASYNC,
     FOUR,
     LOOPS,
+    SYNC,
     in_loop,
     left_after_a_failure,
     on_faces,
 )
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import Script, Takes, answered, now
+from tests.retries.scripts import Recorded, Script, Takes, answered, now
 
 
 @pytest.fixture(autouse=True)
@@ -182,6 +183,15 @@ def test_the_time_left_is_that_of_the_nearest_limit(face):
         script = Script(Takes(2, lambda: look(OSError)), lambda: look(7))
         face.run(script, ConstantBackOff(5), **make())
         assert seen == left
+
+
+@SYNC
+def test_once_a_limit_has_passed_no_time_is_left(face):
+    for make in (lambda: {"timeout": 20}, lambda: {"token": timed(20)}):
+        for seconds in (20, 30):
+            look = Recorded(lambda: here().time_left)
+            assert face.run(Script(Takes(seconds, look)), **make()) == 0.0
+            assert len(look.calls) == 1
 
 
 @ALL_ASYNC

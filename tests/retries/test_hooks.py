@@ -23,7 +23,7 @@ from backoff_ticker.waiting import loop_runs
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC, in_loop
 from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning
 from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import Recorded, Script, Takes, answered, now
 from tests.retries.test_breaker_option import until_a_reset
 
 
@@ -166,6 +166,23 @@ def check_end(face, step, make, kind):
     errors = left_with(log)
     assert {type(error) for error in errors[:2]} == {OSError if "a 2" in str(log) else kind}
     assert errors[-1] is errors[-2] is caught.value
+
+
+@FOUR
+@pytest.mark.parametrize("name", ["on_attempt", "around"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_attempt_that_its_hook_or_manager_prevents_by_an_error_does_not_count(
+    face, name, number
+):
+    failure, gave_up, script = LookupError(), Recorded(), Script(OSError)
+
+    def fail(outcome):
+        return answered(failure) if outcome.attempts == number else nullcontext()
+
+    with pytest.raises(LookupError) as caught:
+        face.run(script, ZeroBackOff(), on_give_up=gave_up, **{name: fail})
+    assert caught.value is failure
+    assert script.count == gave_up.last.attempts == number - 1
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -350,15 +367,23 @@ def test_what_is_no_context_manager_is_refused(face):
     def generator(_):
         yield
 
+    def with_only(name):
+        return lambda _: type("Half", (), {name: entered})()
+
+    entered = Recorded()
     for wrong, told in [
         (lambda _: None, "around must return a context manager, not None"),
         (generator, "not <generator .*: is @contextmanager missing"),
+        (with_only("__enter__"), "around must return a context manager, not .*Half"),
+        (with_only("__exit__"), "around must return a context manager, not .*Half"),
+        (with_only("__aenter__"), "around must return a context manager, not .*Half"),
     ]:
         log, script = [], Script(7)
         with pytest.raises(TypeError, match=told):
             face.run(script, around=[spanning(log), wrong])
         assert script.count == 0
         assert [type(error) for error in left_with(log)] == [TypeError]
+    assert entered.calls == []
 
 
 @SYNC

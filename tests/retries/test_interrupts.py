@@ -112,6 +112,23 @@ def test_a_retry_that_was_not_made_is_not_paid(way):
     assert unexpected(lost) == set()
 
 
+@ways(called, called_with_hooks, looped)
+def test_no_further_call_is_made_after_a_signal_handler_has_cancelled_the_run(way):
+    def run(interrupt):
+        token, seen = CancellationToken(), []
+
+        def fail():
+            seen.append(token.cancelled)
+            raise OSError
+
+        interrupt.handler = token.cancel
+        with suppress(OSError, Cancelled), interrupt:
+            way(fail, token=token, max_attempts=3)
+        assert not any(seen[1:]), interrupt.where
+
+    assert each_place(run, all_of_them=True) > 5
+
+
 ACTIONS = {
     "take": lambda budget: budget.try_acquire(2),
     "put back": lambda budget: budget.release(2),

@@ -15,6 +15,7 @@ from backoff_ticker import (
     DeadlineExceeded,
     RetryAfter,
     ZeroBackOff,
+    current_attempt,
     retry_call,
     retry_call_async,
     with_max_elapsed_time,
@@ -150,6 +151,16 @@ def test_of_blocks_inside_each_other_the_smallest_limit_counts(face):
         with no_wait(outer), no_wait(inner), pytest.raises(OSError):
             face.run(script, HOUR)
         assert script.count == 2
+
+
+@FOUR
+def test_a_retry_inside_takes_the_token_of_an_attempt_whose_time_is_limited(face):
+    def inside():
+        token = current_attempt().token
+        return retry_call(Script(OSError, 7), ConstantBackOff(2), token=token)
+
+    with no_wait():
+        assert face.run(Script(OSError, inside), ConstantBackOff(5), timeout=20) == 7
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 2.0, "3"])

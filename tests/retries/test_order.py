@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from backoff_ticker import (
+    STOP,
     CancellationToken,
     Cancelled,
     ConstantBackOff,
@@ -15,6 +16,7 @@ from backoff_ticker import (
     Permanent,
     RetryAfter,
     StopBackOff,
+    StopReason,
     ZeroBackOff,
     delays,
     with_max_retries,
@@ -187,6 +189,29 @@ def test_a_spent_policy_is_fresh_in_each_run_and_stays_spent_outside(face):
             face.run(script, policy)
         assert script.count == 3
     assert policy.retries == 2
+
+
+@BOTH
+def test_a_policy_that_fails_has_failed_though_it_cancels_the_run_too(face):
+    token, failure, first, gave_up = CancellationToken(), LookupError(), OSError(), Recorded()
+
+    def fail():
+        token.cancel()
+        raise failure
+
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(first), Scripted(then=fail), token=token, on_give_up=gave_up)
+    assert (caught.value, failure.__cause__) == (failure, first)
+    assert gave_up.last.reason is StopReason.FAILED
+
+
+@BOTH
+def test_a_policy_that_stops_as_it_cancels_the_run_leaves_it_cancelled(face):
+    token, gave_up = CancellationToken(), Recorded()
+    policy = Scripted(then=lambda: token.cancel() and STOP)
+    with pytest.raises(Cancelled):
+        face.run(Script(OSError), policy, token=token, on_give_up=gave_up)
+    assert gave_up.last.reason is StopReason.CANCELLED
 
 
 @BOTH
