@@ -305,11 +305,7 @@ class Run:
 
         May be repeated.
         """
-        self.is_shown = False
-        shown = shown_here()
-        while shown is not None and not shown[0]._run.is_shown:
-            shown = shown[1]
-        show_link(shown)
+        self.hide()
         if self.attempt is not None:
             self.attempt.end()
             self.attempt = self.outer = None  # a reference cycle, and a chain without an end
