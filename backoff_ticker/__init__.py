@@ -6,7 +6,7 @@ names to begin with; ``help()`` shows an example of each, as in ``help(backoff_t
     Retry a call           retry, retry_call, retry_call_async, attempts
     Limit retries          RetryBudget, CircuitBreaker
     Choose the delays      ExponentialBackOff, ConstantBackOff, FullJitterBackOff, with_max_retries
-    Do work periodically   Ticker, AsyncTicker, Pace
+    Do work periodically   Ticker, AsyncTicker, Pace; for many keys and few workers: Schedule
     Cancel                 CancellationToken, cancel_on_signals
     Pass items on          Channel, select, select_async, merge
     Test without waiting   backoff_ticker.testing: VirtualClock, no_wait
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Permanent as Permanent,
         RejectedResult as RejectedResult,
         RetryAfter as RetryAfter,
+        ScheduleClosed as ScheduleClosed,
         TickerClosed as TickerClosed,
         WouldBlock as WouldBlock,
     )
@@ -117,12 +118,14 @@ if TYPE_CHECKING:
         retry_options as retry_options,
         retry_with as retry_with,
     )
+    from .schedules import Job as Job, Schedule as Schedule
     from .tickers import AsyncTicker as AsyncTicker, Pace as Pace, Tick as Tick, Ticker as Ticker
 
 _NAMES = {
     "_errors": (
         "BackoffTickerError Cancelled ChannelClosed CircuitOpen CircuitState CloseReason "
-        "DeadlineExceeded Permanent RejectedResult RetryAfter TickerClosed WouldBlock"
+        "DeadlineExceeded Permanent RejectedResult RetryAfter ScheduleClosed TickerClosed "
+        "WouldBlock"
     ),
     "_retry_after": "parse_retry_after",
     "_sentinels": "CLOSED Closed STOP Stop",
@@ -152,6 +155,8 @@ _NAMES = {
     "tickers._tick": "Pace Tick",
     "tickers._ticker": "AsyncTicker Ticker",
     "circuits._breaker": "CircuitBreaker",
+    "schedules._job": "Job",
+    "schedules._schedule": "Schedule",
     "retries._attempt": "Attempt current_attempt",
     "retries._budget": "RetryBudget",
     "retries._call": "retry_call retry_call_async",

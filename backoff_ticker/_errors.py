@@ -8,6 +8,7 @@ This module imports nothing of the package but ``_validation``, so every module 
     ├── WouldBlock
     ├── TickerClosed            .reason
     ├── ChannelClosed
+    ├── ScheduleClosed
     ├── Cancelled               .cause
     │   └── DeadlineExceeded    also a TimeoutError
     ├── Permanent               .error
@@ -138,6 +139,26 @@ class ChannelClosed(BackoffTickerError):
 
     def __str__(self) -> str:
         return "the channel is closed"
+
+
+class ScheduleClosed(BackoffTickerError):
+    """A schedule was closed, or its token is cancelled: no key is added, and no job is given out.
+
+    Iteration ends without this error.
+
+    Example:
+        >>> from backoff_ticker import Schedule, ScheduleClosed
+        >>> schedule = Schedule()
+        >>> schedule.close()
+        >>> try:
+        ...     schedule.add("key")
+        ... except ScheduleClosed as error:
+        ...     print(error)
+        the schedule is closed
+    """
+
+    def __str__(self) -> str:
+        return "the schedule is closed"
 
 
 class Cancelled(BackoffTickerError):

@@ -12,7 +12,19 @@ from ..policies import is_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final
+
+_DEFAULT_RULES: Final[Mapping[type, Any]] = {
+    Exception: True,
+    # These indicate a bug.
+    AssertionError: False,
+    AttributeError: False,
+    ImportError: False,
+    NameError: False,
+    NotImplementedError: False,
+    SyntaxError: False,
+    TypeError: False,
+}
 
 
 def as_error_rule(name: str, value: Any) -> Any:
@@ -27,6 +39,20 @@ def as_error_rule(name: str, value: Any) -> Any:
         else as_seconds(f"{name}[{kind.__name__}]", rule, expected)
         for kind, rule in on.items()
     }
+
+
+def rules_by_class(on: Any) -> Mapping[type, Any] | None:
+    """Return what ``on``, checked, says by class of error; None: it is a function, which decides.
+
+    A rule is True, False, a number of seconds or a policy. ``on`` None is the default of retries.
+    """
+    if on is None:
+        return _DEFAULT_RULES
+    if isinstance(on, Mapping):
+        return dict(on)
+    if isinstance(on, tuple):
+        return dict.fromkeys(on, True)
+    return {on: True} if isinstance(on, type) else None
 
 
 def judged(on: Any, error: BaseException) -> bool | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import FunctionType
 
 from .._validation import safe_repr, unknown_option
 from ..cancellation import any_of
+from ..circuits import rules_by_class
 from ..policies import (
     ExponentialBackOff,
     copy_policy,
@@ -21,7 +21,7 @@ from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any, Final
 
     from ..cancellation import CancellationToken
@@ -29,18 +29,6 @@ if TYPE_CHECKING:
 
 _PACKAGE = __name__.partition(".")[0] + "."
 _DEFAULT_BACKOFF = ExponentialBackOff()
-
-_DEFAULT_RULES: Final[Mapping[type, Any]] = {
-    Exception: True,
-    # These indicate a bug.
-    AssertionError: False,
-    AttributeError: False,
-    ImportError: False,
-    NameError: False,
-    NotImplementedError: False,
-    SyntaxError: False,
-    TypeError: False,
-}
 
 
 def require_operation(operation: object) -> None:
@@ -95,7 +83,7 @@ class Options:
     backoff: BackOff = _DEFAULT_BACKOFF
     policies: tuple[BackOff, ...] = (_DEFAULT_BACKOFF,)
     fixed_polls: Mapping[int, Callable[[], Any]] | None = None
-    rules: Mapping[type, Any] | None = _DEFAULT_RULES
+    rules: Mapping[type, Any] | None = rules_by_class(None)
     token: CancellationToken | None
     note: bool | None
     is_off: bool = False
@@ -135,12 +123,7 @@ class Options:
         self._note_needs()
 
     def _use_rules(self, on: Any) -> None:
-        if isinstance(on, Mapping):
-            self.rules = dict(on)
-        elif isinstance(on, tuple):
-            self.rules = dict.fromkeys(on, True)
-        else:
-            self.rules = {on: True} if isinstance(on, type) else None
+        self.rules = rules_by_class(on)
         for kind, rule in (self.rules or {}).items():
             if is_policy(rule):
                 self._check_policy(f"on[{kind.__name__}]", rule)

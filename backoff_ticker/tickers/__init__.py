@@ -13,7 +13,7 @@ A ticker has no thread and no queue: its readers wait until the tick is due, and
 from __future__ import annotations
 
 from ._forwarding import Forwarding as Forwarding
-from ._tick import Pace as Pace, Tick as Tick
+from ._tick import Pace as Pace, Tick as Tick, catch_up as catch_up
 from ._ticker import AsyncTicker as AsyncTicker, Ticker as Ticker
 
 TYPE_CHECKING = False

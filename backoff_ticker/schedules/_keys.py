@@ -1,0 +1,276 @@
+"""The keys of a schedule: which wait and until when, which a worker has. Nothing waits here.
+
+One thread at a time calls the methods: the *owner*, see ``_core``. A signal handler may raise
+anywhere in them, and then the owner repeats the change. So each may be repeated: an entry is put
+in line before it says when it is due, and is held before it leaves the line.
+
+Invariants:
+    * An entry waits if its ``due`` is a time, and then an item with this time is in the heap, or in
+      the line of its group. All other items are out of date, and are dropped when they come first.
+    * A key has at most one *hold*. An entry that a worker has, or that was added again while a
+      worker has its key, does not wait: the end of the hold decides when it is due.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heappop, heappush
+
+from .. import _process
+from ..clock import later
+from ..tickers import catch_up
+from ..waiting import NO_DEADLINE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+    from typing import Any
+
+    from ..policies import BackOff
+
+    Item = tuple[float, int, "Entry"]
+
+_NANOSECOND = 1e-9
+_SPARE_ITEMS = 64
+
+
+class Entry:
+    """A key of the schedule.
+
+    Attributes:
+        key: What the user has added.
+        due: When it falls due, in monotonic seconds; ``NO_DEADLINE`` while it does not wait.
+        every: The seconds between two times of its grid; 0.0: it has none.
+        origin: The first time of its grid, the time at which it was due first.
+        group: The group that it belongs to.
+        slot: The number, from 0, of the first time of its grid that is later than its last job.
+        failures: How often its work has failed in a row.
+        runs: Its copies of feedback policies, by the identity of the original; None: none yet.
+    """
+
+    __slots__ = ("due", "every", "failures", "group", "key", "origin", "runs", "slot")
+
+    def __init__(self, key: Any, due: float, every: float, group: Any) -> None:  # noqa: ANN401
+        self.key = key
+        self.due = NO_DEADLINE
+        self.every = every
+        self.origin = due
+        self.group = group
+        self.failures = self.slot = 0
+        self.runs: dict[int, BackOff] | None = None
+
+    def pass_slots(self, due: float) -> None:
+        """Note that a job that was due then has ended: times of the grid up to it are over."""
+        if self.every and later(self.origin, self.slot * self.every) <= due:
+            self.slot += 1
+            if later(self.origin, self.slot * self.every) <= due:
+                self.slot = catch_up(self.origin, self.every, later(due, _NANOSECOND))[1]
+
+    def next_slot(self, now: float) -> float:
+        """Return the first time of the grid that is not over, and not before ``now``."""
+        slot = later(self.origin, self.slot * self.every)
+        return slot if slot >= now else catch_up(self.origin, self.every, now)[0]
+
+    def missed(self) -> int:
+        """Return how many times of the grid since its last job are before ``due``."""
+        if self.due - self.origin <= self.slot * self.every + _NANOSECOND or not self.every:
+            return 0
+        return max(0, catch_up(self.origin, self.every, self.due)[1] - self.slot)
+
+
+class Hold:
+    """An entry that a worker has.
+
+    Attributes:
+        due: When it was due.
+        missed: How many times of its grid were left out before.
+        again: When it was asked for once more meanwhile; ``NO_DEADLINE``: it was not.
+    """
+
+    __slots__ = ("again", "due", "entry", "missed")
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.due = entry.due
+        self.missed = entry.missed()
+        self.again = NO_DEADLINE
+
+
+class _Group:
+    """What a group has: workers, and entries that are due and wait for one of those to end."""
+
+    __slots__ = ("holds", "line")
+
+    def __init__(self) -> None:
+        self.holds: dict[Hold, None] = {}
+        self.line: deque[Item] = deque()
+
+
+class Keys:
+    """All keys of a schedule.
+
+    Attributes:
+        entries: The keys, whether they wait or a worker has them.
+        holds: Those that workers have, and those that were removed since.
+        failing: Keys whose last work failed.
+        picked: A hold that nobody has got yet; the next owner undoes it.
+        limit: How many of a group may be held at once; 0: there are no groups.
+    """
+
+    __slots__ = (
+        *("_added", "_generation", "_groups", "_heap"),
+        *("entries", "failing", "holds", "limit", "picked"),
+    )
+
+    def __init__(self, limit: int) -> None:
+        self.entries: dict[Hashable, Entry] = {}
+        self.holds: dict[Hashable, Hold] = {}
+        self.failing: dict[Hashable, None] = {}
+        self.picked: Hold | None = None
+        self.limit = limit
+        self._heap: list[Item] = []
+        self._added = 0  # keys that are due at the same time come in the order of their numbers
+        self._groups: dict[Hashable, _Group] = {}
+        self._generation = _process.generation
+
+    def begin(self) -> None:
+        """Undo what an owner before has left: in a forked child, the holds of its parent."""
+        if self._generation != _process.generation:
+            for key in self.holds:
+                self.entries.pop(key, None)
+                self.failing.pop(key, None)
+            self.holds.clear()
+            for group in [*self._groups]:
+                self._groups[group].holds.clear()
+                self._let_in(group)
+            self.picked = None
+            self._generation = _process.generation
+        if self.picked is not None:
+            self.give_back(self.picked)
+            self.picked = None
+
+    def add(self, key: Hashable, due: float, every: float, group: Hashable) -> None:
+        """Add a key, or have it fall due earlier; one that is held comes once more afterwards."""
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self.entries[key] = Entry(key, due, every, group)
+        if key in self.holds:
+            hold = self.holds[key]
+            hold.again = min(hold.again, due)
+        elif due < entry.due:
+            self._put_in_line(entry, due)
+
+    def add_all(self, batch: Iterable[tuple[Hashable, float, float, Hashable]]) -> None:
+        for key, due, every, group in batch:
+            self.add(key, due, every, group)
+
+    def remove(self, key: Hashable) -> None:
+        entry = self.entries.get(key)
+        if entry is not None:
+            entry.due = NO_DEADLINE
+            if key in self.holds:
+                self.holds[key].again = NO_DEADLINE
+            self.failing.pop(key, None)
+            del self.entries[key]
+
+    def pick(self, now: float) -> Hold | None:
+        """Hold the key that is due first; None: none is due."""
+        while (first := self._first()) is not None and first[0] <= now:
+            entry = first[2]
+            if self.limit:
+                group = self._groups.setdefault(entry.group, _Group())
+                if len(group.holds) >= self.limit:
+                    group.line.append(first)
+                    heappop(self._heap)
+                    continue
+            hold = self.picked = Hold(entry)
+            self.holds[entry.key] = hold
+            if self.limit:
+                group.holds[hold] = None
+            entry.due = NO_DEADLINE
+            heappop(self._heap)
+            return hold
+        return None
+
+    def next_due(self) -> float:
+        """Return when the next key falls due; ``NO_DEADLINE``: none does."""
+        first = self._first()
+        return NO_DEADLINE if first is None else first[0]
+
+    def end(self, hold: Hold, due: float, failures: int, now: float) -> None:
+        """End a hold: the key is due then, or when it was asked for meanwhile; else it leaves."""
+        entry = hold.entry
+        key = entry.key
+        if self.holds.get(key) is not hold:
+            return  # it has ended
+        known = self.entries.get(key)
+        if hold.again != NO_DEADLINE:
+            hold.again = max(hold.again, now)
+        if known is entry and due != NO_DEADLINE:
+            entry.failures = failures
+            if failures:
+                self.failing[key] = None
+            else:
+                self.failing.pop(key, None)
+            self._put_in_line(entry, min(due, hold.again))
+        elif known is not None and hold.again != NO_DEADLINE:
+            if known is entry:  # it has left, and comes anew
+                self.failing.pop(key, None)
+                known = self.entries[key] = Entry(key, hold.again, entry.every, entry.group)
+            self._put_in_line(known, hold.again)
+        else:
+            self.failing.pop(key, None)
+            self.entries.pop(key, None)
+        if self.limit and (group := self._groups.get(entry.group)) is not None:
+            group.holds.pop(hold, None)
+            self._let_in(entry.group)
+        del self.holds[key]
+
+    def leave(self, hold: Hold, now: float) -> None:
+        """End a hold for good; a key that was added again after a ``remove()`` stays."""
+        if self.holds.get(hold.entry.key) is hold:
+            if self.entries.get(hold.entry.key) is hold.entry:
+                hold.again = NO_DEADLINE
+            self.end(hold, NO_DEADLINE, 0, now)
+
+    def give_back(self, hold: Hold) -> None:
+        """End a hold as if there had been none."""
+        self.end(hold, hold.due, hold.entry.failures, hold.due)
+
+    def _put_in_line(self, entry: Entry, due: float) -> None:
+        self._added += 1
+        heappush(self._heap, (due, self._added, entry))
+        entry.due = due
+        if len(self._heap) > 2 * len(self.entries) + _SPARE_ITEMS:
+            heap = [item for item in self._heap if item[0] == item[2].due]
+            heapify(heap)
+            self._heap = heap
+            for name in [*self._groups]:  # what was dropped may have kept their places
+                self._let_in(name)
+
+    def _first(self) -> Item | None:
+        """Return the first item of the heap that is not out of date."""
+        heap = self._heap
+        while heap:
+            first = heap[0]
+            if first[0] == first[2].due:
+                return first
+            heappop(heap)
+            if self.limit:  # it may have kept a place of its group
+                self._let_in(first[2].group)
+        return None
+
+    def _let_in(self, name: Hashable) -> None:
+        """Put the next entry that waits for a place in its group in line, if there is a place."""
+        group = self._groups.get(name)
+        if group is None or len(group.holds) >= self.limit:
+            return
+        while group.line:
+            item = group.line[0]
+            if item[0] == item[2].due:
+                heappush(self._heap, item)
+                group.line.popleft()
+                return
+            group.line.popleft()
+        if not group.holds:
+            del self._groups[name]

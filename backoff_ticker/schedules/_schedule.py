@@ -1,0 +1,356 @@
+"""``Schedule``: what users call, and how workers wait for a job."""
+
+from __future__ import annotations
+
+from math import ulp
+from types import GenericAlias
+
+from .._errors import ScheduleClosed, WouldBlock
+from .._operation import called
+from .._process import ProcessBound
+from .._sentinels import EMPTY
+from .._validation import as_count, as_seconds, counted, safe_repr
+from ..clock import later, resolve_clock
+from ..waiting import (
+    CHECKPOINT_EVERY,
+    NO_DEADLINE,
+    checkpoint,
+    complete,
+    park_coroutine,
+    park_thread,
+)
+from ._core import Change, ScheduleCore
+from ._keys import Keys
+from ._rules import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+    from datetime import timedelta
+    from types import UnionType
+    from typing import Any, Generic, Self, TypeVar
+
+    from _typeshed import SupportsItems
+
+    from .._sentinels import Closed
+    from ..cancellation import CancellationToken
+    from ..clock import Clock
+    from ..policies import BackOff
+    from ..waiting import Waiter
+    from ._job import Job
+
+    K = TypeVar("K", bound=Hashable)
+    Seconds = float | timedelta
+    ErrorRule = (
+        type[Exception]
+        | tuple[type[Exception], ...]
+        | UnionType
+        | SupportsItems[type[Exception], bool | Seconds | BackOff]
+        | Callable[[Exception], bool | Seconds]
+    )
+else:
+    K, Generic = None, {None: object}  # typing is not imported at run time
+
+_BATCH = 1024
+"""How many keys are added in one change: others may come between."""
+
+
+class Schedule(ScheduleCore, ProcessBound, Generic[K]):
+    """Keys that fall due at times of their own, each given to one worker at a time.
+
+    With ``every`` it is a fleet to poll; without, a work queue with back-off. Any number of threads
+    take jobs by ``for job in schedule:``, coroutines of any loops by ``async for``; each does its
+    work in ``with job:``. ``len(schedule)`` is the number of keys, ``key in schedule`` tells
+    whether it has one. It has no thread of its own, and a source of time in ``select()``.
+
+    After a success a key is due at the next time of its own grid: the time at which it was due
+    first, plus multiples of ``every``. Times that have passed are left out. Without ``every`` it
+    leaves the schedule, or waits as long as the ``success()`` of a feedback policy says. After a
+    failure it rests as long as ``backoff`` says after so many failures in a row. If a policy
+    fails, its error is raised at the end of the block, and the key is due at the next time of its
+    grid, else in a minute.
+
+    Wakes when: a key falls due, the schedule is closed, or its token is cancelled.
+    If cancelled or interrupted: a key that was just taken is due again at once.
+    In a forked child: it has the keys that wait; those that workers have are its parent's.
+    Thread safety: all methods in any thread; those that do not wait also in signal handlers,
+    finalizers and callbacks, save ``receive_nowait()``.
+
+    Args:
+        every: Seconds > 0 or a timedelta between two times of a key's grid, or a function of the
+            key that returns them, which is called when the key is added. None: no grid.
+        backoff: The policy after failures. Each key counts its own failures, and has its own copy
+            of a feedback policy. ``STOP``: the key leaves. None means the grid, or without
+            ``every`` ``ExponentialBackOff()``, which gives up after 15 minutes.
+        on: Which errors are failures that a job swallows, as in ``retry``: a type, tuple, union,
+            mapping or function. None: all but those that mean a wrong program.
+        token: A ``CancellationToken`` that ends the iterations.
+        clock: Measures all times. None means the current clock.
+        group: A function of the key, called when it is added: what it returns names its group.
+        limit: The number of jobs of one group that workers may have at once, an int >= 1.
+        notify: Called with the job, its error (None after ``fail()``) and the seconds until the key
+            is due again, after a failure that was swallowed. None: a warning in the log
+            ``backoff_ticker.schedule``.
+        on_give_up: Called with the job and its error when a failure makes the key leave.
+
+    Raises:
+        TypeError, ValueError: An argument has the wrong type or value; ``group`` without ``limit``;
+            a token has its deadline on another clock.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, Schedule
+        >>> devices = Schedule(every=5, backoff=ConstantBackOff(0.01), on=OSError)
+        >>> devices.add("lamp")
+        True
+        >>> for job in devices:
+        ...     with job:
+        ...         print(job.key, job.failures)
+        ...         if job.failures == 0:
+        ...             raise OSError("the lamp does not answer")
+        ...         job.leave()
+        ...         devices.close()
+        lamp 0
+        lamp 1
+    """
+
+    __slots__ = ("_every", "_group", "_takes_left")
+
+    _selected: tuple[Self, Job[K] | Closed]  # for type checkers: what select() returns
+
+    _kind = "a Schedule"
+    __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
+
+    def __init__(  # noqa: PLR0913 - its options
+        self,
+        *,
+        every: Seconds | Callable[[K], Seconds] | None = None,
+        backoff: BackOff | None = None,
+        on: ErrorRule | None = None,
+        token: CancellationToken | None = None,
+        clock: Clock | None = None,
+        group: Callable[[K], Hashable] | None = None,
+        limit: int | None = None,
+        notify: Callable[[Job[K], Any, float], object] | None = None,
+        on_give_up: Callable[[Job[K], Any], object] | None = None,
+    ) -> None:
+        clock = resolve_clock(clock)
+        self._every: Any = every
+        if every is not None and not callable(every):
+            self._every = _as_interval("every", every)
+        for name, value in (("group", group), ("notify", notify), ("on_give_up", on_give_up)):
+            if value is not None and not callable(value):
+                raise TypeError(f"{name} must be callable or None, not {safe_repr(value)}")
+        if (group is None) != (limit is None):
+            raise TypeError(
+                "group and limit go together: a function that names the group of a key, and how "
+                f"many jobs of one group run at once, not group={safe_repr(group)}, limit={limit!r}"
+            )
+        self._group: Any = group
+        self._takes_left = CHECKPOINT_EVERY
+        rules = Rules(clock, backoff, on)
+        rules.notify, rules.on_give_up = notify, on_give_up
+        keys = Keys(0 if limit is None else as_count("limit", limit, 1))
+        self._begin(clock, rules.token(token), keys, rules)
+
+    def add(self, key: K, delay: Seconds = 0) -> bool:
+        """Add a key that is due after ``delay`` seconds; True if it is new.
+
+        One that waits falls due at the earlier of the two times. One that a worker has comes once
+        more afterwards, ``delay`` from now at the earliest. To move a key to a later time, call
+        ``remove()`` first. It never blocks.
+
+        Raises:
+            ScheduleClosed: The schedule was closed, or its token is cancelled.
+            TypeError, ValueError: ``key`` cannot be hashed, ``delay`` is not a finite duration >=
+                0, or what ``every`` returns is none > 0.
+        """
+        hash(key)
+        now = self._monotonic()
+        due = later(now, as_seconds("delay", delay)) if delay else now
+        if self._has_ended():
+            raise ScheduleClosed
+        return not self._ask(Change(self._keys.add, key, key, due, *self._traits_of(key)))
+
+    def add_all(self, keys: Iterable[K], over: Seconds | None = None) -> None:
+        """Add many keys, spread evenly: the i-th of n is due i/n of ``over`` seconds from now.
+
+        ``over`` None means ``every``, each key its own; without it all are due now. Keys that the
+        schedule has are treated as by ``add()``.
+
+        Raises:
+            ScheduleClosed, TypeError, ValueError: As for ``add()``. The keys before are added.
+        """
+        found = list(keys)
+        span = None if over is None else as_seconds("over", over)
+        now = self._monotonic()
+        for start in range(0, len(found), _BATCH):
+            if self._has_ended():
+                raise ScheduleClosed
+            batch = []
+            for number, key in enumerate(found[start : start + _BATCH], start):
+                hash(key)
+                every, group = self._traits_of(key)
+                share = (every if span is None else span) * number / len(found)
+                batch.append((key, later(now, share) if share else now, every, group))
+            self._ask(Change(self._keys.add_all, None, batch))
+
+    def _traits_of(self, key: K) -> tuple[float, Any]:
+        """Return the interval of a key, 0.0 for none, and its group."""
+        every = self._every
+        if every.__class__ is not float:
+            answer = None if every is None else called("every", every, key)
+            every = 0.0 if answer is None else _as_interval("what every returns", answer)
+        return every, None if self._group is None else called("group", self._group, key)
+
+    def remove(self, key: K) -> bool:
+        """Remove a key; False if it is not there. A worker that has it ends its work.
+
+        It does not come again, unless it is added again; then its count of failures begins anew.
+        It never blocks.
+        """
+        return self._ask(Change(self._keys.remove, key, key))
+
+    def close(self) -> None:
+        """End all iterations; jobs under way go on. It never blocks, and may be repeated."""
+        self._closed = True
+        complete(self._readers.close)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the schedule was closed, or its token is cancelled."""
+        return self._has_ended()
+
+    @property
+    def in_flight(self) -> int:
+        """The number of keys that workers have."""
+        self._settle()
+        return max(0, len(self._keys.holds) - len(self._dropped))
+
+    @property
+    def failing(self) -> int:
+        """The number of keys whose last work failed."""
+        self._settle()
+        return len(self._keys.failing)
+
+    def receive(self, timeout: Seconds | None = None) -> Job[K]:
+        """Take the job that is due first; block this thread until one is due.
+
+        Args:
+            timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit.
+
+        Raises:
+            ScheduleClosed: The schedule was closed, or its token is cancelled.
+            TimeoutError: No key was due in time.
+            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+            RuntimeError: It has to wait where an event loop runs, or in a signal handler that has
+                interrupted a call of the schedule.
+        """
+        seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
+        limit = seconds if timeout is None else later(self._monotonic(), seconds)
+        while True:
+            job: Job[K] = self._poll()
+            if job is not EMPTY:  # ATOMIC: no call between taking a job and its return
+                return job
+            self._raise_if_late(limit, seconds)
+            park_thread(
+                self._clock,
+                "Schedule.receive()",
+                "await schedule.receive_async()",
+                self._wait_sets(),
+                self._recheck,
+                limit,
+            )
+
+    def receive_nowait(self) -> Job[K]:
+        """Take a job as ``receive()`` does, or raise ``WouldBlock`` if that had to wait."""
+        job: Job[K] = self._poll()
+        if job is EMPTY:
+            raise WouldBlock("no key is due")
+        return job
+
+    async def receive_async(self, timeout: Seconds | None = None) -> Job[K]:
+        """Take a job in a coroutine, as ``receive()`` does in a thread.
+
+        One that never has to wait yields to its loop at every 64th call.
+        """
+        seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
+        limit = seconds if timeout is None else later(self._monotonic(), seconds)
+        if self._takes_left <= 0:
+            self._takes_left = CHECKPOINT_EVERY
+            await checkpoint()
+        self._takes_left -= 1
+        while True:
+            job: Job[K] = self._poll()
+            if job is not EMPTY:
+                return job
+            self._raise_if_late(limit, seconds)
+            await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
+
+    def _raise_if_late(self, limit: float, seconds: float) -> None:
+        if limit != NO_DEADLINE and self._monotonic() >= limit:
+            raise TimeoutError(f"no key was due within {seconds} s")
+
+    def __iter__(self) -> Self:
+        return self
+
+    __aiter__ = __iter__
+
+    def __next__(self) -> Job[K]:
+        try:
+            return self.receive()
+        except ScheduleClosed:
+            raise StopIteration from None
+
+    async def __anext__(self) -> Job[K]:
+        try:
+            return await self.receive_async()
+        except ScheduleClosed:
+            raise StopAsyncIteration from None
+
+    def drain(self, timeout: Seconds | None = None) -> bool:
+        """Block this thread until no worker has a job; False if ``timeout`` ran out before.
+
+        Close the schedule before, or other jobs may be taken meanwhile.
+
+        Raises:
+            TypeError, ValueError, RuntimeError: As for ``receive()``.
+        """
+        limit = self._drain_limit(timeout)
+        what, instead = "Schedule.drain()", "await schedule.drain_async()"
+        while self.in_flight and self._monotonic() < limit:
+            park_thread(self._clock, what, instead, (self._drains,), self._recheck_drain, limit)
+        return not self.in_flight
+
+    async def drain_async(self, timeout: Seconds | None = None) -> bool:
+        """Wait in a coroutine until no worker has a job, as ``drain()`` does in a thread."""
+        limit = self._drain_limit(timeout)
+        while self.in_flight and self._monotonic() < limit:
+            await park_coroutine(self._clock, (self._drains,), self._recheck_drain, limit)
+        return not self.in_flight
+
+    def _drain_limit(self, timeout: Seconds | None) -> float:
+        if timeout is None:
+            return NO_DEADLINE
+        return later(self._monotonic(), as_seconds("timeout", timeout))
+
+    def _recheck_drain(self, waiter: Waiter) -> float | None:
+        return waiter.limit if self.in_flight else None
+
+    def __len__(self) -> int:
+        self._settle()
+        return len(self._keys.entries)
+
+    def __contains__(self, key: object) -> bool:
+        self._settle()
+        return key in self._keys.entries
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<Schedule {state}, {counted(len(self._keys.entries), 'key')}>"
+
+
+def _as_interval(name: str, value: Any) -> float:  # noqa: ANN401 - checked here
+    return as_seconds(name, value, "a finite number of seconds > 0 or a timedelta", ulp(0.0))
