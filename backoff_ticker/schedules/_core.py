@@ -1,18 +1,18 @@
 """Who may change the keys of a schedule, how a job is taken, and what its readers wait for.
 
-One thread at a time is the *owner* of the keys. To be hashed and compared, keys run code of the
-user, and so no claim can protect them. What anybody tells the schedule is a ``Change``: it is
-appended to ``_told``, and then the owner makes it. Who tells becomes the owner, if there is none.
-So nothing waits for a thread that a signal handler has interrupted.
+One thread at a time is the *owner* of the keys: to be hashed and compared, keys run code of the
+user, which no change under a claim may do. What anybody tells the schedule is a ``Change``: it is
+appended to ``_told``, and the owner makes it. Who tells becomes the owner, if there is none. So
+nothing waits for a thread that a signal handler has interrupted.
 
 Invariants:
     * Only the owner touches ``_keys``, save to read a number.
     * An owner ends only when nothing is told. Who tells appends first, and looks for an owner then:
       so one of the two makes the change.
     * ``_head`` is when the next key falls due, as of the last owner. An owner that makes it earlier
-      wakes those who watch the time, and so it does if somebody has found the keys owned meanwhile.
+      wakes those who watch the time, and so it does if a reader has found the keys owned meanwhile.
     * From the change that takes a job to its return to the user there is no call, unless others
-      have to be told; if that is interrupted, the key is given back.
+      have to be woken; if that is interrupted, the key is given back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .. import _process
 from .._errors import ScheduleClosed
 from .._sentinels import EMPTY, ENDED
 from .._unraisable import report
-from ..clock import let_other_threads_run
+from ..clock import later, let_other_threads_run
 from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete, failure_of
 from ._job import Job
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..waiting import Waiter, WaitSet
     from ._keys import Hold, Keys
-    from ._rules import Rules
+    from ._rules import Rules, Verdict
 
     Owner = tuple[int, int]  # generation, thread
 
@@ -46,7 +46,7 @@ _PATIENCE = 1000
 
 
 class Change:
-    """A change of the keys, which the owner makes; it may be made twice.
+    """A change of the keys, ``make(*args)``, which the owner makes; it may be made twice.
 
     Attributes:
         knew: Whether the schedule had the key before; None: the change was not made yet.
@@ -55,9 +55,9 @@ class Change:
 
     __slots__ = ("args", "error", "key", "knew", "make")
 
-    def __init__(self, make: Callable[..., None], key: Any, *args: Any) -> None:  # noqa: ANN401
-        self.make = make
+    def __init__(self, key: Any, make: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
         self.key = key
+        self.make = make
         self.args = args
         self.knew: bool | None = None
         self.error: Exception | None = None
@@ -74,19 +74,19 @@ class ScheduleCore(Source):
     Attributes:
         _readers: The line of readers, with the claim for what follows.
         _owner: Who owns the keys; None: nobody.
+        _picked: A hold that was taken, and that nobody has got yet.
         _told: The changes that were not made yet, in their order.
         _head: When the next key falls due.
         _was_refused: Whether a reader has found the keys owned, and waits for the owner.
-        _dropped: Holds whose jobs were dropped without an end.
         _drains: Those who wait until no worker has a job.
     """
 
     __slots__ = (
-        *("__weakref__", "_clock", "_closed", "_drains", "_dropped", "_head", "_keys"),
-        *("_monotonic", "_owner", "_readers", "_rules", "_told", "_token", "_was_refused"),
+        *("__weakref__", "_clock", "_closed", "_drains", "_head", "_keys", "_monotonic"),
+        *("_owner", "_picked", "_readers", "_rules", "_told", "_token", "_was_refused"),
     )
 
-    def _begin(
+    def __init__(
         self, clock: Clock, token: CancellationToken | None, keys: Keys, rules: Rules
     ) -> None:
         self._clock = clock
@@ -98,76 +98,63 @@ class ScheduleCore(Source):
         self._drains = WaitLine()
         self._owner: Owner | None = None
         self._told: deque[Change] = deque()
-        self._dropped: deque[Hold] = deque()
         self._head = NO_DEADLINE
+        self._picked: Hold | None = None
         self._was_refused = self._closed = False
 
     def _has_ended(self) -> bool:
         return self._closed or (self._token is not None and self._token.cancelled)
 
-    def _tell(self, change: Change) -> None:
-        """Have a change made, now or by the thread that owns the keys."""
-        self._told.append(change)
-        complete(self._settle)
-
-    def _ask(self, change: Change) -> bool:
-        """Have a change made; return whether the schedule knew the key before.
-
-        If the owner cannot go on, as this is a signal handler that has interrupted it, or it waits
-        for one, this is the answer of the moment.
-        """
-        self._tell(change)
-        patience = _PATIENCE
-        while change.knew is None and patience and not self._is_mine():
-            patience -= 1
-            let_other_threads_run()
-            complete(self._settle)
-        if change.error is not None:
-            raise change.error
-        return change.key in self._keys.entries if change.knew is None else change.knew
-
-    def _is_mine(self) -> bool:
-        return self._owner == (_process.generation, get_ident())
-
-    def _own(self) -> Owner | None:
-        """Become the owner; None: another thread is, or this one in what was interrupted."""
-        mark = _process.generation, get_ident()
-        claim = self._readers.claim
-        acquire(claim)
-        try:
-            if self._owner is None or self._owner[0] != mark[0]:
-                self._owner = mark
-                return mark
-        finally:
-            claim[FREE] = True
-        return None
-
-    def _make_changes(self) -> None:
-        """Make all that was told; the owner calls it."""
-        keys, told = self._keys, self._told
-        keys.begin()
-        while told:
-            change = told[0]
-            change.error = failure_of(change.apply, keys)
-            told.popleft()
+    # Owning the keys
 
     def _settle(self) -> None:
         """Make what was told, unless there is an owner, who does it. May be repeated."""
-        mark = self._own()
-        if mark is None:
-            return
+        self._own(takes=False)
+
+    def _own(self, *, takes: bool) -> Any:  # noqa: ANN401 - a job or EMPTY
+        """Own the keys, if nobody does: make what was told, and take the job that is due first.
+
+        ``EMPTY``: none is due, or there is another owner.
+        """
+        mark = _process.generation, get_ident()
+        claim = self._readers.claim
+        job: Any = EMPTY
+        acquire(claim)
         try:
+            if self._owner is not None and self._owner[0] == mark[0]:
+                return EMPTY
+            self._owner = mark
+        finally:
+            claim[FREE] = True
+        keys, told = self._keys, self._told
+        try:
+            keys.begin()
+            if self._picked is not None:  # by an owner who was interrupted
+                self._return(self._picked)
+                self._picked = None
             while True:
-                self._make_changes()
-                if self._disown(self._keys.next_due()):
-                    break
+                while told:
+                    told[0].error = failure_of(told[0].apply, keys)
+                    told.popleft()
+                if takes and job is EMPTY:
+                    now = self._monotonic()
+                    self._picked = keys.pick(now)
+                    if self._picked is not None:
+                        keys.take(self._picked)
+                        job = Job(self, self._picked, now)
+                if self._disown():
+                    return job
         except BaseException:
-            self._abandon(mark)
+            complete(self._undo, mark, job)
             raise
 
-    def _disown(self, head: float) -> bool:
-        """End as the owner and wake who must know; False if something was told meanwhile."""
+    def _disown(self) -> bool:
+        """End as the owner, and wake who must know; False if something was told meanwhile."""
+        keys, drains = self._keys, self._drains
+        head = keys.next_due()
+        is_drained = not keys.holds and drains.first is not None
         claim = self._readers.claim
+        # ATOMIC: as in TickerCore._take(): no call between taking a job and its return.
         acquire(claim)
         try:
             if self._told:
@@ -176,112 +163,126 @@ class ScheduleCore(Source):
             self._was_refused = False
             self._head = head
             self._owner = None
+            self._picked = None
+            if not must_wake and not is_drained:
+                return True
         finally:
             claim[FREE] = True
-        if must_wake:
-            self._readers.wake_firsts()
-        if not self._keys.holds:
-            self._drains.wake_firsts()
+        self._readers.wake_firsts()
+        drains.wake_firsts()
         return True
 
-    def _abandon(self, mark: Owner) -> None:
-        """End as the owner after an interrupt; whoever is next goes on."""
+    def _undo(self, mark: Owner, job: Any) -> None:  # noqa: ANN401
+        """Undo what an interrupted owner has done. May be repeated."""
         if self._owner is mark:
             self._owner = None
         self._readers.wake_firsts()
         self._drains.wake_firsts()
+        if job is not EMPTY:
+            job._give_back()
+
+    # Telling
+
+    def _tell(self, key: Any, make: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
+        """Have a change made, now or by the thread that owns the keys."""
+        self._told.append(Change(key, make, *args))
+        complete(self._settle)
+
+    def _ask(self, key: Any, make: Callable[..., None], *args: Any) -> bool:  # noqa: ANN401
+        """Have a change made; return whether the schedule knew the key before.
+
+        If the owner cannot go on, as this is a signal handler that has interrupted it, or it waits
+        for one, this is the answer of the moment.
+        """
+        change = Change(key, make, *args)
+        self._told.append(change)
+        complete(self._settle)
+        patience = _PATIENCE
+        while change.knew is None and patience and not self._is_mine():
+            patience -= 1
+            let_other_threads_run()
+            complete(self._settle)
+        if change.error is not None:
+            raise change.error
+        return key in self._keys.entries if change.knew is None else change.knew
+
+    def _is_mine(self) -> bool:
+        """Whether this thread owns the keys, in what it has interrupted."""
+        return self._owner == (_process.generation, get_ident())
+
+    # The ends of jobs
+
+    def _end(self, job: Job[Any], error: BaseException | None) -> bool:
+        """End a job after its block; return whether the error that has left it goes no further."""
+        if error is None:
+            end, *said = job._said
+            end(job, *said)
+            return False
+        verdict = self._rules.verdict_on(error)
+        if verdict is None:
+            job._give_back()
+            return False
+        self._fail(job, error, verdict)
+        return verdict is not False
+
+    def _succeed(self, job: Job[Any]) -> None:
+        now = self._monotonic()
+        self._finish(job, self._rules.due_after_success(job._hold, now), 0, now)
+
+    def _fail(self, job: Job[Any], error: Any, verdict: Verdict = True) -> None:  # noqa: ANN401, FBT002
+        now = self._monotonic()
+        failures = job.failures + 1
+        hold = job._hold
+        try:
+            due, delay = self._rules.due_after_failure(hold, now, failures, verdict)
+        except BaseException:
+            self._finish(job, self._rules.due_after_broken_policy(hold, now), failures, now)
+            raise
+        self._finish(job, due, failures, now)
+        self._rules.tell(job, error, failures, delay, is_raised=verdict is False)
+
+    def _retry_in(self, job: Job[Any], seconds: float) -> None:
+        now = self._monotonic()
+        job._hold.entry.advance(job.due, now)
+        self._finish(job, later(now, seconds), job.failures, now)
+
+    def _leave(self, job: Job[Any]) -> None:
+        self._finish(job, None, 0, self._monotonic())
+
+    def _finish(self, job: Job[Any], due: float | None, failures: int, now: float) -> None:
+        hold, keys = job._hold, self._keys
+        self._told.append(Change(hold.entry.key, keys.end, hold, due, failures, now))
+        # Nobody waits for a key that is due later than the next one: who polls makes the change.
+        if due is None or due < self._head or keys.limit or self._drains.first is not None:
+            complete(self._settle)
+        job._over = True
+
+    def _give_back(self, hold: Hold) -> None:
+        self._tell(hold.entry.key, self._return, hold)
+
+    def _return(self, hold: Hold) -> None:
+        """End a hold as if there had been none."""
+        self._keys.end(hold, hold.due, hold.entry.failures, hold.due)
+
+    def _drop(self, hold: Hold) -> None:
+        """Leave the end of a hold to the readers, who may ask policies: a finalizer calls this."""
+        self._keys.dropped.append(hold)
+        self._readers.wake_firsts()
+        self._drains.wake_firsts()
+
+    # Reading
 
     def _poll(self) -> Any:  # noqa: ANN401 - a job or EMPTY
         """Take the job that is due first, else return ``EMPTY``; raises as ``receive()`` does."""
         while True:
             if self._has_ended():
                 raise ScheduleClosed
-            mark = self._own()
-            if mark is None:
-                return EMPTY
-            job = self._take(mark)
-            if job is not None:
+            job = self._own(takes=True)
+            if job is EMPTY or not job._hold.is_dropped:
                 return job
-
-    def _take(self, mark: Owner) -> Any:  # noqa: ANN401 - a job, EMPTY or None
-        """Take a job, as the owner, and be the owner no longer; None: it was dropped before."""
-        keys = self._keys
-        job: Any = EMPTY
-        try:
-            self._make_changes()
-            now = self._monotonic()
-            was_dropped = bool(self._dropped)
-            if was_dropped:  # a finalizer ends no job: that may ask a policy
-                hold: Hold | None = self._dropped[0]
-                keys.picked = hold
-                self._dropped.popleft()
-            else:
-                hold = keys.pick(now)
-            if hold is not None:
-                job = Job(self, hold, now)
-            head = keys.next_due()
-            claim = self._readers.claim
-            # ATOMIC: as in TickerCore._take(): no call between taking a job and its return.
-            acquire(claim)
-            try:
-                keys.picked = None
-                must_wake = self._was_refused or head < self._head
-                self._was_refused = False
-                self._head = head
-                self._owner = None
-                if not (must_wake or self._told or was_dropped):
-                    return job
-            finally:
-                claim[FREE] = True
-            self._readers.wake_firsts()
-            self._settle()
-            if was_dropped:
-                error = failure_of(job.fail)
-                if error is not None:
-                    report(error, "Exception at the end of a job that was dropped", job)
-        except BaseException:
-            complete(self._undo_take, mark, job)
-            raise
-        else:
-            return None if was_dropped else job
-
-    def _undo_take(self, mark: Owner, job: Any) -> None:  # noqa: ANN401
-        """Give back what an interrupted reader has taken. May be repeated."""
-        self._abandon(mark)
-        if job is EMPTY:
-            self._settle()
-        else:
-            job._give_back()
-
-    def _end_job(self, job: Job[Any], error: BaseException | None) -> bool:
-        """End a job; return whether the error that has left its block goes no further."""
-        now = self._monotonic()
-        plan = self._rules.plan(job, error, now)
-        hold, key = job._hold, job._hold.entry.key
-        if plan.what == "give back":
-            job._give_back()
-            return False
-        if plan.what == "leave":
-            self._tell(Change(self._keys.leave, key, hold, now))
-        else:
-            self._told.append(Change(self._keys.end, key, hold, plan.due, plan.failures, now))
-            # Nobody waits for a key that is due later than the next one: who polls, settles.
-            if plan.due < self._head or self._keys.limit or self._drains.first is not None:
-                complete(self._settle)
-        job._over = True
-        if plan.broken is not None:
-            raise plan.broken
-        if plan.what == "fail":
-            self._rules.tell(job, plan)
-        return plan.swallows
-
-    def _give_back(self, hold: Hold) -> None:
-        self._tell(Change(self._keys.give_back, hold.entry.key, hold))
-
-    def _drop(self, hold: Hold) -> None:
-        """Leave the end of a hold to the readers; a finalizer calls this."""
-        self._dropped.append(hold)
-        self._readers.wake_firsts()
+            error = failure_of(job.fail)
+            if error is not None:
+                report(error, "Exception at the end of a job that was dropped", job)
 
     @property
     def _timing_clock(self) -> Clock:
@@ -295,14 +296,14 @@ class ScheduleCore(Source):
         """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
         until = waiter.limit
         token = self._token
-        if self._closed or (token is not None and token.cancelled):
+        if self._has_ended():
             return None
         if token is not None and token.deadline is not None:
             until = min(until, token.deadline)
         if self._is_owned():
             return until
         head = self._head
-        if self._told or self._dropped or head <= self._monotonic():
+        if self._told or self._keys.dropped or head <= self._monotonic():
             return None
         return head if head < until and self._readers.leads(waiter) else until
 

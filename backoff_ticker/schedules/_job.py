@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     class Lender(Protocol):
         """What gives keys to workers: the schedule."""
 
-        def _end_job(self, job: Job[Any], error: BaseException | None) -> bool: ...
+        def _end(self, job: Job[Any], error: BaseException | None) -> bool: ...
+        def _succeed(self, job: Job[Any]) -> None: ...
+        def _fail(self, job: Job[Any], error: Exception | None) -> None: ...
+        def _retry_in(self, job: Job[Any], seconds: float) -> None: ...
+        def _leave(self, job: Job[Any]) -> None: ...
         def _give_back(self, hold: Hold) -> None: ...
         def _drop(self, hold: Hold) -> None: ...
 
@@ -69,7 +73,7 @@ class Job(Generic[K]):
         self._schedule = schedule
         self._hold = hold
         self._entered = self._over = False
-        self._said: tuple[str, Any] = ("succeed", None)
+        self._said: tuple[Any, ...] = (schedule._succeed,)
         self.due: float = hold.due
         self.lateness: float = max(0.0, now - hold.due)
         self.missed: int = hold.missed
@@ -83,13 +87,13 @@ class Job(Generic[K]):
 
     def succeed(self) -> None:
         """Say that the work went well."""
-        self._say("succeed", None)
+        self._say(self._schedule._succeed)
 
     def fail(self, error: Exception | None = None) -> None:
         """Say that the work failed; ``error`` is for ``notify`` and the log."""
         if error is not None and not isinstance(error, Exception):
             raise TypeError(f"error must be an Exception or None, not {safe_repr(error)}")
-        self._say("fail", error)
+        self._say(self._schedule._fail, error)
 
     def retry_in(self, seconds: float | timedelta) -> None:
         """Say that the key is due again after this time, from the end of the work.
@@ -99,14 +103,14 @@ class Job(Generic[K]):
         Raises:
             TypeError, ValueError: ``seconds`` is not a finite duration >= 0.
         """
-        self._say("retry_in", as_seconds("seconds", seconds))
+        self._say(self._schedule._retry_in, as_seconds("seconds", seconds))
 
     def leave(self) -> None:
         """Say that the key leaves the schedule."""
-        self._say("leave", None)
+        self._say(self._schedule._leave)
 
-    def _say(self, what: str, value: Any) -> None:  # noqa: ANN401
-        self._said = (what, value)
+    def _say(self, *end: Any) -> None:  # noqa: ANN401
+        self._said = end
         if not self._entered:
             self._end(None)
 
@@ -127,7 +131,7 @@ class Job(Generic[K]):
         if self._over:
             return False
         try:
-            return self._schedule._end_job(self, error)
+            return self._schedule._end(self, error)
         except BaseException:
             self._give_back()  # if the end was interrupted; else it has ended
             raise

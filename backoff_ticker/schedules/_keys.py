@@ -59,16 +59,19 @@ class Entry:
         self.failures = self.slot = 0
         self.runs: dict[int, BackOff] | None = None
 
-    def pass_slots(self, due: float) -> None:
-        """Note that a job that was due then has ended: times of the grid up to it are over."""
-        if self.every and later(self.origin, self.slot * self.every) <= due:
-            self.slot += 1
-            if later(self.origin, self.slot * self.every) <= due:
-                self.slot = catch_up(self.origin, self.every, later(due, _NANOSECOND))[1]
+    def advance(self, due: float, now: float) -> float:
+        """Pass the times of the grid up to ``due``, when its last job was due.
 
-    def next_slot(self, now: float) -> float:
-        """Return the first time of the grid that is not over, and not before ``now``."""
+        Return the first time after those, and not before ``now``; without a grid ``now``.
+        """
+        if not self.every:
+            return now
         slot = later(self.origin, self.slot * self.every)
+        if slot <= due:
+            self.slot += 1
+            slot = later(self.origin, self.slot * self.every)
+            if slot <= due:
+                slot, self.slot = catch_up(self.origin, self.every, later(due, _NANOSECOND))
         return slot if slot >= now else catch_up(self.origin, self.every, now)[0]
 
     def missed(self) -> int:
@@ -83,17 +86,19 @@ class Hold:
 
     Attributes:
         due: When it was due.
+        is_dropped: Whether its job was dropped, and has to be ended.
         missed: How many times of its grid were left out before.
         again: When it was asked for once more meanwhile; ``NO_DEADLINE``: it was not.
     """
 
-    __slots__ = ("again", "due", "entry", "missed")
+    __slots__ = ("again", "due", "entry", "is_dropped", "missed")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.due = entry.due
         self.missed = entry.missed()
         self.again = NO_DEADLINE
+        self.is_dropped = False
 
 
 class _Group:
@@ -113,20 +118,20 @@ class Keys:
         entries: The keys, whether they wait or a worker has them.
         holds: Those that workers have, and those that were removed since.
         failing: Keys whose last work failed.
-        picked: A hold that nobody has got yet; the next owner undoes it.
+        dropped: Holds whose jobs were dropped.
         limit: How many of a group may be held at once; 0: there are no groups.
     """
 
     __slots__ = (
         *("_added", "_generation", "_groups", "_heap"),
-        *("entries", "failing", "holds", "limit", "picked"),
+        *("dropped", "entries", "failing", "holds", "limit"),
     )
 
     def __init__(self, limit: int) -> None:
         self.entries: dict[Hashable, Entry] = {}
         self.holds: dict[Hashable, Hold] = {}
         self.failing: dict[Hashable, None] = {}
-        self.picked: Hold | None = None
+        self.dropped: deque[Hold] = deque()
         self.limit = limit
         self._heap: list[Item] = []
         self._added = 0  # keys that are due at the same time come in the order of their numbers
@@ -134,20 +139,17 @@ class Keys:
         self._generation = _process.generation
 
     def begin(self) -> None:
-        """Undo what an owner before has left: in a forked child, the holds of its parent."""
+        """Drop the holds of the parent, in a forked child; each owner calls this first."""
         if self._generation != _process.generation:
             for key in self.holds:
                 self.entries.pop(key, None)
                 self.failing.pop(key, None)
             self.holds.clear()
+            self.dropped.clear()
             for group in [*self._groups]:
                 self._groups[group].holds.clear()
                 self._let_in(group)
-            self.picked = None
             self._generation = _process.generation
-        if self.picked is not None:
-            self.give_back(self.picked)
-            self.picked = None
 
     def add(self, key: Hashable, due: float, every: float, group: Hashable) -> None:
         """Add a key, or have it fall due earlier; one that is held comes once more afterwards."""
@@ -174,68 +176,70 @@ class Keys:
             del self.entries[key]
 
     def pick(self, now: float) -> Hold | None:
-        """Hold the key that is due first; None: none is due."""
+        """Return a hold for the key that is due first, or one whose job was dropped, if any.
+
+        It is none before ``take(hold)``.
+        """
+        if self.dropped:
+            return self.dropped[0]
         while (first := self._first()) is not None and first[0] <= now:
             entry = first[2]
-            if self.limit:
-                group = self._groups.setdefault(entry.group, _Group())
-                if len(group.holds) >= self.limit:
-                    group.line.append(first)
-                    heappop(self._heap)
-                    continue
-            hold = self.picked = Hold(entry)
-            self.holds[entry.key] = hold
-            if self.limit:
-                group.holds[hold] = None
-            entry.due = NO_DEADLINE
+            if not self.limit:
+                return Hold(entry)
+            group = self._groups.setdefault(entry.group, _Group())
+            if len(group.holds) < self.limit:
+                return Hold(entry)
+            group.line.append(first)
             heappop(self._heap)
-            return hold
         return None
+
+    def take(self, hold: Hold) -> None:
+        entry = hold.entry
+        if self.holds.get(entry.key) is hold:
+            hold.is_dropped = True
+            self.dropped.popleft()
+            return
+        self.holds[entry.key] = hold
+        if self.limit:
+            self._groups[entry.group].holds[hold] = None
+        entry.due = NO_DEADLINE
+        heappop(self._heap)
 
     def next_due(self) -> float:
         """Return when the next key falls due; ``NO_DEADLINE``: none does."""
         first = self._first()
         return NO_DEADLINE if first is None else first[0]
 
-    def end(self, hold: Hold, due: float, failures: int, now: float) -> None:
-        """End a hold: the key is due then, or when it was asked for meanwhile; else it leaves."""
+    def end(self, hold: Hold, due: float | None, failures: int, now: float) -> None:
+        """End a hold: the key is due then, or when it was asked for meanwhile.
+
+        ``NO_DEADLINE``: it leaves, unless it was asked for; None: it leaves.
+        """
         entry = hold.entry
         key = entry.key
         if self.holds.get(key) is not hold:
             return  # it has ended
         known = self.entries.get(key)
-        if hold.again != NO_DEADLINE:
-            hold.again = max(hold.again, now)
-        if known is entry and due != NO_DEADLINE:
+        again = max(hold.again, now)
+        if known is entry and (due is None or due == again == NO_DEADLINE):
+            self.failing.pop(key, None)
+            del self.entries[key]
+        elif known is entry and due is not None and due != NO_DEADLINE:
             entry.failures = failures
             if failures:
                 self.failing[key] = None
             else:
                 self.failing.pop(key, None)
-            self._put_in_line(entry, min(due, hold.again))
-        elif known is not None and hold.again != NO_DEADLINE:
-            if known is entry:  # it has left, and comes anew
+            self._put_in_line(entry, min(due, again))
+        elif known is not None:  # it has left, and came anew
+            if known is entry:
                 self.failing.pop(key, None)
-                known = self.entries[key] = Entry(key, hold.again, entry.every, entry.group)
-            self._put_in_line(known, hold.again)
-        else:
-            self.failing.pop(key, None)
-            self.entries.pop(key, None)
-        if self.limit and (group := self._groups.get(entry.group)) is not None:
-            group.holds.pop(hold, None)
+                known = self.entries[key] = Entry(key, again, entry.every, entry.group)
+            self._put_in_line(known, again)
+        if self.limit and entry.group in self._groups:
+            self._groups[entry.group].holds.pop(hold, None)
             self._let_in(entry.group)
         del self.holds[key]
-
-    def leave(self, hold: Hold, now: float) -> None:
-        """End a hold for good; a key that was added again after a ``remove()`` stays."""
-        if self.holds.get(hold.entry.key) is hold:
-            if self.entries.get(hold.entry.key) is hold.entry:
-                hold.again = NO_DEADLINE
-            self.end(hold, NO_DEADLINE, 0, now)
-
-    def give_back(self, hold: Hold) -> None:
-        """End a hold as if there had been none."""
-        self.end(hold, hold.due, hold.entry.failures, hold.due)
 
     def _put_in_line(self, entry: Entry, due: float) -> None:
         self._added += 1

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ._job import Job
-    from ._keys import Entry
+    from ._keys import Entry, Hold
 
     # What an error means. None: neither failure nor success; False: a failure that is raised; True:
     # one that is not. Such failures may also say the wait, or a policy of their own, or STOP.
@@ -44,31 +44,6 @@ _DEFAULT_BACKOFF: Final = ExponentialBackOff()
 _LONGEST_RETRY_AFTER: Final = 6 * 3600.0
 """The most seconds that an error may ask for; the default of ``max_retry_after`` of retries."""
 _AFTER_BROKEN_POLICY: Final = 60.0
-
-
-class Plan:
-    """What follows the end of a job.
-
-    Attributes:
-        what: ``"give back"``, or what was said of the job: ``"succeed"``, ``"fail"`` and so on.
-        due: When the key is due again; ``NO_DEADLINE``: it leaves, unless it is asked for.
-        failures: How often its work has failed in a row by now.
-        delay: The seconds until ``due``, after a failure.
-        error: The error of the work.
-        swallows: Whether that goes no further.
-        broken: What code of the user has raised; it is raised once the key is back.
-    """
-
-    __slots__ = ("broken", "delay", "due", "error", "failures", "swallows", "what")
-
-    def __init__(self, what: str, error: BaseException | None) -> None:
-        self.what = what
-        self.error = error
-        self.due = NO_DEADLINE
-        self.delay = 0.0
-        self.failures = 0
-        self.swallows = True
-        self.broken: Exception | None = None
 
 
 class Rules:
@@ -98,37 +73,8 @@ class Rules:
             given = PolicyRun(start_policy(name, policy, self._clock), self._clock, tokens).token
         return given
 
-    def plan(self, job: Job[Any], error: BaseException | None, now: float) -> Plan:
-        """Return what follows the end of a job: with ``error``, or as was said of it."""
-        said: Any
-        what, said = job._said if error is None else ("fail", error)
-        plan = Plan(what, said if what == "fail" else None)
-        plan.failures = job.failures
-        entry = job._hold.entry
-        try:
-            verdict: Verdict = True
-            if error is not None:
-                plan.swallows = False
-                verdict = self._verdict_on(error)
-                if verdict is None:
-                    plan.what = "give back"
-                    return plan
-                plan.swallows = verdict is not False
-            entry.pass_slots(job.due)
-            if what == "retry_in":
-                plan.due = later(now, said)
-            elif what == "succeed":
-                plan.failures = 0
-                plan.due = self._due_after_success(entry, now)
-            elif what == "fail":
-                plan.failures += 1
-                plan.due, plan.delay = self._due_after_failure(entry, now, plan.failures, verdict)
-        except Exception as broken:  # noqa: BLE001 - of on, or of a policy
-            plan.broken = broken
-            plan.due = entry.next_slot(now) if entry.every else later(now, _AFTER_BROKEN_POLICY)
-        return plan
-
-    def _verdict_on(self, error: BaseException) -> Verdict:
+    def verdict_on(self, error: BaseException) -> Verdict:
+        """Return what an error means that has left the block of a job."""
         if not isinstance(error, Exception):
             return None
         if find_permanent(error) is not None:
@@ -148,27 +94,29 @@ class Rules:
             return None
         return min(rule, _LONGEST_RETRY_AFTER) if isinstance(rule, float) else rule
 
-    def _due_after_success(self, entry: Entry, now: float) -> float:
+    def due_after_success(self, hold: Hold, now: float) -> float:
+        entry = hold.entry
         delay: Any = STOP
         for original, policy in (entry.runs or {}).items():
             answer = tell(policy, "success", None)
             if original == id(self._backoff):
                 delay = answer
         if entry.every:
-            return entry.next_slot(now)
+            return entry.advance(hold.due, now)
         if entry.runs is None and self._backoff is not None and is_feedback(self._backoff):
             delay = tell(self._run_of(entry, self._backoff), "success", None)
         return NO_DEADLINE if delay is STOP else later(now, checked_delay(self._backoff, delay))
 
-    def _due_after_failure(
-        self, entry: Entry, now: float, failures: int, verdict: Verdict
+    def due_after_failure(
+        self, hold: Hold, now: float, failures: int, verdict: Verdict
     ) -> tuple[float, float]:
         """Return when a key is due after a failure, and how long that is."""
+        entry = hold.entry
+        slot = entry.advance(hold.due, now)
         policy: Any = self._backoff if isinstance(verdict, bool) else verdict
-        if policy is None and entry.every:
-            slot = entry.next_slot(now)
-            return slot, slot - now
         delay: float | Stop
+        if policy is None and entry.every:
+            return slot, slot - now
         if policy is STOP or isinstance(policy, float):
             delay = policy
         elif is_feedback(policy):
@@ -176,9 +124,13 @@ class Rules:
         else:
             delay = delay_after(policy or _DEFAULT_BACKOFF, failures)
         if delay is STOP:
-            return NO_DEADLINE, 0.0
+            return NO_DEADLINE, NO_DEADLINE
         seconds = checked_delay(policy, delay)
         return later(now, seconds), seconds
+
+    def due_after_broken_policy(self, hold: Hold, now: float) -> float:
+        slot = hold.entry.advance(hold.due, now)
+        return slot if hold.entry.every else later(now, _AFTER_BROKEN_POLICY)
 
     def _run_of(self, entry: Entry, policy: BackOff) -> BackOff:
         """Return the key's own copy of a feedback policy."""
@@ -188,22 +140,29 @@ class Rules:
             entry.runs[id(policy)] = start_policy("backoff", policy, self._clock)
         return entry.runs[id(policy)]
 
-    def tell(self, job: Job[Any], plan: Plan) -> None:
-        """Tell of a failure whom it concerns."""
-        gives_up = plan.due == NO_DEADLINE
-        error = plan.error
+    def tell(
+        self,
+        job: Job[Any],
+        error: BaseException | None,
+        failures: int,
+        delay: float,
+        *,
+        is_raised: bool,
+    ) -> None:
+        """Tell of a failure whom it concerns; a delay of ``NO_DEADLINE``: the key leaves."""
+        gives_up = delay == NO_DEADLINE
         if error is not None:
             error = unwrapped(find_permanent(error) or error)
         if gives_up and self.on_give_up is not None:
             called("on_give_up", self.on_give_up, job, error)
-        elif not gives_up and not plan.swallows:
+        elif not gives_up and is_raised:
             pass  # who catches the error knows
         elif not gives_up and self.notify is not None:
-            called("notify", self.notify, job, error, plan.delay)
+            called("notify", self.notify, job, error, delay)
         else:
             import logging
 
-            then = "leaves the schedule" if gives_up else f"is due again in {plan.delay:.3g} s"
+            then = "leaves the schedule" if gives_up else f"is due again in {delay:.3g} s"
             logging.getLogger("backoff_ticker.schedule").warning(
-                "%s failed, %s in a row, and %s: %r", safe_repr(job.key), plan.failures, then, error
+                "%s failed, %s in a row, and %s: %r", safe_repr(job.key), failures, then, error
             )

@@ -19,7 +19,7 @@ from ..waiting import (
     park_coroutine,
     park_thread,
 )
-from ._core import Change, ScheduleCore
+from ._core import ScheduleCore
 from ._keys import Keys
 from ._rules import Rules
 
@@ -150,7 +150,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         rules = Rules(clock, backoff, on)
         rules.notify, rules.on_give_up = notify, on_give_up
         keys = Keys(0 if limit is None else as_count("limit", limit, 1))
-        self._begin(clock, rules.token(token), keys, rules)
+        super().__init__(clock, rules.token(token), keys, rules)
 
     def add(self, key: K, delay: Seconds = 0) -> bool:
         """Add a key that is due after ``delay`` seconds; True if it is new.
@@ -169,7 +169,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         due = later(now, as_seconds("delay", delay)) if delay else now
         if self._has_ended():
             raise ScheduleClosed
-        return not self._ask(Change(self._keys.add, key, key, due, *self._traits_of(key)))
+        return not self._ask(key, self._keys.add, key, due, *self._traits_of(key))
 
     def add_all(self, keys: Iterable[K], over: Seconds | None = None) -> None:
         """Add many keys, spread evenly: the i-th of n is due i/n of ``over`` seconds from now.
@@ -192,7 +192,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
                 every, group = self._traits_of(key)
                 share = (every if span is None else span) * number / len(found)
                 batch.append((key, later(now, share) if share else now, every, group))
-            self._ask(Change(self._keys.add_all, None, batch))
+            self._ask(None, self._keys.add_all, batch)
 
     def _traits_of(self, key: K) -> tuple[float, Any]:
         """Return the interval of a key, 0.0 for none, and its group."""
@@ -208,7 +208,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         It does not come again, unless it is added again; then its count of failures begins anew.
         It never blocks.
         """
-        return self._ask(Change(self._keys.remove, key, key))
+        return self._ask(key, self._keys.remove, key)
 
     def close(self) -> None:
         """End all iterations; jobs under way go on. It never blocks, and may be repeated."""
@@ -224,7 +224,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     def in_flight(self) -> int:
         """The number of keys that workers have."""
         self._settle()
-        return max(0, len(self._keys.holds) - len(self._dropped))
+        return max(0, len(self._keys.holds) - len(self._keys.dropped))
 
     @property
     def failing(self) -> int:
