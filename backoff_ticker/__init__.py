@@ -118,7 +118,7 @@ if TYPE_CHECKING:
         retry_options as retry_options,
         retry_with as retry_with,
     )
-    from .schedules import Job as Job, Schedule as Schedule
+    from .schedules import Schedule as Schedule
     from .tickers import AsyncTicker as AsyncTicker, Pace as Pace, Tick as Tick, Ticker as Ticker
 
 _NAMES = {
@@ -155,7 +155,6 @@ _NAMES = {
     "tickers._tick": "Pace Tick",
     "tickers._ticker": "AsyncTicker Ticker",
     "circuits._breaker": "CircuitBreaker",
-    "schedules._job": "Job",
     "schedules._schedule": "Schedule",
     "retries._attempt": "Attempt current_attempt",
     "retries._budget": "RetryBudget",

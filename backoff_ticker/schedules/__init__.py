@@ -16,5 +16,4 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the facade loads these when they are first used
-    from ._job import Job as Job
     from ._schedule import Schedule as Schedule

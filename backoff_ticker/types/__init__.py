@@ -20,6 +20,7 @@ from ..policies._named import NamedPolicy
 from ..policies._protocol import MonotonicTime, WallTime
 from ..retries._loop import Attempts
 from ..retries._option_types import AsyncRetryOptions, HedgeOptions, RetryOptions
+from ..schedules._job import Job
 from ..tickers import Forwarding
 from ..tickers._protocol import SendSink, Sink
 
@@ -31,6 +32,7 @@ __all__ = [
     "CircuitTicket",
     "Forwarding",
     "HedgeOptions",
+    "Job",
     "MonotonicTime",
     "NamedPolicy",
     "Parker",
