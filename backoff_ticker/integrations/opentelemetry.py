@@ -31,6 +31,9 @@ _NAMES = {
     "ticks": ("ticks", "{tick}"),
     "missed": ("tick.missed", "{tick}"),
     "lateness": ("tick.lateness", "s"),
+    "jobs": ("jobs", "{job}"),
+    "jobs_missed": ("job.missed", "{job}"),
+    "job_lateness": ("job.lateness", "s"),
 }
 """The name and the unit of each metric."""
 
@@ -43,11 +46,12 @@ _ATTRIBUTES = {
     "token": "backoff_ticker.token.name",
     "cause": "backoff_ticker.cancel.cause",
     "ticker": "backoff_ticker.ticker.name",
+    "schedule": "backoff_ticker.schedule.name",
 }
 
 
 class OpenTelemetryObserver(MetricsObserver):
-    """Counts what happens in retries, circuits, tokens and tickers, and adds it to spans.
+    """Counts what happens in retries, circuits, tokens, tickers and schedules; adds it to spans.
 
     Make one when the program starts, and give it to what it is to observe.
 
@@ -65,6 +69,8 @@ class OpenTelemetryObserver(MetricsObserver):
     - ``tick.missed``: ticks that were dropped; ``ticker.name``.
     - ``tick.lateness``: a histogram of the times from when a tick was due until a reader took it,
       in seconds; ``ticker.name``.
+    - ``jobs``, ``job.missed``, ``job.lateness``: the same of the jobs of a schedule, where times of
+      a key's grid that were left out are missed; ``schedule.name``.
 
     An outcome is a ``StopReason``, an error type the class of the last error. A cause is the class
     of an exception, the name of a signal, ``text`` for any other text, or ``none``. Of each

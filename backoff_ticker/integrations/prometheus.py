@@ -1,4 +1,4 @@
-"""Metrics of retries, circuits, tokens and tickers for prometheus-client."""
+"""Metrics of retries, circuits, tokens, tickers and schedules for prometheus-client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PrometheusObserver(MetricsObserver):
-    """Counts what happens in retries, circuits, tokens and tickers, for Prometheus.
+    """Counts what happens in retries, circuits, tokens, tickers and schedules.
 
     Make one when the program starts, and give it to what it is to observe.
 
@@ -33,6 +33,9 @@ class PrometheusObserver(MetricsObserver):
     - ``ticks_missed_total{ticker}``: ticks that were dropped.
     - ``tick_lateness_seconds{ticker}``: a histogram of the times from when a tick was due until a
       reader took it.
+    - ``jobs_total{schedule}``: jobs that a worker took.
+    - ``jobs_missed_total{schedule}``: times of a key's grid that were left out.
+    - ``job_lateness_seconds{schedule}``: the same histogram, of jobs.
 
     ``name`` names the operation, ``outcome`` is a ``StopReason``, and ``error`` the class of the
     last error, empty for a success. ``cause`` is the class of an exception, the name of a signal,
@@ -62,7 +65,7 @@ class PrometheusObserver(MetricsObserver):
         registry: Where the metrics are registered: a ``CollectorRegistry``. None: nowhere.
         namespace: What all names begin with.
         wait_buckets: The upper bounds of ``retry_wait_seconds``; None: 13 from 0.01 to 3600.
-        lateness_buckets: Those of ``tick_lateness_seconds``; None: 11 from 0.0001 to 60.
+        lateness_buckets: Those of the two of lateness; None: 11 from 0.0001 to 60.
         max_label_values: How many values each label may have, except for ``other``: an int >= 1.
 
     Raises:
@@ -92,6 +95,9 @@ class PrometheusObserver(MetricsObserver):
             "ticks": (Counter, "ticks", {}),
             "missed": (Counter, "ticks_missed", {}),
             "lateness": (Histogram, "tick_lateness_seconds", {"buckets": lateness}),
+            "jobs": (Counter, "jobs", {}),
+            "jobs_missed": (Counter, "jobs_missed", {}),
+            "job_lateness": (Histogram, "job_lateness_seconds", {"buckets": lateness}),
         }
         self._metrics: dict[str, Counter | Gauge | Histogram] = {}
         where: dict[str, Any] = {"namespace": namespace, "registry": registry}

@@ -13,6 +13,7 @@ with imports_of_extra("structlog"):
 
 if TYPE_CHECKING:
     from .. import CircuitState, Outcome, Tick
+    from ..types import Job
     from ._metrics.observer import Cause
 
 
@@ -30,7 +31,7 @@ class Logger(Protocol):
 
 
 class StructlogObserver(Observer):
-    """Logs what happens in retries, circuits, tokens and tickers, as events with keys and values.
+    """Logs what happens in retries, circuits, tokens, tickers and schedules, as events.
 
     Make one when the program starts, and give it to what it is to observe.
 
@@ -43,6 +44,7 @@ class StructlogObserver(Observer):
     - ``"cancelled"``, info: ``token, cause``, and ``cause_type`` of an exception.
     - ``"tick"``, debug: ``ticker, tick, delay, lateness, missed, since_success``.
     - ``"ticks_missed"``, warning: the same, for a tick before which some were dropped.
+    - ``"job"``, debug: ``schedule, key, lateness, missed, failures``.
 
     Times are in seconds. ``error`` is the ``repr`` of the last error. Arguments are never logged,
     because they may be secret. A run that succeeds at the first attempt is not logged, nor is one
@@ -116,6 +118,10 @@ class StructlogObserver(Observer):
             missed=tick.missed,
             since_success=tick.since_success,
         )
+
+    def _job_taken(self, name: str, job: Job[Any]) -> None:
+        facts = {"lateness": job.lateness, "missed": job.missed, "failures": job.failures}
+        self._log.debug("job", schedule=name, key=job.key, **facts)
 
 
 def _facts(outcome: Outcome) -> dict[str, Any]:

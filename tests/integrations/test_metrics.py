@@ -15,6 +15,7 @@ from backoff_ticker import (
     DeadlineExceeded,
     Pace,
     Permanent,
+    Schedule,
     Ticker,
     configure,
     retry,
@@ -38,6 +39,9 @@ class Prometheus:
         "backoff_ticker_ticks_total": "ticks",
         "backoff_ticker_ticks_missed_total": "missed",
         "backoff_ticker_tick_lateness_seconds_sum": "lateness",
+        "backoff_ticker_jobs_total": "jobs",
+        "backoff_ticker_jobs_missed_total": "jobs_missed",
+        "backoff_ticker_job_lateness_seconds_sum": "job_lateness",
     }
 
     def __init__(self):
@@ -69,6 +73,9 @@ class OpenTelemetry:
         "backoff_ticker.ticks": "ticks",
         "backoff_ticker.tick.missed": "missed",
         "backoff_ticker.tick.lateness": "lateness",
+        "backoff_ticker.jobs": "jobs",
+        "backoff_ticker.job.missed": "jobs_missed",
+        "backoff_ticker.job.lateness": "job_lateness",
     }
 
     def __init__(self):
@@ -260,6 +267,22 @@ def test_cancels_by_cause(face, metrics, clock):
         ("shutdown", "OSError"): 1,
         ("shutdown", "none"): 1,
         ("request", "backoff_ticker.DeadlineExceeded"): 1,
+    }
+
+
+def test_jobs_of_a_schedule(face, metrics, clock):
+    schedule = Schedule(every=10)
+    schedule.add("device")
+    with schedule.receive() as job:
+        metrics.record_job(job, "fleet")
+        clock.advance(35)
+    clock.advance(7)
+    with schedule.receive() as job:
+        metrics.record_job(job, "fleet")
+    assert read(face) == {
+        "jobs": {("fleet",): 2},
+        "jobs_missed": {("fleet",): 3},
+        "job_lateness": {("fleet",): 2.0},
     }
 
 

@@ -27,7 +27,7 @@ class Told(Observer):
         self.facts.append(fact)
         self.threads.append(threading.current_thread())
 
-    _retried = _ended = _circuit_made = _circuit_changed = _cancelled = _ticked = note
+    _retried = _ended = _circuit_made = _circuit_changed = _cancelled = _ticked = _job_taken = note
 
 
 def test_an_observer_that_fails_breaks_nothing_and_is_logged(caplog, clock):
@@ -77,6 +77,7 @@ def test_a_signal_handler_does_not_run_the_observer():
         (lambda told: told.watch_token(CancellationToken(), 5), "name must be a str, not 5"),
         (lambda told: told.watch_token(5, "shutdown"), "token must be a CancellationToken, not 5"),
         (lambda told: told.record_tick(1.5, "poll"), "tick must be a Tick, not 1.5"),
+        (lambda told: told.record_job("lamp", "fleet"), "job must be a Job, not 'lamp'"),
     ],
 )
 def test_names_and_what_is_observed_are_checked(call, message):

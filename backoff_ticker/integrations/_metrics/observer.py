@@ -6,9 +6,10 @@ import logging
 from abc import ABC, abstractmethod
 from contextvars import copy_context
 from signal import Signals
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ... import Tick
+from ...types import Job
 from .._shared import check_name, require_token
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ METRICS = {
     "ticks": ("Ticks that a reader took", "ticker"),
     "missed": ("Ticks that were dropped", "ticker"),
     "lateness": ("From the time when a tick was due until a reader took it", "ticker"),
+    "jobs": ("Jobs that a worker took", "schedule"),
+    "jobs_missed": ("Times of a grid that were left out", "schedule"),
+    "job_lateness": ("From the time when a key was due until a worker took it", "schedule"),
 }
 """What each metric tells, and its labels."""
 
@@ -48,7 +52,7 @@ class RetryHooks(TypedDict):
 
 
 class Observer(ABC):
-    """Learns of retries, circuits, cancels and ticks; a subclass says what it makes of each.
+    """Learns of retries, circuits, cancels, ticks and jobs; a subclass says what it makes of each.
 
     No error of a subclass reaches the program: it goes to the standard library's logger
     ``backoff_ticker``.
@@ -115,6 +119,13 @@ class Observer(ABC):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
         self._tell(self._ticked, name, tick)
 
+    def record_job(self, job: Job[Any], name: str) -> None:
+        """Record a job that a schedule has given to you, under a name for the schedule."""
+        check_name(name, empty=True)
+        if not isinstance(job, Job):
+            raise TypeError(f"job must be a Job, not {job!r}")
+        self._tell(self._job_taken, name, job)
+
     def _tell(self, record: Callable[..., None], *facts: object) -> None:
         try:
             record(*facts)
@@ -137,6 +148,9 @@ class Observer(ABC):
 
     @abstractmethod
     def _ticked(self, name: str, tick: Tick) -> None: ...
+
+    @abstractmethod
+    def _job_taken(self, name: str, job: Job[Any]) -> None: ...
 
 
 class MetricsObserver(Observer):
@@ -187,6 +201,12 @@ class MetricsObserver(Observer):
         self._add("ticks", 1, ticker)
         self._add("missed", tick.missed, ticker)
         self._add("lateness", tick.lateness, ticker)
+
+    def _job_taken(self, name: str, job: Job[Any]) -> None:
+        schedule = self._bounded("schedule", name)
+        self._add("jobs", 1, schedule)
+        self._add("jobs_missed", job.missed, schedule)
+        self._add("job_lateness", job.lateness, schedule)
 
     def _bounded(self, label: str, value: str) -> str:
         """Return ``value``, or what stands for others if the label has too many by now."""
