@@ -146,9 +146,9 @@ class Keys:
                 self.failing.pop(key, None)
             self.holds.clear()
             self.dropped.clear()
-            for group in [*self._groups]:
-                self._groups[group].holds.clear()
-                self._let_in(group)
+            for group in self._groups.values():
+                group.holds.clear()
+            self._sort_anew()
             self._generation = _process.generation
 
     def add(self, key: Hashable, due: float, every: float, group: Hashable) -> None:
@@ -246,11 +246,18 @@ class Keys:
         heappush(self._heap, (due, self._added, entry))
         entry.due = due
         if len(self._heap) > 2 * len(self.entries) + _SPARE_ITEMS:
-            heap = [item for item in self._heap if item[0] == item[2].due]
-            heapify(heap)
-            self._heap = heap
-            for name in [*self._groups]:  # what was dropped may have kept their places
-                self._let_in(name)
+            self._sort_anew()
+
+    def _sort_anew(self) -> None:
+        """Drop what is out of date, which may have kept places of groups; who waits looks again."""
+        heap = [*self._heap]
+        for group in self._groups.values():
+            heap += group.line
+        heap = [item for item in heap if item[0] == item[2].due]
+        heapify(heap)
+        self._heap = heap
+        for group in self._groups.values():
+            group.line.clear()
 
     def _first(self) -> Item | None:
         """Return the first item of the heap that is not out of date."""
