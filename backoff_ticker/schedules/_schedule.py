@@ -186,13 +186,15 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         for start in range(0, len(found), _BATCH):
             if self._has_ended():
                 raise ScheduleClosed
-            batch = []
-            for number, key in enumerate(found[start : start + _BATCH], start):
-                hash(key)
-                every, group = self._traits_of(key)
-                share = (every if span is None else span) * number / len(found)
-                batch.append((key, later(now, share) if share else now, every, group))
-            self._ask(None, self._keys.add_all, batch)
+            batch: list[tuple[K, float, float, Any]] = []
+            try:
+                for number, key in enumerate(found[start : start + _BATCH], start):
+                    hash(key)
+                    every, group = self._traits_of(key)
+                    share = (every if span is None else span) * number / len(found)
+                    batch.append((key, later(now, share) if share else now, every, group))
+            finally:
+                self._ask(None, self._keys.add_all, batch)
 
     def _traits_of(self, key: K) -> tuple[float, Any]:
         """Return the interval of a key, 0.0 for none, and its group."""
