@@ -253,7 +253,8 @@ class ScheduleCore(Source):
         hold, keys = job._hold, self._keys
         self._told.append(Change(hold.entry.key, keys.end, hold, due, failures, now))
         # Nobody waits for a key that is due later than the next one: who polls makes the change.
-        if due is None or due < self._head or keys.limit or self._drains.first is not None:
+        is_next = due is None or min(due, hold.again) < self._head
+        if is_next or keys.limit or self._drains.first is not None:
             complete(self._settle)
         job._over = True
 
