@@ -93,7 +93,7 @@ if __name__ == "__main__":
             poll.delay(name, 1)
         sweep()
         with start_worker(app, pool="solo", perform_ping_check=False):
-            while query("SELECT name, number FROM devices WHERE number < 4"):
+            while query("SELECT * FROM devices WHERE number < 4"):
                 time.sleep(0.1)
         for name, number in query("SELECT name, number FROM devices"):
             print(f"{name}: each poll once: {asked[name] == number}")
