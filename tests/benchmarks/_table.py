@@ -6,14 +6,18 @@ from statistics import median
 
 
 def options(doc, *, rounds, **flags):
-    """Parse the command line: ``--rounds``, ``--quick``, and switches given as name=help."""
+    """Parse the command line: ``--rounds``, ``--quick``, and what is given as name=help.
+
+    A help text makes a switch; a dictionary is what ``add_argument()`` takes instead.
+    """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, help=f"rounds of each comparison (default {rounds})")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, one round: a smoke test")
     for name, text in flags.items():
-        parser.add_argument(f"--{name}", action="store_true", help=text)
+        switch = {"action": "store_true", "help": text}
+        parser.add_argument(f"--{name}", **(text if isinstance(text, dict) else switch))
     chosen = parser.parse_args()
     if chosen.rounds is None:
         chosen.rounds = 1 if chosen.quick else rounds

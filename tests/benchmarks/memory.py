@@ -13,11 +13,12 @@ import tracemalloc
 from functools import partial
 from pathlib import Path
 
-from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker
+from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker
 from tests.benchmarks._table import compare, options, say
 
 FAR = 3600.0
 CONSTANT = ConstantBackOff(FAR)
+TOKEN = CancellationToken()
 
 
 def ticked(ticker):
@@ -38,6 +39,9 @@ ALONE = {
 WAITING = {
     "task in asyncio.sleep": lambda: asyncio.create_task(asyncio.sleep(FAR)),
     "task in AsyncTicker.receive": lambda: asyncio.create_task(read(AsyncTicker(CONSTANT))),
+    "the same, AsyncTicker(token=)": lambda: asyncio.create_task(
+        read(AsyncTicker(CONSTANT, token=TOKEN))
+    ),
 }
 
 
