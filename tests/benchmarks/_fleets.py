@@ -12,13 +12,13 @@ import threading
 import time
 from functools import partial
 
-import backoff_ticker
 from backoff_ticker import (
     CLOSED,
     AsyncTicker,
     CancellationToken,
     Channel,
     ConstantBackOff,
+    Schedule,
     Ticker,
     merge,
 )
@@ -165,7 +165,7 @@ class Scheduled:
 
     def __init__(self, every):
         token = CancellationToken()
-        self._schedule = backoff_ticker.Schedule(every=every, on=OSError, token=token)
+        self._schedule = Schedule(every=every, on=OSError, token=token)
         self.add_all, self.stop = self._schedule.add_all, token.cancel
 
     def run(self, poll):

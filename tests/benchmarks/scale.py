@@ -16,8 +16,7 @@ import multiprocessing
 from functools import partial
 from importlib.util import find_spec
 
-import backoff_ticker
-from tests.benchmarks._fleets import AIOTOOLS, APSCHEDULER, FLEETS, SCHEDULE, WORK, WORKERS, measure
+from tests.benchmarks._fleets import AIOTOOLS, APSCHEDULER, FLEETS, WORK, WORKERS, measure
 from tests.benchmarks._table import compare, options, say
 
 TITLES = {
@@ -30,7 +29,6 @@ TITLES = {
 HERE = {
     APSCHEDULER: find_spec("apscheduler") is not None,
     AIOTOOLS: find_spec("aiotools") is not None,
-    SCHEDULE: hasattr(backoff_ticker, SCHEDULE),
 }
 
 
