@@ -27,7 +27,7 @@ from tests.benchmarks.memory import resident
 
 RATE = 2_000
 """Polls a second, of all keys together."""
-MERGED_RATE = 200
+MERGED_RATE = 100
 """Ticks a second of those that one coroutine merges: it takes each by itself."""
 WORKERS = 16
 WORK = 0.002
@@ -181,7 +181,7 @@ class Scheduled:
 
 def in_threads(make, workers, work, count, window):
     """Measure threads that share a fleet, and sleep for ``work`` seconds in each poll."""
-    keys = names_of(count)
+    keys, fleet = names_of(count), make(count / RATE)
     meter = Meter(count, window)
     late = meter.late
 
@@ -190,7 +190,6 @@ def in_threads(make, workers, work, count, window):
         if work:
             time.sleep(work)
 
-    fleet = make(count / RATE)
     fleet.add_all(keys)
     meter.started()
     threads = [threading.Thread(target=fleet.run, args=(poll,)) for _ in range(workers)]
@@ -207,7 +206,7 @@ def in_coroutines(make, workers, work, count, window):
     """Measure coroutines of one event loop that do so."""
 
     async def run():
-        keys = names_of(count)
+        keys, fleet = names_of(count), make(count / RATE)
         meter = Meter(count, window)
         late = meter.late
 
@@ -216,7 +215,6 @@ def in_coroutines(make, workers, work, count, window):
             if work:
                 await asyncio.sleep(work)
 
-        fleet = make(count / RATE)
         fleet.add_all(keys)
         meter.started()
         tasks = [asyncio.create_task(fleet.run_async(poll)) for _ in range(workers)]
