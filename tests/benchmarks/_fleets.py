@@ -51,6 +51,7 @@ class Meter:
         self._start, self._end = {}, {}
         gc.collect()
         self._resident = resident()
+        self._begun = time.monotonic()
         self._cpu = time.process_time()
 
     def _lap(self):
@@ -61,6 +62,10 @@ class Meter:
         """Note that all keys are there."""
         self._start["start ms CPU"] = self._lap() * 1e3
         self._start["B a key"] = (resident() - self._resident) / self._count
+
+    def to_catch_up(self):
+        """Return the seconds in which workers poll what fell due while keys were added."""
+        return SETTLE + 2.0 * (time.monotonic() - self._begun)
 
     def measure(self, settle):
         """Sleep while it settles, and through the window."""
@@ -195,7 +200,7 @@ def in_threads(make, workers, work, count, window):
     threads = [threading.Thread(target=fleet.run, args=(poll,)) for _ in range(workers)]
     for thread in threads:
         thread.start()
-    meter.measure(SETTLE + count / 400_000)
+    meter.measure(meter.to_catch_up())
     meter.stop(fleet.stop)
     for thread in threads:
         thread.join()
@@ -218,7 +223,7 @@ def in_coroutines(make, workers, work, count, window):
         fleet.add_all(keys)
         meter.started()
         tasks = [asyncio.create_task(fleet.run_async(poll)) for _ in range(workers)]
-        await meter.measure_async(SETTLE + count / 400_000)
+        await meter.measure_async(meter.to_catch_up())
         meter.stop(fleet.stop)
         await asyncio.gather(*tasks)
         return meter.ended()
