@@ -126,27 +126,34 @@ class ScheduleCore(Source):
             self._owner = mark
         finally:
             claim[FREE] = True
-        keys, told = self._keys, self._told
+        keys = self._keys
         try:
             keys.begin()
             if self._picked is not None:  # by an owner who was interrupted
                 self._return(self._picked)
                 self._picked = None
-            while True:
-                while told:
-                    told[0].error = failure_of(told[0].apply, keys)
-                    told.popleft()
-                if takes and job is EMPTY:
-                    now = self._monotonic()
-                    self._picked = keys.pick(now)
-                    if self._picked is not None:
-                        keys.take(self._picked)
-                        job = Job(self, self._picked, now)
+            self._make_changes()
+            if takes:
+                now = self._monotonic()
+                self._picked = keys.pick(now)
+                if self._picked is not None:
+                    keys.take(self._picked)
+                    job = Job(self, self._picked, now)
+            while True:  # it ends with a call: see waiting/_parking.py
                 if self._disown():
                     return job
+                self._make_changes()
         except BaseException:
-            complete(self._undo, mark, job)
+            if self._owner is mark:  # before any call, in which another interrupt may come
+                self._owner = None
+            complete(self._undo, job)
             raise
+
+    def _make_changes(self) -> None:
+        told = self._told
+        while told:
+            told[0].error = failure_of(told[0].apply, self._keys)
+            told.popleft()
 
     def _disown(self) -> bool:
         """End as the owner, and wake who must know; False if something was told meanwhile."""
@@ -172,10 +179,8 @@ class ScheduleCore(Source):
         drains.wake_firsts()
         return True
 
-    def _undo(self, mark: Owner, job: Any) -> None:  # noqa: ANN401
+    def _undo(self, job: Any) -> None:  # noqa: ANN401
         """Undo what an interrupted owner has done. May be repeated."""
-        if self._owner is mark:
-            self._owner = None
         self._readers.wake_firsts()
         self._drains.wake_firsts()
         if job is not EMPTY:
