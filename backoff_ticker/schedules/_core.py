@@ -140,7 +140,7 @@ class ScheduleCore(Source):
                     keys.take(self._picked)
                     job = Job(self, self._picked, now)
             while True:  # it ends with a call: see waiting/_parking.py
-                if self._disown():
+                if self._disown(job):
                     return job
                 self._make_changes()
         except BaseException:
@@ -155,8 +155,11 @@ class ScheduleCore(Source):
             told[0].error = failure_of(told[0].apply, self._keys)
             told.popleft()
 
-    def _disown(self) -> bool:
-        """End as the owner, and wake who must know; False if something was told meanwhile."""
+    def _disown(self, job: Any) -> bool:  # noqa: ANN401 - a job or EMPTY
+        """End as the owner, hand over the job that was taken, and wake who must know.
+
+        False: something was told meanwhile.
+        """
         keys, drains = self._keys, self._drains
         head = keys.next_due()
         is_drained = not keys.holds and drains.first is not None
@@ -171,6 +174,8 @@ class ScheduleCore(Source):
             self._head = head
             self._owner = None
             self._picked = None
+            if job is not EMPTY:
+                job._over = False
             if not must_wake and not is_drained:
                 return True
         finally:

@@ -72,7 +72,8 @@ class Job(Generic[K]):
         entry = hold.entry
         self._schedule = schedule
         self._hold = hold
-        self._entered = self._over = False
+        self._entered = False
+        self._over = True  # until the owner of the keys hands it over
         self._said: tuple[Any, ...] = (schedule._succeed,)
         self.due: float = hold.due
         self.lateness: float = max(0.0, now - hold.due)

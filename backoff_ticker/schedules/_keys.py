@@ -180,8 +180,11 @@ class Keys:
 
         It is none before ``take(hold)``.
         """
-        if self.dropped:
-            return self.dropped[0]
+        while self.dropped:
+            hold = self.dropped[0]
+            if self.holds.get(hold.entry.key) is hold:
+                return hold
+            self.dropped.popleft()  # it has ended: the process has forked, or was interrupted
         while (first := self._first()) is not None and first[0] <= now:
             entry = first[2]
             if not self.limit:
