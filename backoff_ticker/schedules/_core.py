@@ -162,7 +162,7 @@ class ScheduleCore(Source):
         """
         keys, drains = self._keys, self._drains
         head = keys.next_due()
-        is_drained = not keys.holds and drains.first is not None
+        is_drained = self._is_awaited() and len(keys.holds) <= len(keys.dropped)
         claim = self._readers.claim
         # ATOMIC: as in TickerCore._take(): no call between taking a job and its return.
         acquire(claim)
@@ -264,9 +264,13 @@ class ScheduleCore(Source):
         self._told.append(Change(hold.entry.key, keys.end, hold, due, failures, now))
         # Nobody waits for a key that is due later than the next one: who polls makes the change.
         is_next = due is None or min(due, hold.again) < self._head
-        if is_next or keys.limit or self._drains.first is not None:
+        if is_next or keys.limit or self._is_awaited():
             complete(self._settle)
         job._over = True
+
+    def _is_awaited(self) -> bool:
+        """Whether somebody waits until no worker has a job."""
+        return self._drains.first is not None or bool(self._drains.others)
 
     def _give_back(self, hold: Hold) -> None:
         self._tell(hold.entry.key, self._return, hold)
