@@ -295,8 +295,9 @@ class ScheduleCore(Source):
             job = self._own(takes=True)
             if job is EMPTY or not job._hold.is_dropped:
                 return job
-            error = failure_of(job.fail)
-            if error is not None:
+            try:
+                job.fail()
+            except Exception as error:  # noqa: BLE001 - this reader has nothing to do with it
                 report(error, "Exception at the end of a job that was dropped", job)
 
     @property
