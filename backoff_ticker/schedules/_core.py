@@ -228,7 +228,11 @@ class ScheduleCore(Source):
             end, *said = job._said
             end(job, *said)
             return False
-        verdict = self._rules.verdict_on(error)
+        try:
+            verdict = self._rules.verdict_on(error)
+        except Exception:
+            self._finish_broken(job, job.failures + 1, self._monotonic())
+            raise
         if verdict is None:
             job._give_back()
             return False
@@ -237,16 +241,20 @@ class ScheduleCore(Source):
 
     def _succeed(self, job: Job[Any]) -> None:
         now = self._monotonic()
-        self._finish(job, self._rules.due_after_success(job._hold, now), 0, now)
+        try:
+            due = self._rules.due_after_success(job._hold, now)
+        except Exception:
+            self._finish_broken(job, 0, now)
+            raise
+        self._finish(job, due, 0, now)
 
     def _fail(self, job: Job[Any], error: Any, verdict: Verdict = True) -> None:  # noqa: ANN401, FBT002
         now = self._monotonic()
         failures = job.failures + 1
-        hold = job._hold
         try:
-            due, delay = self._rules.due_after_failure(hold, now, failures, verdict)
-        except BaseException:
-            self._finish(job, self._rules.due_after_broken_policy(hold, now), failures, now)
+            due, delay = self._rules.due_after_failure(job._hold, now, failures, verdict)
+        except Exception:
+            self._finish_broken(job, failures, now)
             raise
         self._finish(job, due, failures, now)
         self._rules.tell(job, error, failures, delay, is_raised=verdict is False)
@@ -258,6 +266,10 @@ class ScheduleCore(Source):
 
     def _leave(self, job: Job[Any]) -> None:
         self._finish(job, None, 0, self._monotonic())
+
+    def _finish_broken(self, job: Job[Any], failures: int, now: float) -> None:
+        """End a job where a policy, or ``on``, has failed."""
+        self._finish(job, self._rules.due_after_broken_policy(job._hold, now), failures, now)
 
     def _finish(self, job: Job[Any], due: float | None, failures: int, now: float) -> None:
         hold, keys = job._hold, self._keys
