@@ -49,16 +49,18 @@ class Change:
     """A change of the keys, ``make(*args)``, which the owner makes; it may be made twice.
 
     Attributes:
+        generation: The process that was told; a forked child first makes what its parent left.
         knew: Whether the schedule had the key before; None: the change was not made yet.
         error: What the code of the user's key has raised.
     """
 
-    __slots__ = ("args", "error", "key", "knew", "make")
+    __slots__ = ("args", "error", "generation", "key", "knew", "make")
 
     def __init__(self, key: Any, make: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
         self.key = key
         self.make = make
         self.args = args
+        self.generation = _process.generation
         self.knew: bool | None = None
         self.error: Exception | None = None
 
@@ -128,7 +130,6 @@ class ScheduleCore(Source):
             claim[FREE] = True
         keys = self._keys
         try:
-            keys.begin()
             if self._picked is not None:  # by an owner who was interrupted
                 self._return(self._picked)
                 self._picked = None
@@ -150,10 +151,12 @@ class ScheduleCore(Source):
             raise
 
     def _make_changes(self) -> None:
-        told = self._told
+        keys, told = self._keys, self._told
         while told:
-            told[0].error = failure_of(told[0].apply, self._keys)
+            keys.begin(told[0].generation)
+            told[0].error = failure_of(told[0].apply, keys)
             told.popleft()
+        keys.begin(_process.generation)
 
     def _disown(self, job: Any) -> bool:  # noqa: ANN401 - a job or EMPTY
         """End as the owner, hand over the job that was taken, and wake who must know.

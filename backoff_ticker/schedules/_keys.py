@@ -138,18 +138,17 @@ class Keys:
         self._groups: dict[Hashable, _Group] = {}
         self._generation = _process.generation
 
-    def begin(self) -> None:
-        """Drop the holds of the parent, in a forked child; each owner calls this first."""
-        if self._generation != _process.generation:
+    def begin(self, generation: int) -> None:
+        """Drop the holds of the parent, before the first change in a forked child."""
+        if self._generation != generation:
             for key in self.holds:
-                self.entries.pop(key, None)
-                self.failing.pop(key, None)
+                self.remove(key)
             self.holds.clear()
             self.dropped.clear()
             for group in self._groups.values():
                 group.holds.clear()
             self._sort_anew()
-            self._generation = _process.generation
+            self._generation = generation
 
     def add(self, key: Hashable, due: float, every: float, group: Hashable) -> None:
         """Add a key, or have it fall due earlier; one that is held comes once more afterwards."""
