@@ -108,7 +108,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.holds: dict[Hold, None] = {}
-        self.line: deque[Item] = deque()
+        self.line: list[Item] = []  # a heap: who is let in too early keeps its turn
 
 
 class Keys:
@@ -191,8 +191,10 @@ class Keys:
             group = self._groups.setdefault(entry.group, _Group())
             if len(group.holds) < self.limit:
                 return Hold(entry)
-            group.line.append(first)
+            heappush(group.line, first)
             heappop(self._heap)
+            if self._is_stale(group.line):
+                self._sort_anew()
         return None
 
     def take(self, hold: Hold) -> None:
@@ -247,8 +249,12 @@ class Keys:
         self._added += 1
         heappush(self._heap, (due, self._added, entry))
         entry.due = due
-        if len(self._heap) > 2 * len(self.entries) + _SPARE_ITEMS:
+        if self._is_stale(self._heap):
             self._sort_anew()
+
+    def _is_stale(self, items: list[Item]) -> bool:
+        """Whether most of these are out of date."""
+        return len(items) > 2 * len(self.entries) + _SPARE_ITEMS
 
     def _sort_anew(self) -> None:
         """Drop what is out of date, which may have kept places of groups; who waits looks again."""
@@ -282,8 +288,8 @@ class Keys:
             item = group.line[0]
             if item[0] == item[2].due:
                 heappush(self._heap, item)
-                group.line.popleft()
+                heappop(group.line)
                 return
-            group.line.popleft()
+            heappop(group.line)
         if not group.holds:
             del self._groups[name]
