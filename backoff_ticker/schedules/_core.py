@@ -198,8 +198,15 @@ class ScheduleCore(Source):
 
     def _tell(self, key: Any, make: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
         """Have a change made, now or by the thread that owns the keys."""
-        self._told.append(Change(key, make, *args))
-        complete(self._settle)
+        self._post(Change(key, make, *args))
+
+    def _post(self, change: Change) -> None:
+        try:
+            self._told.append(change)
+            self._settle()
+        except BaseException:
+            complete(self._settle)  # those who wait must know of it, if it was told
+            raise
 
     def _ask(self, key: Any, make: Callable[..., None], *args: Any) -> bool:  # noqa: ANN401
         """Have a change made; return whether the schedule knew the key before.
@@ -208,8 +215,7 @@ class ScheduleCore(Source):
         for one, this is the answer of the moment.
         """
         change = Change(key, make, *args)
-        self._told.append(change)
-        complete(self._settle)
+        self._post(change)
         patience = _PATIENCE
         while change.knew is None and patience and not self._is_mine():
             patience -= 1

@@ -113,7 +113,7 @@ class Job(Generic[K]):
     def _say(self, *end: Any) -> None:  # noqa: ANN401
         self._said = end
         if not self._entered:
-            self._end(None)
+            self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         self._entered = True
@@ -125,10 +125,6 @@ class Job(Generic[K]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        return self._end(error)
-
-    def _end(self, error: BaseException | None) -> bool:
-        """End the job; return whether ``error`` goes no further."""
         if self._over:
             return False
         try:
