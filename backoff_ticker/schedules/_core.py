@@ -50,11 +50,12 @@ class Change:
 
     Attributes:
         generation: The process that was told; a forked child first makes what its parent left.
-        knew: Whether the schedule had the key before; None: the change was not made yet.
+        knew: Whether the schedule had the key before; None: the change was not begun yet.
+        is_made: Whether all can see it.
         error: What the code of the user's key has raised.
     """
 
-    __slots__ = ("args", "error", "generation", "key", "knew", "make")
+    __slots__ = ("args", "error", "generation", "is_made", "key", "knew", "make")
 
     def __init__(self, key: Any, make: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
         self.key = key
@@ -62,6 +63,7 @@ class Change:
         self.args = args
         self.generation = _process.generation
         self.knew: bool | None = None
+        self.is_made = False
         self.error: Exception | None = None
 
     def apply(self, keys: Keys) -> None:
@@ -153,8 +155,10 @@ class ScheduleCore(Source):
     def _make_changes(self) -> None:
         keys, told = self._keys, self._told
         while told:
-            keys.begin(told[0].generation)
-            told[0].error = failure_of(told[0].apply, keys)
+            change = told[0]
+            keys.begin(change.generation)
+            change.error = failure_of(change.apply, keys)
+            change.is_made = True
             told.popleft()
         keys.begin(_process.generation)
 
@@ -217,7 +221,7 @@ class ScheduleCore(Source):
         change = Change(key, make, *args)
         self._post(change)
         patience = _PATIENCE
-        while change.knew is None and patience and not self._is_mine():
+        while not change.is_made and patience and not self._is_mine():
             patience -= 1
             let_other_threads_run()
             complete(self._settle)
