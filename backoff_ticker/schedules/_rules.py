@@ -122,7 +122,7 @@ class Rules:
         elif is_feedback(policy):
             delay = tell(self._run_of(entry, policy), "failure", None)
         else:
-            delay = delay_after(policy or _DEFAULT_BACKOFF, failures)
+            delay = delay_after(_DEFAULT_BACKOFF if policy is None else policy, failures)
         if delay is STOP:
             return NO_DEADLINE, NO_DEADLINE
         seconds = checked_delay(policy, delay)
