@@ -96,6 +96,8 @@ class Rules:
 
     def due_after_success(self, hold: Hold, now: float) -> float:
         entry = hold.entry
+        if self._backoff is not None and is_feedback(self._backoff):
+            self._run_of(entry, self._backoff)
         delay: Any = STOP
         for original, policy in (entry.runs or {}).items():
             answer = tell(policy, "success", None)
@@ -103,8 +105,6 @@ class Rules:
                 delay = answer
         if entry.every:
             return entry.advance(hold.due, now)
-        if entry.runs is None and self._backoff is not None and is_feedback(self._backoff):
-            delay = tell(self._run_of(entry, self._backoff), "success", None)
         return NO_DEADLINE if delay is STOP else later(now, checked_delay(self._backoff, delay))
 
     def due_after_failure(
