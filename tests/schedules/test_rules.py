@@ -1,0 +1,448 @@
+"""What follows the work of a key: failures, delays, who is told, and jobs that are dropped."""
+
+import asyncio
+import gc
+import logging
+from datetime import timedelta
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    Permanent,
+    RetryAfter,
+    Schedule,
+    with_max_retries,
+)
+from tests.schedules.workers import Told, fail, take_all
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+def due_in(clock, schedule):
+    """Return in how many seconds the only key of a schedule is due; None: it has left."""
+    if not len(schedule):
+        return None
+    [entry] = schedule._keys.entries.values()
+    return round(entry.due - clock.monotonic(), 6)
+
+
+# The end of a block
+
+
+def test_after_a_success_a_key_without_a_grid_leaves_and_its_failures_begin_anew(workers, told):
+    schedule = Schedule(backoff=ConstantBackOff(0), **told.hooks)
+    schedule.add("a")
+    for _ in "ab":
+        workers.work_once(schedule, lambda job: job.fail())
+    job = workers.work_once(schedule)
+    assert (job.failures, len(schedule), schedule.failing) == (2, 0, 0)
+    schedule.add("a")
+    assert workers.work_once(schedule).failures == 0
+    assert told.ends == []
+
+
+@pytest.mark.parametrize(
+    ("on", "error", "verdict"),
+    [
+        (None, OSError("e"), "swallowed"),
+        *((None, kind("e"), "raised") for kind in (TypeError, AssertionError, NameError)),
+        (OSError, TimeoutError("e"), "swallowed"),
+        (OSError, ValueError("e"), "raised"),
+        ((OSError, KeyError), KeyError("e"), "swallowed"),
+        (OSError | KeyError, KeyError("e"), "swallowed"),
+        ({OSError: True, TimeoutError: False}, TimeoutError("e"), "raised"),
+        ({OSError: True, TimeoutError: False}, ConnectionError("e"), "swallowed"),
+        (lambda error: str(error) == "e", ValueError("e"), "swallowed"),
+        (lambda error: str(error) == "e", ValueError("f"), "raised"),
+        *((on, Cancelled(), "neither") for on in (None, Exception, OSError, lambda _: False)),
+        *((on, DeadlineExceeded(), "neither") for on in (None, Exception, TimeoutError)),
+        *((on, DeadlineExceeded(), "swallowed") for on in (Cancelled, DeadlineExceeded)),
+        ({Cancelled: True}, Cancelled(), "swallowed"),
+        *((None, kind(), "neither") for kind in (KeyboardInterrupt, SystemExit, GeneratorExit)),
+        (None, asyncio.CancelledError(), "neither"),
+    ],
+    ids=str,
+)
+def test_an_error_that_leaves_the_block(clock, told, on, error, verdict):
+    """Named: a failure that is told and swallowed; another: one that is raised; a cancel: none."""
+    schedule = Schedule(every=10, backoff=ConstantBackOff(3), on=on, **told.hooks)
+    schedule.add("a")
+    clock.advance(1)
+    job, raised = schedule.receive_nowait(), None
+    try:
+        with job:
+            clock.advance(1)
+            job.succeed()  # an error overrules it
+            raise error
+    except BaseException as caught:
+        raised = caught
+    assert raised is (None if verdict == "swallowed" else error)
+    assert told.failures == ([("a", error, 3.0)] if verdict == "swallowed" else [])
+    assert (schedule.in_flight, schedule.failing) == (0, int(verdict != "neither"))
+    clock.advance(0 if verdict == "neither" else 3)
+    job = schedule.receive_nowait()
+    assert (job.failures, job.missed) == (int(verdict != "neither"), 0)
+    job.leave()
+
+
+@pytest.mark.parametrize("error", [OSError("e"), ValueError("e")], ids=repr)
+def test_an_error_in_a_worker_reaches_it_only_if_it_is_raised(workers, error):
+    schedule = Schedule(on=OSError, notify=lambda *_: None)
+    schedule.add("a")
+    if isinstance(error, OSError):
+        workers.work_once(schedule, fail(error))
+    else:
+        with pytest.raises(ValueError, match="e"):
+            workers.work_once(schedule, fail(error))
+    assert (schedule.in_flight, schedule.failing) == (0, 1)
+
+
+@pytest.mark.parametrize("in_block", [True, False])
+@pytest.mark.parametrize(
+    ("say", "due", "failures"),
+    [
+        (lambda job: job.succeed(), 6, 0),  # 1012, the next time of the grid
+        (lambda job: job.fail(), 3, 2),
+        (lambda job: job.fail(OSError("e")), 3, 2),
+        (lambda job: job.retry_in(0), 0, 1),
+        (lambda job: job.retry_in(timedelta(seconds=25)), 25, 1),
+        (lambda job: job.leave(), None, 0),
+    ],
+)
+def test_a_job_is_told_how_its_work_ended(clock, told, in_block, say, due, failures):
+    """In a block the last word counts at its end, without one the first at once; and only once."""
+    schedule = Schedule(every=10, backoff=ConstantBackOff(3), **told.hooks)
+    schedule.add("a", 2)
+    clock.advance(2)
+    schedule.receive_nowait().fail()
+    clock.advance(3)
+    job = schedule.receive_nowait()
+    if in_block:
+        with job:
+            job.leave()
+            say(job)
+            assert (schedule.in_flight, repr(job)) == (1, "<Job due 1005.0, 'a'>")
+            clock.advance(1)
+    else:
+        clock.advance(1)
+        say(job)
+    for act in (job.succeed, job.leave, job.fail, lambda: job.retry_in(9), job.__enter__().fail):
+        act()
+        with job:
+            pass
+        assert due_in(clock, schedule) == due
+        assert schedule.failing == (failures > 0)
+    assert repr(job) == "<Job ended, 'a'>"
+    assert len(told.failures) == max(1, failures)
+
+
+# What follows a failure
+
+
+def fail_once(schedule, error=None):
+    """Take the key that is due, and fail; with an error, in its block."""
+    job = schedule.receive_nowait()
+    if error is None:
+        job.fail()
+    else:
+        with job:
+            raise error
+    return job
+
+
+@pytest.mark.parametrize("every", [None, 100])
+def test_a_key_that_fails_rests_as_its_policy_says_from_the_end_of_its_work(clock, told, every):
+    """After so many failures in a row; each key counts for itself, anew after a success."""
+    schedule = Schedule(every=every, backoff=ExponentialBackOff(1, 0, 2), **told.hooks)
+    schedule.add("a")
+    schedule.add("b", HOUR)
+    for rest in (1, 2, 4):
+        with schedule.receive_nowait() as job:
+            clock.advance(5)
+            job.fail()
+        clock.advance(rest - 0.001)
+        assert take_all(schedule) == []
+        clock.advance(0.001)
+    assert [delay for *_, delay in told.failures] == [1, 2, 4]
+    assert take_all(schedule) == ["a"]
+    schedule.add("a")
+    assert fail_once(schedule).failures == 0
+    assert told.failures[-1] == ("a", None, 1)
+
+
+def test_without_a_policy_the_grid_counts_or_the_default_one(clock, told):
+    schedule = Schedule(every=10, **told.hooks)
+    schedule.add("a")
+    clock.advance(4)
+    fail_once(schedule)
+    queue = Schedule(**told.hooks)
+    queue.add("b")
+    fail_once(queue)
+    (*_, of_grid), (*_, of_default) = told.failures
+    assert of_grid == 6
+    assert 0.25 <= of_default <= 0.75
+
+
+@pytest.mark.parametrize(
+    ("error", "delays"),
+    [
+        (ConnectionError(), [7, 7, 7]),
+        (TimeoutError(), [2, 4, 8]),
+        (OSError(), [3, 3, 3]),
+        (RetryAfter(40), [40]),
+        (RetryAfter(7 * HOUR, ValueError()), [6 * HOUR]),
+        (Permanent(OSError()), [None]),
+        (BlockingIOError(), [5, None]),
+    ],
+    ids=repr,
+)
+def test_an_error_may_have_a_delay_or_a_policy_of_its_own(clock, told, error, delays):
+    on = {
+        OSError: True,
+        ConnectionError: 7,
+        TimeoutError: ExponentialBackOff(2, 0, 2),
+        BlockingIOError: with_max_retries(ConstantBackOff(5), 1),
+    }
+    schedule = Schedule(backoff=ConstantBackOff(3), on=on, **told.hooks)
+    schedule.add("a")
+    for delay in delays:
+        fail_once(schedule, error)
+        assert due_in(clock, schedule) == delay
+        clock.advance(delay or 0)
+    inner = error.error or error if isinstance(error, (RetryAfter, Permanent)) else error
+    assert told.failures == [("a", inner, delay) for delay in delays if delay is not None]
+    assert told.ends == [("a", inner)] * delays.count(None)
+
+
+@pytest.mark.parametrize("on", [OSError, KeyError])
+@pytest.mark.parametrize("asked_for", [False, True])
+def test_a_key_that_is_given_up_leaves_and_comes_anew_if_it_was_asked_for(told, on, asked_for):
+    error = OSError("e")
+    schedule = Schedule(on=on, backoff=with_max_retries(ConstantBackOff(0), 1), **told.hooks)
+    schedule.add("a")
+    fail_once(schedule)
+    try:
+        with schedule.receive_nowait() as job:
+            if asked_for:
+                assert not schedule.add("a")
+            raise error
+    except OSError:
+        assert on is KeyError
+    assert told.ends == [("a", error)]
+    assert (len(schedule), schedule.failing) == (asked_for, 0)
+    if asked_for:
+        assert fail_once(schedule).failures == 0
+    assert job.failures == 1
+
+
+# Policies with feedback
+
+
+class Watched:
+    """1, 2, ... s after failures in a row, as long as ``rest`` after a success; it is watched."""
+
+    made = ()
+
+    def __init__(self, rest=STOP):
+        self.rest = rest
+        self.made = []
+
+    def __copy__(self):
+        copy = Watched(self.rest)
+        self.made.append(copy)
+        return copy
+
+    def reset(self):
+        self.told, self.row = [], 0
+
+    def next_backoff(self):
+        return self.failure()
+
+    def failure(self):
+        self.told.append("failure")
+        self.row += 1
+        return float(self.row)
+
+    def success(self):
+        self.told.append("success")
+        self.row = 0
+        return self.rest
+
+
+@pytest.mark.parametrize(("every", "rest"), [(None, 2.5), (None, STOP), (10, 2.5), (10, STOP)])
+def test_each_key_has_a_copy_of_a_feedback_policy_that_is_told_of_each_outcome(clock, every, rest):
+    """After a success its answer counts where there is no grid, from the end of the work."""
+    policy = Watched(rest)
+    schedule = Schedule(every=every, backoff=policy, notify=lambda *_: None)
+    policy.made.clear()  # that was a copy that was tried
+    schedule.add("a")
+    schedule.add("b", HOUR)
+    script = "ssffs" if rest is not STOP or every else "ffs"
+    for letter in script:
+        assert schedule.add("a", HOUR) is False
+        job = schedule.receive_nowait()
+        clock.advance(1)
+        job.succeed() if letter == "s" else job.fail()
+        clock.advance(every - 1 if every and letter == "s" else policy.made[0].row or 2.5)
+        clock.advance((10 - clock.monotonic() % 10) % 10 if every and letter == "s" else 0)
+    names = {"s": "success", "f": "failure"}
+    assert [copy.told for copy in policy.made] == [[names[letter] for letter in script]]
+    assert ("a" in schedule) is (rest is not STOP or every is not None)
+
+
+def test_a_feedback_policy_is_asked_after_a_success_that_follows_an_error_of_another(clock):
+    schedule = Schedule(backoff=Watched(4.0), on={OSError: Watched()}, notify=lambda *_: None)
+    schedule.add("a")
+    fail_once(schedule, OSError())
+    clock.advance(1)
+    schedule.receive_nowait().succeed()
+    assert due_in(clock, schedule) == 4
+
+
+# Who is told, and what fails
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OSError("e"), "'a' failed, 1 in a row, and is due again in 3 s: OSError('e')"),
+        (Permanent(OSError("e")), "'a' failed, 1 in a row, and leaves the schedule: OSError('e')"),
+    ],
+    ids=repr,
+)
+def test_without_hooks_a_failure_is_a_warning_in_the_log(caplog, error, text):
+    schedule = Schedule(backoff=ConstantBackOff(3))
+    schedule.add("a")
+    fail_once(schedule, error)
+    name = "backoff_ticker.schedule"
+    assert caplog.record_tuples == [(name, logging.WARNING, text)]
+
+
+@pytest.mark.parametrize("hook", ["notify", "on_give_up"])
+def test_a_hook_that_raises_is_raised_once_the_key_is_back(workers, hook):
+    def broken(*_):
+        assert schedule.in_flight == 0
+        raise ZeroDivisionError
+
+    backoff = with_max_retries(ConstantBackOff(0), int(hook == "notify"))
+    schedule = Schedule(backoff=backoff, **{hook: broken})
+    schedule.add("a")
+    with pytest.raises(ZeroDivisionError) as raised:
+        workers.work_once(schedule, fail(error := OSError()))
+    assert raised.value.__context__ is error
+    assert take_all(schedule) == (["a"] if hook == "notify" else [])
+
+
+class Broken(Watched):
+    """Raises, or returns what is no delay."""
+
+    def failure(self):
+        raise ZeroDivisionError
+
+    success = failure
+    __copy__ = lambda self: self  # noqa: E731
+
+
+class WithoutFeedback:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def reset(self): ...
+
+    def next_backoff(self):
+        return self.answer() if callable(self.answer) else self.answer
+
+
+def divide():
+    return 1 / 0
+
+
+@pytest.mark.parametrize("every", [10, None])
+@pytest.mark.parametrize(
+    ("options", "succeeds", "kind"),
+    [
+        ({"backoff": WithoutFeedback(divide)}, False, ZeroDivisionError),
+        ({"backoff": WithoutFeedback(-1)}, False, ValueError),
+        ({"backoff": Broken()}, False, ZeroDivisionError),
+        ({"backoff": Broken()}, True, ZeroDivisionError),
+        ({"on": lambda _: 1 / 0}, False, ZeroDivisionError),
+        ({"on": lambda _: -1}, False, ValueError),
+    ],
+    ids=lambda value: "" if isinstance(value, dict) else None,
+)
+def test_a_policy_or_rule_that_fails_is_raised_and_the_key_is_not_due_at_once(
+    clock, every, options, succeeds, kind
+):
+    """But at the next time of its grid, else in a minute: no worker runs hot."""
+    schedule = Schedule(every=every, notify=lambda *_: None, **options)
+    schedule.add("a")
+    with pytest.raises(kind), schedule.receive_nowait():
+        if not succeeds:
+            raise OSError
+    assert due_in(clock, schedule) == (every or 60)
+    assert schedule.in_flight == 0
+
+
+# Jobs that are dropped
+
+
+def drop(schedule):
+    job = schedule.receive_nowait()
+    with pytest.warns(ResourceWarning, match=r"'a'> was dropped before its end: use `with job:`"):
+        del job
+        gc.collect()
+
+
+def test_a_job_that_is_dropped_is_a_failure_that_the_next_worker_ends(workers, clock, told):
+    """In a finalizer nothing of the user's runs; who waits for a key is woken."""
+    schedule = Schedule(backoff=ConstantBackOff(3), **told.hooks)
+    schedule.add("a")
+    waiting = workers.receive(schedule)
+    clock.settle()
+    with waiting.result() as job:
+        job.retry_in(0)
+    drop(schedule)
+    assert (told.failures, schedule.in_flight) == ([], 0)
+    waiting = workers.receive(schedule)
+    clock.settle()
+    assert told.failures == [("a", None, 3)]
+    clock.advance(3)
+    with waiting.result() as job:
+        assert job.failures == 1
+
+
+def test_a_hook_that_raises_for_a_dropped_job_is_reported_and_no_worker_sees_it(
+    workers, monkeypatch
+):
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", reported.append)
+    schedule = Schedule(backoff=ConstantBackOff(0), notify=lambda *_: 1 / 0)
+    schedule.add("a")
+    drop(schedule)
+    schedule.add("b")
+    assert workers.take(schedule).key == "a"
+    assert [each.exc_type for each in reported] == [ZeroDivisionError]
+
+
+def test_dropping_a_job_that_has_ended_takes_nothing_from_another_key(told):
+    """Such as the copy of the parent's, in a forked child, or one whose making was interrupted."""
+    schedule = Schedule(**told.hooks)
+    schedule.add("a")
+    job = schedule.receive_nowait()
+    schedule._give_back(job._hold)
+    schedule.add("b")
+    with pytest.warns(ResourceWarning):
+        del job
+        gc.collect()
+    assert (take_all(schedule), len(schedule), schedule.in_flight) == (["a", "b"], 0, 0)
+    assert told.failures == []
