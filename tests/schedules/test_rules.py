@@ -430,7 +430,7 @@ def test_a_hook_that_raises_for_a_dropped_job_is_reported_and_no_worker_sees_it(
     schedule.add("a")
     drop(schedule)
     schedule.add("b")
-    assert workers.take(schedule).key == "a"
+    assert [workers.take(schedule).key for _ in "ab"] == ["b", "a"]
     assert [each.exc_type for each in reported] == [ZeroDivisionError]
 
 
