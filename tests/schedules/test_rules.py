@@ -71,7 +71,7 @@ def test_after_a_success_a_key_without_a_grid_leaves_and_its_failures_begin_anew
         *((None, kind(), "neither") for kind in (KeyboardInterrupt, SystemExit, GeneratorExit)),
         (None, asyncio.CancelledError(), "neither"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", None) or str(value),
 )
 def test_an_error_that_leaves_the_block(clock, told, on, error, verdict):
     """Named: a failure that is told and swallowed; another: one that is raised; a cancel: none."""
