@@ -8,7 +8,8 @@ nothing waits for a thread that a signal handler has interrupted.
 Invariants:
     * Only the owner touches ``_keys``, save to read a number.
     * An owner ends only when nothing is told. Who tells appends first, and looks for an owner then:
-      so one of the two makes the change.
+      so one of the two makes the change. The end of a job, after which its key is not the next that
+      falls due, may wait for the next owner.
     * ``_head`` is when the next key falls due, as of the last owner. An owner that makes it earlier
       wakes those who watch the time, and so it does if a reader has found the keys owned meanwhile.
     * From the change that takes a job to its return to the user there is no call, unless others
@@ -169,7 +170,7 @@ class ScheduleCore(Source):
         """
         keys, drains = self._keys, self._drains
         head = keys.next_due()
-        is_drained = self._is_awaited() and len(keys.holds) <= len(keys.dropped)
+        is_drained = len(keys.holds) <= len(keys.dropped) and self._is_awaited()
         claim = self._readers.claim
         # ATOMIC: as in TickerCore._take(): no call between taking a job and its return.
         acquire(claim)
@@ -287,7 +288,7 @@ class ScheduleCore(Source):
     def _finish(self, job: Job[Any], due: float | None, failures: int, now: float) -> None:
         hold, keys = job._hold, self._keys
         self._told.append(Change(hold.entry.key, keys.end, hold, due, failures, now))
-        # Nobody waits for a key that is due later than the next one: who polls makes the change.
+        # Nobody waits for a key that is due later than the next one: who takes that one, ends this.
         is_next = due is None or min(due, hold.again) < self._head
         if is_next or keys.limit or self._is_awaited():
             complete(self._settle)
@@ -317,6 +318,8 @@ class ScheduleCore(Source):
         while True:
             if self._has_ended():
                 raise ScheduleClosed
+            if self._head > self._monotonic() and not self._keys.dropped:
+                return EMPTY
             job = self._own(takes=True)
             if job is EMPTY or not job._hold.is_dropped:
                 return job
@@ -344,7 +347,7 @@ class ScheduleCore(Source):
         if self._is_owned():
             return until
         head = self._head
-        if self._told or self._keys.dropped or head <= self._monotonic():
+        if self._keys.dropped or head <= self._monotonic():
             return None
         return head if head < until and self._readers.leads(waiter) else until
 
