@@ -152,11 +152,11 @@ class Keys:
 
     def add(self, key: Hashable, due: float, every: float, group: Hashable) -> None:
         """Add a key, or have it fall due earlier; one that is held comes once more afterwards."""
+        hold = self.holds.get(key)
         entry = self.entries.get(key)
         if entry is None:
             entry = self.entries[key] = Entry(key, due, every, group)
-        if key in self.holds:
-            hold = self.holds[key]
+        if hold is not None:
             hold.again = min(hold.again, due)
         elif due < entry.due:
             self._put_in_line(entry, due)
