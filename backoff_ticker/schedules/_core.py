@@ -134,7 +134,7 @@ class ScheduleCore(Source):
         keys = self._keys
         try:
             if self._picked is not None:  # by an owner who was interrupted
-                self._return(self._picked)
+                failure_of(self._return, self._picked)
                 self._picked = None
             self._make_changes()
             if takes:

@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from .. import _process
 from ..clock import later
 from ..tickers import catch_up
-from ..waiting import NO_DEADLINE
+from ..waiting import NO_DEADLINE, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,11 +199,14 @@ class Keys:
 
     def take(self, hold: Hold) -> None:
         entry = hold.entry
-        if self.holds.get(entry.key) is hold:
+        if self.dropped and self.dropped[0] is hold:
             hold.is_dropped = True
             self.dropped.popleft()
             return
-        self.holds[entry.key] = hold
+        error = failure_of(self.holds.__setitem__, entry.key, hold)
+        if error is not None:  # its hash fails by now: it must not stop the others
+            entry.due = NO_DEADLINE
+            raise error
         if self.limit:
             self._groups[entry.group].holds[hold] = None
         entry.due = NO_DEADLINE
