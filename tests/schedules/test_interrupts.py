@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import gc
-import warnings
 from contextlib import suppress
 
 import pytest
 
 from backoff_ticker import Channel, ConstantBackOff, Schedule, ScheduleClosed, WouldBlock, select
-from backoff_ticker.waiting import NO_DEADLINE, Waiter, WaitLine
-from tests import effort
+from backoff_ticker.schedules import _core
+from backoff_ticker.waiting import Waiter, WaitLine
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread, waiters_of
 from tests.interleaving import each_interleaving
-from tests.schedules.workers import Told, take_all
+from tests.schedules.workers import Evil, Told, take_all
 from tests.stress.places import Interrupted, check_each_place
 from tests.stress.tools import Finalized, gc_threshold
 
@@ -106,7 +105,10 @@ class Scene:
         """
         now = self.clock.now
         faults = [f"{each._recheck} sleeps" for each in self.sleepers if each.sleeps_too_long(now)]
-        schedule, must_be = self.schedule, {"held", "late", *must_be, *(job.key for job in self.got)}
+        schedule, must_be = (
+            self.schedule,
+            {"held", "late", *must_be, *(job.key for job in self.got)},
+        )
         for job in [*self.got, *filter(None, [self.job])]:
             job.retry_in(0)
         self.got = self.job = job = None
@@ -182,9 +184,7 @@ def run_act(name, options, interrupt, handle=None):
 @pytest.mark.parametrize("name", ACTS)
 @pytest.mark.filterwarnings("ignore:.*'held'.*dropped before its end:ResourceWarning")
 def test_an_interrupt_loses_no_key_and_leaves_nobody_asleep(name, options):
-    check_each_place(
-        lambda interrupt: run_act(name, options, interrupt), but=["__del__"], all_of_them=True
-    )
+    check_each_place(lambda interrupt: run_act(name, options, interrupt), but=["__del__"])
 
 
 def add_and_remove(scene):
@@ -215,6 +215,190 @@ def test_what_a_handler_adds_and_removes_in_the_middle_of_a_change_takes_effect(
     check_each_place(lambda interrupt: run_act(name, options, interrupt, handle), but=["__del__"])
 
 
-# Two interrupts; waits
+# Two interrupts; waits; finalizers
 
 
+@pytest.mark.filterwarnings("ignore:.*dropped before its end:ResourceWarning")
+def test_a_second_interrupt_while_a_job_is_given_back_loses_no_key(monkeypatch):
+    """The first one comes as others are woken for the next key, the second one anywhere."""
+
+    def run(interrupt):
+        def interrupted_once(line):
+            patch.undo()
+            raise Interrupted
+
+        schedule = Schedule(clock=SetClock())
+        schedule.add_all("ab")
+        schedule._was_refused = True  # somebody has found the keys owned
+        with monkeypatch.context() as patch:
+            patch.setattr(WaitLine, "wake_firsts", interrupted_once)
+            with pytest.raises(Interrupted), interrupt:
+                schedule.receive_nowait()
+        interrupt.forget()
+        keys = take_all(schedule)
+        if len(keys) == 1:  # a job that was dropped is a failure
+            schedule._clock.advance(HOUR)
+            keys += take_all(schedule)
+        return [] if sorted(keys) == ["a", "b"] and not len(schedule) else [keys]
+
+    check_each_place(run, all_of_them=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*dropped before its end:ResourceWarning")
+def test_an_interrupted_wait_leaves_no_other_worker_asleep():
+    """The one that is interrupted watches the time; the other one gets the key then."""
+
+    def run(interrupt):
+        schedule, keys = Schedule(), []
+        schedule.add("a", 0.004)
+        with suppress(Interrupted), interrupt:
+            with schedule.receive(PATIENCE) as job:
+                keys.append(job.key)
+            schedule.add("a")
+        interrupt.forget()
+        job = None
+        if not len(schedule):
+            schedule.add("a")
+        with in_thread(schedule.receive, PATIENCE).result(PATIENCE) as job:
+            keys.append(job.key)
+        return waiters_of(schedule._readers)
+
+    check_each_place(run, but=["__del__"], at_least=20)
+
+
+@pytest.mark.parametrize("threshold", [1, 5])
+def test_finalizers_add_and_remove_wherever_a_collection_runs(threshold):
+    def one_round():
+        schedule = Schedule(clock=SetClock(), group=str.upper, limit=1)
+        schedule.add_all("abc")
+        Finalized(lambda: schedule.add("new"))
+        Finalized(lambda: schedule.remove("b"))
+        for key in "cd":
+            schedule.add(key)
+            with suppress(WouldBlock):
+                schedule.receive_nowait().retry_in(0)
+        eventually(lambda: gc.collect() >= 0 and "new" in schedule and "b" not in schedule)
+        assert sorted(take_all(schedule)) == ["a", "c", "d", "new"]
+
+    with gc_threshold(threshold):
+        for _ in range(15):
+            in_thread(one_round).result(PATIENCE)
+
+
+# Two threads
+
+
+CALLS = {
+    "add": lambda s: s.add("new"),
+    "add held": lambda s: s.add("held"),
+    "add late": lambda s: s.add("late"),
+    "remove held": lambda s: s.schedule.remove("held"),
+    "succeed": lambda s: s.job.succeed(),
+    "fail": lambda s: s.job.fail(),
+    "leave": lambda s: s.job.leave(),
+    "take": Scene.take,
+    "drain": lambda s: Sleeper.look_again(s.sleepers[1]),
+    "close": lambda s: s.schedule.close(),
+}
+PAIRS = [
+    *(("take", other) for other in CALLS if other != "drain"),
+    *(("add held", other) for other in ("succeed", "fail", "leave", "remove held")),
+    *(("remove held", other) for other in ("succeed", "fail", "leave")),
+    *((end, "drain") for end in ("succeed", "take")),
+    ("add", "add late"),
+]
+QUICK = [("take", "take"), ("take", "add"), ("add held", "succeed"), ("take", "drain")]
+
+
+def state_after(scene, calls):
+    """Return who has what and when the others are due, after so many calls."""
+    for call in calls:
+        with suppress(WouldBlock, ScheduleClosed):
+            CALLS[call](scene)
+    schedule = scene.schedule
+    failing, in_flight = schedule.failing, schedule.in_flight
+    due = {entry.key: entry.due for entry in schedule._keys.entries.values()}
+    return sorted(job.key for job in scene.got), due, failing, in_flight, schedule.closed
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(*pair, marks=[] if {pair, pair[::-1]} & {*QUICK} else pytest.mark.slow)
+        for pair in dict.fromkeys([*PAIRS, *(pair[::-1] for pair in PAIRS)])
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*dropped before its end:ResourceWarning")
+def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
+    monkeypatch, first, second
+):
+    """A worker that finds the keys owned gets nothing, and is woken later."""
+    monkeypatch.setattr(_core, "_PATIENCE", 3)
+    scenes = []
+
+    def begin():
+        scenes[:] = [scene := Scene(every=None)]
+        scene.due()
+        if "drain" in (first, second):  # an end that was told, and not made yet
+            scene.schedule._drains.remove(scene.sleepers[1].place)
+            scene.job.fail()
+        return [lambda call=call: state_after(scene, [call]) for call in (first, second)]
+
+    orders = [(first, second), (second, first)]
+    orders += [[second]] * (first == "take") + [[first]] * (second == "take")
+    allowed = []
+    for order in orders:
+        begin()
+        allowed.append(state_after(scenes[0], order))
+    for _ in each_interleaving(begin, monkeypatch):
+        [scene] = scenes
+        assert state_after(scene, []) in allowed
+        if first == second == "take":
+            scene.take() if len(scene.got) < 1 else None
+        now = scene.clock.now
+        assert [each for each in scene.sleepers if each.sleeps_too_long(now)] == []
+
+
+# Keys whose methods raise
+
+
+def test_a_key_that_cannot_be_compared_is_an_error_and_harms_no_other(workers):
+    schedule = Schedule()
+    good, evil = Evil(), Evil("eq")
+    schedule.add(good)
+    for call in (schedule.add, schedule.remove, lambda key: schedule.add_all([key])):
+        with pytest.raises(ZeroDivisionError, match="of __eq__"):
+            call(evil)
+    assert (len(schedule), take_all(schedule)) == (1, [good])
+
+
+def test_a_key_that_was_not_added_for_its_comparison_does_not_come_in_part():
+    schedule = Schedule()
+    held, other = Evil("eq"), Evil()
+    schedule.add(held)
+    job = schedule.receive_nowait()
+    schedule.remove(held)
+    with pytest.raises(ZeroDivisionError):
+        schedule.add(other)
+    job.succeed()
+    assert schedule.add(other)
+    assert take_all(schedule) == [other]
+
+
+@pytest.mark.parametrize("when", ["waits", "held"])
+def test_a_key_whose_hash_fails_later_does_not_stop_the_others(when, monkeypatch):
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", reported.append)
+    schedule, evil = Schedule(), Evil()
+    schedule.add(evil)
+    schedule.add("good")
+    if when == "held":
+        job = schedule.receive_nowait()
+        evil.raises.add("hash")
+        with suppress(ZeroDivisionError):
+            job.succeed()
+    else:
+        evil.raises.add("hash")
+        with pytest.raises(ZeroDivisionError, match="of __hash__"):
+            schedule.receive_nowait()
+    assert take_all(schedule) == ["good"]

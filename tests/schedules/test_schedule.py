@@ -13,11 +13,14 @@ from backoff_ticker import (
     Schedule,
     ScheduleClosed,
     WouldBlock,
+    select,
     with_token,
 )
 from tests.channels.ends import error, still_waits, value
-from tests.schedules.workers import Evil, take_all
+from tests.helpers import Flag, LoopThread, in_thread
+from tests.schedules.workers import take_all
 from tests.stress.tools import run_silently
+from tests.tickers.test_forced_races import Disturbing
 
 
 def nothing_is_due(schedule):
@@ -277,7 +280,6 @@ def test_several_workers_get_a_key_each_as_they_fall_due(workers, clock):
 
 def test_a_key_does_not_wait_for_a_loop_that_is_blocked(clock):
     """Whoever waits first in each loop, and in all threads, watches the time."""
-    from tests.helpers import Flag, LoopThread, in_thread  # noqa: PLC0415
 
     schedule, flag, loop = Schedule(), Flag(), LoopThread(debug=False)
     first = loop.submit(schedule.receive_async())
@@ -312,12 +314,21 @@ def test_an_end_ends_all_iterations_and_jobs_under_way_go_on(workers, clock, how
     assert type(error(waiting[0])) is ScheduleClosed
     assert value(waiting[1]) is None
     clock.advance(60)
-    for refused in (schedule.receive_nowait, lambda: schedule.add("c"), lambda: schedule.add_all("c")):
+    for refused in (
+        schedule.receive_nowait,
+        lambda: schedule.add("c"),
+        lambda: schedule.add_all("c"),
+    ):
         with pytest.raises(ScheduleClosed, match="the schedule is closed"):
             refused()
     assert (schedule.closed, schedule.in_flight) == (True, 1)
     job.succeed()
-    assert (schedule.in_flight, len(schedule), schedule.remove("a"), len(schedule)) == (0, 2, True, 1)
+    assert (schedule.in_flight, len(schedule), schedule.remove("a"), len(schedule)) == (
+        0,
+        2,
+        True,
+        1,
+    )
     schedule.close()
 
 
@@ -358,9 +369,6 @@ def test_a_schedule_is_a_source_of_select_and_merge(workers, clock):
 
 
 def test_a_job_that_an_interrupted_select_has_taken_is_due_again_at_once(clock):
-    from tests.tickers.test_forced_races import Disturbing  # noqa: PLC0415
-    from backoff_ticker import select  # noqa: PLC0415
-    from tests.helpers import in_thread  # noqa: PLC0415
 
     def disturb():
         raise KeyboardInterrupt
