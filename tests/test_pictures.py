@@ -13,7 +13,7 @@ PICTURES = ROOT / "docs" / "pictures"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LIGHT = sorted(path.name.removesuffix(".light.svg") for path in PICTURES.glob("*.light.svg"))
 DARK = sorted(path.name.removesuffix(".dark.svg") for path in PICTURES.glob("*.dark.svg"))
-TAKES_SECONDS = {"outage"}
+TAKES_SECONDS = {"fleet", "outage"}
 
 IN_MARKDOWN = re.compile(r"!\[([^\]]*)\]\(([^)]+\.svg)\)")
 IN_HTML = re.compile(r"""(?:src|srcset)=["']([^"']+\.svg)["']""")

@@ -11,7 +11,7 @@ from pathlib import Path
 from svg import THEMES, Picture
 
 HERE = Path(__file__).parent
-NAMES = ("cancel", "circuit", "jitters", "outage", "paces", "policies", "speed")
+NAMES = ("cancel", "circuit", "fleet", "jitters", "outage", "paces", "policies", "speed")
 
 
 def main() -> None:

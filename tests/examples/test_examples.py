@@ -32,6 +32,9 @@ WIDEST = 76
 OVERTAKING = {"web_service"}
 """Examples of which several threads print: on a busy machine the lines may change places."""
 
+ENDLESS = {"fleet"}
+"""Examples that run until they are told to stop, and print what they measure."""
+
 SLOW_CALLBACK = re.compile(r"Executing .* took \d+\.\d+ seconds\n")
 """Asyncio in debug mode says so on a busy machine."""
 
@@ -93,7 +96,7 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ENDLESS])
 def test_an_example_prints_what_is_kept(name):
     require_packages(name)
     printed = finish(start(name)).splitlines()
@@ -106,7 +109,7 @@ def test_an_example_prints_what_is_kept(name):
 
 @pytest.mark.slow
 @pytest.mark.posix
-@pytest.mark.parametrize("name", ["reconnecting_client", "web_service", "worker_pool"])
+@pytest.mark.parametrize("name", ["fleet", "reconnecting_client", "web_service", "worker_pool"])
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
