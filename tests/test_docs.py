@@ -158,7 +158,7 @@ def test_no_code_on_a_page_has_to_be_scrolled(page):
 
 GUIDES = (
     *("cancellation", "channels", "circuit_breaker", "command", "hedging", "policies"),
-    *("retries", "testing", "tickers"),
+    *("retries", "schedules", "testing", "tickers"),
 )
 
 
