@@ -11,7 +11,6 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Protocol, Self
 
@@ -173,11 +172,24 @@ class Attempt:
 
 _here: ContextVar[Link | None] = ContextVar("current_attempt", default=None)
 
-shown_here: Callable[[], Link | None] = _here.get
-show_link: Callable[[Link | None], object] = _here.set
+
+def show(attempt: Attempt) -> None:
+    """Show an attempt inside what is shown here, in place of an earlier one of its run."""
+    shown, run = _here.get(), attempt._run
+    if shown is not None:
+        shown = shown[1] if shown[0]._run is run else _links_around(shown, run)
+    _here.set((attempt, shown))
 
 
-def links_around(link: Link | None, run: Shown) -> Link | None:
+def hide_ended() -> None:
+    """Show the innermost attempt whose run is shown: this one's run is not any more."""
+    shown = _here.get()
+    while shown is not None and not shown[0]._run.is_shown:
+        shown = shown[1]
+    _here.set(shown)
+
+
+def _links_around(link: Link | None, run: Shown) -> Link | None:
     """Return the attempts around ``run`` where ``link`` is shown: those that go on, but its own.
 
     They are linked anew. Generators that take turns may begin and end in any order, also in several
@@ -191,11 +203,6 @@ def links_around(link: Link | None, run: Shown) -> Link | None:
     for attempt in reversed(kept):
         link = attempt, link
     return link
-
-
-def show(attempt: Attempt) -> None:
-    """Show an attempt inside what is shown here."""
-    _here.set((attempt, links_around(_here.get(), attempt._run)))
 
 
 def current_attempt() -> Attempt | None:

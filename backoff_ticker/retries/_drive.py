@@ -39,8 +39,11 @@ def retried(  # noqa: C901 - counts the nested function
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
-            with run:
+            run.begin()
+            try:
                 return function(*args, **kwargs)
+            finally:
+                run.close()
         error: Exception | None = None
         try:
             while run.ending is None:
@@ -89,8 +92,11 @@ def retried_async(  # noqa: C901 - as above
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
-            with run:
+            run.begin()
+            try:
                 return await function(*args, **kwargs)
+            finally:
+                run.close()
         run.awaits = True
         error: Exception | None = None
         try:

@@ -11,7 +11,7 @@ from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import CHECKPOINT_EVERY
-from ._attempt import Attempt, links_around, show_link, shown_here
+from ._attempt import Attempt, hide_ended, show
 from ._limits import Limits
 from ._no_wait import SkippingClock, active_no_wait
 from ._options import Options
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..policies import BackOff
-    from ._attempt import Link
 
 SHORTEST_REFUSAL = 0.01
 """Seconds until the next attempt if a circuit is open and nobody knows for how long: while probes
@@ -53,7 +52,6 @@ class Run:
     limits: Limits = NO_LIMITS
     attempts: int = 0  # how many were made, the one that runs included
     attempt: Attempt | None = None  # the one that runs, or the last one
-    outer: Link | None = None  # what was shown here before
     block: Any = None  # of the loop over its attempts
     awaits: bool = False  # a coroutine drives it, which can await what users' functions return
     managers: Sequence[Callable[..., object]] = ()  # the exits of what surrounds the attempt
@@ -95,31 +93,17 @@ class Run:
         """Begin the next attempt, and show it."""
         self.attempts += 1
         self.attempt = attempt = Attempt(self, self.attempts, self.waited)
-        shown = shown_here()
-        if shown is not None and shown[0]._run is not self:
-            self.outer = links_around(shown, self)
-        show_link((attempt, self.outer))
+        show(attempt)
 
     def show(self) -> None:
         """Show the attempt again, after ``hide()``."""
         self.is_shown = True
-        self.outer = links_around(shown_here(), self)
-        show_link((self.attempt, self.outer))  # type: ignore[arg-type]  # it has begun
-
-    def __enter__(self) -> None:
-        """Make the one attempt of a run that has no steps: retries are switched off."""
-        self.begin()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        show(self.attempt)  # type: ignore[arg-type]  # it has begun
 
     def hide(self) -> None:
         """Show what was shown before, or what is shown inside this run."""
         self.is_shown = False
-        shown = shown_here()
-        while shown is not None and not shown[0]._run.is_shown:
-            shown = shown[1]
-        show_link(shown)
+        hide_ended()
 
     def refuse(self) -> None:
         """End the run: a cancel or a limit keeps the attempt that has begun from being made."""
@@ -305,10 +289,11 @@ class Run:
 
         May be repeated.
         """
-        self.hide()
+        self.is_shown = False
+        hide_ended()
         if self.attempt is not None:
             self.attempt.end()
-            self.attempt = self.outer = None  # a reference cycle, and a chain without an end
+            self.attempt = None  # it refers to the run: a reference cycle
         if self.is_paid or self.ticket is not None:
             self.refund()
         self.result = None
