@@ -127,7 +127,7 @@ class HedgedAttempt:
             self._is_paid = await budget.try_acquire_async()
         else:
             self._is_paid = budget.try_acquire()
-        self.ended_by = self.limits.reached(self.clock.monotonic())  # the answer may take long
+        self.ended_by = self.limits.reached()  # the answer may take long
         if not self._is_paid:
             self.ended_by = Ending(StopReason.BUDGET, f"nothing left in {safe_repr(budget)}")
         return self.ended_by is None
@@ -138,7 +138,7 @@ class HedgedAttempt:
         # Right before the call: later than that, nothing can prevent it.
         self.is_made = operation is not None and not (self.token.cancelled and self._number > 1)
         if not self.is_made:
-            self.ended_by = self.limits.cancelled()
+            self.ended_by = self.limits.ending_by_token()
             return
         self._is_paid = False
         try:

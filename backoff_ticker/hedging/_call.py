@@ -121,7 +121,7 @@ class HedgedCall:
                 return ending
             now, due = self.clock.monotonic(), self._next
             if isinstance(due, float) and due <= now:  # or later: the process may have stood still
-                due = self._next = self.limits.reached(now, self.attempts) or self._start()
+                due = self._next = self.limits.reached(self.attempts) or self._start()
         return self._cut() or due
 
     async def _next_end(self) -> HedgedAttempt | None:
@@ -175,8 +175,8 @@ class HedgedCall:
 
     async def _demand(self, error: Exception) -> Any:
         """Return what follows an error: some seconds, a policy, or the end."""
-        if isinstance(error, Cancelled) and self.limits.is_cancelled(self.clock.monotonic()):
-            return self.limits.cancelled()
+        if isinstance(error, Cancelled) and self.limits.is_cancelled():
+            return self.limits.ending_by_token()
         demand = classify(self.options, error)
         if demand is ASK_ON:
             self._component = "on"
@@ -187,7 +187,7 @@ class HedgedCall:
 
     def _cut(self) -> Ending | None:
         """Return why no attempt may run any more; None if they may."""
-        return self._cuts.reached(self.clock.monotonic())
+        return self._cuts.reached()
 
     def _start(self) -> float | Ending:
         """Start an attempt; return when the next one starts, or why none does."""
@@ -199,12 +199,12 @@ class HedgedCall:
     def _plan(self, demand: Any) -> float | Ending:
         """Return when the next attempt starts, in seconds or as a policy says; or why none does."""
         now = self.clock.monotonic()
-        late = self.limits.reached(now, self.attempts)
+        late = self.limits.reached(self.attempts)
         if late is not None:
             return late
         delay = demand if isinstance(demand, float) else self._polls[id(demand)]()
         if isinstance(delay, float):
-            return self.limits.reached_by(now, delay) or later(now, delay)
+            return self.limits.reached_by(delay) or later(now, delay)
         if delay.error is not None:
             return failed("the back-off policy", delay.error)
         return Ending(StopReason.EXHAUSTED, f"the policy stopped: {safe_repr(demand)}")

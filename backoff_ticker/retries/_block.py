@@ -119,7 +119,7 @@ class Block:
         if names:
             what = f"{names[0]} of attempts()"
             text = f"`with attempt:` cannot obey {what} in `async for`: write `async with attempt:`"
-            run.fail_as(what, TypeError(text))
+            run.fail(TypeError(text), what)
             run.final = run.ending.error  # type: ignore[union-attr]  # it has just failed
             self.pause()
             raise_final(run)
@@ -127,7 +127,7 @@ class Block:
     def _may_run(self, run: Run) -> bool:
         """Have the last look at the limits: whether the block may run, which then begins."""
         token = run.limits.token
-        if run.attempts > 1 and run.options.has_limits and run.limit_reached() is not None:
+        if run.attempts > 1 and run.options.has_limits and run.limits.reached() is not None:
             return False
         if token is not None and token.cancelled and run.attempts > 1:
             return False

@@ -65,7 +65,7 @@ class CuttableAttempt:
             self._error.__context__ = cancelled_error
             return
         if reason is StopReason.CANCELLED:
-            ending = run.limits.cancelled()
+            ending = run.limits.ending_by_token()
         else:
             why = f"the timeout of {run.options.timeout!r} s"
             ending = Ending(reason, why, DeadlineExceeded())

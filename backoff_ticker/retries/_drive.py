@@ -63,7 +63,7 @@ def retried(  # noqa: C901 - counts the nested function
                             error = failure
                         else:
                             if result.__class__ is CoroutineType:
-                                run.fail_as(name, coroutine_returned(name, result, _INSTEAD))
+                                run.fail(coroutine_returned(name, result, _INSTEAD), name)
                             elif not valid.has_exit and run.succeed():
                                 return result
                             run.result = result
@@ -115,7 +115,7 @@ def retried_async(  # noqa: C901 - as above
                             if result.__class__ is CoroutineType or is_awaitable(result):
                                 run.result = await result
                             else:
-                                run.fail_as(name, not_awaitable(name, result))
+                                run.fail(not_awaitable(name, result), name)
                         except Exception as failure:  # noqa: BLE001 - the run decides about it
                             error = failure
                     if error is None and not valid.has_exit and run.succeed():
@@ -151,7 +151,7 @@ async def _cuttable_call(
             if result.__class__ is CoroutineType or is_awaitable(result):
                 run.result = await result
             else:
-                run.fail_as(run.name, not_awaitable(run.name, result))
+                run.fail(not_awaitable(run.name, result), run.name)
         except Exception as failure:  # noqa: BLE001 - the run decides about it
             return failure
         return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Limits:
-    """The limits of one run. They wait for nothing, and read no clock but that of the token.
+    """The limits of one run, which read its clock and wait for nothing.
 
     Attributes:
         token: Cancels the run: those of the options, of the policies and of the process in one.
@@ -28,10 +28,11 @@ class Limits:
         max_attempts: How many attempts may be made.
     """
 
-    __slots__ = ("deadline", "latest_start", "max_attempts", "options", "token")
+    __slots__ = ("clock", "deadline", "latest_start", "max_attempts", "options", "token")
 
     def __init__(self, options: Options, clock: Clock, began: float) -> None:
         self.options: Options = options
+        self.clock: Clock = clock
         self.token: CancellationToken | None = options.token
         self.deadline: float | None = None
         self.latest_start: float | None = None
@@ -51,27 +52,30 @@ class Limits:
                 f"not on {token.clock!r}: make the token where that clock is the current one"
             )
 
-    def reached(self, now: float, attempts: int = 0) -> Ending | None:
-        """Return which limit forbids another attempt at ``now``; None: none does.
+    def reached(self, attempts: int = 0) -> Ending | None:
+        """Return which limit forbids another attempt now; None: none does.
 
         The order of the limits is part of the contract of ``retry``.
         """
-        options, most = self.options, self.max_attempts
-        if self.token is not None and self.is_cancelled(now):
-            return self.cancelled()
-        if self.deadline is not None and now >= self.deadline:
+        options, most, monotonic = self.options, self.max_attempts, self.clock.monotonic
+        if self.token is not None and self.is_cancelled():
+            return self.ending_by_token()
+        if self.deadline is not None and monotonic() >= self.deadline:
             why = f"the timeout of {options.timeout!r} s"
             return Ending(StopReason.DEADLINE, why, DeadlineExceeded())
-        if self.latest_start is not None and now > self.latest_start:
+        if self.latest_start is not None and monotonic() > self.latest_start:
             why = f"max_elapsed_time of {options.max_elapsed_time!r} s has passed"
             return Ending(StopReason.MAX_ELAPSED_TIME, why)
         if most is not None and attempts >= most:
             return Ending(StopReason.MAX_ATTEMPTS, f"max_attempts is {most}")
         return None
 
-    def reached_by(self, now: float, delay: float) -> Ending | None:
-        """Return which limit a wait of ``delay`` that begins at ``now`` would pass; None: none."""
-        end, options = now + delay, self.options
+    def reached_by(self, delay: float) -> Ending | None:
+        """Return which limit a wait of ``delay`` would pass that begins now; None: none."""
+        options = self.options
+        if self.deadline is self.latest_start is None:
+            return None
+        end = later(self.clock.monotonic(), delay)
         if self.deadline is not None and end >= self.deadline:
             why = f"{_the_wait(delay)} reach the timeout of {options.timeout!r} s"
             return Ending(StopReason.DEADLINE, why, DeadlineExceeded(why))
@@ -80,14 +84,14 @@ class Limits:
             return Ending(StopReason.MAX_ELAPSED_TIME, why)
         return None
 
-    def is_cancelled(self, now: float) -> bool:
-        """Whether the token cancels the run, or would at ``now`` if waits were not skipped."""
+    def is_cancelled(self) -> bool:
+        """Whether the token cancels the run, or would by now if waits were not skipped."""
         token = self.token
-        if token is None:
-            return False
-        return token.cancelled or (token.deadline is not None and now >= token.deadline)
+        if token is None or token.cancelled:
+            return token is not None
+        return token.deadline is not None and self.clock.monotonic() >= token.deadline
 
-    def cancelled(self) -> Ending:
+    def ending_by_token(self) -> Ending:
         """Return the end of a run that the token cancels."""
         token = self.token
         cancelled = token is not None and token.cancelled

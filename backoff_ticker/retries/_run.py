@@ -10,7 +10,6 @@ from .._errors import CircuitOpen, CircuitState
 from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import CHECKPOINT_EVERY
 from ._attempt import Attempt, hide_ended, show
 from ._limits import Limits
 from ._no_wait import SkippingClock, active_no_wait
@@ -108,20 +107,7 @@ class Run:
     def refuse(self) -> None:
         """End the run: a cancel or a limit keeps the attempt that has begun from being made."""
         self.attempts -= 1
-        self.end(self.limit_reached() or self.limits.cancelled())
-
-    def limit_reached(self) -> Ending | None:
-        """Return which limit of time, or whose cancel, forbids another attempt; None: none does."""
-        return self.limits.reached(self.clock.monotonic())
-
-    def needs_wait(self) -> bool:
-        """Whether something comes before the next attempt; if not, its wait is over."""
-        # A coroutine that never waits lets the event loop run now and then.
-        is_turn = self.awaits and self.attempts % CHECKPOINT_EVERY == 0
-        if self.delay or self.options.has_steps_between or is_turn:
-            return True
-        self.delay = None
-        return False
+        self.end(self.limits.reached() or self.limits.ending_by_token())
 
     # What follows a failure
 
@@ -134,12 +120,12 @@ class Run:
             demand: What follows the error if no limit is reached: a wait of some seconds, or one
                 that a policy says.
         """
-        limits, monotonic = self.limits, self.clock.monotonic
+        limits = self.limits
         is_refused = isinstance(self.error, CircuitOpen)
         if is_refused and stays_open(self.error):
             return Ending(StopReason.CIRCUIT_OPEN, "the circuit is open until a reset")
         if limits is not NO_LIMITS:
-            ending = limits.reached(monotonic(), self.attempts)
+            ending = limits.reached(self.attempts)
             if ending is not None:
                 return ending
         # Asked even if the error says how long to wait: the delay that this replaces is used up.
@@ -155,8 +141,8 @@ class Run:
                 del polled  # the traceback of its error refers to this frame: a reference cycle
         self.delay = delay = demand if isinstance(demand, float) else polled
         if is_refused:
-            return self._plan_for_circuit(monotonic(), delay)
-        return None if limits is NO_LIMITS else limits.reached_by(monotonic(), delay)
+            return self._plan_for_circuit(delay)
+        return None if limits is NO_LIMITS else limits.reached_by(delay)
 
     def _start_policies(self) -> Mapping[int, Callable[[], Any]]:
         """Return how to ask the run's own copy of each policy, which begins here."""
@@ -173,11 +159,11 @@ class Run:
         """Return how the run ends as a policy has no delay left, or has failed."""
         if isinstance(polled, End) and polled.error is not None:
             return self._failed(polled.error)
-        if self.limits.is_cancelled(self.clock.monotonic()):
-            return self.limits.cancelled()
+        if self.limits.is_cancelled():
+            return self.limits.ending_by_token()
         return Ending(StopReason.EXHAUSTED, f"the policy stopped: {safe_repr(policy)}")
 
-    def _plan_for_circuit(self, now: float, delay: float) -> Ending | None:
+    def _plan_for_circuit(self, delay: float) -> Ending | None:
         """Make ``delay`` last until the circuit lets calls through, if its error says when."""
         left = self.error.seconds or SHORTEST_REFUSAL
         self.delay = max(delay, left)
@@ -185,7 +171,7 @@ class Run:
             # The circuit's own clock goes on as it is: it would be met again and again.
             why = "the circuit is open, and no_wait() does not skip its time"
             return Ending(StopReason.CIRCUIT_OPEN, why)
-        ending = self.limits.reached_by(now, self.delay)
+        ending = self.limits.reached_by(self.delay)
         if ending is not None and ending.reason is StopReason.DEADLINE and left > delay:
             why = f"the circuit stays open longer than timeout={self.options.timeout!r} allows"
             return Ending(StopReason.CIRCUIT_OPEN, why)
@@ -205,7 +191,7 @@ class Run:
             try:
                 self.refund()
             except Exception as failure:  # noqa: BLE001 - raised at the end
-                self.fail_as("the budget", failure)
+                self.fail(failure, "the budget")
                 return None
             last = self.error  # why the circuit opened, perhaps; of several refusals, once
             cause = last.__cause__ if isinstance(last, CircuitOpen) else last
@@ -235,7 +221,7 @@ class Run:
             try:
                 self.refund()
             except Exception as failure:  # noqa: BLE001 - raised at the end
-                self.fail_as("the budget", failure)
+                self.fail(failure, "the budget")
                 return
         self.ended = self.clock.monotonic()
         self.ending = ending  # last: another thread may ask for the outcome
@@ -248,8 +234,12 @@ class Run:
         self.ending = SUCCESS
         return True
 
-    def fail(self, failure: Exception) -> None:
-        """End the run by an error of a user's function, which is raised at the end."""
+    def fail(self, failure: Exception, component: str | None = None) -> None:
+        """End the run by an error of a user's function, which is raised at the end.
+
+        It is that of ``component``; None: of the one that is in use.
+        """
+        self.component = component or self.component
         self.end(self._failed(failure))
 
     def _failed(self, failure: Exception) -> Ending:
@@ -258,11 +248,6 @@ class Run:
         if earlier is not None:
             append_cause(failure, earlier)
         return Ending(StopReason.FAILED, f"{self.component} failed", failure)
-
-    def fail_as(self, component: str, failure: Exception) -> None:
-        """End the run by an error that ``component`` is to blame for."""
-        self.component = component
-        self.fail(failure)
 
     @property
     def is_untouched(self) -> bool:

@@ -13,6 +13,7 @@ from .._errors import BackoffTickerError, Cancelled, RejectedResult
 from .._operation import answered
 from .._sentinels import EMPTY
 from .._validation import safe_repr
+from ..waiting import CHECKPOINT_EVERY
 from ._classify import ASK_ON, ask_on, classify, told
 from ._final_error import fall_back, final_error, takes_fallback
 from ._outcome import Ending, StopReason
@@ -37,7 +38,7 @@ async def enter(run: Run) -> None:
         if run.options.around is not None:
             await _enter_around(run)
         await _call_hooks(run, "on_attempt")
-        if run.attempts > 1 and run.limit_reached() is not None:  # the hooks may have taken long
+        if run.attempts > 1 and run.limits.reached() is not None:  # the hooks may have taken long
             run.refuse()
     except Exception as failure:  # noqa: BLE001 - raised at the end
         run.attempts -= 1  # it is not made
@@ -77,7 +78,12 @@ async def leave(run: Run, error: Exception | None) -> bool:
             run.fail(failure)
         else:
             if ending is None:
-                return run.needs_wait()
+                # A coroutine that never waits lets the event loop run now and then.
+                is_turn = run.awaits and run.attempts % CHECKPOINT_EVERY == 0
+                if run.delay or options.has_steps_between or is_turn:
+                    return True
+                run.delay = None  # the wait is over
+                return False
             run.end(ending)
     await _conclude(run)
     return False
@@ -120,8 +126,8 @@ async def interrupted(run: Run, interrupt: BaseException) -> None:
 
 async def _reconsider(run: Run, error: Exception, demand: Demand) -> Demand:
     """Return what follows an error that is not simply retried."""
-    if isinstance(error, Cancelled) and run.limits.is_cancelled(run.clock.monotonic()):
-        return run.limits.cancelled()
+    if isinstance(error, Cancelled) and run.limits.is_cancelled():
+        return run.limits.ending_by_token()
     if demand is ASK_ON:
         run.component = "on"
         demand = await ask_on(run.options, error, awaits=run.awaits)
@@ -150,7 +156,7 @@ async def _pay(run: Run) -> Ending | None:
         await _ask_budget(run, budget)
     else:
         run.is_paid = budget.try_acquire()
-    ending = run.limit_reached()  # the answer may have taken long
+    ending = run.limits.reached()  # the answer may have taken long
     if ending is None and not run.is_paid:
         ending = Ending(StopReason.BUDGET, f"nothing left in {safe_repr(budget)}")
     return ending

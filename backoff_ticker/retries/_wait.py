@@ -44,31 +44,32 @@ async def wait(run: Run) -> Ending | None:
     run everything else that is ready, now and then. Returns why no further attempt follows.
     """
     run.component = "the wait"
-    delay = run.delay or 0.0
-    latest, clock = run.limits.latest_start, run.clock
-    if latest is not None and later(clock.monotonic(), delay) > latest:
-        return run.limits.reached_by(clock.monotonic(), delay)  # the hooks may have taken long
+    delay, clock, timer = run.delay or 0.0, run.clock, run.options.timer
+    ending = run.limits.reached_by(delay)  # the hooks may have taken long
+    if ending is not None:
+        return ending
     if isinstance(clock, SkippingClock):
         run.waited += clock.skip(delay, run.limits.token)
-        if run.awaits:
-            await checkpoint()
-    elif run.options.timer is not None:
-        await _wait_on_timer(run, delay, run.options.timer)
-    elif delay:
-        await _wait_on_clock(run, delay)
-    elif run.awaits:
+    elif delay or timer is not None:
+        what, began = f"a retry of {run.name}", clock.monotonic()
+        if not run.awaits:
+            warn_if_loop_runs(what, _IN_COROUTINES)
+        try:
+            if timer is None:
+                await _wait_on_clock(run, what, later(began, delay))
+            else:
+                run.component = "the timer"
+                await _wait_on_timer(run, what, delay, timer)
+        finally:
+            run.waited += clock.monotonic() - began
+        return run.limits.reached()
+    if run.awaits:
         await checkpoint()
-    return run.limit_reached()
+    return run.limits.reached()
 
 
-async def _wait_on_clock(run: Run, delay: float) -> None:
-    what, clock, token = f"a retry of {run.name}", run.clock, run.limits.token
-    if not run.awaits:
-        warn_if_loop_runs(what, _IN_COROUTINES)
-    began = clock.monotonic()
-    until = min(later(began, delay), LARGEST)
-    if run.limits.deadline is not None:
-        until = min(until, run.limits.deadline)  # notify and hooks may have taken long
+async def _wait_on_clock(run: Run, what: str, until: float) -> None:
+    clock, token, until = run.clock, run.limits.token, min(until, LARGEST)
     sources = () if token is None else token._wait_sets()
     look: Any = attrgetter("limit") if token is None else token._recheck  # its time only
     while clock.monotonic() < until and not (token is not None and token.cancelled):
@@ -76,24 +77,20 @@ async def _wait_on_clock(run: Run, delay: float) -> None:
             await park_coroutine(clock, sources, look, until)
         else:
             park_thread(clock, what, "", sources, look, until)
-    run.waited += clock.monotonic() - began
 
 
 _timers: dict[tuple[int, int], object] = {}
 """The timers in use, by id and process: two runs on one timer would receive each other's times."""
 
 
-async def _wait_on_timer(run: Run, delay: float, timer: TimerLike) -> None:
+async def _wait_on_timer(run: Run, what: str, delay: float, timer: TimerLike) -> None:
     from ..channels import block_on, select_async  # rarely needed
 
-    what, token, deadline = f"a retry of {run.name}", run.limits.token, run.limits.deadline
-    if not run.awaits:
-        warn_if_loop_runs(what, _IN_COROUTINES)
-    run.component = "the timer"
+    token, deadline = run.limits.token, run.limits.deadline
     key, claim = (id(timer), _process.generation), object()
     sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)
-    began, chosen, value = run.clock.monotonic(), None, None
-    seconds = NO_DEADLINE if deadline is None else max(0.0, deadline - began)
+    seconds = None if deadline is None else max(0.0, deadline - run.clock.monotonic())
+    chosen = value = None
     try:
         if _timers.setdefault(key, claim) is not claim:
             raise RuntimeError(f"{timer!r} already measures the wait of another run")
@@ -101,10 +98,10 @@ async def _wait_on_timer(run: Run, delay: float, timer: TimerLike) -> None:
         timer.start(delay)
         try:
             if run.awaits:
-                timeout = None if seconds == NO_DEADLINE else seconds
-                chosen, value = await select_async(*sources, timeout=timeout)
+                chosen, value = await select_async(*sources, timeout=seconds)
             else:
-                found = block_on((what, ""), sources, seconds)
+                limit = NO_DEADLINE if seconds is None else seconds
+                found = block_on((what, ""), sources, limit)
                 chosen, value = found.chosen, found.value
         except TimeoutError:
             pass  # the run then checks its deadline itself
@@ -117,4 +114,3 @@ async def _wait_on_timer(run: Run, delay: float, timer: TimerLike) -> None:
         finally:
             if _timers.get(key) is claim:
                 del _timers[key]
-        run.waited += run.clock.monotonic() - began
