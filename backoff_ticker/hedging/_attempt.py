@@ -79,11 +79,11 @@ class HedgedAttempt:
             self._tell()
 
     def _tell(self) -> None:
-        ended = self._call.ended
-        if ended is None:  # nobody looks at it, and its traceback refers to this
+        ends = self._call.ends
+        if ends is None:  # nobody looks at it, and its traceback refers to this
             self.ended_by = self.result = None
         else:
-            ended.send_nowait(self)
+            ends.send_nowait(self)
 
     # In the task or thread
 

@@ -34,24 +34,19 @@ from ._attempt import (
     current_attempt as current_attempt,
     show as show,
 )
-from ._classify import (
-    ASK_ON as ASK_ON,
-    ask_on as ask_on,
-    classify as classify,
-    told as told,
-)
-from ._final_error import (
-    fall_back as fall_back,
-    final_error as final_error,
-    raise_final as raise_final,
-    takes_fallback as takes_fallback,
-)
+from ._classify import classify as classify, reconsidered as reconsidered, told as told
+from ._final_error import conclude as conclude, raise_final as raise_final
 from ._limits import Limits as Limits
 from ._no_wait import active_no_wait as active_no_wait
 from ._option_table import NO_FALLBACK as NO_FALLBACK
 from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Ending as Ending, Outcome as Outcome, StopReason as StopReason
-from ._run import SHORTEST_REFUSAL as SHORTEST_REFUSAL, stays_open as stays_open
+from ._plan import (
+    ending_by_circuit as ending_by_circuit,
+    ending_by_policy as ending_by_policy,
+    start_policies as start_policies,
+    wait_for_circuit as wait_for_circuit,
+)
 from ._settings import configure as configure, is_active as is_active
 from ._signatures import overload as overload, shows as shows
 from ._wait import warn_if_loop_runs as warn_if_loop_runs

@@ -6,7 +6,7 @@ from .._operation import kind_of, now
 from .._sentinels import EMPTY
 from ._cut import CuttableAttempt
 from ._final_error import raise_final
-from ._option_table import HOOKS
+from ._option_table import CUTTING, HOOKS
 from ._outcome import Ending, StopReason
 from ._steps import enter, interrupted, leave
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ._run import Run
 
 _BETWEEN, _GIVEN, _INSIDE = "between", "given", "inside"  # two blocks; a block is due; it runs
-_CUTTING, _CALLED = ("token", "timeout", "attempt_timeout"), ("on", "until", *HOOKS)
 
 
 class Block:
@@ -113,8 +112,10 @@ class Block:
     def _require_nothing_to_await(self, run: Run) -> None:
         """End the run by a TypeError if a plain ``with`` cannot do what its own options ask for."""
         options = self._options
-        names = [name for name in _CUTTING if getattr(options, name) is not None]
-        names += [name for name in _CALLED if _awaits_any_of(getattr(options, name))]
+        names = [name for name in CUTTING if getattr(options, name) is not None]
+        names += [
+            name for name in ("on", "until", *HOOKS) if _awaits_any_of(getattr(options, name))
+        ]
         names += ["budget"] if options.awaits_budget else []
         if names:
             what = f"{names[0]} of attempts()"
@@ -182,9 +183,11 @@ class Block:
     async def _leave_cuttable(self, error: BaseException | None) -> BaseException | None:
         """Leave what may cut the block; return the error of the block, or what has cut it."""
         cuttable, self._cuttable = self._cuttable, None
-        if cuttable is not None and await cuttable.__aexit__(None, error, None):
-            return cuttable.take_error()
-        return error
+        try:
+            is_cut = cuttable is not None and await cuttable.__aexit__(None, error, None)
+        except TimeoutError as late:
+            return late
+        return None if is_cut else error
 
     def _goes_on(self, error: BaseException | None) -> bool:
         run = self._run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._operation import name_of
+from ._cut import raise_if_attempts_are_cut
 from ._drive import retried, retried_async
 from ._option_table import NO_FALLBACK
 from ._options import Options, require_operation
@@ -88,7 +89,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     checked = _DEFAULT
     if backoff is not None or options:
         checked = Options("retry_call()", backoff, options)
-        checked.raise_if_attempts_are_cut()
+        raise_if_attempts_are_cut(checked)
     return retried(operation, checked.name or name_of(operation), checked)()
 
 

@@ -63,13 +63,21 @@ def classify(options: Options, error: Exception, *, was_cut: bool = False) -> De
     return options.backoff if was_cut else _not_retried()
 
 
-async def ask_on(options: Options, error: Exception, *, awaits: bool) -> Demand:
-    """Return what follows an error by the answer of the function that was given as ``on``."""
-    answer = await answered(options.on(error), "on", awaits=awaits)
+async def reconsidered(run: Any, error: Exception, demand: Demand) -> Demand:
+    """Return what follows an error, after ``classify()``, which knows no run and asks nobody.
+
+    ``run`` is a ``Run`` or a hedged call.
+    """
+    if isinstance(error, Cancelled) and run.limits.is_cancelled():
+        return run.limits.ending_by_token()  # type: ignore[no-any-return]
+    if demand is not ASK_ON:
+        return demand
+    run.component = "on"
+    answer = await answered(run.options.on(error), "on", awaits=run.awaits)
     if not isinstance(answer, bool):
         expected = "a bool, seconds >= 0 or a timedelta"
         answer = as_seconds("what on returns", answer, expected)
-    return options.backoff if answer is True else _demand_of(options, answer)
+    return run.options.backoff if answer is True else _demand_of(run.options, answer)
 
 
 def _demand_of(options: Options, rule: Rule) -> Demand:

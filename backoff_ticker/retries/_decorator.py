@@ -9,6 +9,7 @@ from weakref import ref
 from .._operation import kind_of, name_of
 from .._validation import is_duration, safe_repr
 from ..policies import is_policy, makes_policies, require_policy
+from ._cut import raise_if_attempts_are_cut
 from ._drive import retried, retried_async
 from ._option_table import NO_FALLBACK
 from ._options import Options, raise_if_makes_policy
@@ -229,7 +230,7 @@ class DecoratorWithOptions:
         options = self._options
         kind = kind_of(function)
         if kind in {"function", "generator"}:
-            options.raise_if_attempts_are_cut()
+            raise_if_attempts_are_cut(options)
         make = retried_async if kind == "coroutine function" else retried
         if "generator" in kind:
             from ._generators import retried_async_generator, retried_generator  # few are

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import CoroutineType
 
 from .._operation import coroutine_returned, is_awaitable, not_awaitable, now
-from ._cut import CuttableAttempt
+from ._cut import cuttable
 from ._final_error import raise_final
 from ._run import Run
 from ._settings import settings
@@ -17,15 +17,12 @@ from ._steps import enter, interrupted, leave, wait_for_next
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
     from ._options import Options
 
     Operation = Callable[..., Any]
-    Args = tuple[Any, ...]
-    Kwargs = Mapping[str, Any]
-
 
 _INSTEAD = "decorate an `async def` function, or use retry_call_async() or `async for`"
 
@@ -106,18 +103,18 @@ def retried_async(  # noqa: C901 - as above
                     error = run.ask_circuit()
                     await enter(run)
                 if error is None and run.ending is None:
-                    if valid.can_cut:
-                        error = await _cuttable_call(run, function, args, kwargs)
-                    else:  # and so without a token
-                        run.is_paid = False
-                        try:
+                    try:
+                        if valid.can_cut:
+                            result = cuttable(run, function, args, kwargs)
+                        else:  # and so without a token
+                            run.is_paid = False
                             result = function(*args, **kwargs)
-                            if result.__class__ is CoroutineType or is_awaitable(result):
-                                run.result = await result
-                            else:
-                                run.fail(not_awaitable(name, result), name)
-                        except Exception as failure:  # noqa: BLE001 - the run decides about it
-                            error = failure
+                        if result.__class__ is CoroutineType or is_awaitable(result):
+                            run.result = await result
+                        else:
+                            run.fail(not_awaitable(name, result), name)
+                    except Exception as failure:  # noqa: BLE001 - the run decides about it
+                        error = failure
                     if error is None and not valid.has_exit and run.succeed():
                         return run.result
                 if await leave(run, error):
@@ -134,25 +131,3 @@ def retried_async(  # noqa: C901 - as above
         return result
 
     return call
-
-
-async def _cuttable_call(
-    run: Run, function: Operation, args: Args, kwargs: Kwargs
-) -> Exception | None:
-    """Await the function once where a token or a time limit may cut it; return its error."""
-    attempt, token = CuttableAttempt(run), run.limits.token
-    async with attempt:
-        if token is not None and run.attempts > 1 and token.cancelled:
-            run.refuse()
-            return None
-        run.is_paid = False
-        try:
-            result = function(*args, **kwargs)
-            if result.__class__ is CoroutineType or is_awaitable(result):
-                run.result = await result
-            else:
-                run.fail(not_awaitable(run.name, result), run.name)
-        except Exception as failure:  # noqa: BLE001 - the run decides about it
-            return failure
-        return None
-    return attempt.take_error()

@@ -12,34 +12,57 @@ from ._outcome import StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
-
-    from ._options import Options
-    from ._outcome import Ending, Outcome
 
 _WITHOUT_FALLBACK = {StopReason.CANCELLED, StopReason.FAILED, StopReason.NOT_RETRIED}
 
 
-def final_error(
-    ending: Ending, last: Any, attempts: int, seconds: float, *, note: bool
-) -> BaseException:
-    """Return the error to raise for a run that has ended without a result.
+async def conclude(run: Any) -> None:
+    """Set ``run.final``, the error to raise for a run without a result, or ``run.result``.
 
-    Args:
-        ending: How it ended.
-        last: The error of the last attempt that failed; None: none has.
-        attempts: How many were made.
-        seconds: How long that took.
-        note: Whether the error gets a note that tells it.
+    The result is that of ``fallback``. ``run`` is a ``Run`` or a hedged call that has ended.
     """
-    final: BaseException = last if ending.error is None else ending.error
-    if last is not None and final is not last and ending.reason is not StopReason.FAILED:
-        set_link(final, "__cause__", last)
-    if note:
-        made = counted(attempts, "attempt")
-        _annotate(final, f"{_PREFIX}{made} in {round(seconds, 3)} s: {ending.why}")
-    return final
+    ending, last = run.ending, run.error
+    if is_untouched(run) or ending.reason is StopReason.INTERRUPTED:
+        run.final = last
+        return
+    run.final = final = last if ending.error is None else ending.error
+    ending.error = None  # its traceback may refer to this frame: a reference cycle
+    try:
+        if last is not None and final is not last:
+            if ending.reason is StopReason.FAILED:
+                append_cause(final, last)
+            else:
+                set_link(final, "__cause__", last)
+        if run.options.note is not False:
+            made = counted(run.attempts, "attempt")
+            _annotate(
+                final, f"{_PREFIX}{made} in {round(run.ended - run.began, 3)} s: {ending.why}"
+            )
+        if run.options.fallback is not NO_FALLBACK and ending.reason not in _WITHOUT_FALLBACK:
+            run.result = await _answer_of(run.options.fallback, run)
+            run.final = None
+    except Exception as failure:  # noqa: BLE001 - raised by the caller
+        append_cause(failure, final)
+        run.final = failure
+    finally:
+        del final, last  # a traceback refers to this frame: a reference cycle
+
+
+def is_untouched(run: Any) -> bool:
+    """Whether the error of the first attempt passes unchanged: ``on`` does not retry it."""
+    return run.ending.reason is StopReason.NOT_RETRIED and run.attempts == 1
+
+
+async def _answer_of(fallback: Any, run: Any) -> Any:
+    """Return what ``fallback`` is, or returns."""
+    if not callable(fallback):
+        return fallback
+    result = fallback(run.outcome())
+    if isinstance(result, CoroutineType) and not run.awaits:
+        close_unawaited(result)
+        raise TypeError("fallback returned a coroutine, which only a coroutine can await")
+    return (await result) if run.awaits and is_awaitable(result) else result
 
 
 def raise_final(run: Any, ended_by: BaseException | None = None) -> None:
@@ -58,31 +81,6 @@ def raise_final(run: Any, ended_by: BaseException | None = None) -> None:
         if context is not None or ended_by is not None:
             set_link(final, "__context__", context)
         del final, context, ended_by  # a traceback refers to this frame: a reference cycle
-
-
-def takes_fallback(options: Options, ending: Ending) -> bool:
-    """Whether ``fallback`` stands for the error of a run that has ended so."""
-    return options.fallback is not NO_FALLBACK and ending.reason not in _WITHOUT_FALLBACK
-
-
-async def fall_back(
-    fallback: Any, outcome: Callable[[], Outcome], final: BaseException, *, awaits: bool
-) -> Any:
-    """Return what ``fallback`` is, or returns; what it raises has ``final`` as its cause."""
-    if not callable(fallback):
-        return fallback
-    try:
-        result = fallback(outcome())
-        if isinstance(result, CoroutineType) and not awaits:
-            close_unawaited(result)
-            text = "fallback returned a coroutine, which only a coroutine can await"
-            raise TypeError(text)  # noqa: TRY301 - an error of the fallback
-        return (await result) if awaits and is_awaitable(result) else result
-    except Exception as failure:
-        append_cause(failure, final)
-        raise
-    finally:
-        del final  # a traceback refers to this frame: a reference cycle
 
 
 _PREFIX = "gave up after "

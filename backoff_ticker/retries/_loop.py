@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._operation import now
 from .._validation import counted, whole_repr
 from ._block import Block
+from ._cut import raise_if_attempts_are_cut
 from ._final_error import raise_final
 from ._option_table import LOOP_OPTIONS
 from ._options import Options
@@ -124,7 +125,7 @@ class Attempts(Generic[Options_co]):
     # A step of the loop
 
     def __iter__(self: Attempts[SyncOptions]) -> Attempts[SyncOptions]:
-        self._options.raise_if_attempts_are_cut()
+        raise_if_attempts_are_cut(self._options)
         return self._begin(awaits=False)
 
     def __next__(self) -> Attempt:

@@ -87,6 +87,9 @@ def _as_name(name: str, value: object) -> str:
 HOOKS: Final = ("notify", "around", "on_attempt", "on_retry", "on_success", "on_give_up")
 """Options that are functions, of which ``configure()`` may add some for the process."""
 
+CUTTING: Final = ("token", "timeout", "attempt_timeout")
+"""Options that may cut an attempt of a coroutine."""
+
 OPTIONS: Final[Mapping[str, Option]] = {
     "on": Option(as_error_rule),
     "until": Option(_as_callable),

@@ -16,7 +16,7 @@ from ..policies import (
     require_policy,
     token_of,
 )
-from ._option_table import ELSEWHERE, HOOKS, OPTIONS
+from ._option_table import CUTTING, ELSEWHERE, HOOKS, OPTIONS
 from ._settings import settings
 
 TYPE_CHECKING = False
@@ -102,7 +102,7 @@ class Options:
         options: Mapping[str, Any],
         allowed: Collection[str] = OPTIONS,
     ) -> None:
-        self._what = what
+        self.what = what
         for name, value in options.items():
             if name not in allowed:
                 known = ["backoff", *(each for each in OPTIONS if each in allowed)]
@@ -150,12 +150,12 @@ class Options:
         self.has_entry = self.is_watched or bool(self.on_attempt)
         self.has_exit = self.is_watched or bool(self.on_success or self.budget or self.until)
         self.has_steps_between = bool(self.notify or self.on_retry or self.timer)
-        self.can_cut = not (self.token is self.timeout is self.attempt_timeout is None)
+        self.can_cut = any(getattr(self, name) is not None for name in CUTTING)
         self.has_limits = self.can_cut or not (self.max_attempts is self.max_elapsed_time is None)
 
     def _with_hint(self, error: TypeError) -> TypeError:
         """Return an error about what may be meant as an argument of the operation."""
-        if "call" not in self._what:
+        if "call" not in self.what:
             return error
         return TypeError(f"{error}; functools.partial(...) gives arguments to the operation")
 
@@ -186,19 +186,11 @@ class Options:
         """Whether coroutines await the budget."""
         return hasattr(self.budget, "try_acquire_async")
 
-    def raise_if_attempts_are_cut(self) -> None:
-        """Raise a TypeError for ``attempt_timeout``: only a coroutine can be cut."""
-        if self.attempt_timeout is not None:
-            raise TypeError(
-                f"{self._what} got attempt_timeout={self.attempt_timeout!r}, but only coroutines "
-                "can be cut (in a loop: `async for`)"
-            )
-
     def raise_if_results_are_judged(self) -> None:
         """Raise a TypeError for options about a result: a generator has none."""
         for name in ("until", "fallback"):
             if getattr(self, name) is not OPTIONS[name].default:
-                raise TypeError(f"{self._what} cannot use {name} with a generator")
+                raise TypeError(f"{self.what} cannot use {name} with a generator")
 
 
 for _name, _option in OPTIONS.items():

@@ -6,15 +6,14 @@ Nothing here waits, calls the operation or a hook. ``_steps`` does, with what a 
 from __future__ import annotations
 
 from .._error_chain import append_cause, set_link
-from .._errors import CircuitOpen, CircuitState
-from .._validation import safe_repr
+from .._errors import CircuitOpen
 from ..clock import resolve_clock
-from ..policies import End, PolicyRun, start_policy
 from ._attempt import Attempt, hide_ended, show
 from ._limits import Limits
 from ._no_wait import SkippingClock, active_no_wait
 from ._options import Options
 from ._outcome import Ending, Outcome, StopReason
+from ._plan import ending_by_circuit, ending_by_policy, start_policies, wait_for_circuit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..policies import BackOff
-
-SHORTEST_REFUSAL = 0.01
-"""Seconds until the next attempt if a circuit is open and nobody knows for how long: while probes
-are on their way, a policy without delays would spin."""
 
 SUCCESS: Final = Ending(StopReason.SUCCEEDED)
 NO_KWARGS: Final[Mapping[str, Any]] = {}
@@ -91,6 +86,7 @@ class Run:
     def begin(self) -> None:
         """Begin the next attempt, and show it."""
         self.attempts += 1
+        self.delay = None
         self.attempt = attempt = Attempt(self, self.attempts, self.waited)
         show(attempt)
 
@@ -122,60 +118,30 @@ class Run:
         """
         limits = self.limits
         is_refused = isinstance(self.error, CircuitOpen)
-        if is_refused and stays_open(self.error):
-            return Ending(StopReason.CIRCUIT_OPEN, "the circuit is open until a reset")
-        if limits is not NO_LIMITS:
+        ending = ending_by_circuit(self.error) if is_refused else None
+        if ending is None and limits is not NO_LIMITS:
             ending = limits.reached(self.attempts)
-            if ending is not None:
-                return ending
+        if ending is not None:
+            return ending
         # Asked even if the error says how long to wait: the delay that this replaces is used up.
         policy: Any = self.options.backoff if isinstance(demand, float) else demand
         self.component = "the back-off policy"
         if self.polls is None:  # at the first failure: limits of elapsed time count from here
-            self.polls = self.options.fixed_polls or self._start_policies()
+            self.polls = self.options.fixed_polls or start_policies(self.options, self.clock)
         polled = self.polls[id(policy)]()
         if not isinstance(polled, float):
             try:
-                return self._stopped(policy, polled)
+                return ending_by_policy(policy, polled, limits)
             finally:
                 del polled  # the traceback of its error refers to this frame: a reference cycle
         self.delay = delay = demand if isinstance(demand, float) else polled
         if is_refused:
-            return self._plan_for_circuit(delay)
+            planned = wait_for_circuit(self.error, delay, limits)
+            if isinstance(planned, Ending):
+                return planned
+            self.delay = planned
+            return None
         return None if limits is NO_LIMITS else limits.reached_by(delay)
-
-    def _start_policies(self) -> Mapping[int, Callable[[], Any]]:
-        """Return how to ask the run's own copy of each policy, which begins here."""
-        polls, clock, token = {}, self.clock, self.limits.token
-        underlying = clock.clock if isinstance(clock, SkippingClock) else clock
-        for policy in self.options.policies:
-            started = start_policy("backoff", policy, clock)
-            polls[id(policy)] = PolicyRun(
-                started, underlying, () if token is None else (token,)
-            ).ask
-        return polls
-
-    def _stopped(self, policy: BackOff, polled: object) -> Ending:
-        """Return how the run ends as a policy has no delay left, or has failed."""
-        if isinstance(polled, End) and polled.error is not None:
-            return self._failed(polled.error)
-        if self.limits.is_cancelled():
-            return self.limits.ending_by_token()
-        return Ending(StopReason.EXHAUSTED, f"the policy stopped: {safe_repr(policy)}")
-
-    def _plan_for_circuit(self, delay: float) -> Ending | None:
-        """Make ``delay`` last until the circuit lets calls through, if its error says when."""
-        left = self.error.seconds or SHORTEST_REFUSAL
-        self.delay = max(delay, left)
-        if isinstance(self.clock, SkippingClock):
-            # The circuit's own clock goes on as it is: it would be met again and again.
-            why = "the circuit is open, and no_wait() does not skip its time"
-            return Ending(StopReason.CIRCUIT_OPEN, why)
-        ending = self.limits.reached_by(self.delay)
-        if ending is not None and ending.reason is StopReason.DEADLINE and left > delay:
-            why = f"the circuit stays open longer than timeout={self.options.timeout!r} allows"
-            return Ending(StopReason.CIRCUIT_OPEN, why)
-        return ending
 
     # The circuit breaker
 
@@ -239,22 +205,10 @@ class Run:
 
         It is that of ``component``; None: of the one that is in use.
         """
-        self.component = component or self.component
-        self.end(self._failed(failure))
-
-    def _failed(self, failure: Exception) -> Ending:
-        has_failed = self.ending is not None and self.ending.reason is StopReason.FAILED
-        earlier = self.ending.error if has_failed else self.error  # type: ignore[union-attr]
-        if earlier is not None:
-            append_cause(failure, earlier)
-        return Ending(StopReason.FAILED, f"{self.component} failed", failure)
-
-    @property
-    def is_untouched(self) -> bool:
-        """Whether the error of the first attempt passes unchanged: ``on`` does not retry it."""
-        ending = self.ending
-        is_not_retried = ending is not None and ending.reason is StopReason.NOT_RETRIED
-        return is_not_retried and self.attempts == 1
+        earlier, component = self.ending, component or self.component
+        if earlier is not None and earlier.reason is StopReason.FAILED and earlier.error:
+            append_cause(failure, earlier.error)
+        self.end(Ending(StopReason.FAILED, f"{component} failed", failure))
 
     def refund(self) -> None:
         """Give back what an attempt took that was not made, or not told: budget and ticket."""
@@ -296,8 +250,3 @@ class Run:
             # A copy: what a hook does to it does not reach the operation.
             outcome.__dict__.update(args=self.args, kwargs=dict(self.kwargs))
         return outcome
-
-
-def stays_open(refusal: CircuitOpen) -> bool:
-    """Whether a circuit stays open until somebody resets it."""
-    return refusal.seconds is None and refusal.state is CircuitState.OPEN

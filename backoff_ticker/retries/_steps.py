@@ -14,8 +14,8 @@ from .._operation import answered
 from .._sentinels import EMPTY
 from .._validation import safe_repr
 from ..waiting import CHECKPOINT_EVERY
-from ._classify import ASK_ON, ask_on, classify, told
-from ._final_error import fall_back, final_error, takes_fallback
+from ._classify import ASK_ON, classify, reconsidered, told
+from ._final_error import conclude, is_untouched
 from ._outcome import Ending, StopReason
 from ._run import SUCCESS
 from ._wait import wait
@@ -63,30 +63,27 @@ async def leave(run: Run, error: Exception | None) -> bool:
     if options.is_watched:
         run.tell_circuit(error)
         await _leave_around(run, error)
-    if run.ending is None:
-        try:
+    try:
+        if run.ending is None:
             if error is None:
                 demand = await _judge_result(run)
             else:
                 demand = classify(options, error, was_cut=run.was_cut)
                 if demand is ASK_ON or isinstance(demand, Ending):
-                    demand = await _reconsider(run, error, demand)
+                    demand = await reconsidered(run, error, demand)
             ending = demand if isinstance(demand, Ending) else run.plan(demand)
             if ending is None and options.budget is not None:
                 ending = await _pay(run)
-        except Exception as failure:  # noqa: BLE001 - raised at the end
-            run.fail(failure)
-        else:
-            if ending is None:
-                # A coroutine that never waits lets the event loop run now and then.
-                is_turn = run.awaits and run.attempts % CHECKPOINT_EVERY == 0
-                if run.delay or options.has_steps_between or is_turn:
-                    return True
-                run.delay = None  # the wait is over
-                return False
-            run.end(ending)
-    await _conclude(run)
-    return False
+            if ending is not None:
+                run.end(ending)
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.fail(failure)
+    if run.ending is not None:
+        await _conclude(run)
+        return False
+    # A coroutine that never waits lets the event loop run now and then.
+    is_turn = run.awaits and run.attempts % CHECKPOINT_EVERY == 0
+    return bool(run.delay or options.has_steps_between or is_turn)
 
 
 async def wait_for_next(run: Run) -> None:
@@ -99,12 +96,10 @@ async def wait_for_next(run: Run) -> None:
         if options.on_retry is not None:
             await _call_hooks(run, "on_retry")
         ending = await wait(run)
-    except Exception as failure:  # noqa: BLE001 - raised at the end
-        run.fail(failure)
-    else:
-        run.delay = None
         if ending is not None:
             run.end(ending)
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.fail(failure)
     if run.ending is not None:
         await _conclude(run)
 
@@ -115,23 +110,10 @@ async def interrupted(run: Run, interrupt: BaseException) -> None:
         run.tell_circuit(interrupt)
         await _leave_around(run, interrupt)
     finally:
-        if run.ending is None:
-            run.end(Ending(StopReason.INTERRUPTED))
-        else:
-            run.ending.error = None  # its traceback refers to frames of the run: a reference cycle
+        run.end(Ending(StopReason.INTERRUPTED))
 
 
 # The decision
-
-
-async def _reconsider(run: Run, error: Exception, demand: Demand) -> Demand:
-    """Return what follows an error that is not simply retried."""
-    if isinstance(error, Cancelled) and run.limits.is_cancelled():
-        return run.limits.ending_by_token()
-    if demand is ASK_ON:
-        run.component = "on"
-        demand = await ask_on(run.options, error, awaits=run.awaits)
-    return demand
 
 
 async def _judge_result(run: Run) -> Demand:
@@ -198,31 +180,11 @@ async def _conclude(run: Run) -> None:
     if run.ending is SUCCESS:
         return
     try:
-        if not run.is_untouched:
+        if not is_untouched(run):
             await _call_hooks(run, "on_give_up")
     except Exception as failure:  # noqa: BLE001 - raised at the end
         run.fail(failure)
-    await _set_final(run)
-
-
-async def _set_final(run: Run) -> None:
-    options, ending, final = run.options, run.ending, run.error
-    assert ending is not None  # noqa: S101 - for type checkers: the run has ended
-    try:
-        if not run.is_untouched:
-            seconds, note = run.ended - run.began, options.note is not False
-            final = final_error(ending, run.error, run.attempts, seconds, note=note)
-            ending.error = None  # else its traceback would refer to itself, through this frame
-            if takes_fallback(options, ending):
-                run.result = await fall_back(
-                    options.fallback, run.outcome, final, awaits=run.awaits
-                )
-                return
-        run.final = final
-    except Exception as failure:  # noqa: BLE001 - raised by the caller
-        run.final = failure
-    finally:
-        del final
+    await conclude(run)
 
 
 # Users' functions
