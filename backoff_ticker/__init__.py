@@ -159,12 +159,11 @@ _NAMES = {
     "retries._attempt": "Attempt current_attempt",
     "retries._budget": "RetryBudget",
     "retries._call": "retry_call retry_call_async",
-    "retries._decorator": "retry",
+    "retries._decorator": "retry retry_options retry_with",
     "retries._log_retries": "log_retries",
     "retries._loop": "attempts",
     "retries._option_types": "BudgetLike",
     "retries._outcome": "Outcome StopReason",
-    "retries._retry_with": "retry_options retry_with",
     "retries._settings": "configure is_active",
     "hedging._hedge": "hedge_call hedge_call_async",
 }

@@ -52,15 +52,9 @@ def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: D,
+    fallback: D = ...,
     **options: Unpack[AsyncHedgeOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
-@overload
-def hedge_call_async(
-    operation: Callable[[], Awaitable[T]],
-    backoff: BackOff | None = None,
-    **options: Unpack[AsyncHedgeOptions],
-) -> Coroutine[Any, Any, T]: ...
 @shows(hedge_call_async, fallback=NO_FALLBACK, max_attempts=_MAX_ATTEMPTS)
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
@@ -128,17 +122,9 @@ def hedge_call(
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    fallback: D,
+    fallback: D = ...,
     **options: Unpack[HedgeOptions],
 ) -> T | D: ...
-@overload
-def hedge_call(
-    operation: Callable[[], T],
-    backoff: BackOff | None = None,
-    *,
-    pool: Executor | None = None,
-    **options: Unpack[HedgeOptions],
-) -> T: ...
 @shows(hedge_call, fallback=NO_FALLBACK, max_attempts=_MAX_ATTEMPTS)
 def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **options: Any) -> Any:
     """Call ``operation()``, call it again while it is slow, and return the first good result.

@@ -34,19 +34,20 @@ from ._attempt import (
     current_attempt as current_attempt,
     show as show,
 )
-from ._classify import classify as classify, reconsidered as reconsidered, told as told
+from ._failures import (
+    classify as classify,
+    ending_by_circuit as ending_by_circuit,
+    ending_by_policy as ending_by_policy,
+    reconsidered as reconsidered,
+    start_policies as start_policies,
+    told as told,
+    wait_for_circuit as wait_for_circuit,
+)
 from ._final_error import conclude as conclude, raise_final as raise_final
-from ._limits import Limits as Limits
-from ._no_wait import active_no_wait as active_no_wait
+from ._limits import Limits as Limits, active_no_wait as active_no_wait
 from ._option_table import NO_FALLBACK as NO_FALLBACK
 from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Ending as Ending, Outcome as Outcome, StopReason as StopReason
-from ._plan import (
-    ending_by_circuit as ending_by_circuit,
-    ending_by_policy as ending_by_policy,
-    start_policies as start_policies,
-    wait_for_circuit as wait_for_circuit,
-)
 from ._settings import configure as configure, is_active as is_active
 from ._signatures import overload as overload, shows as shows
 from ._wait import warn_if_loop_runs as warn_if_loop_runs
@@ -55,7 +56,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # the facade loads these when they are first used
     from ._budget import RetryBudget as RetryBudget
     from ._call import retry_call as retry_call, retry_call_async as retry_call_async
-    from ._decorator import retry as retry
+    from ._decorator import (
+        retry as retry,
+        retry_options as retry_options,
+        retry_with as retry_with,
+    )
     from ._log_retries import log_retries as log_retries
     from ._loop import Attempts as Attempts, attempts as attempts
     from ._option_types import (
@@ -65,7 +70,6 @@ if TYPE_CHECKING:  # the facade loads these when they are first used
         HedgeOptions as HedgeOptions,
         RetryOptions as RetryOptions,
     )
-    from ._retry_with import retry_options as retry_options, retry_with as retry_with
     from ._signatures import (
         D as D,
         T as T,

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any, Protocol, Self
 
     from ..cancellation import CancellationToken
@@ -136,24 +135,14 @@ class Attempt:
         self._block().enter(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         return self._block().exit(error)  # type: ignore[no-any-return]
 
     async def __aenter__(self) -> Self:
         await self._block().enter_async(self)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
         return await self._block().exit_async(error)  # type: ignore[no-any-return]
 
     def _block(self) -> Any:

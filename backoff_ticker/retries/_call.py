@@ -47,13 +47,9 @@ def retry_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
     *,
-    fallback: D,
+    fallback: D = ...,
     **options: Unpack[RetryOptions],
 ) -> T | D: ...
-@overload
-def retry_call(
-    operation: Callable[[], T], backoff: BackOff | None = None, **options: Unpack[RetryOptions]
-) -> T: ...
 @shows(retry_call, fallback=NO_FALLBACK)
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
@@ -78,7 +74,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     Args:
         operation: Called without arguments: ``functools.partial`` or a lambda gives it some.
         backoff: The policy. None means ``ExponentialBackOff()``.
-        **options: The options of ``retry`` except ``attempt_timeout``.
+        **options: The options of ``retry``, but for the one that only coroutines can have.
 
     Raises:
         Exception: As a function that ``retry`` decorated.
@@ -114,15 +110,9 @@ def retry_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    fallback: D,
+    fallback: D = ...,
     **options: Unpack[AsyncRetryOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
-@overload
-def retry_call_async(
-    operation: Callable[[], Awaitable[T]],
-    backoff: BackOff | None = None,
-    **options: Unpack[AsyncRetryOptions],
-) -> Coroutine[Any, Any, T]: ...
 @shows(retry_call_async, fallback=NO_FALLBACK)
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.

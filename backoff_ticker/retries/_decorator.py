@@ -1,16 +1,16 @@
-"""``retry``: a decorator for functions of every kind."""
+"""``retry``: a decorator for functions of every kind; ``retry_with`` and ``retry_options``."""
 
 from __future__ import annotations
 
 from functools import wraps
-from types import UnionType
+from types import MethodType, UnionType
 from weakref import ref
 
 from .._operation import kind_of, name_of
 from .._validation import is_duration, safe_repr
 from ..policies import is_policy, makes_policies, require_policy
 from ._cut import raise_if_attempts_are_cut
-from ._drive import retried, retried_async
+from ._drive import retried, retried_async, retried_async_generator, retried_generator
 from ._option_table import NO_FALLBACK
 from ._options import Options, raise_if_makes_policy
 from ._signatures import overload, shows
@@ -24,19 +24,21 @@ if TYPE_CHECKING:
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
     from ._signatures import (
+        AsyncF,
         AsyncOptions,
         D,
         DecoratesNoClasses,
         Decorator,
         F,
         FallbackDecorator,
+        P,
         SyncOptions,
     )
 
 
 @overload
 def retry(
-    backoff: BackOff | None = None, *, attempt_timeout: None = None, **options: Unpack[RetryOptions]
+    backoff: BackOff | None = None, **options: Unpack[RetryOptions]
 ) -> Decorator[SyncOptions]: ...
 @overload
 def retry(
@@ -233,8 +235,6 @@ class DecoratorWithOptions:
             raise_if_attempts_are_cut(options)
         make = retried_async if kind == "coroutine function" else retried
         if "generator" in kind:
-            from ._generators import retried_async_generator, retried_generator  # few are
-
             options.raise_if_results_are_judged()
             make = retried_generator if kind == "generator" else retried_async_generator
         result = wraps(function)(make(function, options.name or name_of(function), options))
@@ -244,3 +244,110 @@ class DecoratorWithOptions:
     def __repr__(self) -> str:
         given = (f"{name}={safe_repr(value)}" for name, value in self.given.items())
         return f"retry({', '.join(given)})"
+
+
+# Changing the options of a decorated function
+
+
+@overload
+def retry_with(
+    function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
+) -> AsyncF: ...
+@overload
+def retry_with(
+    function: Callable[P, object],
+    /,
+    backoff: BackOff | None = None,
+    *,
+    fallback: object,
+    **changes: Unpack[AsyncRetryOptions],
+) -> Callable[P, Any]: ...
+@overload
+def retry_with(
+    function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
+) -> F: ...
+@shows(retry_with)
+def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
+    """Return a copy of a decorated function with other options, such as fewer attempts.
+
+    Other options keep their value, and ``function`` itself does not change. The copy is of the same
+    kind: a bound method, for example, is bound to the same object.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry, retry_with
+        >>> @retry(ConstantBackOff(60), on=ConnectionError, max_attempts=5)
+        ... def fetch(url):
+        ...     print("called")
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     retry_with(fetch, max_attempts=1)("/")
+        ... except ConnectionError as error:
+        ...     print(error)
+        called
+        no route
+
+    Thread safety: any thread.
+
+    Args:
+        function: A function, method, coroutine function, generator function, static method or
+            class method that ``retry`` decorated, or a decorator that ``retry(...)`` returned.
+        backoff: The policy. None keeps the policy of ``function``.
+        **changes: Options of ``retry``. None removes an option, but ``fallback=None`` makes the
+            function return None: to remove a fallback, decorate ``function.__wrapped__`` with the
+            other ``retry_options(function)``.
+
+    Raises:
+        TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.
+    """
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(retry_with(function.__func__, backoff, **changes))
+    if isinstance(function, MethodType):
+        return MethodType(retry_with(function.__func__, backoff, **changes), function.__self__)
+    options = {**_given_to("retry_with()", function), **changes}
+    kept = options.pop("backoff", None)
+    policy = kept if backoff is None else backoff
+    decorator = DecoratorWithOptions("retry_with()", policy, options)
+    is_decorator = isinstance(function, DecoratorWithOptions)
+    return decorator if is_decorator else decorator(function.__wrapped__)
+
+
+def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
+    """Return the options that a function was decorated with, as they were given to ``retry``.
+
+    A policy is among them as ``backoff``: ``retry(**retry_options(f))(g)`` decorates ``g`` as ``f``
+    is decorated.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry, retry_options
+        >>> @retry(ConstantBackOff(60), max_attempts=5)
+        ... def fetch(url): ...
+        >>> retry_options(fetch)
+        {'backoff': ConstantBackOff(60.0), 'max_attempts': 5}
+
+    Thread safety: any thread.
+
+    Args:
+        function: As for ``retry_with``.
+
+    Raises:
+        TypeError: ``retry`` did not decorate ``function``.
+    """
+    given: Any = function
+    if isinstance(given, (staticmethod, classmethod, MethodType)):
+        given = given.__func__
+    return dict(_given_to("retry_options()", given))
+
+
+def _given_to(what: str, function: Any) -> Mapping[str, Any]:
+    """Return the options of a decorated function, or of a decorator, as they were given."""
+    if isinstance(function, DecoratorWithOptions):
+        return function.given
+    if not hasattr(function, MARK):
+        raise TypeError(f"{what} needs a function that retry decorated, not {safe_repr(function)}")
+    result, given = getattr(function, MARK)
+    if result() is not function:  # functools.wraps() has copied the mark
+        raise TypeError(
+            f"{what} needs the function that retry returned, but {safe_repr(function)} has another "
+            f"decorator around it: call {what} inside of that decorator"
+        )
+    return given  # type: ignore[no-any-return]

@@ -131,3 +131,74 @@ def retried_async(  # noqa: C901 - as above
         return result
 
     return call
+
+
+# Generators: they start again until they have yielded their first item
+
+
+def retried_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
+    """Return a generator function whose generators are retried until their first item."""
+
+    def begin(*args: Any, **kwargs: Any) -> tuple[Any, object]:
+        generator = function(*args, **kwargs)
+        try:
+            return generator, next(generator)
+        except StopIteration as end:  # without an item
+            return None, end.value
+
+    begin_retried = retried(begin, name, options)
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        items, item = begin_retried(*args, **kwargs)
+        if items is None:
+            return item
+        try:
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - the generator handles it
+                    item = items.throw(error)
+                else:
+                    item = items.send(sent)
+        except StopIteration as end:
+            return end.value
+        finally:
+            items.close()
+
+    return wrapper
+
+
+def retried_async_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
+    """Return an async generator function, as ``retried_generator()`` returns a plain one."""
+
+    async def begin(*args: Any, **kwargs: Any) -> tuple[Any, object]:
+        generator = function(*args, **kwargs)
+        try:
+            return generator, await anext(generator)
+        except StopAsyncIteration:  # without an item
+            return None, None
+
+    begin_retried = retried_async(begin, name, options)
+
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        items, item = await begin_retried(*args, **kwargs)
+        if items is None:
+            return
+        try:
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - the generator handles it
+                    item = await items.athrow(error)
+                else:
+                    item = await items.asend(sent)
+        except StopAsyncIteration:
+            return
+        finally:
+            await items.aclose()
+
+    return wrapper

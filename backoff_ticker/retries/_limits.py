@@ -1,4 +1,7 @@
-"""What ends a run whatever its attempts do: a token, limits of time, a number of attempts."""
+"""What ends a run whatever its attempts do: a token, limits of time, a number of attempts.
+
+And the clock of runs whose waits are skipped, in ``no_wait()`` of the tests.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,56 @@ from .._errors import DeadlineExceeded
 from .._validation import LARGEST
 from ..cancellation import derive_token
 from ..clock import later
-from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._outcome import Ending, StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..cancellation import CancellationToken
-    from ..clock import Clock
+    from ..clock import Clock, Parker, TimerHandle
     from ._options import Options
+
+active_no_wait: dict[object, int | None] = {}
+"""The ``no_wait()`` blocks of tests that are open, each with its ``max_attempts``.
+
+While there is one, retries that begin skip waits.
+"""
+
+
+class SkippingClock:
+    """The clock of one run in ``no_wait()``: the time of the waits that it skips counts as passed.
+
+    So time limits end a run after as many attempts as if it really waited.
+    """
+
+    __slots__ = ("clock", "skipped")
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock: Clock = clock
+        self.skipped: float = 0.0  # seconds by which it is ahead of that clock
+
+    def monotonic(self) -> float:
+        return later(self.clock.monotonic(), self.skipped)
+
+    def time(self) -> float:
+        return self.clock.time() + self.skipped
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
+        return self.clock.call_at(later(when, -self.skipped), callback, loop=loop)
+
+    def parker(self, what: str = "") -> Parker:
+        return self.clock.parker(what)
+
+    def skip(self, seconds: float, token: CancellationToken | None) -> float:
+        """Count a wait as waited, up to the deadline of the token; return its seconds."""
+        if token is not None:
+            if token.cancelled:
+                return 0.0
+            if token.deadline is not None:
+                seconds = max(0.0, min(seconds, token.deadline - self.monotonic()))
+        self.skipped = min(self.skipped + seconds, LARGEST / 4)
+        return seconds
 
 
 class Limits:
@@ -42,7 +87,8 @@ class Limits:
         if options.max_elapsed_time is not None:
             self.latest_start = min(later(began, options.max_elapsed_time), LARGEST)
         if active_no_wait:
-            self.max_attempts = fewest_attempts(options.max_attempts)
+            most = (options.max_attempts, *active_no_wait.copy().values())
+            self.max_attempts = min((one for one in most if one is not None), default=None)
         token, underlying = options.token, clock
         if isinstance(clock, SkippingClock):
             underlying = clock.clock

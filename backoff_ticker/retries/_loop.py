@@ -30,7 +30,7 @@ _NAME = "attempts()"
 
 @overload
 def attempts(
-    backoff: BackOff | None = None, *, attempt_timeout: None = None, **options: Unpack[RetryOptions]
+    backoff: BackOff | None = None, **options: Unpack[RetryOptions]
 ) -> Attempts[SyncOptions]: ...
 @overload
 def attempts(
@@ -57,8 +57,8 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
 
     Args:
         backoff: The policy. None means ``ExponentialBackOff()``.
-        **options: The options of ``retry`` but for ``fallback``; ``attempt_timeout`` works in
-            ``async for`` only. With ``until``, the block passes its result to
+        **options: The options of ``retry`` but for ``fallback``; those of coroutines work in
+            ``async for``. With ``until``, the block passes its result to
             ``attempt.set_result(value)``. Without ``name``, the run is called ``attempts()``.
 
     Raises:

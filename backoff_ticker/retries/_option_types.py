@@ -98,6 +98,7 @@ class RetryOptions(HedgeOptions, total=False):
         'done'
     """
 
+    attempt_timeout: None  # for coroutines only
     timer: TimerLike | None
     notify: Notify | None
     around: Around | None

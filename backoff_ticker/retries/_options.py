@@ -16,7 +16,7 @@ from ..policies import (
     require_policy,
     token_of,
 )
-from ._option_table import CUTTING, ELSEWHERE, HOOKS, OPTIONS
+from ._option_table import CUTTING, ELSEWHERE, HOOKS, OPTIONS, checked_option
 from ._settings import settings
 
 TYPE_CHECKING = False
@@ -108,7 +108,7 @@ class Options:
                 known = ["backoff", *(each for each in OPTIONS if each in allowed)]
                 error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
                 raise self._with_hint(error)
-            setattr(self, name, None if value is None else OPTIONS[name].check(name, value))
+            setattr(self, name, checked_option(name, value))
         if backoff is not None:
             self.backoff = backoff
             self.policies = (backoff,)

@@ -9,11 +9,10 @@ from .._error_chain import append_cause, set_link
 from .._errors import CircuitOpen
 from ..clock import resolve_clock
 from ._attempt import Attempt, hide_ended, show
-from ._limits import Limits
-from ._no_wait import SkippingClock, active_no_wait
+from ._failures import ending_by_circuit, ending_by_policy, start_policies, wait_for_circuit
+from ._limits import Limits, SkippingClock, active_no_wait
 from ._options import Options
 from ._outcome import Ending, Outcome, StopReason
-from ._plan import ending_by_circuit, ending_by_policy, start_policies, wait_for_circuit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._validation import as_flag, safe_repr
 from ..waiting import FREE, acquire, claim_of
-from ._option_table import OPTIONS
+from ._option_table import checked_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,27 +135,13 @@ def configure(  # noqa: PLR0913 - the settings
     Raises:
         TypeError: An argument is invalid; then nothing is changed.
     """
-    given = {
-        "active": active,
-        "token": token,
-        "notes": notes,
-        "notify": notify,
-        "around": around,
-        "on_attempt": on_attempt,
-        "on_retry": on_retry,
-        "on_success": on_success,
-        "on_give_up": on_give_up,
-    }
+    given = dict(locals())
     changes = {
-        name: _checked(name, value) for name, value in given.items() if value is not _UNCHANGED
+        name: as_flag(name, value) if name in _DEFAULTS else checked_option(name, value)
+        for name, value in given.items()
+        if value is not _UNCHANGED
     }
     return _Block(changes)
-
-
-def _checked(name: str, value: object) -> object:
-    if name in _DEFAULTS:
-        return as_flag(name, value)
-    return None if value is None else OPTIONS[name].check(name, value)
 
 
 def is_active() -> bool:

@@ -13,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from inspect import Signature
-    from typing import Any, Generic, Literal, ParamSpec, overload as overload  # noqa: PLC0414
+    from typing import Any, Generic, Literal, Never, ParamSpec, overload as overload  # noqa: PLC0414
 
     from typing_extensions import TypeVar
 
     P = ParamSpec("P")
     T = TypeVar("T")
-    D = TypeVar("D")
+    D = TypeVar("D", default=Never)  # what a fallback gives; nothing if there is none
     R = TypeVar("R")
     Y = TypeVar("Y")
     S = TypeVar("S")
@@ -103,14 +103,16 @@ class shows:  # noqa: N801 - a decorator
         from . import _option_types
 
         shown = signature(self.__wrapped__)
-        *parameters, last = shown.parameters.values()
+        *parameters, last = (
+            known for known in shown.parameters.values() if known.name != "fallback"
+        )
         if last.name != "options":
             return shown
         types = getattr(_option_types, last.annotation[len("Unpack[") : -1]).__annotations__
         for name, option in OPTIONS.items():
-            if name in types or name in self._defaults:
+            kind = types[name].__forward_arg__ if name in types else "object"
+            if (name in types or name in self._defaults) and kind != "None":
                 default = self._defaults.get(name, option.default)
-                kind = types[name].__forward_arg__ if name in types else "object"
                 shape: Any = {"default": default, "annotation": kind}
                 parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, **shape))
         return shown.replace(parameters=parameters)

@@ -14,7 +14,7 @@ from .._operation import answered
 from .._sentinels import EMPTY
 from .._validation import safe_repr
 from ..waiting import CHECKPOINT_EVERY
-from ._classify import ASK_ON, classify, reconsidered, told
+from ._failures import ASK_ON, classify, reconsidered, told
 from ._final_error import conclude, is_untouched
 from ._outcome import Ending, StopReason
 from ._run import SUCCESS
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._classify import Demand
+    from ._failures import Demand
     from ._run import Run
 
 _GENERATORS = (GeneratorType, AsyncGeneratorType)

@@ -10,7 +10,7 @@ from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..clock import later
 from ..waiting import NO_DEADLINE, checkpoint, loop_runs, park_coroutine, park_thread
-from ._no_wait import SkippingClock
+from ._limits import SkippingClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -86,8 +86,8 @@ retry(on_attempt=span)(function)  # type: ignore[type-var]  # pyright: ignore[re
 retry(on_retry=[print, send])(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on=is_transient)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(until=coroutine)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_with(function, attempt_timeout=1)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
-retry_call(function, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry_with(function, attempt_timeout=1)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(function, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(function, on_give_up=send)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(function, on=is_transient)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 for _ in attempts(attempt_timeout=1):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
@@ -108,11 +108,13 @@ hedge_call(function, timer=None)  # type: ignore[call-overload]  # pyright: igno
 
 async def awaits() -> None:
     await retry_call(coroutine)  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
-    await retry_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await retry_call_async(coroutine())  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
-    await hedge_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await hedge_call_async(coroutine, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     retry_call_async(coroutine)  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
+
+
+awaited: object = retry_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+awaited = hedge_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 # Options
