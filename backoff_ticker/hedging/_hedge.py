@@ -64,10 +64,9 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
 
     Each attempt is a task. The next one starts when the policy's next delay has passed since the
     last start, or at once when an attempt fails. The first good result, or an error that is
-    permanent or that ``on`` does not retry, ends the call, and cancels the other attempts. No more
-    start once the policy has returned ``STOP``, ``max_attempts`` have started or the budget is
-    spent; then those that run decide. The call returns or raises only after all its tasks have
-    ended; what one of them still returns after a cancel or after ``timeout`` is a result, too.
+    permanent or that ``on`` does not retry, ends the call, and cancels the other attempts. The call
+    returns or raises only after all its tasks have ended; what one of them still returns after a
+    cancel or after ``timeout`` is a result, too.
 
     Source: hedging as in gRPC (gRFC A6).
 
@@ -85,12 +84,10 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` is raised.
 
     Args:
-        operation: Called without arguments, once for each attempt. It returns an awaitable, as a
-            coroutine function does.
+        operation: Called without arguments, once for each attempt. It returns an awaitable.
         backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
         **options: As ``retry`` describes them; ``max_attempts`` is 5 by default. Each attempt after
-            the first takes from ``budget``. A ``RetryAfter``, and what ``on`` says beside True, set
-            when the next attempt starts.
+            the first takes from ``budget``.
 
     Raises:
         Exception: The last error, if all attempts fail, with a note that says why no more started.
@@ -131,8 +128,7 @@ def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **optio
 
     It is ``hedge_call_async`` with a thread for each attempt, which cannot be cut. So the call ends
     as soon as its end is decided. Attempts that still run go on, and what they return or raise is
-    dropped, unless they watch ``current_attempt().token``: each has its own, which is cancelled
-    when the call ends. An attempt that has not begun by then never begins.
+    dropped, unless they watch ``current_attempt().token``, which is cancelled when the call ends.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
@@ -146,13 +142,10 @@ def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **optio
     If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
 
     Args:
-        operation: Called without arguments, for each attempt in a copy of the caller's context
-            (``contextvars``).
+        operation: Called without arguments, for each attempt in a copy of the caller's context.
         backoff: As for ``hedge_call_async``.
-        pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
-            in its queue counts as slow. Do not call ``hedge_call`` in a worker of the same pool: if
-            all workers do, no attempt ever begins. None means a new daemon thread for each attempt;
-            the process does not wait for it at exit.
+        pool: A ``concurrent.futures.Executor`` of threads in which the attempts run; do not make
+            the call in one of its workers. None means a new daemon thread for each attempt.
         **options: The same.
 
     Raises:

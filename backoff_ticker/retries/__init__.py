@@ -5,16 +5,16 @@ Files, each of which imports only from those above it:
 - ``_outcome``, ``_budget``, ``_log_retries``: parts that do not depend on a run.
 - ``_option_table``, ``_option_types``, ``_signatures``: each option declared; what type checkers,
   ``inspect`` and ``help()`` see of them.
-- ``_settings``, ``_no_wait``: what holds for all retries of the process, or of a test.
-- ``_options``: the options of one retry, checked.
-- ``_limits``, ``_classify``: what ends a run; which errors count.
+- ``_settings``, ``_options``: what holds for the process; the options of one retry, checked.
+- ``_limits``: what ends a run whatever its attempts do; the clock of runs whose waits are skipped.
+- ``_failures``: which errors count, and when the next attempt is due.
 - ``_attempt``: one attempt, and which one runs here.
 - ``_run``: the state of one run, and the decisions that need nothing but that.
 - ``_wait``, ``_final_error``, ``_cut``: the wait between two attempts; the error at the end; what
-  cuts an attempt of a coroutine.
+  only an attempt of a coroutine can have.
 - ``_steps``: what comes before and after each call, in its order, for functions and coroutines.
 - ``_drive``, ``_block``, ``_loop``: who makes the steps: functions, and loops with their blocks.
-- ``_call``, ``_generators``, ``_decorator``, ``_retry_with``: the public functions.
+- ``_call``, ``_decorator``: the public functions.
 
 What always holds:
 

@@ -40,9 +40,8 @@ class Attempt:
 
     In a loop it is the context manager around the block to retry: ``with attempt:``, and in ``async
     for`` ``async with attempt:``. Leaving the block by ``break``, ``continue`` or ``return`` counts
-    as a success. In ``async for``, a plain ``with attempt:`` is for blocks that nothing has to cut
-    or await: with a time limit that cuts, a token of the options or of a policy, or with
-    a hook, predicate or budget that is awaited, it raises a ``TypeError``.
+    as a success. In ``async for``, a plain ``with attempt:`` raises a ``TypeError`` where something
+    has to cut the block, or to be awaited.
 
     Example:
         >>> from backoff_ticker import attempts
@@ -87,9 +86,8 @@ class Attempt:
         """The seconds until the first time limit; None if there is no limit.
 
         The limits are ``timeout``, the deadline of the token and, in a coroutine, that of the
-        attempt; ``max_elapsed_time`` does not count, as it cuts no attempt. The value
-        is 0.0 once a limit has passed, which an attempt in a thread may see. Many clients refuse a
-        timeout of 0: pass ``max(0.01, attempt.time_left)``.
+        attempt. The value is 0.0 once a limit has passed. Many clients refuse a timeout of 0: pass
+        ``max(0.01, attempt.time_left)``.
         """
         run = self._run
         cut_at = None if self._has_ended else self.cut_at
@@ -199,27 +197,18 @@ def current_attempt() -> Attempt | None:
 
     Call it in the operation, in functions that the operation calls, and in hooks, predicates and
     policies of the retry: there it is the attempt that has just ended or is about to begin. Of
-    nested retries it is the innermost that has not ended. In a loop over ``attempts()`` it is the
-    attempt whose block runs, and in a hedged call the one that the operation is called for.
+    nested retries it is the innermost that has not ended.
 
-    The attempt is kept in a context variable. Coroutines, tasks that an attempt starts, and
-    ``asyncio.to_thread()`` see it; a thread that an attempt starts sees it only if it runs in a
-    copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
+    It is a context variable. Coroutines, tasks that an attempt starts, and ``asyncio.to_thread()``
+    see it; a thread that an attempt starts sees it only if it runs in a copy of the context.
 
     Example:
-        >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
-        >>> @retry(ZeroBackOff(), max_attempts=3)
+        >>> from backoff_ticker import current_attempt, retry
+        >>> @retry(max_attempts=3)
         ... def fetch():
-        ...     print("attempt", current_attempt().number)
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     fetch()
-        ... except ConnectionError:
-        ...     print(current_attempt())
-        attempt 1
-        attempt 2
-        attempt 3
-        None
+        ...     return current_attempt().number
+        >>> fetch(), current_attempt()
+        (1, None)
 
     Thread safety: any thread or task; each sees its own attempt.
     """

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from .._operation import kind_of, now
+from .._operation import now
 from .._sentinels import EMPTY
-from ._cut import CuttableAttempt
+from ._cut import CuttableAttempt, awaited_functions
 from ._final_error import raise_final
-from ._option_table import CUTTING, HOOKS
+from ._option_table import CUTTING
 from ._outcome import Ending, StopReason
 from ._steps import enter, interrupted, leave
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ._attempt import Attempt
     from ._options import Options
     from ._run import Run
@@ -113,9 +111,7 @@ class Block:
         """End the run by a TypeError if a plain ``with`` cannot do what its own options ask for."""
         options = self._options
         names = [name for name in CUTTING if getattr(options, name) is not None]
-        names += [
-            name for name in ("on", "until", *HOOKS) if _awaits_any_of(getattr(options, name))
-        ]
+        names += awaited_functions(options)
         names += ["budget"] if options.awaits_budget else []
         if names:
             what = f"{names[0]} of attempts()"
@@ -195,9 +191,3 @@ class Block:
             return True
         raise_final(run, error)
         return False
-
-
-def _awaits_any_of(given: Any) -> bool:
-    """Whether a coroutine function is among the functions that an option was given."""
-    functions = given if isinstance(given, tuple) else (given,)
-    return any(callable(each) and kind_of(each) == "coroutine function" for each in functions)

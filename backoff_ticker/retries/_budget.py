@@ -15,12 +15,10 @@ class RetryBudget(ProcessBound):
 
     A budget is a bucket of tokens, full at first. Each retry takes ``retry_cost`` tokens, and each
     success puts ``token_ratio`` back. While there are too few for a retry, the last error is raised
-    without a wait. First attempts are always made. A retry whose wait a cancel or a limit ended is
-    not made, and gives its tokens back. So over the whole life of a budget::
+    without a wait. A retry that was not made gives its tokens back. So over the whole life of a
+    budget, however many threads and event loops share it::
 
         retries * retry_cost <= max_tokens + token_ratio * successes
-
-    however many threads and event loops share it.
 
     Example:
         >>> from backoff_ticker import RetryBudget

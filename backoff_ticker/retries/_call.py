@@ -54,18 +54,12 @@ def retry_call(
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
 
-    Use it for a single call, where there is no function to decorate. It checks its options at each
-    call. The waits block the calling thread; they end early when a token is cancelled.
+    The waits block the calling thread; they end early when a token is cancelled.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call
-        >>> answers = iter([OSError("not yet"), "done"])
-        >>> def operation():
-        ...     answer = next(answers)
-        ...     if isinstance(answer, OSError):
-        ...         raise answer
-        ...     return answer
-        >>> retry_call(operation, ZeroBackOff(), on=OSError, max_attempts=3)
+        >>> states = iter(["queued", "done"])
+        >>> retry_call(lambda: next(states), ZeroBackOff(), until="done".__eq__)
         'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy.
@@ -117,8 +111,8 @@ def retry_call_async(
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.
 
-    This is ``retry_call`` for coroutines. A cancel of a token, ``timeout`` and ``attempt_timeout``
-    also cut an attempt that is running, as ``asyncio.timeout()`` does.
+    This is ``retry_call`` for coroutines: a cancel of a token and time limits also cut an attempt
+    that is running, as ``asyncio.timeout()`` does.
 
     Example:
         >>> import asyncio
@@ -132,8 +126,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
     If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
 
     Args:
-        operation: Called without arguments, once for each attempt. It returns an awaitable, as a
-            coroutine function does.
+        operation: Called without arguments, once for each attempt. It returns an awaitable.
         backoff: As for ``retry_call``.
         **options: The options of ``retry``.
 

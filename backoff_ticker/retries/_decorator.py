@@ -9,7 +9,7 @@ from weakref import ref
 from .._operation import kind_of, name_of
 from .._validation import is_duration, safe_repr
 from ..policies import is_policy, makes_policies, require_policy
-from ._cut import raise_if_attempts_are_cut
+from ._cut import raise_if_attempts_are_cut, raise_if_functions_are_awaited
 from ._drive import retried, retried_async, retried_async_generator, retried_generator
 from ._option_table import NO_FALLBACK
 from ._options import Options, raise_if_makes_policy
@@ -74,30 +74,24 @@ def retry(backoff: Any = None, **options: Any) -> Any:
 
     A back-off policy says how long to wait between two attempts; the policy and the options say
     when to give up. ``@retry`` and ``@retry(policy, max_attempts=5)`` decorate functions, methods,
-    coroutine functions and other callables, whose signature stays. A generator or asynchronous
-    generator is restarted until it has yielded its first item; later errors are raised as they are.
+    coroutine functions and other callables, whose signature stays. A generator is restarted until
+    it has yielded its first item.
 
     Without arguments, ``@retry`` waits half a second and then longer each time, and gives up after
-    15 minutes. It never retries what is not an ``Exception``: ``KeyboardInterrupt``,
-    ``SystemExit``, ``asyncio.CancelledError`` and others.
+    15 minutes. It never retries what is not an ``Exception``, such as ``KeyboardInterrupt`` and
+    ``asyncio.CancelledError``.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
-        >>> calls = []
+        >>> answers = iter([ConnectionError("no route"), "page"])
         >>> @retry(ConstantBackOff(0.001), on=ConnectionError, max_attempts=5)
         ... def fetch():
-        ...     calls.append("call")
-        ...     if len(calls) < 3:
-        ...         raise ConnectionError
-        ...     return "page"
-        >>> fetch(), len(calls)
-        ('page', 3)
-
-    After each attempt the run ends at the first of these that is true: the result is accepted; the
-    error is permanent; ``on`` does not retry it; a token is cancelled; ``timeout`` is reached;
-    ``max_elapsed_time`` has passed; ``max_attempts`` were made; the policy returns ``STOP``; the
-    next wait would reach ``timeout``, or end after ``max_elapsed_time``; the budget is spent.
-    Otherwise ``notify`` and ``on_retry`` are called, and the next attempt follows the wait.
+        ...     answer = next(answers)
+        ...     if isinstance(answer, Exception):
+        ...         raise answer
+        ...     return answer
+        >>> fetch()
+        'page'
 
     Thread safety: each call is a run of its own, on copies of its policies; any number of threads
     and event loops may call the decorated function at once.
@@ -114,18 +108,18 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         **options: Each of the following, by keyword.
         on: The errors to retry. None means every ``Exception`` except ``NameError``,
             ``AttributeError``, ``TypeError``, ``ImportError``, ``SyntaxError``,
-            ``NotImplementedError``, ``AssertionError`` and their subclasses, which indicate a bug;
-            ``on=Exception`` retries them as well. Give a subclass of ``Exception``, a tuple or a
-            union (``A | B``) of them; a mapping from them to True (``backoff`` says the wait),
-            False, seconds or a policy, in which the most specific class decides; or a function that
-            takes the error and returns a bool or the seconds to wait. A token in any of the
-            policies ends the run as well.
+            ``NotImplementedError``, ``AssertionError`` and their subclasses, which indicate a bug.
+            Give a subclass of ``Exception``, a tuple or a union (``A | B``) of them; a mapping from
+            them to True (``backoff`` says the wait), False, seconds or a policy, in which the most
+            specific class decides; or a function that takes the error and returns a bool or the
+            seconds to wait.
         until: A function that takes the result and returns whether to accept it. A result that is
             not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
             coroutines ``until`` and ``on`` may return an awaitable.
         token: A ``CancellationToken`` that stops the run. It ends a wait at once, cuts a coroutine
             that is running, and no further call follows. The first attempt is made even if the
-            token is already cancelled, and is then not cut by it.
+            token is already cancelled, and is then not cut by it. A token of a policy does the
+            same.
         timeout: The time limit for everything: seconds >= 0 or a timedelta, from the start of the
             first attempt. A wait that would reach it is not begun, and a running coroutine is cut.
             A function in a thread cannot be cut: its result is returned even if it is late.
@@ -134,7 +128,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             classes ``on`` names, unless a function, or False in a mapping, says no.
         max_elapsed_time: A time limit that cuts nothing: seconds > 0 or a timedelta, from the
             start of the first attempt. No attempt begins after it, and no wait that would end after
-            it. 0, which means no limit in a policy, is refused: use ``max_attempts=1`` or None.
+            it.
         max_attempts: The maximum number of calls, including the first: an int >= 1.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number from ``on``, can ask
             for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.
@@ -142,25 +136,23 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             options it can be one function, or a list or tuple of functions, called in order. In
             coroutines they may be coroutine functions. What they return does not matter.
         around: Called with an ``Outcome``; returns a context manager (in coroutines an
-            asynchronous one, too) that is entered around each attempt: before ``on_attempt`` is
-            called, and left, with the error of the attempt, before the hooks of its end. It cannot
-            swallow the error.
+            asynchronous one, too) that is entered around each attempt. It sees the error of the
+            attempt, and cannot swallow it.
         on_attempt: A hook, called with an ``Outcome`` before each attempt.
         on_retry: A hook, called before each wait.
         on_success: A hook, called when a result was accepted.
         on_give_up: A hook, called when the run ends without an accepted result.
         fallback: What to return instead of raising, when the run gives up: a value, or a function
             that takes the ``Outcome`` and returns the value (in coroutines, or an awaitable of it).
-            It replaces the final error whatever the reason, ``Permanent`` and an open circuit
-            included. It is not used after a cancel or an interrupt, for an error that ``on`` does
-            not retry, for one of a hook, policy or predicate, nor while retries are switched off.
+            It does not stand for a cancel or an interrupt, for an error that ``on`` does not retry,
+            nor for one of a hook, policy or predicate.
         note: False leaves off the note on the final error, True adds it. None means what
             ``configure(notes=)`` says, by default True.
         budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from.
         breaker: A ``CircuitBreaker`` that each attempt goes through. While its circuit is open the
             function is not called: the attempt fails with ``CircuitOpen``, and the wait lasts at
-            least until the circuit lets calls through. The ``CircuitOpen`` is raised if the
-            limits do not allow that wait, or if the circuit stays open until a reset.
+            least until the circuit lets calls through. If the limits do not allow that wait, the
+            ``CircuitOpen`` is raised.
         clock: Measures all times. None means the current clock at the time of the call.
         timer: A ``Timer``, or an object like one, that measures the waits instead of ``clock``. It
             serves one run at a time.
@@ -173,9 +165,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
 
     The decorated function raises:
         Exception: The last error itself, with a note (PEP 678) that says why there was no further
-            attempt. For a ``Permanent`` or a ``RetryAfter`` it is the error inside. An error at
-            the first attempt that ``on`` does not retry is raised as if the function were not
-            decorated: without a note, and without a call of a hook.
+            attempt; for a ``Permanent`` or a ``RetryAfter`` the error inside. An error at the first
+            attempt that ``on`` does not retry is raised as if the function were not decorated.
         Cancelled: A token was cancelled. Its ``__cause__`` is the last error.
         DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
         Exception: A hook, ``around``, the policy, the timer, ``on`` or ``until`` raised an error.
@@ -233,6 +224,7 @@ class DecoratorWithOptions:
         kind = kind_of(function)
         if kind in {"function", "generator"}:
             raise_if_attempts_are_cut(options)
+            raise_if_functions_are_awaited(options)
         make = retried_async if kind == "coroutine function" else retried
         if "generator" in kind:
             options.raise_if_results_are_judged()
@@ -270,31 +262,23 @@ def retry_with(
 def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     """Return a copy of a decorated function with other options, such as fewer attempts.
 
-    Other options keep their value, and ``function`` itself does not change. The copy is of the same
-    kind: a bound method, for example, is bound to the same object.
+    Other options keep their value, and ``function`` itself does not change.
 
     Example:
-        >>> from backoff_ticker import ConstantBackOff, retry, retry_with
-        >>> @retry(ConstantBackOff(60), on=ConnectionError, max_attempts=5)
-        ... def fetch(url):
-        ...     print("called")
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     retry_with(fetch, max_attempts=1)("/")
-        ... except ConnectionError as error:
-        ...     print(error)
-        called
-        no route
+        >>> from backoff_ticker import retry, retry_options, retry_with
+        >>> @retry(on=ConnectionError, max_attempts=5)
+        ... def fetch(url): ...
+        >>> retry_options(retry_with(fetch, max_attempts=1))["max_attempts"]
+        1
 
     Thread safety: any thread.
 
     Args:
-        function: A function, method, coroutine function, generator function, static method or
-            class method that ``retry`` decorated, or a decorator that ``retry(...)`` returned.
+        function: A function or method of any kind that ``retry`` decorated, or a decorator that
+            ``retry(...)`` returned.
         backoff: The policy. None keeps the policy of ``function``.
         **changes: Options of ``retry``. None removes an option, but ``fallback=None`` makes the
-            function return None: to remove a fallback, decorate ``function.__wrapped__`` with the
-            other ``retry_options(function)``.
+            function return None.
 
     Raises:
         TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.
@@ -325,9 +309,6 @@ def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
         {'backoff': ConstantBackOff(60.0), 'max_attempts': 5}
 
     Thread safety: any thread.
-
-    Args:
-        function: As for ``retry_with``.
 
     Raises:
         TypeError: ``retry`` did not decorate ``function``.

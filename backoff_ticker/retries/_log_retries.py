@@ -21,24 +21,16 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
     """Return a hook that logs each failure, for ``on_retry`` and ``on_give_up``.
 
     The message has the name of the operation, the number of attempts, the error, and the wait that
-    follows or the reason why none does; not the arguments, which may be secret. The hook also works
-    as ``on_success`` and ``on_attempt``.
+    follows or the reason why none does; not the arguments, which may be secret.
 
     Example:
         >>> import logging, sys
-        >>> from backoff_ticker import ConstantBackOff, log_retries, retry_call
+        >>> from backoff_ticker import log_retries, retry_call
         >>> logger = logging.Logger("fetching")
         >>> logger.addHandler(logging.StreamHandler(sys.stdout))
-        >>> hook = log_retries(logger)
-        >>> def fetch():
-        ...     raise ConnectionError("no route")
-        >>> try:
-        ...     policy = ConstantBackOff(0.001)
-        ...     retry_call(fetch, policy, max_attempts=2, on_retry=hook, on_give_up=hook)
-        ... except ConnectionError:
-        ...     pass
-        fetch failed in attempt 1, again in 0.001 s: ConnectionError('no route')
-        fetch gave up after 2 attempts, max_attempts; last error: ConnectionError('no route')
+        >>> retry_call(lambda: 7, name="fetch", on_success=log_retries(logger))
+        fetch succeeded after 1 attempt
+        7
 
     Thread safety: any number of retries, threads and event loops may share the hook.
 

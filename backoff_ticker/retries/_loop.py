@@ -59,7 +59,7 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
         backoff: The policy. None means ``ExponentialBackOff()``.
         **options: The options of ``retry`` but for ``fallback``; those of coroutines work in
             ``async for``. With ``until``, the block passes its result to
-            ``attempt.set_result(value)``. Without ``name``, the run is called ``attempts()``.
+            ``attempt.set_result(value)``.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
@@ -68,9 +68,7 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
 
 
 class Attempts(Generic[Options_co]):
-    """The iterator that ``attempts()`` returns: one run, attempt by attempt.
-
-    It can be iterated once. Call ``attempts()`` again for another loop.
+    """The iterator that ``attempts()`` returns: one run, attempt by attempt, to be iterated once.
 
     Example:
         >>> from backoff_ticker import attempts

@@ -72,12 +72,7 @@ class _SharedWithHedges(TypedDict, total=False):
 
 
 class HedgeOptions(_SharedWithHedges, total=False):
-    """A ``TypedDict`` of the options of ``hedge_call``, which ``retry`` describes.
-
-    Example:
-        >>> from backoff_ticker.types import HedgeOptions
-        >>> options: HedgeOptions = {"max_attempts": 3, "timeout": 10}
-    """
+    """A ``TypedDict`` of the options of ``hedge_call``, which ``retry`` describes."""
 
     on: RetryOn | None
     until: ResultCheck | None
@@ -86,9 +81,8 @@ class HedgeOptions(_SharedWithHedges, total=False):
 class RetryOptions(HedgeOptions, total=False):
     """A ``TypedDict`` of the options that ``retry``, ``retry_call`` and ``attempts`` share.
 
-    ``retry`` describes them. Annotate a function of yours that passes them on with ``**options:
-    Unpack[RetryOptions]``. It lacks ``fallback``, which changes the type of the result. For
-    ``attempt_timeout`` and for coroutine functions as hooks, use ``AsyncRetryOptions``.
+    Annotate a function of yours that passes them on with ``**options: Unpack[RetryOptions]``. It
+    lacks ``fallback``, which changes the type of the result.
 
     Example:
         >>> from backoff_ticker import retry_call
@@ -116,18 +110,7 @@ class AsyncHedgeOptions(_SharedWithHedges, total=False):
 
 
 class AsyncRetryOptions(AsyncHedgeOptions, total=False):
-    """``RetryOptions`` for coroutines only, with ``attempt_timeout``, and with hooks to be awaited.
-
-    Example:
-        >>> import asyncio
-        >>> from backoff_ticker import retry_call_async
-        >>> from backoff_ticker.types import AsyncRetryOptions
-        >>> async def operation():
-        ...     return "done"
-        >>> options: AsyncRetryOptions = {"on": OSError, "attempt_timeout": 10}
-        >>> asyncio.run(retry_call_async(operation, **options))
-        'done'
-    """
+    """``RetryOptions`` for coroutines only, with ``attempt_timeout``, and hooks to be awaited."""
 
     attempt_timeout: Seconds | None
     timer: TimerLike | None
@@ -144,11 +127,8 @@ class BudgetLike(Protocol):
 
     If it also has a coroutine function ``try_acquire_async()``, retries of coroutines await that
     instead of calling ``try_acquire()``, which may then wait, as for the answer of a server. If
-    ``try_acquire_async()`` raises or is cancelled, it must have taken nothing. Each attempt of a
-    hedged call asks such a budget in its own thread or task, so that no answer delays the result of
-    another attempt.
-
-    An error that a method raises ends the retry and is raised, with the last error as its cause.
+    ``try_acquire_async()`` raises or is cancelled, it must have taken nothing. An error that a
+    method raises ends the retry and is raised, with the last error as its cause.
 
     Example:
         >>> from backoff_ticker import BudgetLike, ZeroBackOff, retry_call

@@ -92,8 +92,7 @@ class Outcome(_OutcomeFields):
     def args(self) -> tuple[Any, ...]:
         """The positional arguments of the decorated function, ``self`` of a method included.
 
-        Empty in ``retry_call()`` and in loops. Arguments may be secret, so the tuple, its ``repr``
-        and its pickle do not have them.
+        They may be secret, so the tuple, its ``repr`` and its pickle do not have them.
         """
         return self.__dict__.get("args", ())  # type: ignore[no-any-return]
 

@@ -102,7 +102,6 @@ def configure(  # noqa: PLR0913 - the settings
         >>> from backoff_ticker import configure, retry
         >>> @retry(max_attempts=5)
         ... def fetch():
-        ...     print("called")
         ...     raise ConnectionError("no route")
         >>> with configure(active=False):
         ...     fetch()
@@ -113,19 +112,15 @@ def configure(  # noqa: PLR0913 - the settings
 
     Args:
         active: False switches all retries off, mostly in tests: each operation is called once, as
-            if it were not decorated. Results and errors pass unchanged, ``Permanent`` and
-            ``RetryAfter`` included. Hooks, limits, tokens and notes are not used, but options are
-            still checked. The default is True.
+            if it were not decorated. The default is True.
         token: A token that ends every retry and every hedged call, beside its own token, as when
-            the process shuts down. If it has a deadline, all retries must use its clock. The
-            default is None: no token.
+            the process shuts down. If it has a deadline, all retries must use its clock.
         notes: False leaves off the note that a run adds to the error at its end, unless the
             retry's own option ``note`` is given. The default is True.
         notify: One function or a list or tuple of them, called after those of each retry, as
             ``retry`` describes it. Like the next five, it is removed by None, and not used by
-            hedged calls. It serves functions and coroutines alike, so give coroutine functions only
-            where all retries are in coroutines. It must not call a function that is retried: that
-            retry would call it again, without end.
+            hedged calls. It must not call a function that is retried: that retry would call it
+            again, without end.
         around: The same, entered inside that of each retry.
         on_attempt: A hook, or a list or tuple of them, called after those of each retry.
         on_retry: The same.

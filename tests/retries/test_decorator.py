@@ -136,3 +136,20 @@ def test_what_is_retried_is_not_taken_for_a_policy(wrong):
 def test_a_property_is_told_to_go_above():
     with pytest.raises(TypeError, match="put @property and the like above @retry"):
         retry(property(lambda _: 1))
+
+
+async def answer(*_):
+    return True
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["on", "until", "notify", "around", "on_attempt", "on_retry", "on_success", "on_give_up"],
+)
+def test_a_coroutine_function_as_an_option_is_refused_where_nothing_can_await_it(name):
+    given = answer if name in {"on", "until"} else [len, answer]
+    decorate = retry(**{name: given})
+    refused = f"coroutine function as {name}, which only a coroutine function can await"
+    with pytest.raises(TypeError, match=refused):
+        decorate(len)
+    decorate(answer)
