@@ -101,23 +101,19 @@ if TYPE_CHECKING:
     from .policies._protocol import BackOff as BackOff, FeedbackBackOff as FeedbackBackOff
     from .policies._run import delay_after as delay_after, delays as delays
     from .policies._wrapper import BackOffWrapper as BackOffWrapper
-    from .retries import (
-        Attempt as Attempt,
-        BudgetLike as BudgetLike,
-        Outcome as Outcome,
-        RetryBudget as RetryBudget,
-        StopReason as StopReason,
-        attempts as attempts,
-        configure as configure,
-        current_attempt as current_attempt,
-        is_active as is_active,
-        log_retries as log_retries,
+    from .retries._attempt import Attempt as Attempt, current_attempt as current_attempt
+    from .retries._budget import RetryBudget as RetryBudget
+    from .retries._call import retry_call as retry_call, retry_call_async as retry_call_async
+    from .retries._decorator import (
         retry as retry,
-        retry_call as retry_call,
-        retry_call_async as retry_call_async,
         retry_options as retry_options,
         retry_with as retry_with,
     )
+    from .retries._log_retries import log_retries as log_retries
+    from .retries._loop import attempts as attempts
+    from .retries._option_types import BudgetLike as BudgetLike
+    from .retries._outcome import Outcome as Outcome, StopReason as StopReason
+    from .retries._settings import configure as configure, is_active as is_active
     from .schedules import Schedule as Schedule
     from .tickers import AsyncTicker as AsyncTicker, Pace as Pace, Tick as Tick, Ticker as Ticker
 

@@ -29,11 +29,7 @@ What always holds:
 
 from __future__ import annotations
 
-from ._attempt import (
-    Attempt as Attempt,
-    current_attempt as current_attempt,
-    show as show,
-)
+from ._attempt import Attempt as Attempt, show as show
 from ._failures import (
     classify as classify,
     ending_by_circuit as ending_by_circuit,
@@ -48,30 +44,14 @@ from ._limits import Limits as Limits, active_no_wait as active_no_wait
 from ._option_table import NO_FALLBACK as NO_FALLBACK
 from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Ending as Ending, Outcome as Outcome, StopReason as StopReason
-from ._settings import configure as configure, is_active as is_active
 from ._signatures import overload as overload, shows as shows
 from ._wait import warn_if_loop_runs as warn_if_loop_runs
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the facade loads these when they are first used
-    from ._budget import RetryBudget as RetryBudget
-    from ._call import retry_call as retry_call, retry_call_async as retry_call_async
-    from ._decorator import (
-        retry as retry,
-        retry_options as retry_options,
-        retry_with as retry_with,
-    )
-    from ._log_retries import log_retries as log_retries
-    from ._loop import Attempts as Attempts, attempts as attempts
+if TYPE_CHECKING:
     from ._option_types import (
         AsyncHedgeOptions as AsyncHedgeOptions,
-        AsyncRetryOptions as AsyncRetryOptions,
         BudgetLike as BudgetLike,
         HedgeOptions as HedgeOptions,
-        RetryOptions as RetryOptions,
     )
-    from ._signatures import (
-        D as D,
-        T as T,
-        Untyped as Untyped,
-    )
+    from ._signatures import D as D, T as T
