@@ -163,13 +163,15 @@ _here: ContextVar[Link | None] = ContextVar("current_attempt", default=None)
 def show(attempt: Attempt) -> None:
     """Show an attempt inside what is shown here, in place of an earlier one of its run."""
     shown, run = _here.get(), attempt._run
+    run.is_shown = True
     if shown is not None:
         shown = shown[1] if shown[0]._run is run else _links_around(shown, run)
     _here.set((attempt, shown))
 
 
-def hide_ended() -> None:
-    """Show the innermost attempt whose run is shown: this one's run is not any more."""
+def hide(run: Shown) -> None:
+    """Show the attempt of ``run`` no more, but what was shown before, or is shown inside of it."""
+    run.is_shown = False
     shown = _here.get()
     while shown is not None and not shown[0]._run.is_shown:
         shown = shown[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._operation import now
 from .._sentinels import EMPTY
+from ._attempt import hide, show
 from ._cut import CuttableAttempt, awaited_functions
 from ._final_error import raise_final
 from ._option_table import CUTTING
@@ -53,7 +54,7 @@ class Block:
         """Show no attempt until the next step; if the run has ended, close it."""
         run = self._run
         if run.ending is None:
-            run.hide()
+            hide(run)
         else:
             run.close()
             run.block = None  # it refers to the run: a reference cycle
@@ -65,7 +66,7 @@ class Block:
         run.awaits = False
         if self._is_async:
             self._require_nothing_to_await(run)
-        run.show()
+        show(attempt)
         if run.options.has_entry or not self._may_run(run):
             now(self._enter, run)
             if run.final is not None:  # nothing is called here once the block may run
@@ -75,7 +76,7 @@ class Block:
         run = self._given(attempt)
         if not self._is_async:
             raise TypeError("`async with attempt:` is for `async for`: write `with attempt:`")
-        run.show()
+        show(attempt)
         await self._enter(run)
         if run.final is not None:
             raise_final(run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import CoroutineType
 
 from .._operation import coroutine_returned, is_awaitable, not_awaitable, now
+from ._attempt import show
 from ._cut import cuttable
 from ._final_error import raise_final
 from ._run import Run
@@ -36,7 +37,7 @@ def retried(  # noqa: C901 - counts the nested function
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
-            run.begin()
+            show(run.begin())
             try:
                 return function(*args, **kwargs)
             finally:
@@ -44,7 +45,7 @@ def retried(  # noqa: C901 - counts the nested function
         error: Exception | None = None
         try:
             while run.ending is None:
-                run.begin()
+                show(run.begin())
                 if valid.has_entry:
                     error = run.ask_circuit()
                     now(enter, run)
@@ -89,7 +90,7 @@ def retried_async(  # noqa: C901 - as above
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
-            run.begin()
+            show(run.begin())
             try:
                 return await function(*args, **kwargs)
             finally:
@@ -98,7 +99,7 @@ def retried_async(  # noqa: C901 - as above
         error: Exception | None = None
         try:
             while run.ending is None:
-                run.begin()
+                show(run.begin())
                 if valid.has_entry:
                     error = run.ask_circuit()
                     await enter(run)

@@ -121,7 +121,7 @@ class Limits:
         options = self.options
         if self.deadline is self.latest_start is None:
             return None
-        end = later(self.clock.monotonic(), delay)
+        end = self.clock.monotonic() + delay
         if self.deadline is not None and end >= self.deadline:
             why = f"{_the_wait(delay)} reach the timeout of {options.timeout!r} s"
             return Ending(StopReason.DEADLINE, why, DeadlineExceeded(why))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._operation import now
 from .._validation import counted, whole_repr
+from ._attempt import show
 from ._block import Block
 from ._cut import raise_if_attempts_are_cut
 from ._final_error import raise_final
@@ -168,11 +169,11 @@ class Attempts(Generic[Options_co]):
     async def _advance(self, run: Run) -> None:
         """Wait for the time of the next attempt; with a breaker, until one may be made."""
         try:
-            if run.attempts:
-                run.show()
+            if run.attempt is not None:
+                show(run.attempt)
                 await wait_for_next(run)
             while run.ending is None and run.options.breaker is not None:
-                run.begin()
+                show(run.begin())
                 refused = run.ask_circuit()
                 if run.ending is None:
                     if refused is None:
@@ -197,7 +198,6 @@ class Attempts(Generic[Options_co]):
             return None
         if run.options.breaker is None:  # else it has begun, for the circuit to be asked
             run.begin()
-            run.hide()
         self._block.give()
         return run.attempt
 

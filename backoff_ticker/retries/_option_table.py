@@ -111,12 +111,6 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "name": Option(_as_name),
 }
 
-
-def checked_option(name: str, value: object) -> object:
-    """Return the value of an option to use; an error names the option."""
-    return None if value is None else OPTIONS[name].check(name, value)
-
-
 LOOP_OPTIONS: Final = frozenset(OPTIONS) - {"fallback"}
 """Those of ``attempts()``."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from types import FunctionType
 
 from .._validation import safe_repr, unknown_option
@@ -16,7 +17,7 @@ from ..policies import (
     require_policy,
     token_of,
 )
-from ._option_table import CUTTING, ELSEWHERE, HOOKS, OPTIONS, checked_option
+from ._option_table import CUTTING, ELSEWHERE, HOOKS, OPTIONS
 from ._settings import settings
 
 TYPE_CHECKING = False
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = __name__.partition(".")[0] + "."
 _DEFAULT_BACKOFF = ExponentialBackOff()
+_what_cuts = attrgetter(*CUTTING)
 
 
 def require_operation(operation: object) -> None:
@@ -108,7 +110,7 @@ class Options:
                 known = ["backoff", *(each for each in OPTIONS if each in allowed)]
                 error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
                 raise self._with_hint(error)
-            setattr(self, name, checked_option(name, value))
+            setattr(self, name, None if value is None else OPTIONS[name].check(name, value))
         if backoff is not None:
             self.backoff = backoff
             self.policies = (backoff,)
@@ -150,7 +152,7 @@ class Options:
         self.has_entry = self.is_watched or bool(self.on_attempt)
         self.has_exit = self.is_watched or bool(self.on_success or self.budget or self.until)
         self.has_steps_between = bool(self.notify or self.on_retry or self.timer)
-        self.can_cut = any(getattr(self, name) is not None for name in CUTTING)
+        self.can_cut = _what_cuts(self) != (None, None, None)
         self.has_limits = self.can_cut or not (self.max_attempts is self.max_elapsed_time is None)
 
     def _with_hint(self, error: TypeError) -> TypeError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._error_chain import append_cause, set_link
 from .._errors import CircuitOpen
 from ..clock import resolve_clock
-from ._attempt import Attempt, hide_ended, show
+from ._attempt import Attempt, hide
 from ._failures import ending_by_circuit, ending_by_policy, start_policies, wait_for_circuit
 from ._limits import Limits, SkippingClock, active_no_wait
 from ._options import Options
@@ -82,22 +82,12 @@ class Run:
 
     # Attempts
 
-    def begin(self) -> None:
-        """Begin the next attempt, and show it."""
+    def begin(self) -> Attempt:
+        """Begin the next attempt, which is not shown yet, and return it."""
         self.attempts += 1
         self.delay = None
         self.attempt = attempt = Attempt(self, self.attempts, self.waited)
-        show(attempt)
-
-    def show(self) -> None:
-        """Show the attempt again, after ``hide()``."""
-        self.is_shown = True
-        show(self.attempt)  # type: ignore[arg-type]  # it has begun
-
-    def hide(self) -> None:
-        """Show what was shown before, or what is shown inside this run."""
-        self.is_shown = False
-        hide_ended()
+        return attempt
 
     def refuse(self) -> None:
         """End the run: a cancel or a limit keeps the attempt that has begun from being made."""
@@ -227,8 +217,7 @@ class Run:
 
         May be repeated.
         """
-        self.is_shown = False
-        hide_ended()
+        hide(self)
         if self.attempt is not None:
             self.attempt.end()
             self.attempt = None  # it refers to the run: a reference cycle

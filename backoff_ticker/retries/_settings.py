@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._validation import as_flag, safe_repr
 from ..waiting import FREE, acquire, claim_of
-from ._option_table import checked_option
+from ._option_table import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,11 +131,12 @@ def configure(  # noqa: PLR0913 - the settings
         TypeError: An argument is invalid; then nothing is changed.
     """
     given = dict(locals())
-    changes = {
-        name: as_flag(name, value) if name in _DEFAULTS else checked_option(name, value)
-        for name, value in given.items()
-        if value is not _UNCHANGED
-    }
+    changes = {name: value for name, value in given.items() if value is not _UNCHANGED}
+    for name, value in changes.items():
+        if name in _DEFAULTS:
+            changes[name] = as_flag(name, value)
+        elif value is not None:
+            changes[name] = OPTIONS[name].check(name, value)
     return _Block(changes)
 
 
