@@ -195,7 +195,11 @@ class Run:
         It is that of ``component``; None: of the one that is in use.
         """
         earlier, component = self.ending, component or self.component
-        if earlier is not None and earlier.reason is StopReason.FAILED and earlier.error:
+        if (
+            earlier is not None
+            and earlier.reason is StopReason.FAILED
+            and earlier.error is not None
+        ):
             append_cause(failure, earlier.error)
         self.end(Ending(StopReason.FAILED, f"{component} failed", failure))
 
