@@ -9,7 +9,7 @@ from ._cut import CuttableAttempt, awaited_functions
 from ._final_error import raise_final
 from ._option_table import CUTTING
 from ._outcome import Ending, StopReason
-from ._steps import enter, interrupted, leave
+from ._steps import enter, interrupted, leave, wait_for_next
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class Block:
         awaits: Whether the loop is an ``async for``.
     """
 
-    __slots__ = ("_cuttable", "_is_async", "_options", "_run", "_stage")
+    __slots__ = ("_cuttable", "_is_async", "_options", "_stage", "run")
 
     def __init__(self, run: Run, options: Options, *, awaits: bool) -> None:
-        self._run = run
+        self.run = run
         self._options = options
         self._is_async = awaits
         self._stage: str = _BETWEEN
@@ -40,19 +40,50 @@ class Block:
 
     # For the loop
 
-    def give(self) -> None:
-        """Note that the block is due for the attempt that has begun."""
-        self._stage = _GIVEN
-
-    def require_made(self) -> None:
-        """Raise a RuntimeError if the block that was due was not entered."""
+    async def advance(self) -> None:
+        """Wait for the time of the next attempt; with a breaker, until one may be made."""
+        run = self.run
         if self._stage == _GIVEN:
-            number = self._run.attempts
+            number = run.attempts
             raise RuntimeError(f"attempt {number} was not made: write `with attempt:` in the loop")
+        run.awaits = self._is_async
+        try:
+            if run.attempt is not None:
+                show(run.attempt)
+                await wait_for_next(run)
+            while run.ending is None:
+                attempt, refused = run.begin(), None
+                if run.options.breaker is not None:
+                    show(attempt)
+                    refused = run.ask_circuit()
+                if run.ending is None:
+                    if refused is None:
+                        self._stage = _GIVEN
+                        break
+                    await enter(run)
+                if await leave(run, refused):
+                    await wait_for_next(run)
+        except BaseException as interrupt:
+            await interrupted(run, interrupt)
+            raise
+        finally:
+            self._pause()
 
-    def pause(self) -> None:
+    def given(self, stop: type[Exception]) -> Attempt:
+        """Return the attempt to be made; if the run has ended, raise its error, or ``stop``."""
+        run = self.run
+        if run.ending is None and run.attempt is not None:
+            return run.attempt
+        if isinstance(run.final, (StopIteration, StopAsyncIteration)):
+            # Raised by a step of the loop, it would end the loop silently.
+            error = RuntimeError(f"the run ended with {type(run.final).__name__}")
+            error.__cause__, run.final = run.final, error
+        raise_final(run)
+        raise stop
+
+    def _pause(self) -> None:
         """Show no attempt until the next step; if the run has ended, close it."""
-        run = self._run
+        run = self.run
         if run.ending is None:
             hide(run)
         else:
@@ -83,11 +114,11 @@ class Block:
 
     def exit(self, error: BaseException | None) -> bool:
         """Leave the block; return whether its error is swallowed, because the loop goes on."""
-        run = self._run
+        run = self.run
         if error is None and self._cuttable is None and not run.options.has_exit:
             self._stage = _BETWEEN
             run.succeed()
-            self.pause()
+            self._pause()
             return False
         now(self._leave, error)
         return self._goes_on(error)
@@ -97,12 +128,12 @@ class Block:
         return self._goes_on(error)
 
     def set_result(self, attempt: Attempt, result: object) -> None:
-        if self._stage != _INSIDE or self._run.attempt is not attempt:
+        if self._stage != _INSIDE or self.run.attempt is not attempt:
             raise RuntimeError(f"set_result() needs the block of attempt {attempt.number} to run")
-        self._run.result = result
+        self.run.result = result
 
     def _given(self, attempt: Attempt) -> Run:
-        run = self._run
+        run = self.run
         if self._stage != _GIVEN or run.attempt is not attempt:
             raise RuntimeError(f"attempt {attempt.number} can be entered once")
         self._stage = _BETWEEN
@@ -119,7 +150,7 @@ class Block:
             text = f"`with attempt:` cannot obey {what} in `async for`: write `async with attempt:`"
             run.fail(TypeError(text), what)
             run.final = run.ending.error  # type: ignore[union-attr]  # it has just failed
-            self.pause()
+            self._pause()
             raise_final(run)
 
     def _may_run(self, run: Run) -> bool:
@@ -154,11 +185,11 @@ class Block:
             raise
         finally:
             if self._stage != _INSIDE:
-                self.pause()
+                self._pause()
 
     async def _leave(self, error: BaseException | None) -> None:
         """Leave the block, and decide what follows."""
-        run = self._run
+        run = self.run
         self._stage = _BETWEEN
         try:
             error = await self._leave_cuttable(error)
@@ -174,7 +205,7 @@ class Block:
             await interrupted(run, interrupt)
             raise
         finally:
-            self.pause()
+            self._pause()
             del error  # a traceback refers to this frame: a reference cycle
 
     async def _leave_cuttable(self, error: BaseException | None) -> BaseException | None:
@@ -187,7 +218,7 @@ class Block:
         return None if is_cut else error
 
     def _goes_on(self, error: BaseException | None) -> bool:
-        run = self._run
+        run = self.run
         if run.ending is None:
             return True
         raise_final(run, error)

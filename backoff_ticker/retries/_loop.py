@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from .._operation import now
 from .._validation import counted, whole_repr
-from ._attempt import show
 from ._block import Block
 from ._cut import raise_if_attempts_are_cut
-from ._final_error import raise_final
 from ._option_table import LOOP_OPTIONS
 from ._options import Options
 from ._outcome import Outcome
 from ._run import Run
 from ._signatures import overload, shows
-from ._steps import enter, interrupted, leave, wait_for_next
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,25 +125,19 @@ class Attempts(Generic[Options_co]):
         return self._begin(awaits=False)
 
     def __next__(self) -> Attempt:
-        run = self._begun(awaits=False)
-        if run.ending is None and _has_steps_before(run):
-            now(self._advance, run)
-        attempt = self._given_by(run)
-        if attempt is None:
-            raise StopIteration
-        return attempt
+        block = self._begun(awaits=False)
+        if block.run.ending is None:
+            now(block.advance)
+        return block.given(StopIteration)  # type: ignore[no-any-return]
 
     def __aiter__(self) -> Self:
         return self._begin(awaits=True)
 
     async def __anext__(self) -> Attempt:
-        run = self._begun(awaits=True)
-        if run.ending is None and _has_steps_before(run):
-            await self._advance(run)
-        attempt = self._given_by(run)
-        if attempt is None:
-            raise StopAsyncIteration
-        return attempt
+        block = self._begun(awaits=True)
+        if block.run.ending is None:
+            await block.advance()
+        return block.given(StopAsyncIteration)  # type: ignore[no-any-return]
 
     def _begin(self, *, awaits: bool) -> Self:
         if self._run is not None or self._awaits is (not awaits):
@@ -154,53 +145,12 @@ class Attempts(Generic[Options_co]):
         self._awaits = awaits
         return self
 
-    def _begun(self, *, awaits: bool) -> Run:
-        """Return the run, which begins with the first step."""
+    def _begun(self, *, awaits: bool) -> Any:
+        """Return the block of the run, which begins with the first step."""
         if self._awaits is not awaits:
             self._begin(awaits=awaits)
-        run = self._run
-        if run is None:
-            self._run = run = Run(self._options.under_settings(), self._options.name or _NAME)
-            self._block = run.block = Block(run, self._options, awaits=awaits)
-        self._block.require_made()
-        run.awaits = awaits
-        return run
-
-    async def _advance(self, run: Run) -> None:
-        """Wait for the time of the next attempt; with a breaker, until one may be made."""
-        try:
-            if run.attempt is not None:
-                show(run.attempt)
-                await wait_for_next(run)
-            while run.ending is None and run.options.breaker is not None:
-                show(run.begin())
-                refused = run.ask_circuit()
-                if run.ending is None:
-                    if refused is None:
-                        break
-                    await enter(run)
-                if await leave(run, refused):
-                    await wait_for_next(run)
-        except BaseException as interrupt:
-            await interrupted(run, interrupt)
-            raise
-        finally:
-            self._block.pause()
-
-    def _given_by(self, run: Run) -> Attempt | None:
-        """Return the attempt to be made; None: the run has ended."""
-        if run.ending is not None:
-            if isinstance(run.final, (StopIteration, StopAsyncIteration)):
-                # Raised by a step of the loop, it would end the loop silently.
-                error = RuntimeError(f"the run ended with {type(run.final).__name__}")
-                error.__cause__, run.final = run.final, error
-            raise_final(run)
-            return None
-        if run.options.breaker is None:  # else it has begun, for the circuit to be asked
-            run.begin()
-        self._block.give()
-        return run.attempt
-
-
-def _has_steps_before(run: Run) -> bool:
-    return run.attempts > 0 or run.options.breaker is not None
+        if self._run is None:
+            options = self._options
+            self._run = run = Run(options.under_settings(), options.name or _NAME)
+            self._block = run.block = Block(run, options, awaits=awaits)
+        return self._block
