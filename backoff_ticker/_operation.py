@@ -77,7 +77,7 @@ def not_awaitable(name: str, result: object) -> TypeError:
     return TypeError(f"{name} must return an awaitable, not one of type {type(result).__name__}")
 
 
-def now(step: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+def run_at_once(step: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
     """Call a coroutine function of the package in a thread, where it does not suspend."""
     coroutine = step(*args)
     try:

@@ -7,7 +7,7 @@ from functools import partial
 from types import CoroutineType
 
 from .._errors import Cancelled, CircuitOpen
-from .._operation import coroutine_returned, is_awaitable, not_awaitable, now
+from .._operation import coroutine_returned, is_awaitable, not_awaitable, run_at_once
 from .._validation import safe_repr
 from ..clock import start_thread
 from ..retries import Attempt, Ending, StopReason, show
@@ -52,7 +52,7 @@ class HedgedAttempt:
         shown, name = Attempt(self, self._number), f"{self.name}, {self._number}"
         self.token = shown.token
         self._call.running[self] = None  # first: whatever happens now, it is told of the end
-        make = partial(copy_context().run, now, self._make, shown)
+        make = partial(copy_context().run, run_at_once, self._make, shown)
         if self._call.awaits:
             self.job = current_loop().create_task(self._make(shown), name=name)
         elif pool is None:

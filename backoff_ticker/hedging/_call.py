@@ -17,7 +17,7 @@ from ..retries import (
     ending_by_policy,
     reconsidered,
     start_policies,
-    told,
+    unmarked,
     wait_for_circuit,
 )
 from ..waiting import NO_DEADLINE, cancelled_error, checkpoint
@@ -38,7 +38,7 @@ _TOO_LATE: Final = (StopReason.DEADLINE, StopReason.MAX_ELAPSED_TIME)
 class HedgedCall:
     """One call; if it ``awaits``, its attempts are tasks, which can be cut, else threads.
 
-    Its coroutine functions suspend only if it awaits: a thread calls them with ``now()``.
+    Its coroutine functions suspend only if it awaits: a thread calls them with ``run_at_once()``.
     """
 
     attempts = 0  # how many were started, without those that were not made
@@ -152,7 +152,7 @@ class HedgedCall:
                 return _SUCCESS
             self.error, demand = RejectedResult(result), self.options.backoff
         elif demand is None and isinstance(ended_by, Exception):
-            self.error = told(ended_by)
+            self.error = unmarked(ended_by)
             demand = classify(self.options, ended_by)
             demand = await reconsidered(self, ended_by, demand)
         elif demand is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._operation import now
+from .._operation import run_at_once
 from .._validation import safe_repr
 from ..retries import (
     NO_FALLBACK,
@@ -165,7 +165,7 @@ def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **optio
         return operation()
     warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
     call = HedgedCall(checked, operation, pool, awaits=False)
-    result = now(call.perform)
+    result = run_at_once(call.perform)
     raise_final(call)
     return result
 

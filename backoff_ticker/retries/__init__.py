@@ -36,7 +36,7 @@ from ._failures import (
     ending_by_policy as ending_by_policy,
     reconsidered as reconsidered,
     start_policies as start_policies,
-    told as told,
+    unmarked as unmarked,
     wait_for_circuit as wait_for_circuit,
 )
 from ._final_error import conclude as conclude, raise_final as raise_final

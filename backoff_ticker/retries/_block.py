@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._operation import now
+from .._operation import run_at_once
 from .._sentinels import EMPTY
 from ._attempt import hide, show
 from ._cut import CuttableAttempt, awaited_functions
@@ -99,7 +99,7 @@ class Block:
             self._require_nothing_to_await(run)
         show(attempt)
         if run.options.has_entry or not self._may_run(run):
-            now(self._enter, run)
+            run_at_once(self._enter, run)
             if run.final is not None:  # nothing is called here once the block may run
                 raise_final(run)
 
@@ -120,7 +120,7 @@ class Block:
             run.succeed()
             self._pause()
             return False
-        now(self._leave, error)
+        run_at_once(self._leave, error)
         return self._goes_on(error)
 
     async def exit_async(self, error: BaseException | None) -> bool:

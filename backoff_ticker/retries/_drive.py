@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._operation import coroutine_returned, is_awaitable, not_awaitable, now
+from .._operation import coroutine_returned, is_awaitable, not_awaitable, run_at_once
 from ._attempt import show
 from ._cut import cuttable
 from ._final_error import raise_final
@@ -48,7 +48,7 @@ def retried(  # noqa: C901 - counts the nested function
                 show(run.begin())
                 if valid.has_entry:
                     error = run.ask_circuit()
-                    now(enter, run)
+                    run_at_once(enter, run)
                 if error is None and run.ending is None:
                     token = run.limits.token
                     if token is not None and run.attempts > 1 and token.cancelled:
@@ -65,12 +65,12 @@ def retried(  # noqa: C901 - counts the nested function
                             elif not valid.has_exit and run.succeed():
                                 return result
                             run.result = result
-                if now(leave, run, error):
-                    now(wait_for_next, run)
+                if run_at_once(leave, run, error):
+                    run_at_once(wait_for_next, run)
                 error = None
             result = run.result
         except BaseException as interrupt:
-            now(interrupted, run, interrupt)
+            run_at_once(interrupted, run, interrupt)
             raise
         finally:
             run.close()

@@ -42,7 +42,7 @@ _SHORTEST_REFUSAL = 0.01
 are on their way, a policy without delays would spin."""
 
 
-def told(error: Exception) -> BaseException:
+def unmarked(error: Exception) -> BaseException:
     """Return the error that hooks are told, and that is raised: the one inside a marker."""
     permanent = find_permanent(error)
     return unwrapped(error if permanent is None else permanent)

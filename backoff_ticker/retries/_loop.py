@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._operation import now
+from .._operation import run_at_once
 from .._validation import counted, whole_repr
 from ._block import Block
 from ._cut import raise_if_attempts_are_cut
@@ -127,7 +127,7 @@ class Attempts(Generic[Options_co]):
     def __next__(self) -> Attempt:
         block = self._begun(awaits=False)
         if block.run.ending is None:
-            now(block.advance)
+            run_at_once(block.advance)
         return block.given(StopIteration)  # type: ignore[no-any-return]
 
     def __aiter__(self) -> Self:

@@ -14,7 +14,7 @@ from .._operation import answered
 from .._sentinels import EMPTY
 from .._validation import safe_repr
 from ..waiting import CHECKPOINT_EVERY
-from ._failures import ASK_ON, classify, reconsidered, told
+from ._failures import ASK_ON, classify, reconsidered, unmarked
 from ._final_error import conclude, is_untouched
 from ._outcome import Ending, StopReason
 from ._run import SUCCESS
@@ -59,7 +59,7 @@ async def leave(run: Run, error: Exception | None) -> bool:
     options = run.options
     if error is not None:
         is_marked = error.__cause__ is not None or isinstance(error, BackoffTickerError)
-        run.error = told(error) if is_marked else error
+        run.error = unmarked(error) if is_marked else error
     if options.is_watched:
         run.tell_circuit(error)
         await _leave_around(run, error)
