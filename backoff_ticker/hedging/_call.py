@@ -110,13 +110,13 @@ class HedgedCall:
         due = self._next = self._start()
         while isinstance(due, float) or (self.running and due.reason is not StopReason.FAILED):
             attempt = await self._next_end()
-            ending = self._cut() if attempt is None else await self._after(attempt)
+            ending = self._cuts.reached() if attempt is None else await self._after(attempt)
             if ending is not None:
                 return ending
             now, due = self.clock.monotonic(), self._next
             if isinstance(due, float) and due <= now:  # or later: the process may have stood still
                 due = self._next = self.limits.reached(self.attempts) or self._start()
-        return self._cut() or due
+        return self._cuts.reached() or due
 
     async def _next_end(self) -> HedgedAttempt | None:
         """Wait until an attempt has ended and return it; None if a limit or a start is due."""
@@ -146,15 +146,14 @@ class HedgedCall:
         if isinstance(ended_by, Ending):  # it was not made, and no other one is
             self._next = ended_by
             return None
-        demand: Any = self._cut() if attempt.obeyed else None
+        demand: Any = self._cuts.reached() if attempt.obeyed else None
         if demand is None and ended_by is None:
             if await self._accepts(result):
                 return _SUCCESS
             self.error, demand = RejectedResult(result), self.options.backoff
         elif demand is None and isinstance(ended_by, Exception):
             self.error = unmarked(ended_by)
-            demand = classify(self.options, ended_by)
-            demand = await reconsidered(self, ended_by, demand)
+            demand = await reconsidered(self, ended_by, classify(self.options, ended_by))
         elif demand is None:
             self.error, demand = ended_by, Ending(StopReason.INTERRUPTED)
         if isinstance(demand, Ending):
@@ -169,10 +168,6 @@ class HedgedCall:
         return until is None or bool(await answered(until(result), "until", awaits=self.awaits))
 
     # The schedule
-
-    def _cut(self) -> Ending | None:
-        """Return why no attempt may run any more; None if they may."""
-        return self._cuts.reached()
 
     def _start(self) -> float | Ending:
         """Start an attempt; return when the next one starts, or why none does."""

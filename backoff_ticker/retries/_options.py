@@ -74,8 +74,7 @@ class Options:
     Args:
         what: The public function that was called, for error messages.
         backoff: The policy; None: ``ExponentialBackOff()``.
-        options: The options by name.
-        allowed: The names of the options that ``what`` has.
+        options: The options by name, of those that are ``allowed``.
     """
 
     if TYPE_CHECKING:
