@@ -14,17 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-_DEFAULT_RULES: Final[Mapping[type, Any]] = {
-    Exception: True,
-    # These indicate a bug.
-    AssertionError: False,
-    AttributeError: False,
-    ImportError: False,
-    NameError: False,
-    NotImplementedError: False,
-    SyntaxError: False,
-    TypeError: False,
-}
+_BUGS = (
+    *(AssertionError, AttributeError, ImportError, NameError),
+    *(NotImplementedError, SyntaxError, TypeError),
+)
+_DEFAULT_RULES: Final[Mapping[type, Any]] = {Exception: True, **dict.fromkeys(_BUGS, False)}
 
 
 def as_error_rule(name: str, value: Any) -> Any:
