@@ -13,7 +13,7 @@ Files, each of which imports only from those above it:
 - ``_wait``, ``_final_error``, ``_cut``: the wait between two attempts; the error at the end; what
   only an attempt of a coroutine can have.
 - ``_steps``: what comes before and after each call, in its order, for functions and coroutines.
-- ``_drive``, ``_block``, ``_loop``: who makes the steps: functions, and loops with their blocks.
+- ``_drive``, ``_loop``: who makes the steps: functions, and loops with their blocks.
 - ``_call``, ``_decorator``: the public functions.
 
 What always holds:

@@ -300,3 +300,15 @@ def test_bad_arguments_are_refused():
     for wrong in ("INFO", True, 1.5):
         with pytest.raises(TypeError, match="level must be an int"):
             log_retries(None, wrong)
+
+
+def test_an_interrupt_in_a_hook_of_the_end_is_why_the_run_ended():
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    run = attempts(on_success=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        for attempt in run:
+            with attempt:
+                pass
+    assert run.outcome.reason is StopReason.INTERRUPTED
