@@ -37,8 +37,8 @@ def retried(  # noqa: C901 - counts the nested function
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
-            show(run.begin())
             try:
+                show(run.begin())
                 return function(*args, **kwargs)
             finally:
                 run.close()
@@ -90,8 +90,8 @@ def retried_async(  # noqa: C901 - as above
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
         if valid.is_off:
-            show(run.begin())
             try:
+                show(run.begin())
                 return await function(*args, **kwargs)
             finally:
                 run.close()
