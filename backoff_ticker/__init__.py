@@ -131,7 +131,8 @@ _NAMES = {
     "cancellation._token": "CancellationToken any_of",
     "channels._channel": "Channel",
     "channels._protocol": "TimerLike",
-    "channels._select": "Merge merge select select_async",
+    "channels._merge": "Merge merge",
+    "channels._select": "select select_async",
     "channels._timer": "Timer",
     "policies._algorithm": "AlgorithmBackOff",
     "policies._algorithm_policies": (

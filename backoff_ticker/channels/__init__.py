@@ -3,20 +3,16 @@
 * ``_buffer``: what a channel holds: items, blocked senders, waiting receivers. Never waits.
 * ``_channel``: ``Channel``, the waits around a buffer, in threads and in coroutines.
 * ``_timer``: ``Timer``; its channel has a buffer that drops times of starts that are over.
-* ``_select``: ``select``, ``select_async`` and ``merge``, over channels and all other sources.
+* ``_select``: ``select`` and ``select_async``, over channels and all other sources.
+* ``_merge``: ``merge``, which iterates over them.
 * ``_protocol``: ``TimerLike``, what tickers and retries need of a timer.
 """
 
 from __future__ import annotations
 
 from ._channel import Channel as Channel
-from ._select import (
-    Merge as Merge,
-    block_on as block_on,
-    merge as merge,
-    select as select,
-    select_async as select_async,
-)
+from ._merge import Merge as Merge, merge as merge
+from ._select import block_on as block_on, select as select, select_async as select_async
 from ._timer import Timer as Timer, require_timer as require_timer
 
 TYPE_CHECKING = False

@@ -181,8 +181,8 @@ class Bounded(Unbounded):
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
 
-    def put(self, item: object, pending: PendingSend | None) -> bool:
-        """Accept ``item``; False if there is no room, and ``pending`` stands in line for it."""
+    def put(self, item: object, pending: PendingSend | None, least: int = 0) -> bool:
+        """Accept ``item`` if the room is over ``least``; else ``pending`` stands in line for it."""
         accepted = False
         claim = self.claim
         try:
@@ -194,7 +194,7 @@ class Bounded(Unbounded):
             last = self.last_send
             if is_closed:
                 pass
-            elif last is None and self.room > 0:
+            elif last is None and self.room > least:
                 self.items.last_in = item
                 self.room -= 1
                 accepted = True
@@ -306,10 +306,12 @@ class Rendezvous(Bounded):
 
     def add(self, place: Place, domain: int, made: Any = None) -> None:  # noqa: ANN401 - as in WaitSet
         key = id(place)
+        waiter: Any = place()
+        counts = not waiter.stays  # else only while somebody waits: see put()
         claim = self.claim
         acquire(claim)
         try:
-            if key not in self._present:
+            if counts and key not in self._present:
                 self._present[key] = place
                 self.receivers += 1
                 self.room += 1
@@ -330,11 +332,11 @@ class Rendezvous(Bounded):
             claim[FREE] = True
         super().leave(place, domain)
 
-    def put(self, item: object, pending: PendingSend | None) -> bool:
-        firsts = [self.first_of(domain) for domain in self.domains()]
-        if all(first is None or first[1].is_stale for first in firsts):
+    def put(self, item: object, pending: PendingSend | None, least: int = 0) -> bool:
+        waiting = self.reachable()
+        if not waiting:
             for place in [*self._present.values()]:
                 waiter = place()
                 if waiter is None or waiter.is_stale:
                     self.leave(place, self.domain)  # it cannot do so any more
-        return super().put(item, pending)
+        return super().put(item, pending, least - sum(waiter.stays for waiter in waiting))

@@ -1,4 +1,4 @@
-"""``select`` and ``merge``: waiting for the first of several sources, in threads and coroutines."""
+"""``select``: waiting for the first of several sources, in threads and coroutines."""
 
 # mypy: disable-error-code="overload-overlap"
 # The second overload of each function is for timers of users.
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .._random import shared_random
 from .._sentinels import CLOSED, EMPTY, ENDED
-from .._validation import as_seconds, safe_repr, whole_repr
+from .._validation import as_seconds, safe_repr
 from ..clock import later, one_clock
 from ..waiting import NO_DEADLINE, Source, checkpoint, park_coroutine, park_thread
 from ._timer import is_timer
@@ -15,7 +15,7 @@ from ._timer import is_timer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any, Generic, Protocol, Self, overload
+    from typing import Any, Protocol, overload
 
     from typing_extensions import TypeVar
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
         def _selected(self) -> R_co: ...
 
 else:
-    R_co, Generic = None, {None: object}  # typing is not imported at run time
+    R_co = None  # typing is not imported at run time
 
 
-class _Selection:
+class Selection:
     """One wait for the first of several sources.
 
     Attributes:
@@ -175,7 +175,7 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
 
 def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> Any:  # noqa: ANN401
     """Block this thread as ``select()`` does; ``names`` are those of ``park_thread()``."""
-    wait = _Selection(names[0], sources, seconds)
+    wait = Selection(names[0], sources, seconds)
     try:
         while True:
             if wait.is_over():
@@ -213,8 +213,8 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
     return selection.chosen, selection.value
 
 
-async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
-    wait = _Selection(caller, sources, seconds)
+async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> Selection:
+    wait = Selection(caller, sources, seconds)
     await checkpoint()
     try:
         while True:
@@ -224,82 +224,3 @@ async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: floa
     except BaseException:
         wait.give_back()
         raise
-
-
-class Merge(Generic[R_co]):
-    """The iterator that ``merge()`` returns.
-
-    Example:
-        >>> from backoff_ticker import Channel, Merge, merge
-        >>> isinstance(merge(Channel(), Channel()), Merge)
-        True
-    """
-
-    __slots__ = ("_open",)
-
-    def __init__(self, sources: tuple[AnySource, ...]) -> None:
-        _Selection("merge()", sources, NO_DEADLINE)  # raises now what the first step would raise
-        self._open = {id(source): source for source in sources}
-
-    def _leave_out(self, ended: AnySource) -> bool:
-        """Leave out a source that has ended; False if another thread has done so before."""
-        try:
-            del self._open[id(ended)]
-        except KeyError:
-            return False
-        return True
-
-    def __iter__(self) -> Self:
-        return self
-
-    __aiter__ = __iter__
-
-    def __next__(self) -> R_co:
-        while sources := tuple(self._open.copy().values()):
-            selection = block_on(("merge()", "async for"), sources, NO_DEADLINE)
-            # No call before a value is returned, so that no interrupt loses it.
-            if selection.source is not None or self._leave_out(selection.chosen):
-                return selection.chosen, selection.value  # type: ignore[return-value]
-        raise StopIteration
-
-    def __repr__(self) -> str:
-        return f"merge({', '.join(map(whole_repr, self._open.copy().values()))})"
-
-    async def __anext__(self) -> R_co:
-        while sources := tuple(self._open.copy().values()):
-            selection = await _wait_async("merge()", sources, NO_DEADLINE)
-            if selection.source is not None or self._leave_out(selection.chosen):
-                return selection.chosen, selection.value  # type: ignore[return-value]
-        raise StopAsyncIteration
-
-
-if TYPE_CHECKING:
-
-    @overload
-    def merge(*sources: Selectable[R_co]) -> Merge[R_co]: ...
-    @overload
-    def merge(*sources: S) -> Merge[tuple[S, Any]]: ...
-
-
-def merge(*sources: Any) -> Any:
-    """Iterate over the values of several sources, with ``for`` or ``async for``.
-
-    Each step is a ``select`` and gives a tuple of the source and its value. The end of a source
-    (``CLOSED``, or the cause of a token) is given once. The iteration ends when every source has
-    ended; timers never end.
-
-    Thread safety: threads and event loops may share it; each value and each end goes to one.
-
-    Raises:
-        TypeError, ValueError: As for the sources of ``select()``.
-
-    Example:
-        >>> from backoff_ticker import Channel, merge
-        >>> left, right = Channel(1), Channel(1)
-        >>> for number, channel in enumerate([left, right]):
-        ...     channel.send(number)
-        ...     channel.close()
-        >>> sorted(value for _, value in merge(left, right) if isinstance(value, int))
-        [0, 1]
-    """
-    return Merge(sources)

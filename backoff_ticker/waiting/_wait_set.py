@@ -5,8 +5,9 @@ the waiters in it, without knowing whether a thread or a coroutine waits. A wake
 value: it means "check again".
 
 A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all threads
-but the main thread, each wait of which has its own, as has each forwarding) stand in a line, so the
-first of each domain is found at once. Lines change under the claim of their set.
+but the main thread, each wait of which has its own, as has each forwarding and each source of a
+merge) stand in a line, so the first of each domain is found at once. Lines change under the claim
+of their set.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class Waiter:
         sources: The sets in which it registers.
         place: Its place in the first of them, which leads to the others; None: not registered yet.
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
+        stays: Whether it is registered also while nobody waits.
     """
+
+    stays = False
 
     __slots__ = ("__weakref__", "domain", "generation", "limit", "loop", "place", "sources")
 
@@ -186,7 +190,7 @@ class WaitSet(Line):
     def add(
         self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None = None
     ) -> None:
-        """Put ``place``, which is in no line, last in that of ``domain``, made if there is none."""
+        """Put ``place``, unless it is in a line, last in that of ``domain``; make one if needed."""
         claim = self.claim
         try:
             del claim[FREE]
@@ -205,7 +209,7 @@ class WaitSet(Line):
                 if others is None:
                     self.others = others = made[1]
                 others[domain] = line
-            if line is not None:
+            if line is not None and place.line is None:
                 last = line.last
                 place.line = line
                 place.before = last
@@ -282,6 +286,11 @@ class WaitSet(Line):
         """Return the domains that have waiters, or had them just now."""
         others = self.others
         return [self.domain, *others] if others else [self.domain]
+
+    def reachable(self) -> list[Waiter]:
+        """Return the first waiter of each domain, where it can still be woken."""
+        firsts = [self.first_of(domain) for domain in self.domains()]
+        return [first[1] for first in firsts if first is not None and not first[1].is_stale]
 
     def _fire_all_of(self, domain: int) -> None:
         """Wake the waiters of a loop, and forget them; called in that loop."""

@@ -46,6 +46,14 @@ class End:
     def merge(self, *sources):
         return self._collect(lambda: merge(*sources))
 
+    def step(self, merging, count=1):
+        """Take so many values from a merge that exists; the future has a list of them."""
+
+        async def await_():
+            return [await anext(merging) for _ in range(count)]
+
+        return self._start(lambda: [next(merging) for _ in range(count)], await_)
+
     def _collect(self, make):
         async def await_():
             return [each async for each in make()]

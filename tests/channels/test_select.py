@@ -274,6 +274,6 @@ def test_an_end_that_another_thread_has_given_meanwhile_is_not_given_again(clock
         given.append(next(merging))
         return 0.0
 
-    monkeypatch.setattr("backoff_ticker.channels._select.shared_random", draw)
+    monkeypatch.setattr("backoff_ticker.channels._merge.shared_random", draw)
     assert list(merging) == []
     assert given == [(channel, CLOSED)]

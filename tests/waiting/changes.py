@@ -83,7 +83,8 @@ def is_plain(attribute: object) -> bool:
     A property of a function in C runs no Python, and CPython looks for signals after calls only.
     """
     if isinstance(attribute, property):
-        return all(map(inspect.ismethoddescriptor, {attribute.fget, attribute.fset} - {None}))
+        functions = {attribute.fget, attribute.fset} - {None}
+        return all(inspect.ismethoddescriptor(f) or inspect.isbuiltin(f) for f in functions)
     return inspect.ismemberdescriptor(attribute) or not (
         callable(attribute) or hasattr(type(attribute), "__get__")
     )

@@ -18,6 +18,7 @@ from backoff_ticker import (
     Channel,
     ConstantBackOff,
     TickerClosed,
+    merge,
     retry,
     select_async,
 )
@@ -67,6 +68,7 @@ WAITS: dict[str, Any] = {
     "receive": lambda of: of.empty.receive_async(),
     "send": lambda of: of.full.send_async("second"),
     "select": lambda of: select_async(of.token, Channel()),
+    "merge": lambda of: anext(merge(of.token, of.ticker, of.empty)),
     "token": lambda of: of.token.wait_async(),
     "tick": lambda of: of.ticker.receive(),
     "scope": scope,
