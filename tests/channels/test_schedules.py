@@ -1,12 +1,21 @@
 """Channels and ``select`` under schedules of a few threads with few switches."""
 
 import re
+from collections import Counter
+from contextlib import suppress
 from math import inf
 from typing import Any
 
 import pytest
 
-from backoff_ticker import CancellationToken, Channel, select
+from backoff_ticker import (
+    CLOSED,
+    CancellationToken,
+    Channel,
+    ChannelClosed,
+    merge,
+    select,
+)
 from backoff_ticker.channels._buffer import Bounded, Unbounded
 from backoff_ticker.testing import ScheduleFailure
 from tests import effort
@@ -161,6 +170,42 @@ def offer(history):
     history.send_nowait(object())
 
 
+def merging(capacity, readers, *, leaves=False):
+    def model(plan):
+        first, second = Channel(capacity), Channel(capacity)
+        merged = merge(first, second)
+        got = []
+
+        def send():
+            for item in "ab":
+                first.send(item)
+            first.close()
+
+        def receive():
+            with suppress(ChannelClosed):
+                got.append((first, first.receive()))
+
+        async def leave():
+            with suppress(StopAsyncIteration):
+                got.append(await anext(merged))
+
+        for number in range(readers):
+            plan.thread(f"reader {number}", lambda: got.extend(merged))
+        plan.thread("receiver", receive)
+        plan.thread("sender", send)
+        plan.thread("closer", second.close)
+        if leaves:
+            plan.cancel_meanwhile(leave())
+
+        def check():
+            expected = [(first, "a"), (first, "b"), (first, CLOSED), (second, CLOSED)]
+            assert Counter(got) == Counter(expected), got
+
+        return check
+
+    return model
+
+
 FAULTS = {
     (Unbounded, "take_out_late"): (
         lambda *_: False,
@@ -238,3 +283,14 @@ def test_a_select_meets_an_item_and_a_close(capacity, monkeypatch):
 
     threads = {"selecting": choose, "sender": sends("a"), "closer": History.close}
     explore_model(race(capacity, threads), SCHEDULES, monkeypatch)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("readers", [1, 2])
+@CAPACITY
+def test_a_merge_that_is_shared_gives_each_item_and_each_end_once(
+    capacity, readers, leaves, monkeypatch
+):
+    """Beside a receiver of the first channel, which may be faster."""
+    model = merging(capacity, readers, leaves=leaves)
+    explore_model(model, SCHEDULES, monkeypatch)
