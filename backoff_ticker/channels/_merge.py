@@ -219,7 +219,6 @@ class Merge(Generic[R_co]):
                 return case.given, value
             else:
                 case.unregister()
-                self._readers.wake_firsts()  # for the end of all, if it is the last
                 if self._put_aside(case, mark, _OVER):
                     return case.given, CLOSED if value is ENDED else value
         if not self._open:

@@ -29,7 +29,7 @@ from backoff_ticker._sentinels import EMPTY
 from backoff_ticker.channels import _merge
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import Source, WaitLine, WaitSet
-from tests.channels.ends import End, drained, still_waits, turns, value, values
+from tests.channels.ends import End, drained, ended, still_waits, turns, value, values
 from tests.channels.test_select import even, of
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
@@ -457,8 +457,35 @@ def test_ticks_are_skipped_when_they_are_taken(receivers, clock):
     assert (tick.due, tick.missed) == (1030, 2)
 
 
-class Once(Source):
-    """A source of the least that one needs: a value at one time, for one reader."""
+def test_a_tick_for_which_a_reader_has_waited_is_not_skipped(clock):
+    ticker = Ticker(ConstantBackOff(10), pace=Pace.SKIP)
+    merging = merge(ticker, Channel())
+    next(merging)
+    with clock.trap("parker") as trap:
+        reading = in_thread(next, merging)
+        call = trap.wait()
+        clock.advance(25)
+        call.release()
+        _, tick = value(reading)
+    assert (tick.number, tick.due, tick.lateness, tick.missed) == (2, 1010, 15, 0)
+
+
+def test_one_of_several_readers_watches_the_time(receivers, clock):
+    ticker = Ticker(ConstantBackOff(10))
+    merging = merge(ticker, Channel())
+    next(merging)
+    steps = [receivers.step(merging) for _ in range(3)]
+    for number in range(2, 5):
+        still_waits(clock, *steps)
+        assert len(clock.pending()) == 1
+        clock.advance(10)
+        [done] = [step for step in steps if step in ended(clock, steps)]
+        steps.remove(done)
+        assert value(done)[0][1].number == number
+
+
+class Dated(Source):
+    """A source of the least that one needs: values that are due at times of their own."""
 
     _clock = _timing_clock = None
 
@@ -480,16 +507,16 @@ class Once(Source):
 
     def _take_nowait(self, *, fresh):
         if self._values and self._values[0] <= self._clock.monotonic():
-            return self._values.pop()
+            return self._values.pop(0)
         return EMPTY
 
     def add(self, due):
-        self._values.append(due)
+        self._values = sorted([*self._values, due])
         self._line.wake_firsts()
 
 
 def test_a_source_of_another_kind_needs_no_more_than_a_source_has(receivers, clock):
-    sources = [Once(clock, 1000 + number) for number in range(5)]
+    sources = [Dated(clock, 1000 + number) for number in range(5)]
     merging = merge(*sources)
     for number, source in enumerate(sources):
         assert value(receivers.step(merging)) == [(source, 1000 + number)]
@@ -501,6 +528,19 @@ def test_a_source_of_another_kind_needs_no_more_than_a_source_has(receivers, clo
     sources[3].add(1040)
     clock.advance(35)
     assert value(step) == [(sources[3], 1040)]
+
+
+def test_a_time_far_off_is_noted_once_however_many_come_before_it(receivers, clock):
+    source = Dated(clock, 9000)
+    merging = merge(source, Channel())
+    for number in range(1, 20):
+        step = receivers.step(merging)
+        still_waits(clock, step)
+        source.add(1000 + number)
+        still_waits(clock, step)
+        clock.advance(1)
+        assert value(step) == [(source, 1000 + number)]
+        assert len(merging._heap) <= 2
 
 
 # The end of a merge
