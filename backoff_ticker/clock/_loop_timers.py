@@ -75,12 +75,6 @@ class Alarm:
         self._heap.cancelled += 1  # type: ignore[union-attr]
         return True
 
-    def run(self, number: int) -> None:
-        """Make the call, unless it was cancelled, or set again, since entry ``number``."""
-        if self._number == number:
-            self._number = None
-            self.fire()
-
 
 class LoopTimer(Alarm):
     """A callback in a loop: called once, in the context it was set in, unless cancelled before.
@@ -188,10 +182,9 @@ class _TimerHeap:
             handles.pop()
         delay = min(delay, LONGEST_WAIT)
         at = now + delay
-        if handles and handles[-1][0] <= at:
-            return
-        # An empty context: the handle serves all timers, not the task that happens to arm it.
-        handles.append((at, loop.call_later(delay, self._fire, loop, at, context=Context())))
+        if not handles or at < handles[-1][0]:
+            # An empty context: the handle serves all timers, not the task that happens to arm it.
+            handles.append((at, loop.call_later(delay, self._fire, loop, at, context=Context())))
 
     def _fire(self, loop: AbstractEventLoop, at: float) -> None:
         """Run what is due, except timers set meanwhile, and arm a handle for the rest."""
@@ -208,8 +201,10 @@ class _TimerHeap:
             last = self._added
             while heap and heap[0][0] <= now and heap[0][1] <= last:
                 _, number, alarm = heappop(heap)
-                if alarm._heap is self:  # else it was set again, in another heap of the loop
-                    alarm.run(number)
+                # Else it was cancelled, or set again, perhaps in another heap of the loop.
+                if alarm._number == number and alarm._heap is self:
+                    alarm._number = None
+                    alarm.fire()
             if self.cancelled * 2 > len(heap):
                 self._sweep()
         finally:

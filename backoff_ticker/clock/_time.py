@@ -24,6 +24,11 @@ monotonic = _own.monotonic
 wall_time = _own.time
 
 
+_NEAR = 1e6
+"""Seconds below which a float is precise enough for ``later()`` to round by a product, which takes
+a third of the time; sums of whole nanoseconds are exact either way."""
+
+
 def later(now: float, seconds: float) -> float:
     """Return when a duration that begins now is over, to the nanosecond.
 
@@ -31,7 +36,7 @@ def later(now: float, seconds: float) -> float:
     time; whoever waits for it would wait a nanosecond more.
     """
     end = now + seconds
-    rounded = round(end, 9)
+    rounded = round(end * 1e9) / 1e9 if -_NEAR < end < _NEAR else round(end, 9)
     return rounded if rounded > now or end <= now else round(now + 1e-9, 9)
 
 

@@ -18,6 +18,7 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
+from backoff_ticker.clock import later
 from tests import effort
 from tests.helpers import PATIENCE, SetClock
 from tests.tickers.made_policies import Scripted, nothing_is_due, reader_that_waits, ticked
@@ -87,7 +88,7 @@ def test_a_tick_is_a_tuple_of_seven():
 
 def nanoseconds(seconds):
     """Return the nearest time that a clock can show."""
-    return round(seconds, 9)
+    return later(seconds, 0.0)
 
 
 LARGEST = 1.7976931348623157e308
