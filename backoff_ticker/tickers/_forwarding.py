@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from .._errors import TickerClosed
 from .._sentinels import EMPTY
@@ -71,15 +72,17 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up has the clock or the sink's event loop call ``fire()``, which they do
-    one call at a time. That takes what is due, registers and sets the timer.
+    It never parks: a wake-up has the clock or the sink's event loop call ``look()``, which they do
+    one call at a time. That takes what is due, registers and sets the timer. All that one clock
+    serves are of one wake domain, so a cancel wakes them by one call.
     """
 
     __slots__ = ("_close", "_lost", "_send", "_stopped", "_timer", "dropped", "sink", "ticker")
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
         super().__init__(_loop_of(sink))
-        self.domain = id(self)  # it watches the time for no other waiter
+        if self.loop is None:
+            self.domain = id(ticker._clock)
         self.ticker = ticker
         self.sink = sink
         self.dropped = 0
@@ -94,14 +97,22 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
+        return self.call_soon(self.look)
+
+    def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
         if self.loop is not None:
-            return super().wake()
-        error = failure_of(self.call_at, self.ticker._clock.monotonic())
+            return super().call_soon(callback, *args)
+        clock = self.ticker._clock
+        error = failure_of(clock.call_at, clock.monotonic(), partial(callback, *args))
         if error is not None and not isinstance(error, RuntimeError):
             raise error
         return error is None  # else the interpreter is shutting down: nothing is sent any more
 
     def fire(self) -> None:
+        """Look in a call of its own: it may take long, and others are woken after it."""
+        self.call_at(self.ticker._clock.monotonic())
+
+    def look(self) -> None:
         """Send the ticks that are due; then set the timer, or end."""
         try:
             self._look()
@@ -110,19 +121,23 @@ class _Forwarder(Waiter):
             raise
 
     def _look(self) -> None:
-        self._leave()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         try:
             when = self._send_due()
-            if not self._stopped:
-                # There is a timer even where nothing falls due: it keeps the scheduler thread
-                # alive, so that a wake-up from a signal handler need not start one.
-                latest = self.ticker._clock.monotonic() + LONGEST_WAIT
-                self._timer = self.call_at(min(when, latest))
+            if self._stopped:
+                self._leave()
+                return
+            # There is a timer even where nothing falls due: it keeps the scheduler thread
+            # alive, so that a wake-up from a signal handler need not start one.
+            latest = self.ticker._clock.monotonic() + LONGEST_WAIT
+            self._timer = self.call_at(min(when, latest))
         except TickerClosed:
             self._end()
         except BaseException as error:
             if self.loop is not None and isinstance(error, (KeyboardInterrupt, SystemExit)):
-                raise  # out of the loop, as asyncio does it: fire() has it look again
+                raise  # out of the loop, as asyncio does it: look() has it look again
             # There is no reader to raise it to, and the scheduler thread must not end.
             self.ticker.stop()
             report(error, "Exception in a ticker that is sent to a queue", self.ticker)
@@ -135,14 +150,17 @@ class _Forwarder(Waiter):
         for _ in range(CHECKPOINT_EVERY):
             if self._stopped:
                 break
+            if self.place is not None:
+                if ticker._recheck(self) is not None:
+                    self.register()  # where a wake-up has taken it out
+                    until = ticker._recheck(self)
+                    if until is not None:
+                        return until
+                self._leave()  # a poll that changes something would wake it
             tick = ticker._poll(first_poll=False)
             if tick is EMPTY:
                 self.sources = ticker._wait_sets()
                 self.register()
-                until = ticker._recheck(self)
-                if until is not None:
-                    return until
-                self._leave()  # a poll that changes something would wake it
             elif self._stopped:
                 ticker._put_back(tick)
             elif not self._put(tick):
@@ -171,12 +189,9 @@ class _Forwarder(Waiter):
         return True
 
     def call_at(self, when: float) -> TimerHandle:
-        return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
+        return self.ticker._clock.call_at(when, self.look, loop=self.loop)
 
     def _leave(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         self.unregister()
         self.place = None
 

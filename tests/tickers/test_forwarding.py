@@ -18,7 +18,7 @@ from backoff_ticker import (
     Ticker,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, LoopThread, in_thread, wait_until_collected
+from tests.helpers import PATIENCE, LoopThread, in_thread, wait_until_collected, waiters_of
 from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 
@@ -289,6 +289,86 @@ def test_a_sending_that_ended_lets_go_of_its_ticker_and_its_sink(clock, end):
 
 
 # Several senders and readers
+
+
+class WatchedClock:
+    """Another clock; counts its readings, and the calls that this thread sets."""
+
+    def __init__(self, clock):
+        self.readings = self.calls = 0
+        self._thread = threading.get_ident()
+        self._clock = clock
+
+    def __getattr__(self, name):
+        return getattr(self._clock, name)
+
+    def monotonic(self):
+        self.readings += 1
+        return self._clock.monotonic()
+
+    def call_at(self, when, callback, *, loop=None):
+        self.calls += threading.get_ident() == self._thread
+        return self._clock.call_at(when, callback, loop=loop)
+
+
+@pytest.mark.parametrize("many", [2, 30])
+def test_a_cancel_costs_its_caller_the_same_however_many_are_sent(clock, many):
+    """One call into the thread that serves them wakes all; it is set twice, as one may be lost."""
+    watched, token = WatchedClock(clock), CancellationToken()
+    sinks = [ShutdownSink() for _ in range(many)]
+    for sink in sinks:
+        Ticker(ConstantBackOff(10), clock=watched, token=token).send_to(sink)
+    clock.settle()
+    watched.calls = 0
+    token.cancel()
+    assert watched.calls == 2
+    clock.settle()
+    assert [sink.ended for sink in sinks] == [["shutdown"]] * many
+    assert waiters_of(token._wait_set()) == []
+
+
+@pytest.mark.parametrize("many", [2, 30])
+def test_a_cancel_makes_two_calls_into_the_loop_of_all_sinks(clock, many):
+    token = CancellationToken()
+    queues = [asyncio.Queue() for _ in range(many)]
+    loop = LoopThread()
+
+    async def send():
+        for made in queues:
+            AsyncTicker(ConstantBackOff(10), clock=clock, token=token).send_to(made)
+
+    loop.submit(send()).result(PATIENCE)
+    clock.settle()
+    assert [made.qsize() for made in queues] == [1] * many
+    callers, call_soon = [], loop.loop.call_soon_threadsafe
+
+    def noted(*call, **context):
+        callers.append(threading.get_ident())
+        return call_soon(*call, **context)
+
+    loop.loop.call_soon_threadsafe = noted
+    token.cancel()
+    assert callers.count(threading.get_ident()) == 2
+    clock.settle()
+    del loop.loop.call_soon_threadsafe
+    loop.close()
+    assert waiters_of(token._wait_set()) == []
+    assert loop.errors == []
+
+
+def test_several_senders_of_one_ticker_do_nothing_between_its_ticks(clock):
+    watched = WatchedClock(clock)
+    ticker = Ticker(ConstantBackOff(10), clock=watched)
+    sinks = [Sink() for _ in range(5)]
+    for sink in sinks:
+        ticker.send_to(sink)
+    clock.advance(5)
+    watched.readings = 0
+    clock.advance(4)
+    assert watched.readings == 0
+    clock.advance(100)
+    assert sorted(number for sink in sinks for number in sink.numbers) == list(range(1, 12))
+    assert watched.readings < 300
 
 
 def test_readers_and_senders_share_the_ticks(face, clock):
