@@ -69,7 +69,7 @@ class TickerCore(Source):
     __slots__ = (
         *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
         *("_is_stopped", "_pending", "_raised_error", "_readers", "_resets"),
-        *("_run", "_timer", "_token"),
+        *("_ends", "_run", "_timer", "_token"),
     )
 
     _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
@@ -101,13 +101,17 @@ class TickerCore(Source):
             from ._timer import TickerTimer
 
             self._timer = TickerTimer(timer, pace)
-        self._run = self._start_run(backoff)
+        self._use(self._start_run(backoff))
 
     __init__.__qualname__ = "Ticker.__init__"  # errors of wrong calls name what was called
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
         tokens = () if self._token is None else (self._token,)
         return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
+
+    def _use(self, run: PolicyRun) -> None:
+        self._run = run
+        self._ends = self._readers if run.token is None else run.token._wait_set()
 
     @property
     def close_reason(self) -> CloseReason | None:
@@ -457,8 +461,8 @@ class TickerCore(Source):
         return self._clock
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
-        token = self._run.token
-        sets = (self._readers,) if token is None else (self._readers, token._wait_set())
+        readers, ends = self._readers, self._ends
+        sets = (readers,) if ends is readers else (ends, readers)
         return sets if self._timer is None else (*sets, *self._timer.timer.c._wait_sets())
 
     def _recheck(self, waiter: Waiter) -> float | None:
@@ -467,12 +471,12 @@ class TickerCore(Source):
         token = self._run.token
         may_have_ended = self._ending is not None
         if token is not None:
-            if token._wait_set() not in waiter.sources:  # after a reset()
+            if self._ends not in waiter.sources:  # after a reset()
                 return None
             if token.cancelled:
                 may_have_ended = True
-            elif token.deadline is not None:
-                until = min(until, token.deadline)
+            elif token._deadline < until:
+                until = token._deadline
         if may_have_ended and self._has_ended():
             return None
         if self._asker is not None and self._is_asked():

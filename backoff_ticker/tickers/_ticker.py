@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from .. import _process
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
 from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
 from ..clock import later
-from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, complete, park_thread
+from ..waiting import (
+    CHECKPOINT_EVERY,
+    NO_DEADLINE,
+    LoopWaiter,
+    checkpoint,
+    complete,
+    current_loop,
+    park_thread,
+)
 from ._core import TickerCore
 from ._forwarding import Forwarding
 from ._tick import Pace
@@ -105,7 +114,7 @@ class BaseTicker(TickerCore):
             if pending.end is not None:
                 return pending
             if run is not None:
-                self._run = run
+                self._use(run)
             if self._timer is not None:
                 self._timer.drop_delay()
             return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
@@ -243,7 +252,8 @@ class AsyncTicker(BaseTicker):
 
     It takes the arguments of ``Ticker``, which describes them.
 
-    If cancelled: the tick stays for the next reader, and nothing else stays behind.
+    If cancelled: the tick stays for the next reader. What waited stays in the set of the token, for
+    the next wait, until the ticker is dropped.
 
     Example:
         >>> import asyncio
@@ -281,13 +291,17 @@ class AsyncTicker(BaseTicker):
         try:
             if self._pending.number % CHECKPOINT_EVERY == 0:
                 await checkpoint()
-            tick: Tick = self._poll()
+            due = self._pending.due
+            # A tick that is not due yet is looked for once the reader stands in line.
+            is_early = timeout is None and due is not None and due > self._monotonic()
+            tick: Any = EMPTY if is_early else self._poll()
             if tick is not EMPTY:
-                return tick
+                return tick  # type: ignore[no-any-return]
             while True:
                 if timeout is not None and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {as_seconds('timeout', timeout)} s")
-                waiter = LoopWaiter(self._wait_sets(), limit)
+                waiter = self._waiter(limit)
+                future: Any = EMPTY
                 try:
                     while True:
                         future = waiter.await_next(self._clock, self._recheck)
@@ -296,17 +310,43 @@ class AsyncTicker(BaseTicker):
                         await future
                 finally:
                     try:
-                        waiter.end()
+                        self._end_wait(waiter, future)
                     except BaseException:
-                        complete(waiter.end)
+                        complete(self._end_wait, waiter, future)
                         raise
                 tick = self._poll(first_poll=False)
                 if tick is not EMPTY:  # ATOMIC: as in Ticker._wait_for_tick()
-                    return tick
+                    return tick  # type: ignore[no-any-return]
         except TickerClosed:
             if _end is TickerClosed:
                 raise
             raise _end from None
+
+    def _waiter(self, limit: float) -> LoopWaiter:
+        """Return the waiter that rests if it belongs to this loop, else a new one."""
+        loop, readers = current_loop(), self._readers
+        waiter: Any = readers.resting
+        if waiter is not None and waiter.domain == id(loop):
+            readers.resting = None  # no other loop does so
+            if self._ends in waiter.sources and waiter.generation == _process.generation:
+                waiter.loop = loop
+                waiter.limit = limit
+                return waiter  # type: ignore[no-any-return]
+            waiter.end()  # after a reset() with another token, or a fork
+        return LoopWaiter(self._wait_sets(), limit)
+
+    def _end_wait(self, waiter: LoopWaiter, future: object) -> None:
+        """Let a waiter rest, or end it if it was cut short. May be repeated."""
+        readers = self._readers
+        if future is None and readers.resting is None and self._timer is None:
+            waiter.rest()
+        if readers.resting is not waiter:
+            waiter.end()
+
+    def __del__(self) -> None:
+        readers = getattr(self, "_readers", None)  # None: __init__() has failed
+        if readers is not None and readers.resting is not None:
+            readers.resting.end()  # which leaves the set of the token
 
     def __aiter__(self) -> Self:
         return self

@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Collection, Generator
+    from typing import Any
 
     from ..clock import Clock, Parker, TimerHandle
     from ._wait_set import WaitSet
@@ -63,7 +64,7 @@ class LoopWaiter(Waiter, Alarm):
         timer, self._timer = self._timer, None
         if timer is not None and not timer.cancel():
             return None  # the deadline has passed
-        if self.place is not None and recheck(self) is None:
+        if self.future is not None and recheck(self) is None:
             return None  # it was woken: see WaitQueue
         self.register()
         deadline = recheck(self)
@@ -77,6 +78,23 @@ class LoopWaiter(Waiter, Alarm):
         if self._timer is not self:  # which its loop holds
             self.hold()
         return future
+
+    def rest(self) -> None:
+        """End the wait, leave the last of at most two sources, and rest there. May be repeated.
+
+        So the next wait need not enter the other one. Until its loop is set again, it keeps no
+        loop alive, and a wake-up does nothing.
+        """
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        held = getattr(self.loop, "_backoff_ticker_waiters", None)
+        if held:
+            held.discard(self)
+        self.future = self.loop = None  # type: ignore[assignment]
+        sources: Any = self.sources
+        if (place := self.place) is not None:
+            sources[-1].leave(place.following or place, self.domain, self)
 
     def end(self) -> None:
         """Leave everything. May be repeated."""

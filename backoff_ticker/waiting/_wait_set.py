@@ -5,9 +5,9 @@ the waiters in it, without knowing whether a thread or a coroutine waits. A wake
 value: it means "check again".
 
 A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all threads
-but the main thread, each wait of which has its own, as has each forwarding and each source of a
-merge) stand in a line, so the first of each domain is found at once. Lines change under the claim
-of their set.
+but the main thread, each wait of which has its own, as has each source of a merge, or all
+forwardings that one clock serves) stand in a line, so the first of each domain is found at once.
+Lines change under the claim of their set.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Waiter:
 
     Attributes:
         loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
-        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive),
-            ``THREADS``, or its own identity.
+        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive) or
+            of the clock that serves it, ``THREADS``, or its own identity.
         generation: The process generation of its thread or loop; others do not run here.
         sources: The sets in which it registers.
         place: Its place in the first of them, which leads to the others; None: not registered yet.
@@ -101,13 +101,14 @@ class Waiter:
         return self.call_soon(self.fire)
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
-        """Have its loop call ``callback(*args)``; False if it has no loop that is open."""
-        if self.loop is None:
+        """Have its loop call ``callback(*args)``; False if it has no open loop, or rests."""
+        loop = self.loop
+        if loop is None:
             return False
         try:
-            self.loop.call_soon_threadsafe(callback, *args)
+            loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:
-            if self.loop.is_closed():
+            if loop.is_closed():
                 return False
             raise  # that was a signal handler's
         return True
@@ -177,15 +178,17 @@ class WaitSet(Line):
         claim: For changes of the lines; what the set belongs to may change under it, too.
         closed: Whether it has happened.
         others: The lines of other domains, by domain, while they have waiters; None: none yet.
+        resting: The waiter that rests here: see ``WaitLine``.
     """
 
-    __slots__ = ("claim", "closed", "others")
+    __slots__ = ("claim", "closed", "others", "resting")
 
     def __init__(self, claim: Claim | None = None) -> None:
         super().__init__(THREADS)
         self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
         self.others: dict[int, Line] | None = None
+        self.resting: Waiter | None = None
 
     def add(
         self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None = None
@@ -224,8 +227,8 @@ class WaitSet(Line):
         if line is None:
             WaitSet.add(self, place, domain, (Line(domain), {}))  # which a change must not make
 
-    def remove(self, place: Place) -> bool:
-        """Take ``place`` out of its line; False if it is in none."""
+    def remove(self, place: Place, resting: Waiter | None = None) -> bool:
+        """Take ``place`` out of its line, and keep who is ``resting``; False if it is in none."""
         claim = self.claim
         try:
             del claim[FREE]
@@ -245,6 +248,8 @@ class WaitSet(Line):
             else:
                 after.before = before
             place.line = place.before = place.after = None
+            if resting is not None and self.resting is None:
+                self.resting = resting
             if line.first is None and line is not self:
                 del self.others[line.domain]  # type: ignore[union-attr]  # it is there
             return True
@@ -321,19 +326,23 @@ class WaitLine(WaitSet):
 
     In each wake domain the first waiter leads: it alone watches the time. So a loop that is
     blocked, stopped or closed delays only its own waiters.
+
+    One waiter of a loop may *rest* here, out of line, until that loop has it wait again.
     """
 
     __slots__ = ()
 
     def leads(self, waiter: Waiter) -> bool:
         """Whether ``waiter`` is the first of its wake domain."""
+        if (place := self.first) is not None and place() is waiter:
+            return True
         first = self.first_of(waiter.domain)
         return first is None or first[1] is waiter
 
-    def leave(self, place: Place, domain: int) -> None:
+    def leave(self, place: Place, domain: int, resting: Waiter | None = None) -> None:
         """Unregister a waiter and wake the one that may lead its domain now. May be repeated."""
         if place.line is not None:
-            self.remove(place)
+            self.remove(place, resting)
         if self.first is not None or self.others:
             self._wake_first_of(domain)
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 
-from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, ZeroBackOff
+from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker, ZeroBackOff
 from tests.benchmarks._table import compare, options, percentiles, show
 
 INTERVALS = (0.0013, 0.0023)
@@ -135,9 +135,9 @@ async def sleeps(phase, interval, late):
         due = now + interval
 
 
-async def reads(phase, interval, late):
+async def reads(phase, interval, late, token=None):
     await asyncio.sleep(phase)
-    ticker = AsyncTicker(ConstantBackOff(interval))
+    ticker = AsyncTicker(ConstantBackOff(interval), token=token)
     await ticker.receive()
     async for tick in ticker:
         late.append(time.monotonic() - tick.due)
@@ -192,12 +192,14 @@ def main():
         for interval in INTERVALS:
             measured = [run(interval, turns) for _ in range(chosen.rounds)]
             show(f"{interval * 1e3:g} ms asked, late by", measured)
+    token = CancellationToken()
     window, ticks_a_second = (0.1, 1_000) if chosen.quick else (1.5, 10_000)
     for count in [20] if chosen.quick else [1_000, 10_000]:
         sizes = count, count / ticks_a_second, window
         crowds = {
             "task + asyncio.sleep": partial(measure, sleeps, *sizes),
             "task + AsyncTicker": partial(measure, reads, *sizes),
+            "the same, with a token": partial(measure, partial(reads, token=token), *sizes),
         }
         compare(f"{count:,} tickers, {ticks_a_second:,} ticks/s", crowds, chosen.rounds)
 

@@ -11,7 +11,7 @@ import threading
 import time
 from functools import partial
 
-from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBackOff
+from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBackOff, Ticker
 from tests.benchmarks._table import compare, options
 
 FAR = 3600.0
@@ -97,6 +97,23 @@ def token_of_threads():
 def token_of_a_loop():
     token = CancellationToken()
     return token.wait_async, token.cancel
+
+
+def forwardings(count):
+    """Send ``count`` tickers to a channel each, and cancel their token, which closes all."""
+    token = CancellationToken()
+    sinks = [Channel(1) for _ in range(count)]
+    for sink in sinks:
+        Ticker(ConstantBackOff(FAR), token=token).send_to(sink)
+    while not all(map(len, sinks)):
+        time.sleep(0.01)
+    start = time.perf_counter()
+    token.cancel()
+    returned = time.perf_counter()
+    while not all(sink.closed for sink in sinks):
+        time.sleep(0.001)
+    last = time.perf_counter()
+    return {"call us": (returned - start) * 1e6, "last us": (last - start) * 1e6}
 
 
 def cost(start, count):
@@ -226,6 +243,7 @@ def main():
     subjects = {
         "asyncio.Event": partial(coroutines, count, event_of_a_loop),
         "token": partial(coroutines, count, token_of_a_loop),
+        "token, tickers sent to channels": partial(forwardings, count),
     }
     compare(f"a cancel wakes {count:,} coroutines", subjects, chosen.rounds)
     crowds = [1, 20] if chosen.quick else [1, 100, 4_000]

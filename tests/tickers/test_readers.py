@@ -2,20 +2,24 @@
 
 import asyncio
 import gc
+import weakref
 from datetime import timedelta
 
 import pytest
 
 from backoff_ticker import (
     AsyncTicker,
+    CancellationToken,
     CloseReason,
     ConstantBackOff,
     Pace,
     Ticker,
+    TickerClosed,
     ZeroBackOff,
     with_max_retries,
+    with_token,
 )
-from tests.helpers import PATIENCE, LoopThread, collect_garbage
+from tests.helpers import PATIENCE, LoopThread, collect_garbage, wait_until_collected, waiters_of
 from tests.tickers.made_policies import first_done, reader_that_waits, reason_of, ticked
 
 
@@ -196,3 +200,128 @@ def test_a_reader_that_waits_for_tick_after_tick_leaves_no_object():
 
     # What other threads make meanwhile counts, too; what a reader leaves is left each time.
     assert min(after - before for before, after in (asyncio.run(main()) for _ in range(3))) <= 0
+
+
+def bound(token):
+    """Return a ticker whose first tick was taken, on a token."""
+    ticker = AsyncTicker(ConstantBackOff(10), token=token)
+    ticker.receive_nowait()
+    return ticker
+
+
+async def until_parked(task):
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not task.done()
+
+
+def test_a_reader_stays_in_the_set_of_the_token_while_it_works():
+    """And it is woken from there in its next wait; a ticker that is dropped leaves it."""
+
+    async def main():
+        token = CancellationToken()
+        ticker = bound(token)
+        seen = []
+        for _ in range(3):
+            reading = asyncio.create_task(ticker.receive())
+            await until_parked(reading)
+            seen.append(waiters_of(token._wait_set()))
+            ticker.reset(immediately=True)
+            await reading
+            assert waiters_of(token._wait_set()) == seen[0]
+            assert waiters_of(ticker._readers) == []
+        assert seen == [seen[0]] * 3
+        assert len(seen.pop()) == 1
+        seen.clear()
+        del ticker
+        assert token._wait_set().first is None
+        ticker = bound(token)
+        with pytest.raises(TimeoutError):
+            await ticker.receive(0.001)
+        reading = asyncio.create_task(ticker.receive())
+        await until_parked(reading)
+        token.cancel()
+        with pytest.raises(TickerClosed):
+            await reading
+
+    asyncio.run(main())
+
+
+def test_a_reader_that_stays_hears_of_the_token_of_another_policy():
+    async def main():
+        old, new = CancellationToken(), CancellationToken()
+        ticker = AsyncTicker(with_token(ConstantBackOff(10), old))
+        ticker.receive_nowait()
+        with pytest.raises(TimeoutError):
+            await ticker.receive(0.001)
+        ticker.reset(with_token(ConstantBackOff(10), new))
+        reading = asyncio.create_task(ticker.receive())
+        await until_parked(reading)
+        assert waiters_of(old._wait_set()) == []
+        old.cancel()
+        await until_parked(reading)
+        new.cancel()
+        with pytest.raises(TickerClosed):
+            await reading
+
+    asyncio.run(main())
+
+
+def test_a_loop_that_is_dropped_while_a_reader_works_is_collected():
+    token = CancellationToken()
+    ticker = bound(token)
+
+    async def waits_once(ticker):
+        with pytest.raises(TimeoutError):
+            await ticker.receive(0.001)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(waits_once(ticker))
+    assert len(waiters_of(token._wait_set())) == 1
+    loop.close()
+    link = weakref.ref(loop)
+    del loop
+    wait_until_collected(link)
+    asyncio.run(waits_once(ticker))
+    del ticker
+    collect_garbage()
+    assert waiters_of(token._wait_set()) == []
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_ticker_that_is_dropped_with_its_loop_leaves_the_token():
+    token = CancellationToken()
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+
+    async def read(ticker):
+        ticker.reset(immediately=True)
+        async for _ in ticker:
+            pass
+
+    links = []
+    for _ in range(3):
+        ticker = bound(token)
+        links.append(weakref.ref(ticker))
+        loop.create_task(read(ticker))
+    del ticker
+    loop.run_until_complete(asyncio.sleep(0.001))
+    assert len(waiters_of(token._wait_set())) == 3
+    del loop
+    wait_until_collected(*links)
+    assert (token._wait_set().first, token._wait_set().others or {}) == (None, {})
+
+
+def test_readers_of_two_loops_wait_and_work_in_turn(loops, clock):
+    token = CancellationToken()
+    ticker = AsyncTicker(ConstantBackOff(10), clock=clock, token=token)
+    ticker.receive_nowait()
+    for number in range(2, 6):
+        first, second = waiting_in(clock, ticker, loops[0], loops[1])
+        clock.advance(10)
+        clock.advance(10)
+        numbers = sorted([first.result(PATIENCE).number, second.result(PATIENCE).number])
+        assert numbers == [number * 2 - 2, number * 2 - 1]
+    waiting = waiting_in(clock, ticker, loops[1], loops[0], loops[0])
+    token.cancel()
+    assert [reason_of(future) for future in waiting] == ["cancelled"] * 3
