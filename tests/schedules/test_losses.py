@@ -1,0 +1,300 @@
+"""Interrupts, forks and dropped jobs: no key is lost or given twice, and nobody sleeps for ever."""
+
+import contextlib
+import dis
+import gc
+import os
+import sys
+import warnings
+from functools import partial
+
+import pytest
+
+from backoff_ticker import ConstantBackOff, Schedule, WouldBlock, select
+from backoff_ticker.schedules import _core
+from backoff_ticker.waiting import Waiter
+from tests.helpers import in_thread
+from tests.interleaving import each_interleaving
+from tests.stress.places import Interrupted, check_each_place, each_place
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+class FeedbackOfMine(ConstantBackOff):
+    def failure(self):
+        return 5.0
+
+    def success(self):
+        raise RuntimeError("no policy")
+
+
+def all_due(schedule):
+    jobs = []
+    with contextlib.suppress(WouldBlock):
+        while True:
+            jobs.append(schedule.receive_nowait())
+    return jobs
+
+
+def keys_of(jobs):
+    return sorted(job.key for job in jobs)
+
+
+def in_child(check):
+    """Return whether ``check()`` is true in a forked child."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            sys.settrace(None)
+            code = 0 if check() else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "receive",
+    [lambda schedule: schedule.receive(), next, lambda schedule: select(schedule)[1]],
+    ids=["receive", "for", "select"],
+)
+def test_an_interrupted_reader_loses_no_key_and_counts_no_failure(receive):
+    failed = []
+
+    def run(interrupt):
+        schedule = Schedule(notify=lambda *args: failed.append(args))
+        schedule.add("a")
+        schedule.add("b")
+        taken = []
+        with contextlib.suppress(Interrupted), interrupt:
+            taken.append(receive(schedule))
+        interrupt.forget()
+        jobs = taken + all_due(schedule)
+        if keys_of(jobs) != ["a", "b"] or failed or schedule._owner is not None:
+            yield keys_of(jobs), failed, schedule._owner
+        for job in jobs:
+            job.succeed()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_each_place(run, all_of_them=True, at_least=15)
+
+
+def test_a_second_interrupt_does_not_leave_the_keys_owned(monkeypatch):
+    def interrupt(*_):
+        raise Interrupted
+
+    monkeypatch.setattr(_core, "complete", interrupt)
+
+    def run(interrupt):
+        schedule = Schedule()
+        with contextlib.suppress(Interrupted), interrupt:
+            schedule._told.append(_core.Change("a", schedule._keys.add, "a", 0.0, 0.0, None))
+            for job in [schedule.receive_nowait()]:
+                job._over = True
+        interrupt.forget()
+        assert schedule._owner is None, interrupt.where
+
+    assert each_place(run, all_of_them=True) > 15
+
+
+def test_no_loop_of_an_owner_jumps_back_outside_of_its_try():
+    code = _core.ScheduleCore._own.__code__
+    jumps = [
+        at for at in dis.get_instructions(code) if at.opname in ("JUMP_BACKWARD", "JUMP_ABSOLUTE")
+    ]
+    assert jumps
+    covered = dis._parse_exception_table(code)
+    for jump in jumps:
+        assert any(entry.start <= jump.offset < entry.end for entry in covered)
+
+
+def test_an_interrupt_in_add_leaves_nothing_told_that_nobody_makes():
+    def run(interrupt):
+        schedule = Schedule()
+        with contextlib.suppress(Interrupted), interrupt:
+            schedule.add("a")
+        interrupt.forget()
+        if schedule._told:
+            yield "told"
+
+    check_each_place(run, all_of_them=True, at_least=20)
+
+
+def test_an_interrupt_in_the_end_of_a_block_gives_the_key_back_at_once():
+    def run(interrupt):
+        schedule = Schedule(every=9)
+        schedule.add("a")
+        job = schedule.receive_nowait()
+        with contextlib.suppress(Interrupted), job:
+            interrupt.__enter__()
+        interrupt.__exit__()
+        interrupt.forget()
+        if interrupt.where and not interrupt.where.startswith("Job.__exit__") and not job._over:
+            yield "the worker still has it"
+        job._over = True
+
+    check_each_place(run, all_of_them=True, at_least=15)
+
+
+def test_drain_is_woken_where_the_first_who_waited_has_left(clock):
+    schedule = Schedule(every=10, clock=clock)
+    schedule.add_all("ab", over=1)
+    job = schedule.receive(0)
+    first = Waiter(None, (schedule._drains,))  # of a domain of its own, such as the main thread
+    first.register()
+    waits = in_thread(schedule.drain)
+    clock.settle()
+    first.unregister()
+    job.succeed()
+    assert waits.result() is True
+
+
+def test_drain_is_woken_when_only_dropped_jobs_are_left(clock):
+    schedule = Schedule(clock=clock, notify=lambda *_: None)
+    schedule.add_all("ab")
+    dropped, other = schedule.receive(0), schedule.receive(0)
+    schedule.close()
+    with pytest.warns(ResourceWarning, match="'a'"):
+        del dropped
+        gc.collect()
+    waits = in_thread(schedule.drain)
+    clock.settle()
+    other.succeed()
+    assert waits.result() is True
+
+
+def test_what_notify_raises_about_a_dropped_job_is_reported(clock, monkeypatch):
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+
+    def notify(*_):
+        raise ValueError("of notify")
+
+    schedule = Schedule(clock=clock, notify=notify)
+    schedule.add("a")
+    with pytest.warns(ResourceWarning, match="'a'"):
+        schedule.receive(0)
+    schedule.add("b")
+    with schedule.receive(0) as job:
+        assert job.key == "b"
+    assert [str(report.exc_value) for report in reported] == ["of notify"]
+
+
+@pytest.mark.parametrize("options", [{"backoff": FeedbackOfMine(1)}, {"on": lambda _: 1 / 0}])
+def test_a_key_rests_where_the_code_of_the_user_fails_at_the_end(clock, options):
+    schedule = Schedule(clock=clock, **options)
+    schedule.add("a")
+    with pytest.raises((RuntimeError, ZeroDivisionError)), schedule.receive(0):
+        if "on" in options:
+            raise OSError
+    with pytest.raises(WouldBlock):
+        schedule.receive_nowait()
+    clock.advance(60)
+    schedule.receive(0).leave()
+
+
+def test_a_policy_that_is_false_is_asked(clock):
+    class Delays(list):
+        def next_backoff(self):
+            return 1000.0
+
+        def reset(self):
+            pass
+
+    schedule = Schedule(backoff=Delays(), clock=clock, notify=lambda *_: None)
+    schedule.add("a")
+    schedule.receive(0).fail()
+    clock.advance(999)
+    with pytest.raises(WouldBlock):
+        schedule.receive_nowait()
+
+
+def test_who_waits_longest_in_a_group_comes_first(clock):
+    schedule = Schedule(group=lambda _: 0, limit=1, clock=clock)
+    schedule.add("x")
+    job = schedule.receive(0)
+    for key in "ab":
+        clock.advance(1)
+        schedule.add(key)
+    assert all_due(schedule) == []
+    with pytest.raises(KeyboardInterrupt), job:
+        raise KeyboardInterrupt  # "a" is let in, but "x" has waited longer
+    order = []
+    for _ in range(3):
+        job = schedule.receive(0)
+        assert all_due(schedule) == []
+        order.append(job.key)
+        job.leave()
+    assert order == ["x", "a", "b"]
+
+
+def test_a_key_that_is_moved_in_the_line_of_its_group_takes_no_memory():
+    schedule = Schedule(group=lambda _: 0, limit=1)
+    schedule.add("long")
+    job = schedule.receive(0)
+    for _ in range(1000):
+        schedule.add("moved")
+        assert all_due(schedule) == []
+        schedule.remove("moved")
+    assert len(schedule._keys._groups[0].line) < 100
+    job.leave()
+
+
+@needs_fork
+def test_a_forked_child_has_the_keys_whose_work_had_ended():
+    schedule = Schedule(every=10)
+    schedule.add_all("ab")
+    with schedule.receive(0):
+        pass
+    assert in_child(lambda: len(schedule) == 2)
+
+
+@needs_fork
+def test_a_job_of_the_parent_that_is_dropped_in_the_child_takes_no_other_key():
+    schedule = Schedule()
+    schedule.add("a")
+    jobs = [schedule.receive(0)]
+
+    def check():
+        warnings.simplefilter("ignore")
+        assert len(schedule) == 0
+        jobs.clear()
+        schedule.add_all("bc")
+        taken = all_due(schedule)
+        return keys_of(taken) == ["b", "c"] and schedule.in_flight == 2
+
+    assert in_child(check)
+    jobs.pop().succeed()
+
+
+@needs_fork
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("what", ["receive", "end", "settle"])
+def test_a_fork_in_the_middle_of_a_change(monkeypatch, what):
+    def begin():
+        # With a limit each end is made at once.
+        schedule = Schedule() if what == "settle" else Schedule(group=lambda _: 0, limit=5)
+        schedule.add_all("ab")
+        if what == "receive":
+            act = schedule.receive_nowait
+        else:
+            job = schedule.receive_nowait()
+            act = partial(job.retry_in, 0)
+        if what == "settle":
+            act()
+            act = partial(len, schedule)
+
+        def check():
+            jobs = all_due(schedule)
+            has_both = keys_of(jobs) == ["a", "b"]
+            is_right = has_both or (keys_of(jobs) == ["b"] and what != "settle")
+            return is_right and schedule.in_flight == len(jobs) == len(schedule)
+
+        return act, lambda: in_child(check)
+
+    for job, is_right in each_interleaving(begin, monkeypatch):
+        if what == "receive":
+            job.succeed()
+        assert is_right is True
