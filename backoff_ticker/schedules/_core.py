@@ -149,6 +149,7 @@ class ScheduleCore(Source):
                 self._make_changes()
         except BaseException:
             if self._owner is mark:  # before any call, in which another interrupt may come
+                self._head = -NO_DEADLINE  # unknown: whoever polls next finds out
                 self._owner = None
             complete(self._undo, job)
             raise
@@ -318,7 +319,8 @@ class ScheduleCore(Source):
         while True:
             if self._has_ended():
                 raise ScheduleClosed
-            if self._head > self._monotonic() and not self._keys.dropped:
+            is_early = self._head > self._monotonic() and not self._keys.dropped
+            if is_early and self._owner is None:  # a parent's owner may have left changes half made
                 return EMPTY
             job = self._own(takes=True)
             if job is EMPTY or not job._hold.is_dropped:
