@@ -89,7 +89,7 @@ def test_a_second_interrupt_does_not_leave_the_keys_owned(monkeypatch):
     def run(interrupt):
         schedule = Schedule()
         with contextlib.suppress(Interrupted), interrupt:
-            schedule._told.append(_core.Change("a", schedule._keys.add, "a", 0.0, 0.0, None))
+            schedule.add("a")
             for job in [schedule.receive_nowait()]:
                 job._over = True
         interrupt.forget()
@@ -117,6 +117,23 @@ def test_an_interrupt_in_add_leaves_nothing_told_that_nobody_makes():
         interrupt.forget()
         if schedule._told:
             yield "told"
+
+    check_each_place(run, all_of_them=True, at_least=20)
+
+
+def test_an_owner_who_is_interrupted_hides_no_key_that_another_thread_has_added():
+    def run(interrupt):
+        schedule = Schedule()
+        add = schedule._keys.add
+        schedule._told.append(_core.Change("a", add, "a", schedule._monotonic(), 0.0, None))
+        with contextlib.suppress(Interrupted), interrupt:
+            len(schedule)
+        interrupt.forget()
+        jobs = all_due(schedule)
+        if not schedule._told and keys_of(jobs) != ["a"]:
+            yield "asleep"
+        for job in jobs:
+            job.leave()
 
     check_each_place(run, all_of_them=True, at_least=20)
 
