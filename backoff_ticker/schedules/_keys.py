@@ -162,8 +162,15 @@ class Keys:
             self._put_in_line(entry, due)
 
     def add_all(self, batch: Iterable[tuple[Hashable, float, float, Hashable]]) -> None:
+        entries, holds = self.entries, self.holds
         for key, due, every, group in batch:
-            self.add(key, due, every, group)
+            if key in entries or key in holds:
+                self.add(key, due, every, group)
+            else:
+                entry = entries[key] = Entry(key, due, every, group)
+                self._added += 1
+                heappush(self._heap, (due, self._added, entry))
+                entry.due = due
 
     def remove(self, key: Hashable) -> None:
         entry = self.entries.get(key)

@@ -165,8 +165,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
                 0, or what ``every`` returns is none > 0.
         """
         hash(key)
-        now = self._monotonic()
-        due = later(now, as_seconds("delay", delay)) if delay else now
+        due = later(self._monotonic(), as_seconds("delay", delay))
         if self._has_ended():
             raise ScheduleClosed
         return not self._ask(key, self._keys.add, key, due, *self._traits_of(key))
@@ -183,16 +182,15 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         found = list(keys)
         span = None if over is None else as_seconds("over", over)
         now = self._monotonic()
-        for start in range(0, len(found), _BATCH):
+        for start in range(0, len(found) or 1, _BATCH):
             if self._has_ended():
                 raise ScheduleClosed
             batch: list[tuple[K, float, float, Any]] = []
             try:
                 for number, key in enumerate(found[start : start + _BATCH], start):
-                    hash(key)
                     every, group = self._traits_of(key)
                     share = (every if span is None else span) * number / len(found)
-                    batch.append((key, later(now, share) if share else now, every, group))
+                    batch.append((key, later(now, share), every, group))
             finally:
                 self._ask(None, self._keys.add_all, batch)
 
