@@ -120,7 +120,7 @@ def _receiver_of(caller: str, given: AnySource) -> Source:
         return given
     if is_timer(given):
         return given.c
-    kinds = "tickers, channels, timers and tokens"
+    kinds = "tickers, schedules, channels, timers and tokens"
     raise TypeError(f"{caller} waits for {kinds}, not for {safe_repr(given)}")
 
 

@@ -162,7 +162,7 @@ class Rules:
         else:
             import logging
 
-            then = "leaves the schedule" if gives_up else f"is due again in {delay:.3g} s"
+            then = "leaves the schedule" if gives_up else f"rests for {delay:.3g} s"
             logging.getLogger("backoff_ticker.schedule").warning(
                 "%s failed, %s in a row, and %s: %r", safe_repr(job.key), failures, then, error
             )

@@ -88,10 +88,11 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         clock: Measures all times. None means the current clock.
         group: A function of the key, called when it is added: what it returns names its group.
         limit: The number of jobs of one group that workers may have at once, an int >= 1.
-        notify: Called with the job, its error (None after ``fail()``) and the seconds until the key
-            is due again, after a failure that was swallowed. None: a warning in the log
-            ``backoff_ticker.schedule``.
-        on_give_up: Called with the job and its error when a failure makes the key leave.
+        notify: Called with the job, its error (None after ``fail()``) and the seconds that the key
+            rests, if nobody removes or adds it, after a failure that was swallowed. None: a warning
+            in the log ``backoff_ticker.schedule``.
+        on_give_up: Called with the job and its error when the policy gives up. The key leaves,
+            unless it was added while the worker had it.
 
     Raises:
         TypeError, ValueError: An argument has the wrong type or value; ``group`` without ``limit``;

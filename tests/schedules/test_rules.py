@@ -315,7 +315,7 @@ def test_a_feedback_policy_is_asked_after_a_success_that_follows_an_error_of_ano
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (OSError("e"), "'a' failed, 1 in a row, and is due again in 3 s: OSError('e')"),
+        (OSError("e"), "'a' failed, 1 in a row, and rests for 3 s: OSError('e')"),
         (Permanent(OSError("e")), "'a' failed, 1 in a row, and leaves the schedule: OSError('e')"),
     ],
     ids=repr,
