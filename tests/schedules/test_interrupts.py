@@ -25,10 +25,10 @@ class Sleeper(Waiter):
     def __init__(self, wait_set, recheck):
         super().__init__(None, (wait_set,))
         self._recheck = recheck
-        self.register()
         self.look_again()
 
     def look_again(self):
+        self.register()
         self.until = self._recheck(self)
 
     def wake(self):
@@ -339,9 +339,10 @@ def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
     def begin():
         scenes[:] = [scene := Scene(every=None)]
         scene.due()
-        if "drain" in (first, second):  # an end that was told, and not made yet
+        if "drain" in (first, second):
             scene.schedule._drains.remove(scene.sleepers[1].place)
-            scene.job.fail()
+            if "take" in (first, second):  # who takes makes what was told of the end of the job
+                scene.job.fail()
         return [lambda call=call: state_after(scene, [call]) for call in (first, second)]
 
     orders = [(first, second), (second, first)]
