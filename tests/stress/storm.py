@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from tests.effort import has_lock
 from tests.helpers import PATIENCE
-from tests.stress import channel_storms, retry_storms, ticker_storms, token_storms
+from tests.stress import channel_storms, retry_storms, schedule_storms, ticker_storms, token_storms
 from tests.stress.crew import Crew, ours
 from tests.stress.tools import fast_switching
 
@@ -23,6 +23,7 @@ STORMS = {
     **ticker_storms.STORMS,
     **token_storms.STORMS,
     **retry_storms.STORMS,
+    **schedule_storms.STORMS,
 }
 
 SHARE = 5.0
