@@ -419,30 +419,3 @@ def test_a_job_that_is_dropped_is_a_failure_that_the_next_worker_ends(workers, c
     clock.advance(3)
     with waiting.result() as job:
         assert job.failures == 1
-
-
-def test_a_hook_that_raises_for_a_dropped_job_is_reported_and_no_worker_sees_it(
-    workers, monkeypatch
-):
-    reported = []
-    monkeypatch.setattr("sys.unraisablehook", reported.append)
-    schedule = Schedule(backoff=ConstantBackOff(0), notify=lambda *_: 1 / 0)
-    schedule.add("a")
-    drop(schedule)
-    schedule.add("b")
-    assert [workers.take(schedule).key for _ in "ab"] == ["b", "a"]
-    assert [each.exc_type for each in reported] == [ZeroDivisionError]
-
-
-def test_dropping_a_job_that_has_ended_takes_nothing_from_another_key(told):
-    """Such as the copy of the parent's, in a forked child, or one whose making was interrupted."""
-    schedule = Schedule(**told.hooks)
-    schedule.add("a")
-    job = schedule.receive_nowait()
-    schedule._give_back(job._hold)
-    schedule.add("b")
-    with pytest.warns(ResourceWarning):
-        del job
-        gc.collect()
-    assert (take_all(schedule), len(schedule), schedule.in_flight) == (["a", "b"], 0, 0)
-    assert told.failures == []
