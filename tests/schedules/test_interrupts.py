@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from contextlib import suppress
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from backoff_ticker import Channel, ConstantBackOff, Schedule, ScheduleClosed, WouldBlock, select
 from backoff_ticker.schedules import _core
 from backoff_ticker.waiting import Waiter
+from tests import effort
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread, waiters_of
 from tests.interleaving import each_interleaving
 from tests.schedules.workers import Evil, Told, take_all
-from tests.stress.places import Interrupted, check_each_place
-from tests.stress.tools import Finalized, gc_threshold
+from tests.stress.places import PACKAGE, Interrupted, check_each_place
+from tests.stress.tools import Finalized, gc_threshold, signal_storm
 
 HOUR = 3600.0
 
@@ -263,6 +265,54 @@ def test_finalizers_add_and_remove_wherever_a_collection_runs(threshold):
     with gc_threshold(threshold):
         for _ in range(15):
             in_thread(one_round).result(PATIENCE)
+
+
+@pytest.mark.posix
+@pytest.mark.filterwarnings("ignore:.*dropped before its end:ResourceWarning")
+def test_interrupts_at_moments_of_chance_lose_no_key():
+    """In the main thread, while another one works on the same keys."""
+    schedule = Schedule(every=1e-4, backoff=ConstantBackOff(0), notify=lambda *_: None)
+    schedule.add_all(range(8), over=0)
+    armed, caught = threading.Event(), 0
+
+    def interrupt(frame):
+        if armed.is_set() and frame.f_code.co_filename.startswith(PACKAGE):
+            while frame is not None:
+                if frame.f_code.co_name == "__del__":  # Python would only print it
+                    return
+                frame = frame.f_back
+            armed.clear()
+            raise KeyboardInterrupt
+
+    def work():
+        for job in schedule:
+            with job:
+                pass
+
+    def work_once():
+        with schedule.receive(PATIENCE) as job:
+            schedule.remove(job.key)
+            schedule.add(job.key)
+
+    working = in_thread(work)
+    with signal_storm(interrupt):
+        while caught < effort.rounds(25, 300):
+            armed.set()
+            try:
+                work_once()
+            except KeyboardInterrupt:
+                caught += 1
+                for key in range(8):  # it may have come between the two calls
+                    schedule.add(key)
+    schedule.close()
+    working.result(PATIENCE)
+    schedule._closed = False  # to see what is in it
+    seen = set()
+    while len(seen) < 8:
+        with schedule.receive(PATIENCE) as job:
+            seen.add(job.key)
+            job.leave()
+    assert schedule.drain(0)
 
 
 # Two threads
