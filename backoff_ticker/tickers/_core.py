@@ -53,6 +53,14 @@ _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
+class _Rules(deque):  # type: ignore[type-arg]  # deque[Rule] would be made at run time
+    """Rules in their order; a change may use its property."""
+
+    __slots__ = ()
+
+    last_in = property(None, deque.append)
+
+
 class TickerCore(Source):
     """A ticker without its public methods.
 
@@ -90,7 +98,7 @@ class TickerCore(Source):
         self._pace = pace
         self._readers = WaitLine()
         self._asker: Asker | None = None
-        self._deferred: deque[Rule] | None = None
+        self._deferred: _Rules | None = None
         self._resets = 0
         self._ending: CloseReason | None = None
         self._is_stopped = self._raised_error = False
@@ -243,7 +251,7 @@ class TickerCore(Source):
 
             run = self._run
             token = run.token
-            begun: deque[Rule] | None = None
+            begun: _Rules | None = None
             if pending.returned:
                 tick, *rest = pending.returned
                 after = pending.replace(returned=tuple(rest))
@@ -287,7 +295,7 @@ class TickerCore(Source):
                 tick = _new_tuple(Tick, fields)
                 if self._timer is not None:
                     tick = self._timer.with_time_sent(tick)
-                    begun = deque((unchanged,))  # each rule has the timer started
+                    begun = _Rules((unchanged,))  # each rule has the timer started
                 spared = _CANCELLED if number == 1 and pending.is_immediate else None
             reason = None if after.end is None else after.end.reason
             is_cancelled = token is not None and spared is None and token.cancelled
@@ -344,23 +352,26 @@ class TickerCore(Source):
         self._defer(rules)
         self._wake()
 
-    def _change(self, rule: Rule, *, resets: int = 0) -> None:
+    def _change(self, rule: Rule, *, resets: bool = False) -> None:
         """Have a rule applied: now, or by the asker."""
         self._is_asked()
-        self._defer([rule], resets)
+        self._defer([rule], resets=resets)
         self._settle()
 
-    def _defer(self, rules: list[Rule], resets: int = 0) -> None:
+    def _defer(self, rules: list[Rule], *, resets: bool = False) -> None:
         """Move at most one rule from ``rules`` to those that are deferred."""
-        deferred: deque[Rule] = deque()
+        deferred = _Rules()
         claim = self._readers.claim
         acquire(claim)
         try:
             if rules:
                 if self._deferred is None:
                     self._deferred = deferred
-                self._deferred += rules
-                self._resets += resets
+                else:
+                    deferred = self._deferred
+                deferred.last_in = rules[0]
+                if resets:
+                    self._resets += 1
                 del rules[0]
         finally:
             claim[FREE] = True
@@ -405,7 +416,7 @@ class TickerCore(Source):
                 self._deferred = self._asker = None
                 return None
             self._asker = mark
-            return deferred[0]
+            return deferred[0]  # type: ignore[no-any-return]
         finally:
             claim[FREE] = True
 

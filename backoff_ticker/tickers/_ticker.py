@@ -119,7 +119,7 @@ class BaseTicker(TickerCore):
                 self._timer.drop_delay()
             return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
 
-        self._change(restart, resets=1)
+        self._change(restart, resets=True)
 
     def __enter__(self) -> Self:
         return self

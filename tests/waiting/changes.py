@@ -31,6 +31,9 @@ ALLOWED = (
 )
 """The same for instructions that may raise. Whatever is not in the two lists is refused."""
 
+NUMBERS = ("wanted", "_units")
+"""Variables and attributes that are numbers: those of a budget."""
+
 ENDS = ("RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 
 
@@ -204,6 +207,18 @@ class Reading:
             self._fault(index, "may be or begin a call")
         elif name.startswith(("LOAD_ATTR", "STORE_ATTR")) and not self._is_plain(index):
             self._fault(index, f"{step.argval} is no slot")
+        elif name == "BINARY_OP" and not self._counts(index):
+            self._fault(index, "adds something that may be no number")
+
+    def _counts(self, index: int) -> bool:
+        """Whether an operator takes an item, or adds or subtracts what is certainly a number.
+
+        With anything else it may be a call, or make a container, as ``+=`` of a deque does.
+        """
+        step, before = self.steps[index], self.steps[index - 1]
+        is_number = type(before.argval) is int and before.opname.startswith("LOAD_")
+        is_number |= self._loaded(index - 1) in NUMBERS or before.argval in NUMBERS
+        return step.argrepr == "[]" or (step.argrepr.rstrip("=") in {"+", "-"} and is_number)
 
     def _is_plain(self, index: int) -> bool:
         """Whether an attribute is a slot, or an entry of a ``__dict__`` that hides nothing."""

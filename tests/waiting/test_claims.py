@@ -82,6 +82,9 @@ def test_a_change_that_keeps_the_rule_passes(body):
 FAULTS = {
     "a call": (CHANGE.format("len(other)"), "CALL: may be or begin a call"),
     "a loop": (CHANGE.format("while self.b:\n        self.b -= 1"), "BACKWARD.*begin a call"),
+    "an operator on what is no number": (CHANGE.format("self.b += other"), "be no number"),
+    "a new container": (CHANGE.format("self.b = self.b + other"), "be no number"),
+    "a container that is repeated": (CHANGE.format("self.b *= 2"), "be no number"),
     "a property of its own": (CHANGE.format("self.b = self.both"), "both is no slot"),
     "a claim inside another": (CHANGE.format("acquire(other)"), "takes a claim inside another"),
     "a step that may raise outside of try": (BETWEEN, "may raise, and then nothing releases"),
