@@ -126,7 +126,8 @@ class ScheduleCore(Source):
         job: Any = EMPTY
         acquire(claim)
         try:
-            if self._owner is not None and self._owner[0] == mark[0]:
+            owner = self._owner
+            if owner is not None and owner[0] == mark[0]:
                 return EMPTY
             self._owner = mark
         finally:

@@ -404,13 +404,13 @@ class TickerCore(Source):
         claim = self._readers.claim
         acquire(claim)
         try:
-            deferred = self._deferred
-            if self._asker is mark and after is not None and deferred:
+            deferred, asker = self._deferred, self._asker
+            if asker is mark and after is not None and deferred:
                 self._pending = after
                 if self._ending is None:
                     self._ending = reason
                 del deferred[0]
-            elif self._asker is not None and self._asker[0] == mark[0]:
+            elif asker is not None and asker[0] == mark[0]:
                 return None
             if not deferred:
                 self._deferred = self._asker = None

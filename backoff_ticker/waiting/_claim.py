@@ -13,7 +13,8 @@ That is a lock, but nothing here is a call, so nothing comes between: ``docs/arc
 why it is no lock of ``threading``.
 
 The rule of a change:
-    * What it relies on, it reads itself: what was looked at before may be over.
+    * What it relies on, it reads itself: what was looked at before may be over. It reads once what
+      others may store without the claim.
     * No call, no loop, and no property, save one of a function in C. It loads and stores slots and
       items of dicts and deques, adds numbers, and compares what is its own.
     * Nothing is made but numbers: CPython 3.11 collects garbage as a container is made.

@@ -39,15 +39,31 @@ ENDS = ("RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 
 def package_readings() -> Iterator[Reading]:
     """Read each function of the package that takes or releases claims."""
-    for path in sorted(Path(PACKAGE).rglob("*.py")):
-        module = compile(path.read_text("utf-8"), str(path), "exec")
-        for code in codes_in(module):
-            if not {"FREE", "acquire"} & {*code.co_names}:
-                continue
+    for name, code in package_codes():
+        if {"FREE", "acquire"} & {*code.co_names}:
             steps = {(each.opname, each.argval) for each in dis.get_instructions(code)}
             if steps & {("LOAD_GLOBAL", "FREE"), ("LOAD_GLOBAL", "acquire")}:
-                name = ".".join(path.relative_to(Path(PACKAGE).parent).with_suffix("").parts)
                 yield Reading(code, vars(importlib.import_module(name)))
+
+
+def package_codes() -> Iterator[tuple[str, CodeType]]:
+    """Return the functions of the package, each with the name of its module."""
+    for path in sorted(Path(PACKAGE).rglob("*.py")):
+        module = compile(path.read_text("utf-8"), str(path), "exec")
+        name = ".".join(path.relative_to(Path(PACKAGE).parent).with_suffix("").parts)
+        for code in codes_in(module):
+            yield name, code
+
+
+def faults_of_second_readings() -> Iterator[str]:
+    """Return where a change reads twice what its folder stores without the claim."""
+    readings = {(each.names["__name__"], each.code): each for each in package_readings()}
+    stored: dict[str, set[str]] = {}
+    for name, code in package_codes():
+        reading = readings.get((name, code)) or Reading(code, {})
+        stored.setdefault(name.rpartition(".")[0], set()).update(reading.stored_outside())
+    for (name, _), reading in readings.items():
+        yield from reading.read_twice(stored[name.rpartition(".")[0]])
 
 
 def instructions_of(code: CodeType) -> Iterator[dis.Instruction]:
@@ -107,8 +123,12 @@ class Reading:
         self.hands_over = code.co_qualname == "acquire"  # which always returns with the claim
         self.faults: list[str] = []
         self.changes = 0
-        self.steps = [each for each in instructions_of(code) if each.opname != "EXTENDED_ARG"]
-        self.at = {each.offset: index for index, each in enumerate(self.steps)}
+        self.steps: list[dis.Instruction] = []
+        self.at: dict[int, int] = {}  # the index of the step at an offset
+        for each in instructions_of(code):
+            self.at[each.offset] = len(self.steps)
+            if each.opname != "EXTENDED_ARG":
+                self.steps.append(each)
         table = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
         self.handlers = [
             next((row.target for row in table if row.start <= each.offset < row.end), None)
@@ -116,6 +136,42 @@ class Reading:
         ]
         self._mark()
         self._walk()
+
+    # What others may change without the claim
+
+    def stored_outside(self) -> Iterator[str]:
+        """Return the attributes that the function stores while it holds no claim.
+
+        Not those of an object that it makes: in ``__init__()``, nobody else has it yet.
+        """
+        if self.code.co_name != "__init__":
+            for index, step in enumerate(self.steps):
+                if step.opname == "STORE_ATTR" and index not in self.inside:
+                    yield step.argval
+
+    def read_twice(self, shared: set[str]) -> Iterator[str]:
+        """Return where a change reads one of ``shared`` a second time, as it may differ by then."""
+        for start in self.takes:
+            seen: set[tuple[int, frozenset[str]]] = set()
+            todo: list[tuple[int, frozenset[str]]] = [(start, frozenset())]
+            while todo:
+                here = todo.pop()
+                if here in seen:
+                    continue
+                seen.add(here)
+                index, known = here
+                step = self.steps[index]
+                if index in self.inside and step.argval in shared:
+                    name = f"{self._loaded(index - 1)}.{step.argval}"
+                    if step.opname.startswith("LOAD_ATTR"):
+                        if name in known:
+                            yield self._told(index, f"reads {name} a second time")
+                        known |= {name}
+                    elif step.opname == "STORE_ATTR":
+                        known -= {name}
+                todo += [
+                    (then, known) for then in self.follow.get(index, ()) if then in self.inside
+                ]
 
     # What the steps mean
 
@@ -151,10 +207,13 @@ class Reading:
         names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
         return names[-1] if "LOAD_FAST" in step.opname else ""
 
-    def _fault(self, index: int, text: str) -> None:
+    def _told(self, index: int, text: str) -> str:
         step = self.steps[index]
         line = step.positions.lineno if step.positions else None
-        told = f"{self.code.co_qualname}, line {line}, {step.opname}: {text}"
+        return f"{self.code.co_qualname}, line {line}, {step.opname}: {text}"
+
+    def _fault(self, index: int, text: str) -> None:
+        told = self._told(index, text)
         if told not in self.faults:
             self.faults.append(told)
 
@@ -162,13 +221,19 @@ class Reading:
 
     def _walk(self) -> None:
         """Follow each path of control, with the name of the local whose claim is held, or None."""
+        self.inside: set[int] = set()  # the steps with a claim
+        self.follow: dict[int, set[int]] = {}  # which steps may come after one
         seen: set[tuple[int, str | None]] = set()
         todo: list[tuple[int, str | None]] = [(0, None)]
         while todo:
             here = todo.pop()
             if here not in seen:
                 seen.add(here)
-                todo += self._from(*here)
+                if here[1] is not None:
+                    self.inside.add(here[0])
+                after = [*self._from(*here)]
+                self.follow.setdefault(here[0], set()).update(index for index, _ in after)
+                todo += after
 
     def _from(self, index: int, held: str | None) -> Iterator[tuple[int, str | None]]:
         step = self.steps[index]

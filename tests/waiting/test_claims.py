@@ -12,7 +12,7 @@ import pytest
 from backoff_ticker import AsyncTicker, Channel
 from backoff_ticker.channels._select import _wait_async, block_on
 from backoff_ticker.waiting import FREE, _claim, acquire, park_coroutine, park_thread
-from tests.waiting.changes import Reading, package_readings
+from tests.waiting.changes import Reading, faults_of_second_readings, package_readings
 
 THING = """
 class Thing:
@@ -72,6 +72,20 @@ def test_every_change_in_the_package_keeps_the_rule():
     assert sum(each.changes for each in readings) >= 20
     # Nothing comes between the last step of acquire() and its return.
     assert Reading(acquire.__code__, vars(_claim)).faults == []
+
+
+def test_no_change_reads_twice_what_others_may_change_without_the_claim():
+    assert [*faults_of_second_readings()] == []
+
+
+def test_a_planted_second_reading_is_found():
+    assert [*read("self.b = other").stored_outside()] == ["b"]
+    assert [*read(CHANGE.format("pass")).stored_outside()] == []
+    twice = CHANGE.format("if self.b is not None and self.b != 1:\n        pass")
+    (fault,) = read(twice).read_twice({"b"})
+    assert fault.endswith("reads self.b a second time")
+    stored_between = CHANGE.format("self.a = self.b\n    self.b = 2\n    self.a = self.b")
+    assert [*read(stored_between).read_twice({"b"})] == []
 
 
 @pytest.mark.parametrize("body", [CHANGE.format("pass"), WRITTEN_OUT, "return other"])
