@@ -34,10 +34,10 @@ class _Second:
         self._outcome = None
         patch.setattr(_claim, "let_other_threads_run", self._wait)
 
-    def _wait(self):
+    def _wait(self, seconds=0):
         if threading.get_ident() == self._ident:
             self._returned_or_waits.set()
-        let_other_threads_run()
+        let_other_threads_run(seconds)
 
     def run(self):
         """Let it run until it has returned, or waits for this thread."""

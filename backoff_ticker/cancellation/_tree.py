@@ -31,7 +31,7 @@ from weakref import ref
 from .. import _process
 from .._errors import Cancelled, DeadlineExceeded
 from .._unraisable import report
-from ..waiting import FREE, NO_DEADLINE, WaitSet, acquire, claim_of, complete
+from ..waiting import FREED, NO_DEADLINE, WaitSet, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _set_timer(token: Node) -> None:
             unused = timers[generation]
             del timers[generation]
     finally:
-        claim[FREE] = True
+        claim += FREED
     if unused is not None:
         unused.cancel()
     if callbacks and generation not in timers:

@@ -11,7 +11,7 @@ from collections import deque
 from .. import _process
 from .._errors import ChannelClosed
 from .._sentinels import EMPTY, ENDED
-from ..waiting import FREE, WaitQueue, WaitSet, acquire, complete
+from ..waiting import FREE, FREED, WaitQueue, WaitSet, acquire, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Unbounded(WaitQueue):
             if self.room is not None:
                 self.room -= 1
         finally:
-            claim[FREE] = True
+            claim += FREED
         self.wake_receiver()
 
     def take_out_late(self, item: object) -> bool:
@@ -107,7 +107,7 @@ class Unbounded(WaitQueue):
             except IndexError:
                 pass  # a receiver was faster
             finally:
-                claim[FREE] = True
+                claim += FREED
         while found := [key for key in [*late] if late.get(key, EMPTY) is item]:
             if any(late.pop(key, EMPTY) is not EMPTY for key in found):
                 return True
@@ -126,7 +126,7 @@ class Unbounded(WaitQueue):
                 self.late = late
             return self.late
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def is_ready(self) -> bool:
         """Whether a receiver need not wait: there may be something, or it is the end."""
@@ -187,7 +187,7 @@ class Bounded(Unbounded):
         claim = self.claim
         try:
             del claim[FREE]
-        except KeyError:
+        except IndexError:
             acquire(claim)
         try:
             is_closed = self.closed
@@ -206,7 +206,7 @@ class Bounded(Unbounded):
                 else:
                     last.later = pending
         finally:
-            claim[FREE] = True
+            claim += FREED
         if is_closed:
             raise ChannelClosed
         try:
@@ -235,7 +235,7 @@ class Bounded(Unbounded):
                     self.last_send = earlier
                 pending.earlier = pending.later = None
         finally:
-            claim[FREE] = True
+            claim += FREED
         if not pending.accepted:
             pending.close()  # also when a call that was interrupted before it is repeated
 
@@ -246,7 +246,7 @@ class Bounded(Unbounded):
         claim = self.claim
         try:
             del claim[FREE]
-        except KeyError:
+        except IndexError:
             acquire(claim)
         try:
             send = self.first_send
@@ -273,7 +273,7 @@ class Bounded(Unbounded):
                 else:
                     later.earlier = send.later = None
         finally:
-            claim[FREE] = True
+            claim += FREED
         if send is not None:
             try:
                 send.close()
@@ -316,7 +316,7 @@ class Rendezvous(Bounded):
                 self.receivers += 1
                 self.room += 1
         finally:
-            claim[FREE] = True
+            claim += FREED
         super().add(place, domain, made)
 
     def leave(self, place: Place, domain: int) -> None:
@@ -329,7 +329,7 @@ class Rendezvous(Bounded):
                 self.receivers -= 1
                 self.room -= 1
         finally:
-            claim[FREE] = True
+            claim += FREED
         super().leave(place, domain)
 
     def put(self, item: object, pending: PendingSend | None, least: int = 0) -> bool:

@@ -26,7 +26,7 @@ from .._random import shared_random
 from .._sentinels import CLOSED, EMPTY, ENDED
 from .._validation import whole_repr
 from ..waiting import (
-    FREE,
+    FREED,
     NO_DEADLINE,
     Place,
     Waiter,
@@ -165,7 +165,7 @@ class Merge(Generic[R_co]):
                 self._size = size + 1
             edges = self._edges
         finally:
-            claim[FREE] = True
+            claim += FREED
         if self._told != edges:
             self._readers.wake_firsts()
             self._told = edges
@@ -193,7 +193,7 @@ class Merge(Generic[R_co]):
             del ready[size]
             return True
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def _take(self, end: type[Exception], *, fresh: bool) -> Any:  # noqa: ANN401 - source and value
         """Take a value or the end of a source; None: none is ready; raise ``end`` after the last.

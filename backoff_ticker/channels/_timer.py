@@ -9,7 +9,7 @@ from .._process import ProcessBound
 from .._sentinels import ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
 from ..clock import later
-from ..waiting import FREE, NO_DEADLINE, acquire, complete
+from ..waiting import FREED, NO_DEADLINE, acquire, complete
 from ._buffer import Unbounded
 from ._channel import Channel
 
@@ -75,7 +75,7 @@ class _TimerBuffer(Unbounded):
                     after.time = time
             return is_current
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def take(self) -> Any:  # noqa: ANN401 - as in the buffer
         while True:

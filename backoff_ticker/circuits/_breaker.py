@@ -15,7 +15,7 @@ from .._unraisable import report
 from .._validation import as_count, as_flag, as_hooks, as_seconds, safe_repr
 from ..clock import later, resolve_clock
 from ..policies import ExponentialBackOff, checked_delay, start_policy
-from ..waiting import FREE, acquire, claim_of
+from ..waiting import FREED, acquire, claim_of
 from ._circuit import CLOSED, HALF_OPEN, Circuit, CircuitGuard, CircuitTicket, Rules
 from ._error_rule import as_error_rule, judged
 
@@ -276,7 +276,7 @@ class CircuitBreaker(ProcessBound):
                 if is_done:
                     self._circuit = after
             finally:
-                claim[FREE] = True
+                claim += FREED
         try:
             self._settle()
         finally:

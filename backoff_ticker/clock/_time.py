@@ -40,6 +40,6 @@ def later(now: float, seconds: float) -> float:
     return rounded if rounded > now or end <= now else round(now + 1e-9, 9)
 
 
-def let_other_threads_run() -> None:
+def let_other_threads_run(seconds: float = 0) -> None:
     """Give up the processor, and the interpreter's lock if there is one, for a moment."""
-    _own.sleep(0)
+    _own.sleep(seconds)

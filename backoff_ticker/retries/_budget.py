@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._process import ProcessBound
 from .._validation import as_factor, as_number, safe_repr
-from ..waiting import FREE, acquire, claim_of
+from ..waiting import FREED, acquire, claim_of
 
 _UNITS = 10**9
 """How many units make one token: counts are integers, so that ten tenths are exactly one."""
@@ -89,7 +89,7 @@ class RetryBudget(ProcessBound):
             if left >= 0:
                 self._units = left
         finally:
-            claim[FREE] = True
+            claim += FREED
         return left >= 0
 
     def release(self, cost: float | None = None) -> None:
@@ -119,7 +119,7 @@ class RetryBudget(ProcessBound):
             units += self._units
             self._units = units if units < most else most  # noqa: FURB136 - min() is a call
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def __repr__(self) -> str:
         return (

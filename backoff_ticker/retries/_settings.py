@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._validation import as_flag, safe_repr
-from ..waiting import FREE, acquire, claim_of
+from ..waiting import FREED, acquire, claim_of
 from ._option_table import OPTIONS
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class Settings:
                     self.values = values
                     return before
             finally:
-                claim[FREE] = True
+                claim += FREED
 
 
 settings: Final = Settings()

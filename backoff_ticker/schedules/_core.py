@@ -26,7 +26,7 @@ from .._errors import ScheduleClosed
 from .._sentinels import EMPTY, ENDED
 from .._unraisable import report
 from ..clock import later, let_other_threads_run
-from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete, failure_of
+from ..waiting import FREED, NO_DEADLINE, Source, WaitLine, acquire, complete, failure_of
 from ._job import Job
 
 TYPE_CHECKING = False
@@ -131,7 +131,7 @@ class ScheduleCore(Source):
                 return EMPTY
             self._owner = mark
         finally:
-            claim[FREE] = True
+            claim += FREED
         keys = self._keys
         try:
             if self._picked is not None:  # by an owner who was interrupted
@@ -189,7 +189,7 @@ class ScheduleCore(Source):
             if not must_wake and not is_drained:
                 return True
         finally:
-            claim[FREE] = True
+            claim += FREED
         self._readers.wake_firsts()
         drains.wake_firsts()
         return True
@@ -375,7 +375,7 @@ class ScheduleCore(Source):
             self._was_refused = True
             return True
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - for tickers
         try:

@@ -11,7 +11,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ..waiting import FREE, acquire, claim_of
+from ..waiting import FREED, acquire, claim_of
 from ._errors import ParticipantAborted
 from ._timers import TimerHeap, VirtualTimer, in_seconds
 
@@ -140,7 +140,7 @@ class Participants:
         try:
             self._orders_given = order = self._orders_given + 1
         finally:
-            claim[FREE] = True
+            claim += FREED
         return order
 
     # Turns

@@ -26,7 +26,7 @@ from .._sentinels import EMPTY, ENDED
 from .._validation import safe_repr
 from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete
+from ..waiting import FREE, FREED, NO_DEADLINE, Source, WaitLine, acquire, complete
 from ._pending_tick import PendingTick, first_tick, unchanged
 from ._tick import Pace, Tick
 
@@ -162,7 +162,7 @@ class TickerCore(Source):
             if self._ending is None:
                 self._ending = reason
         finally:
-            claim[FREE] = True
+            claim += FREED
         self._readers.close()
         if self._timer is not None:
             self._timer.stop()
@@ -188,7 +188,7 @@ class TickerCore(Source):
             was_raised = self._raised_error
             self._raised_error = True
         finally:
-            claim[FREE] = True
+            claim += FREED
         if error is not None and not was_raised:
             raise error
         raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
@@ -236,7 +236,7 @@ class TickerCore(Source):
         try:
             try:
                 del claim[FREE]
-            except KeyError:
+            except IndexError:
                 acquire(claim)
             try:  # the first change: this reader becomes the one that asks
                 asker = self._asker
@@ -247,7 +247,7 @@ class TickerCore(Source):
                 self._asker = mark
                 resets = self._resets
             finally:
-                claim[FREE] = True
+                claim += FREED
 
             run = self._run
             token = run.token
@@ -304,7 +304,7 @@ class TickerCore(Source):
             # function returns, so _poll() and its callers are safe, too.
             try:
                 del claim[FREE]
-            except KeyError:
+            except IndexError:
                 acquire(claim)
             try:  # the second change: the tick is taken
                 if self._asker is mark:
@@ -329,7 +329,7 @@ class TickerCore(Source):
                         ):
                             return tick
             finally:
-                claim[FREE] = True
+                claim += FREED
             self._settle()
         except BaseException:
             if self._asker is mark:
@@ -374,7 +374,7 @@ class TickerCore(Source):
                     self._resets += 1
                 del rules[0]
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def _settle(self) -> None:
         """Apply the deferred rules and wake the readers; whoever asks the policy now, does so."""
@@ -418,7 +418,7 @@ class TickerCore(Source):
             self._asker = mark
             return deferred[0]  # type: ignore[no-any-return]
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def _is_asked(self) -> bool:
         """Whether another thread asks, and will wake the readers; RuntimeError if this one does."""

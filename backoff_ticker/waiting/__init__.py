@@ -19,7 +19,13 @@ What always holds:
 
 from __future__ import annotations
 
-from ._claim import FREE as FREE, Claim as Claim, acquire as acquire, claim_of as claim_of
+from ._claim import (
+    FREE as FREE,
+    FREED as FREED,
+    Claim as Claim,
+    acquire as acquire,
+    claim_of as claim_of,
+)
 from ._parking import (
     CHECKPOINT_EVERY as CHECKPOINT_EVERY,
     LoopWaiter as LoopWaiter,

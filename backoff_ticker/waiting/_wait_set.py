@@ -15,7 +15,7 @@ from __future__ import annotations
 from weakref import ref
 
 from .. import _process
-from ._claim import FREE, acquire, claim_of
+from ._claim import FREE, FREED, acquire, claim_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class WaitSet(Line):
         claim = self.claim
         try:
             del claim[FREE]
-        except KeyError:
+        except IndexError:
             acquire(claim)
         try:
             line: Line | None = None
@@ -223,7 +223,7 @@ class WaitSet(Line):
                 else:
                     last.after = place
         finally:
-            claim[FREE] = True
+            claim += FREED
         if line is None:
             WaitSet.add(self, place, domain, (Line(domain), {}))  # which a change must not make
 
@@ -232,7 +232,7 @@ class WaitSet(Line):
         claim = self.claim
         try:
             del claim[FREE]
-        except KeyError:
+        except IndexError:
             acquire(claim)
         try:
             line = place.line
@@ -254,7 +254,7 @@ class WaitSet(Line):
                 del self.others[line.domain]  # type: ignore[union-attr]  # it is there
             return True
         finally:
-            claim[FREE] = True
+            claim += FREED
 
     def leave(self, place: Place, domain: int) -> None:
         """Unregister a waiter and, once the set is closed, wake the next. May be repeated."""
@@ -275,7 +275,7 @@ class WaitSet(Line):
         try:
             self.closed = True
         finally:
-            claim[FREE] = True
+            claim += FREED
         for domain in self.domains():
             while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first

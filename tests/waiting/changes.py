@@ -40,9 +40,10 @@ ENDS = ("RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 def package_readings() -> Iterator[Reading]:
     """Read each function of the package that takes or releases claims."""
     for name, code in package_codes():
-        if {"FREE", "acquire"} & {*code.co_names}:
+        names = {"FREE", "FREED", "acquire"}
+        if names & {*code.co_names}:
             steps = {(each.opname, each.argval) for each in dis.get_instructions(code)}
-            if steps & {("LOAD_GLOBAL", "FREE"), ("LOAD_GLOBAL", "acquire")}:
+            if steps & {("LOAD_GLOBAL", name) for name in names}:
                 yield Reading(code, vars(importlib.import_module(name)))
 
 
@@ -179,14 +180,14 @@ class Reading:
         """Find the steps that take a claim, and those that release one; note for which local."""
         self.takes: dict[int, str] = {}
         self.releases: dict[int, str] = {}
+        kinds = {"FREE": ("DELETE_SUBSCR", self.takes), "FREED": ("BINARY_OP", self.releases)}
         for index, step in enumerate(self.steps):
-            if step.opname == "LOAD_GLOBAL" and step.argval == "FREE":
-                then = self.steps[index + 1].opname
-                kind = {"DELETE_SUBSCR": self.takes, "STORE_SUBSCR": self.releases}.get(then)
-                if kind is None:
-                    self._fault(index, "uses FREE for something else than to take or release")
-                else:
-                    kind[index + 1] = self._local(index - 1)
+            if step.opname == "LOAD_GLOBAL" and step.argval in kinds:
+                opname, kind = kinds[step.argval]
+                if self.steps[index + 1].opname != opname:
+                    text = f"uses {step.argval} for something else than to take or release"
+                    self._fault(index, text)
+                kind[index + 1] = self._local(index - 1)
             elif step.opname == "LOAD_GLOBAL" and step.argval == "acquire":
                 call = index + 2 + (self.steps[index + 2].opname == "PRECALL")  # CPython 3.11
                 if self.steps[call].opname == "CALL":

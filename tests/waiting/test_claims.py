@@ -5,13 +5,14 @@ from __future__ import annotations
 import dis
 import textwrap
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import pytest
 
 from backoff_ticker import AsyncTicker, Channel
 from backoff_ticker.channels._select import _wait_async, block_on
-from backoff_ticker.waiting import FREE, _claim, acquire, park_coroutine, park_thread
+from backoff_ticker.waiting import FREE, FREED, _claim, acquire, park_coroutine, park_thread
 from tests.waiting.changes import Reading, faults_of_second_readings, package_readings
 
 THING = """
@@ -35,19 +36,19 @@ try:
     {0}
     self.b = self.a if self.a <= self.LIMIT else None
 finally:
-    claim[FREE] = True
+    claim += FREED
 """
 
 WRITTEN_OUT = """
 try:
     del claim[FREE]
-except KeyError:
+except IndexError:
     acquire(claim)
 try:
     self.a, self.b = self.b, self.a
     return self.a
 finally:
-    claim[FREE] = True
+    claim += FREED
 """
 
 BETWEEN = """
@@ -56,12 +57,13 @@ self.a = other
 try:
     self.b = other
 finally:
-    claim[FREE] = True
+    claim += FREED
 """
 
 
 def read(body: str) -> Reading:
-    names: dict[str, Any] = {"__name__": "planted", "FREE": FREE, "acquire": acquire}
+    names: dict[str, Any] = {"__name__": "planted", "FREE": FREE, "FREED": FREED}
+    names["acquire"] = acquire
     exec(THING.format(body=textwrap.indent(body, " " * 8)), names)
     return Reading(names["Thing"].change.__code__, names)
 
@@ -102,7 +104,7 @@ FAULTS = {
     "a property of its own": (CHANGE.format("self.b = self.both"), "both is no slot"),
     "a claim inside another": (CHANGE.format("acquire(other)"), "takes a claim inside another"),
     "a step that may raise outside of try": (BETWEEN, "may raise, and then nothing releases"),
-    "a release of what nobody took": ("claim[FREE] = True", "that it does not hold"),
+    "a release of what nobody took": ("claim += FREED", "that it does not hold"),
 }
 
 
@@ -111,6 +113,50 @@ def test_a_planted_fault_is_found(fault):
     body, message = FAULTS[fault]
     found = "\n".join(read(body).faults)
     assert pytest.raises(AssertionError, match=message).matches(AssertionError(found)), found
+
+
+def test_a_release_needs_no_memory():
+    testcapi = pytest.importorskip("_testcapi")
+    claim = _claim.claim_of(object())
+    for _ in range(20):
+        acquire(claim)
+        testcapi.set_nomemory(0)
+        try:
+            claim += FREED
+        finally:
+            testcapi.remove_mem_hooks()
+        assert len(claim) == 2
+
+
+@pytest.mark.parametrize("capacity", [1, inf])
+def test_a_channel_goes_on_after_a_call_for_which_there_was_no_memory(capacity):
+    testcapi = pytest.importorskip("_testcapi")
+    for nth in range(30):
+        channel = Channel(capacity)
+        for _ in range(6):  # a dict, as a claim, would need memory again at every fifth entry
+            testcapi.set_nomemory(nth, nth + 1)
+            try:
+                channel.send_nowait(1)
+                channel.receive_nowait()
+            except MemoryError:
+                pass
+            finally:
+                testcapi.remove_mem_hooks()
+            assert len(channel._buffer.claim) == 2
+
+
+def test_who_waits_for_a_change_that_never_ends_is_told(monkeypatch):
+    waits = []
+    monkeypatch.setattr(_claim, "let_other_threads_run", waits.append)
+    channel = Channel(1)
+    claim = channel._buffer.claim
+    acquire(claim)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        channel.send_nowait("item")
+    claim += FREED
+    assert 1.0 <= sum(waits) < 2.0
+    channel.send_nowait("item")
+    assert channel.receive_nowait() == "item"
 
 
 def test_objects_in_the_memory_of_different_threads_have_different_claims(monkeypatch):

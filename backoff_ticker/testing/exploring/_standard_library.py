@@ -304,7 +304,7 @@ def _critical(schedule: Schedule, original: Any, *args: Any, **options: Any) -> 
 
 
 _IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
-    let_other_threads_run: lambda schedule, _: schedule.give_way(),
+    let_other_threads_run: lambda schedule, *_: schedule.give_way(),
     time.sleep: _sleep,
     time.time: lambda schedule, _: schedule.now + _WALL,
     time.monotonic: lambda schedule, _: schedule.now,
