@@ -177,7 +177,8 @@ class CancellationToken(Node, Source, ProcessBound):
 
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It would block an event loop in this thread: use ``wait_async()``.
+            RuntimeError: An event loop runs here, and there is no timeout or deadline: use
+                ``wait_async()``. Else it blocks that loop, and a ``RuntimeWarning`` says so.
         """
         limit = _earliest(self._clock, NO_DEADLINE, timeout, None)
         what, instead = "CancellationToken.wait()", "await token.wait_async()"

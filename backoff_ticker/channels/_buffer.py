@@ -132,6 +132,11 @@ class Unbounded(WaitQueue):
         """Whether a receiver need not wait: there may be something, or it is the end."""
         return bool(self.items or self.closed)
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether an item will come at some time, whatever others do."""
+        return False
+
     def wake_receiver(self) -> None:
         if self.is_ready():
             self.wake_next()

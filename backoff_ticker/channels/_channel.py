@@ -132,7 +132,8 @@ class Channel(Source, ProcessBound, Generic[T]):
             TimeoutError: The item was not accepted in time, and will not be.
             ChannelClosed: The channel was closed before the item was accepted.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait in the thread of a running event loop.
+            RuntimeError: It has to wait, without a timeout, where an event loop runs; with one it
+                blocks that loop, and a ``RuntimeWarning`` says so.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer: Any = self._buffer
@@ -240,7 +241,14 @@ class Channel(Source, ProcessBound, Generic[T]):
                 if item is not EMPTY and item is not ENDED:
                     return item
                 self._check_end(item, deadline, seconds)
-                park_thread(self._clock, *_RECEIVING, (buffer,), self._recheck, deadline)
+                park_thread(
+                    self._clock,
+                    *_RECEIVING,
+                    (buffer,),
+                    self._recheck,
+                    deadline,
+                    ends=buffer.is_timed,
+                )
         except BaseException:
             buffer.wake_receiver()
             raise
@@ -293,6 +301,10 @@ class Channel(Source, ProcessBound, Generic[T]):
             return await self.receive_async()
         except ChannelClosed:
             raise StopAsyncIteration from None
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return self._buffer.is_timed
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._buffer,)

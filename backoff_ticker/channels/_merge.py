@@ -260,7 +260,7 @@ class Merge(Generic[R_co]):
             pair: R_co = self._take(StopIteration, fresh=fresh)
             if pair is not None:
                 return pair
-            park_thread(self._clock, *names, line, self._recheck)
+            park_thread(self._clock, *names, line, self._recheck, ends=bool(self._heap))
             fresh = False
 
     async def __anext__(self) -> R_co:

@@ -157,7 +157,8 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
         TimeoutError: No source was ready in time.
         TypeError, ValueError: There is no source, or an argument is not one; tickers, timers and
             deadlines are on different clocks; ``timeout`` is not a finite duration >= 0.
-        RuntimeError: It has to wait in the thread of a running event loop.
+        RuntimeError: It has to wait where an event loop runs, for channels and tokens only, and
+            without a timeout; any other wait blocks that loop, with a ``RuntimeWarning``.
         Exception: The policy of a ticker failed; its error is raised once.
 
     Example:
@@ -180,7 +181,14 @@ def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: fl
         while True:
             if wait.is_over():
                 return wait
-            park_thread(wait.clock, *names, wait.wait_sets(), wait.recheck, wait.deadline)
+            park_thread(
+                wait.clock,
+                *names,
+                wait.wait_sets(),
+                wait.recheck,
+                wait.deadline,
+                ends=any(source._ends_by_itself for _, source in wait.cases),
+            )
     except BaseException:
         wait.give_back()
         raise

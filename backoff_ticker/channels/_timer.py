@@ -63,6 +63,11 @@ class _TimerBuffer(Unbounded):
         self.quick = ()
         self.current: Any = None  # a start; before the first one None, when stopped ENDED
 
+    @property
+    def is_timed(self) -> bool:
+        current = self.current
+        return current.__class__ is _Start and current.time is None
+
     def replace(self, before: object, after: Any, time: float | None = None) -> bool:  # noqa: ANN401
         """Make ``after`` the current start, which has fired at ``time``, if that is ``before``."""
         claim = self.claim

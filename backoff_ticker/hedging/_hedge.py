@@ -11,8 +11,8 @@ from ..retries import (
     raise_final,
     require_operation,
     shows,
-    warn_if_loop_runs,
 )
+from ..waiting import warn_if_loop_runs
 from ._call import HedgedCall
 
 TYPE_CHECKING = False

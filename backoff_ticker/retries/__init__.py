@@ -45,7 +45,6 @@ from ._option_table import NO_FALLBACK as NO_FALLBACK
 from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Ending as Ending, Outcome as Outcome, StopReason as StopReason
 from ._signatures import overload as overload, shows as shows
-from ._wait import warn_if_loop_runs as warn_if_loop_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

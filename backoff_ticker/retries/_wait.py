@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from operator import attrgetter
 
 from .. import _process
 from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..clock import later
-from ..waiting import NO_DEADLINE, checkpoint, loop_runs, park_coroutine, park_thread
+from ..waiting import NO_DEADLINE, checkpoint, park_coroutine, park_thread, warn_if_loop_runs
 from ._limits import SkippingClock
 
 TYPE_CHECKING = False
@@ -21,20 +20,6 @@ if TYPE_CHECKING:
     from ._run import Run
 
 _IN_COROUTINES = "await retry_call_async(), async for, or a coroutine function"
-_PACKAGE = __name__.partition(".")[0]
-
-
-def warn_if_loop_runs(what: str, instead: str) -> None:
-    """Warn, at the line of the user's code, that the event loop of this thread stands still."""
-    if not loop_runs():
-        return
-    import warnings
-
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
-        frame, level = frame.f_back, level + 1
-    text = f"{what} blocks the event loop of this thread; use {instead}"
-    warnings.warn(text, RuntimeWarning, level)
 
 
 async def wait(run: Run) -> Ending | None:

@@ -332,6 +332,10 @@ class ScheduleCore(Source):
                 report(error, "Exception at the end of a job that was dropped", job)
 
     @property
+    def _ends_by_itself(self) -> bool:
+        return self._head != NO_DEADLINE
+
+    @property
     def _timing_clock(self) -> Clock:
         return self._clock
 

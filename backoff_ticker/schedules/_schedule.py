@@ -243,8 +243,9 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             ScheduleClosed: The schedule was closed, or its token is cancelled.
             TimeoutError: No key was due in time.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait where an event loop runs, or in a signal handler that has
-                interrupted a call of the schedule.
+            RuntimeError: It has to wait where an event loop runs, and no key falls due (else a
+                ``RuntimeWarning``), or in a signal handler that has interrupted a call of the
+                schedule.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = seconds if timeout is None else later(self._monotonic(), seconds)
@@ -260,6 +261,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
                 self._wait_sets(),
                 self._recheck,
                 limit,
+                ends=self._ends_by_itself,
             )
 
     def receive_nowait(self) -> Job[K]:

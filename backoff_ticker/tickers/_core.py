@@ -468,6 +468,10 @@ class TickerCore(Source):
         return pending.with_delay(self._run.failure()) if pending.awaits_feedback else pending
 
     @property
+    def _ends_by_itself(self) -> bool:
+        return True
+
+    @property
     def _timing_clock(self) -> Clock:
         return self._clock
 

@@ -215,7 +215,7 @@ class Ticker(BaseTicker):
             TickerClosed: The ticker has ended.
             TimeoutError: No tick was due in time. The next tick stays for the next reader.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait where an event loop runs, or its own policy called it.
+            RuntimeError: Its own policy called it.
             Exception: The policy failed; its error is raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
@@ -227,8 +227,15 @@ class Ticker(BaseTicker):
         while True:
             if limit != NO_DEADLINE and self._monotonic() >= limit:
                 raise TimeoutError(f"no tick within {seconds} s")
-            clock, sets = self._clock, self._wait_sets()
-            park_thread(clock, "Ticker.receive()", "an AsyncTicker", sets, self._recheck, limit)
+            park_thread(
+                self._clock,
+                "Ticker.receive()",
+                "an AsyncTicker",
+                self._wait_sets(),
+                self._recheck,
+                limit,
+                ends=True,
+            )
             tick: Tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick

@@ -7,6 +7,7 @@ wait in a ``try`` that must undo something is a loop ``while True`` that ends wi
 
 from __future__ import annotations
 
+import sys
 import threading
 from sys import modules
 from types import coroutine
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from ..clock import Clock, Parker, TimerHandle
     from ._wait_set import WaitSet
+
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class ThreadWaiter(Waiter):
@@ -131,6 +135,25 @@ def loop_runs() -> bool:
     return running_loop is not None and running_loop() is not None
 
 
+def warn_if_loop_runs(what: str, instead: str, *, ends: bool = True) -> None:
+    """Warn, at the line of the user's code, that a wait blocks the event loop of this thread.
+
+    Raises:
+        RuntimeError: The wait has no end of its own, and what would end it may need this loop.
+    """
+    if not loop_runs():
+        return
+    if not ends:
+        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
+    import warnings
+
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    text = f"{what} blocks the event loop of this thread; use {instead}"
+    warnings.warn(text, RuntimeWarning, level)
+
+
 def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     clock: Clock,
     what: str,
@@ -138,16 +161,17 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     sources: Collection[WaitSet],
     recheck: Callable[[ThreadWaiter], float | None],
     limit: float = NO_DEADLINE,
+    *,
+    ends: bool = False,
 ) -> None:
     """Block this thread until ``recheck`` returns None, or the deadline that it returned passes.
 
     ``recheck`` is called once the waiter is registered with all ``sources``, and after each
     wake-up. It returns None if there is no need to wait, a deadline on ``clock``, or
     ``NO_DEADLINE``. It finds ``limit``, when the caller gives up, in the waiter. Errors and clocks
-    call the wait ``what``. No event loop is blocked, unless ``instead`` (what to use) is empty.
+    call the wait ``what``. Where an event loop runs, they say to use ``instead``, unless that is
+    empty; a wait that ``ends`` by itself, even if ``recheck`` does not say when, is a warning.
     """
-    if instead and loop_runs():
-        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         woken = True
@@ -158,6 +182,8 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
             deadline = recheck(waiter)
             if deadline is None:
                 return
+            if instead:
+                warn_if_loop_runs(what, instead, ends=ends or deadline != NO_DEADLINE)
             woken = waiter.parker.park(None if deadline == NO_DEADLINE else deadline)
     finally:
         # An interrupt may hit the first call of a finally clause, and the next one its repetition.

@@ -30,6 +30,11 @@ class Source:
     """Whether there is one value only, which is also the end; else the end is ``ENDED``."""
 
     @property
+    def _ends_by_itself(self) -> bool:
+        """Whether a wait for a value ends at some time, whatever others do."""
+        return False
+
+    @property
     def _timing_clock(self) -> Clock | None:
         """The clock whose time can make it ready; None: it becomes ready only by a wake-up."""
         return None

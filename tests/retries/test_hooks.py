@@ -19,7 +19,7 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
-from backoff_ticker.waiting import loop_runs
+from backoff_ticker.waiting._parking import loop_runs
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC, in_loop
 from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning
 from tests.retries.made_policies import at

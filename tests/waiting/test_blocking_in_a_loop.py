@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import queue
 import sys
+import warnings
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +17,7 @@ from backoff_ticker import (
     CancellationToken,
     Channel,
     ConstantBackOff,
+    Schedule,
     Ticker,
     Timer,
     ZeroBackOff,
@@ -26,6 +29,7 @@ from backoff_ticker import (
     select,
     select_async,
 )
+from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import checkpoint, on_loop_wait
 from tests.helpers import PATIENCE
 from tests.interleaving import each_interleaving
@@ -39,24 +43,146 @@ def pending(kind: Any = Ticker) -> Any:
     return ticker
 
 
-WAITS = {
-    "await token.wait_async()": lambda: CancellationToken().wait(1),
-    "await channel.receive_async()": lambda: Channel[Any]().receive(timeout=1),
+def drain(timeout: float | None = None) -> None:
+    schedule: Schedule[str] = Schedule()
+    schedule.add("key")
+    job = schedule.receive_nowait()
+    try:
+        schedule.drain(timeout)
+    finally:
+        job.succeed()
+
+
+ENDLESS = {
+    "await token.wait_async()": CancellationToken().wait,
+    "await channel.receive_async()": Channel[Any]().receive,
     "await channel.send_async()": lambda: Channel[Any]().send(1),
-    "an AsyncTicker": lambda: next(pending()),
-    "await select_async()": lambda: select(Channel(), Timer(), timeout=1),
-    "async for": lambda: next(merge(Channel())),
+    "await select_async()": lambda: select(Channel(), Timer(), CancellationToken()),
+    "async for": lambda: next(merge(Channel(), Timer())),
+    "await schedule.receive_async()": lambda: next(Schedule()),
+    "await schedule.drain_async()": drain,
 }
 
 
-@pytest.mark.parametrize("instead", WAITS)
-def test_it_is_refused_and_the_way_for_coroutines_is_named(instead):
+@pytest.mark.parametrize("instead", ENDLESS)
+def test_a_wait_without_an_end_is_refused_and_the_way_for_coroutines_is_named(instead):
     async def main():
         with pytest.raises(RuntimeError, match="would block the event loop") as caught:
-            WAITS[instead]()
+            ENDLESS[instead]()
         assert str(caught.value).endswith(f"; use {instead}")
 
     asyncio.run(main())
+
+
+def ticking(**options: Any) -> Ticker:
+    ticker = Ticker(ConstantBackOff(0.001), **options)
+    ticker.receive()
+    return ticker
+
+
+def started() -> Timer:
+    timer = Timer()
+    timer.start(0.001)
+    return timer
+
+
+def due_soon() -> Schedule[str]:
+    schedule: Schedule[str] = Schedule()
+    schedule.add("key", 0.001)
+    return schedule
+
+
+def times_out(call: Any) -> Any:
+    with pytest.raises(TimeoutError):
+        call(timeout=0.001)
+
+
+ENDING = {
+    "await token.wait_async()": [
+        lambda: CancellationToken().wait(0.001),
+        lambda: CancellationToken(timeout=0.001).wait(),
+    ],
+    "await channel.receive_async()": [
+        lambda: times_out(Channel[Any]().receive),
+        lambda: started().c.receive(),
+    ],
+    "await channel.send_async()": [lambda: times_out(partial(Channel[Any]().send, 1))],
+    "an AsyncTicker": [
+        lambda: next(ticking()),
+        lambda: next(ticking(timer=Timer())),
+        lambda: times_out(pending().receive),
+    ],
+    "await select_async()": [
+        lambda: times_out(partial(select, Channel())),
+        lambda: select(Channel(), ticking()),
+        lambda: select(Channel(), started()),
+        lambda: select(due_soon())[1].succeed(),
+    ],
+    "async for": [lambda: next(merge(Channel(), ticking()))],
+    "await schedule.receive_async()": [
+        lambda: next(due_soon()).succeed(),
+        lambda: times_out(Schedule[str]().receive),
+    ],
+    "await schedule.drain_async()": [lambda: drain(0.001)],
+}
+
+
+@pytest.mark.parametrize(
+    ("instead", "wait"), [(instead, wait) for instead in ENDING for wait in ENDING[instead]]
+)
+def test_a_wait_with_an_end_blocks_the_loop_and_warns(instead, wait):
+    async def main():
+        with pytest.warns(RuntimeWarning, match="blocks the event loop") as caught:
+            wait()
+        assert {str(each.message).endswith(f"; use {instead}") for each in caught} == {True}
+        assert {each.filename for each in caught} == {__file__}
+
+    with VirtualClock(auto=True):
+        asyncio.run(main())
+
+
+def test_it_warns_once_a_place():
+    async def main():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            ticker = ticking()
+            for _ in range(3):
+                ticker.receive()
+            next(ticker)
+        return [each.lineno for each in caught]
+
+    here = main.__code__.co_firstlineno
+    with VirtualClock(auto=True):
+        assert asyncio.run(main()) == [here + 5, here + 6]
+
+
+def test_a_wait_that_ends_does_so_in_a_thread_of_many_that_wait():
+    """Not the first in line, it does not know when the tick is due."""
+    clock = VirtualClock()
+    with clock:
+        ticker = Ticker(ConstantBackOff(5))
+        ticker.receive()
+
+        async def main() -> int:
+            with pytest.warns(RuntimeWarning, match="blocks the event loop"):
+                return ticker.receive().number
+
+        tasks = [clock.spawn(ticker.receive), clock.spawn(asyncio.run, main())]
+        clock.advance(10)
+        assert {tasks[0].result().number, tasks[1].result()} == {2, 3}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_warning_that_is_an_error_leaves_nothing_behind():
+    async def main(ticker: Ticker, token: CancellationToken) -> None:
+        for wait in (ticker.receive, partial(token.wait, 1)):
+            with pytest.raises(RuntimeWarning, match="blocks the event loop"):
+                wait()
+
+    ticker, token = pending(), CancellationToken()
+    asyncio.run(main(ticker, token))
+    assert ticker._readers.first is None
+    assert token._wait_set().first is None
 
 
 def test_calls_that_need_not_wait_work():
