@@ -10,13 +10,14 @@ import sys
 import threading
 import weakref
 from _thread import start_new_thread
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
@@ -85,7 +86,7 @@ class Commands:
         self._vacancy = [True]  # one of the threads that were started pops it, and stays
         self._ident: int | None = None
         self._ended = False
-        self._conditions: list[Callable[[], None]] = []
+        self._checks: list[Callable[[], object]] = []
 
     def post(self, command: Callable[..., object], *args: object) -> None:
         """Have a command run. From any thread, signal handler or finalizer; waits for nothing."""
@@ -114,8 +115,8 @@ class Commands:
         while (owner := self._owner()) is not None:
             self._run_queued()
             try:
-                for condition in self._conditions:
-                    condition()
+                for check in self._checks:
+                    check()
                 owner.after_commands()
                 real = now()
                 if real - looked_at >= LOOK_INTERVAL:
@@ -175,6 +176,15 @@ class Commands:
             raise errors[0]
         return results[0]
 
+    @contextmanager
+    def checking(self, check: Callable[[], object]) -> Iterator[None]:
+        """Inside the block, call ``check()`` after each command, and every 10 ms."""
+        self.query(lambda: self._checks.append(check))
+        try:
+            yield
+        finally:
+            self.query(lambda: self._checks.remove(check))
+
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
         """Wait until ``condition()`` holds between commands; at most ``timeout`` real seconds."""
         met = threading.Lock()
@@ -185,8 +195,5 @@ class Commands:
                 met.release()
 
         # Not by asking again and again: a thread that does so is never stalled.
-        self.query(lambda: self._conditions.append(check))
-        try:
+        with self.checking(check):
             return met.acquire(timeout=timeout)
-        finally:
-            self.query(lambda: self._conditions.remove(check))

@@ -36,6 +36,62 @@ def test_a_join_that_nothing_would_end_is_refused_or_times_out_at_once(clock):
     sleeper.join()
 
 
+@pytest.fixture
+def outsider():
+    """A thread that has started before any clock, and the event that ends it."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    yield thread, end
+    end.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("in_driver", [False, True])
+def test_a_join_of_a_thread_outside_of_the_clock_has_its_timeout_on_the_clock(outsider, in_driver):
+    thread, _ = outsider
+    with VirtualClock(auto=True) as clock:
+        steps = clock.spawn(lambda: [clock.sleep(5) for _ in range(13)])
+
+        def join():
+            thread.join(20)
+            return thread.is_alive(), clock.monotonic()
+
+        joined = join() if in_driver else clock.spawn(join).result()
+        assert joined == (True, 20.0)
+        steps.join()
+
+
+def test_a_join_of_a_thread_outside_of_the_clock_sees_its_end(outsider):
+    thread, end = outsider
+    with VirtualClock() as clock:
+        task = clock.spawn(lambda: thread.join(20))
+        clock.advance(5)
+        end.set()
+        thread.join()
+        with clock.auto_advance():
+            task.join()
+        assert (thread.is_alive(), clock.monotonic()) == (False, 5.0)
+        clock.spawn(thread.join, 20).join()
+        with pytest.raises(RuntimeError, match="before it is started"):
+            clock.spawn(threading.Thread().join, 20).join()
+
+
+def test_a_join_inside_external_is_in_real_time(outsider):
+    thread, end = outsider
+    with VirtualClock(auto=True) as clock:
+        steps = clock.spawn(clock.sleep, 60)
+
+        def join():
+            with clock.external("the end of a thread"):
+                end.set()
+                thread.join(20)
+            return thread.is_alive(), clock.monotonic()
+
+        assert clock.spawn(join).result() == (False, 0.0)
+        steps.join()
+
+
 def test_a_subclass_with_a_run_of_its_own_is_a_participant(auto):
     class Worker(threading.Thread):
         def run(self):

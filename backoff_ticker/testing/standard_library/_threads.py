@@ -3,7 +3,8 @@
 A thread that waits for another one is woken by a call that tells the clock before it returns. So
 the clock needs no help in these cases:
 
-- A join of a participant, and a wait for a future, are waits on the clock.
+- A join of a participant, one with a timeout of any thread, and a wait for a future, are waits on
+  the clock.
 - With ``patch_time=True``, so is every wait of a participant in ``threading`` and ``queue``.
 - A wait without a timeout, of a thread that the code under test has started, is a wait for work:
   time goes on meanwhile, and the thread is queued again by whoever notifies it.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import _base
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...clock import current_clocks
@@ -120,10 +121,34 @@ def _start(original: Original, thread: threading.Thread) -> None:
 def _join(original: Original, thread: threading.Thread, timeout: float | None = None) -> None:
     kernel, participant = vars(thread).get(PARTICIPANT, (None, None))
     here = kernel_here()
-    if here is None or kernel is not here or participant.state is State.ENDED:
+    if here is None or (kernel is here and participant.state is State.ENDED):
         original(thread, timeout)
-    elif wait_for_end(here, participant, f"Thread.join({thread.name})", timeout):
-        original(thread)  # its last lines
+    elif kernel is here:
+        if wait_for_end(here, participant, f"Thread.join({thread.name})", timeout):
+            original(thread)  # its last lines
+    else:
+        member = here.member_here()
+        if member is None or timeout is None or member.state is State.EXTERNAL:
+            original(thread, timeout)
+        else:
+            original(thread, min(timeout, 0.0))  # raises what a join that makes no sense does
+            _join_outsider(here, thread, timeout)
+
+
+def _join_outsider(kernel: Kernel, thread: threading.Thread, timeout: float) -> None:
+    """Wait on the clock for a thread that it does not know, whose end is seen within 10 ms."""
+    with ExitStack() as checks:
+
+        def register(wake: Callable[[], object]) -> None:
+            wakes = [wake]
+
+            def check() -> None:
+                if wakes and not thread.is_alive():
+                    wakes.pop()()
+
+            checks.enter_context(kernel.commands.checking(check))
+
+        wait_until(kernel, f"Thread.join({thread.name})", register, timeout)
 
 
 # Waits in Condition
