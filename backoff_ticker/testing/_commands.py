@@ -92,8 +92,10 @@ class Commands:
         """Have a command run. From any thread, signal handler or finalizer; waits for nothing."""
         if self._ended:
             command(*args)
-        else:
-            self.put((command, args))
+            return
+        if self._vacancy:
+            self.start()
+        self.put((command, args))
 
     def start(self) -> None:
         """Start the thread, unless it runs."""

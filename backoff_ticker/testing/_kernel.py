@@ -192,11 +192,6 @@ class Kernel(Participants):
                 "does not track can drive it"
             )
 
-    def begin_to_count(self, participant: Participant) -> None:
-        """Count a participant from now on; its thread waits for its turn."""
-        self.commands.start()
-        self.post(self.enter, participant)
-
     @property
     def ended(self) -> bool:
         """Whether the clock is closed and nobody waits on it any more."""

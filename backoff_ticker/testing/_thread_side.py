@@ -150,7 +150,7 @@ def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
         yield
         return
     try:
-        kernel.begin_to_count(participant)
+        kernel.post(kernel.enter, participant)
         wait_for_turn(kernel, participant)
         yield
     finally:

@@ -410,7 +410,6 @@ class VirtualClock:
         kernel.check_open("tracked()")
         name = getattr(function, "__name__", "tracked")
         key = object()
-        kernel.commands.start()
         kernel.post(kernel.expected.setdefault, key, name)
 
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -418,7 +417,7 @@ class VirtualClock:
                 kernel.post(kernel.expected.pop, key, None)
                 return function(*args, **kwargs)
             participant = Participant(name)
-            kernel.begin_to_count(participant)
+            kernel.post(kernel.enter, participant)
             kernel.post(kernel.expected.pop, key, None)
             with attached(kernel, participant):
                 return function(*args, **kwargs)

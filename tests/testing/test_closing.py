@@ -1,6 +1,7 @@
 """How a clock is entered and closed, and what happens to participants that still wait."""
 
 import asyncio
+import gc
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import pytest
 
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker
 from backoff_ticker.testing import ClockLeakError, ClockUsageError, VirtualClock
+from tests.helpers import eventually
 
 from .real_threads import in_real_thread
 
@@ -17,6 +19,20 @@ from .real_threads import in_real_thread
 def test_a_clock_is_entered_once(clock):
     with pytest.raises(ClockUsageError, match="entered once"):
         clock.__enter__()
+
+
+def test_a_clock_that_nobody_has_entered_keeps_no_timers_that_were_cancelled():
+    clock = VirtualClock()
+    timers = [clock.call_at(1, print) for _ in range(3)]
+    kept = clock.call_at(1, print)
+    for timer in timers:
+        timer.cancel()
+
+    def referrers():
+        return [one for timer in timers for one in gc.get_referrers(timer) if one is not timers]
+
+    eventually(lambda: not referrers(), "the clock to forget them")
+    assert kept.cancel()
 
 
 def test_what_somebody_patches_inside_the_block_stays_after_it():

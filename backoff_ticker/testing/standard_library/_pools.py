@@ -129,7 +129,6 @@ def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **k
     pool = _pool_of(executor, kernel)
     job = _Job(pool, function)
     try:
-        kernel.commands.start()
         kernel.post(pool.add, job)
         future = job.future = original(executor, job, *args, **kwargs)
     except BaseException:

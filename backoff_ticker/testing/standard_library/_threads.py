@@ -98,7 +98,7 @@ def start_participant(
     own["run"] = run
     own[PARTICIPANT] = kernel, participant
     try:
-        kernel.begin_to_count(participant)
+        kernel.post(kernel.enter, participant)
         with _real_waits(kernel):  # for the thread to begin
             start(thread)
     except BaseException:
