@@ -269,6 +269,22 @@ def test_only_its_folder_uses(names, folders):
 # The documents
 
 
+def test_the_arrows_of_the_architecture_page_are_the_imports():
+    """But for those of what stands at the bottom of the picture, which all may import."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    picture = page.partition("```text\n")[2].partition("```")[0]
+    drawn = re.findall(r"^(\w+)/ +[^→\n]*(?:→ (.*))?$", picture, flags=re.MULTILINE)
+    base = {name for name, _ in drawn[-3:]} | {"leaf", "facade"}
+    assert base == {"leaf", "facade", "clock", "waiting", "cancellation"}
+    arrows = {name: {*filter(None, to.split(", "))} for name, to in drawn if name not in base}
+    imported = {folder: set() for folder in LAYERS if folder not in base}
+    for found in OWN:
+        source = layer(found.source)
+        if source not in base and layer(found.module) in imported:
+            imported[layer(found.module)].add(source)
+    assert arrows == {folder: found - {folder} for folder, found in imported.items()}
+
+
 def test_the_architecture_page_lists_each_place_that_leans_on_the_interpreter():
     """Files with a comment ``# ATOMIC:``, and how many of them each has."""
     page = (ROOT / "docs" / "architecture.md").read_text()
