@@ -12,6 +12,7 @@ from ._commands import PolicyCommand, examples
 from ._param_types import LIMIT, NONE, REGEX, OrNone, numbers
 from ._policy_names import PolicyName, find_policy
 from ._policy_options import build_policy, policy_options, seed_option
+from ._progress import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,11 +39,27 @@ _EXIT_CODES = (
 
 
 class _RunCommand(PolicyCommand):
-    """Takes the options of the policy in use; its help explains the exit codes."""
+    """Takes the options of the policy in use, and warns of those that the command gets."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[_POLICY] = _policy_in(args)
-        return super().parse_args(ctx, args)
+        words = args.copy()
+        ctx.meta[_POLICY] = _policy_in(words)
+        rest = super().parse_args(ctx, args)
+        command = ctx.params.get("command") or ()
+        has_dashes = words[: len(words) - len(command)][-1:] == ["--"]
+        if command and not (has_dashes or ctx.params["quiet"] or ctx.resilient_parsing):
+            self._warn(ctx, command)
+        return rest
+
+    def _warn(self, ctx: click.Context, command: Sequence[str]) -> None:
+        ours = {flag for param in self.get_params(ctx) for flag in param.opts if flag[:2] == "--"}
+        ours -= {"--help"}  # which most commands have
+        late = [word for word in takewhile("--".__ne__, command) if word.partition("=")[0] in ours]
+        if late:
+            say(
+                f"backoff-ticker: warning: {' '.join(late)} stands after {command[0]!r}, which "
+                "gets it; put it before the command, or -- before the command if that is meant"
+            )
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = super().get_params(ctx)

@@ -61,6 +61,29 @@ def test_what_stands_after_the_command_is_handed_on(ran):
         assert limits["max_attempts"] is None
 
 
+@pytest.mark.parametrize(
+    ("line", "late"),
+    [
+        ("run false --max-attempts 3", "--max-attempts"),
+        ("run sh --policy=zero --seed 1 -- --quiet", "--policy=zero --seed"),
+        ("run --policy constant --interval 1 sh --interval 2", "--interval"),
+        ("run -- false --max-attempts 3", ""),
+        ("run --quiet false --max-attempts 3", ""),
+        ("run grep -q --help --cap", ""),
+        ("run echo -- --timeout 5", ""),
+    ],
+)
+def test_options_of_run_that_stand_after_the_command_are_handed_on_with_a_warning(ran, line, late):
+    said = call(line)
+    ((command, *_),) = ran
+    assert line.endswith(" ".join(command))
+    assert said.err == (
+        late
+        and f"backoff-ticker: warning: {late} stands after {command[0]!r}, which gets it; "
+        "put it before the command, or -- before the command if that is meant\n"
+    )
+
+
 def test_the_limit_of_attempts_of_run_is_not_that_of_the_policy(ran):
     call(f"run --policy {LIMD} --max-attempts 3 true")
     ((_, backoff, limits, _),) = ran
