@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     Chart = Callable[[int, tuple[str, str, str]], tuple[Sequence[Bar], str]]
     """Returns a bar for each row, within a number of columns, and the legend, or ``""``."""
 
+_USUAL_WIDTH = 80
+"""The columns of a terminal that says it has none, as by COLUMNS=0."""
+
 _NARROWEST, _WIDEST = 10, 32
 """The least width of the bar chart, in columns; with less room it is left out."""
 
@@ -57,7 +60,9 @@ def print_rows(  # noqa: PLR0913, PLR0917 - all that is printed
     else:
         from rich.console import Console
 
-        text = table(Console(highlight=False, markup=False, emoji=False))
+        console = Console(highlight=False, markup=False, emoji=False)
+        console.width = console.width or _USUAL_WIDTH
+        text = table(console)
     click.echo(text, nl=False, color=True)  # rich has decided about colours
 
 

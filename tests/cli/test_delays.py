@@ -104,6 +104,13 @@ def test_a_narrow_terminal_gets_fewer_columns_and_no_number_is_cut(columns, left
     ]
 
 
+@pytest.mark.parametrize(
+    "line", ["delays exponential -n 3 --seed 1", "simulate outage zero --clients 2 --seed 1"]
+)
+def test_a_terminal_without_columns_has_80(line):
+    assert on_console(line, width=0) == on_console(line, width=80) != ""
+
+
 def test_colours_are_there_on_a_terminal_only_and_not_with_no_color():
     assert "\x1b[3" in on_console(PLAIN, width=80, color=True)
     assert "\x1b[3" not in call(PLAIN, FORCE_COLOR="1", TERM="xterm", NO_COLOR="1").out
