@@ -144,13 +144,14 @@ class Process:
             self._copying.cancel()
 
     def _collect(self) -> None:
-        """Note whether the command has ended; called at each SIGCHLD."""
-        if not self._exited.cancelled:
-            pid, status = os.waitpid(self._process.pid, os.WNOHANG)
-            if pid:
-                self._process.returncode = self.code = os.waitstatus_to_exitcode(status)
-                self._known.discard(pid)  # the number may be that of another process soon
-                self._note_exit()
+        """Collect what has ended; called at each SIGCHLD. As PID 1 we are the parent of orphans."""
+        with suppress(ChildProcessError):  # nothing is left
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                if not self._exited.cancelled and pid == self._process.pid:
+                    self._process.returncode = self.code = os.waitstatus_to_exitcode(status)
+                    self._known.discard(pid)  # the number may be that of another process soon
+                    self._note_exit()
 
     def _note_exit(self) -> None:
         while self._left_to_it:

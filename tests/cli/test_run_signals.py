@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -184,3 +185,32 @@ def test_a_signal_that_was_ignored_stays_ignored(number):
 def test_the_end_of_a_command_is_noticed_whatever_the_caller_does_with_sigchld(how):
     with shell("exit 3", max_attempts=1, **{how: [signal.SIGCHLD]}) as running:
         assert running.wait() == 3
+
+
+SUBREAPER = """
+import ctypes
+assert not ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+"""
+LEAVES_AN_ORPHAN = """
+read, write = os.pipe()
+if not os.fork():
+    orphan = os.fork()
+    if not orphan:
+        os.close(write)
+        os.read(read, 1)  # until nobody can write
+        os._exit(0)
+    tell("orphan %d\\n" % orphan)
+    os._exit(0)
+os.wait()
+os.close(write)
+signal.pause()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux gives orphans to others")
+def test_orphans_that_end_are_collected_as_the_first_process_of_a_container_has_to():
+    with Running(*talks(LEAVES_AN_ORPHAN), how={"prelude": SUBREAPER}) as running:
+        orphan = int(running.until(r"orphan (\d+)\n").group(1))
+        eventually(lambda: not state(orphan), "the end of the orphan")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 143
