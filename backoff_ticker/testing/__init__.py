@@ -23,7 +23,8 @@ Inside, for contributors:
 - ``_commands``: the thread of a clock, which alone changes its state.
 - ``_participants``, ``_timers``: who is counted, who runs, how waits begin and end; what is due.
 - ``_thread_side``: how a thread begins to be counted, waits, and ends.
-- ``_driving``: steps, auto-advance, and the patches of the standard library.
+- ``_driving``: steps, auto-advance, the patches of the standard library, the end of a clock.
+- ``_inspection``: what is set on a clock, and who waits.
 - ``_watchdog``, ``_real_time``, ``_main_thread_interrupt``: what real time alone can show.
 - ``_reports``: the texts of failures.
 - ``_other_clocks``: objects on the system clock that participants use.
@@ -45,10 +46,11 @@ from ._errors import (
     VirtualDeadlockError as VirtualDeadlockError,
     VirtualTimeError as VirtualTimeError,
 )
+from ._inspection import TimerInfo as TimerInfo
 from ._no_wait import no_wait as no_wait
 from ._tasks import Task as Task
 from ._traps import Call as Call, Trap as Trap
-from ._virtual_clock import TimerInfo as TimerInfo, VirtualClock as VirtualClock
+from ._virtual_clock import VirtualClock as VirtualClock
 
 if TYPE_CHECKING:
     from .exploring import (

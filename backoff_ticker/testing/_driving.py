@@ -1,4 +1,4 @@
-"""How a thread moves the time of a virtual clock: in steps, or by auto-advance."""
+"""How a thread moves the time of a virtual clock, in steps or by auto-advance, and closes it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from .._process import after_fork
 from ..clock import current_clocks
-from ._errors import ClockUsageError, UntrackedLoopError
+from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Step, as_current, kernels
 from ._other_clocks import SYSTEM_CLOCK_PATCHES
-from ._participants import Participant
+from ._participants import Participant, State
+from ._reports import leaks
 from ._thread_side import counted, wait_for_turn
 from .standard_library._loops import HOW_TO_DRIVE, LOOP_PATCHES, foreign_loop_patches, loop_kernel
 from .standard_library._patches import Patches
@@ -133,10 +134,10 @@ def auto_advance(kernel: Kernel) -> Iterator[None]:
             yield
         finally:
             kernel.post(kernel.auto.pop, key, None)
-    raise_errors(kernel)
+    _raise_errors(kernel)
 
 
-def raise_errors(kernel: Kernel) -> None:
+def _raise_errors(kernel: Kernel) -> None:
     """Raise the errors of callbacks that no step could raise."""
     errors = kernel.commands.errors.copy()
     if errors:
@@ -145,3 +146,39 @@ def raise_errors(kernel: Kernel) -> None:
         for other in others:
             first.add_note(f"another callback raised {other!r}")
         raise first
+
+
+# The end
+
+
+def close(kernel: Kernel, *, allow_daemons: bool) -> None:
+    """End all participants that wait, and close the clock; raise an error for those that remain."""
+    closer = kernel.member_here()
+    if closer is None or closer is kernel.driver:
+        try:
+            wait_for_step(kernel, "close()", None)
+        except (SettleTimeout, ClockUsageError):
+            kernel.settle_timer.hurry()  # participants that did not settle are leaks
+    mine = {kernel.driver, closer}
+    others = [one for one in kernel.query(lambda: list(kernel.members)) if one not in mine]
+    may_stay = {one for one in others if one.daemon and (allow_daemons or one.waits_for_work)}
+    left = [one for one in others if one not in may_stay]
+    message = leaks(left)
+    # Daemons may go on with what does not notice that the clock is closed.
+    mine |= {one for one in may_stay if one.waits_for_work or one.state is State.EXTERNAL}
+    for trap in list(kernel.traps):
+        trap.close()
+    kernel.post(kernel.abort_waits)
+    timeout = kernel.settle_timer.seconds
+    kernel.commands.wait_for(lambda: not (kernel.members.keys() - mine), timeout)
+    kernel.closed = True
+    for loop in kernel.loops:
+        loop.detach()
+    errors = kernel.commands.errors
+    errors += [error for retrieve in kernel.unretrieved if (error := retrieve()) is not None]
+    if left:
+        leak = ClockLeakError(message)
+        for error in errors[1:]:
+            leak.add_note(f"another error was {error!r}")
+        raise leak from (errors[0] if errors else None)
+    _raise_errors(kernel)

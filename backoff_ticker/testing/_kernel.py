@@ -61,19 +61,15 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ._timers import VirtualTimer
 
-_MAX_STALLS = 8
-"""How many deadlock errors in a row, at one time, the driver gets before it is aborted."""
+_MAX_STALLS = 8  # deadlock errors in a row, at one time, before the driver is aborted
 
 kernels: WeakSet[Kernel] = WeakSet()
-"""All kernels of this process."""
 
 
 class Step(ParkingPlace):
     """Where a driver waits until time has reached a target and all participants wait again.
 
-    Attributes:
-        target: The horizon in nanoseconds; None: nothing fires.
-        finish: Wakes a coroutine that waits for the step.
+    ``target`` is the horizon in nanoseconds; None: nothing fires. ``finish`` wakes a coroutine.
     """
 
     def __init__(
@@ -97,15 +93,17 @@ class Kernel(Participants):
 
     def __init__(
         self,
+        clock: Clock,
         start: int,
-        driver: Participant,
         *,
         strict: bool,
         one_at_a_time: bool,
         settle_timeout: float,
     ) -> None:
+        driver = Participant(threading.current_thread().name, counted=False)
+        driver.ident = threading.get_ident()
         super().__init__(start, driver, one_at_a_time=one_at_a_time)
-        self.clock: Clock  # the current one in participants and callbacks
+        self.clock: Clock = clock  # the current one in participants and callbacks
         self.strict: bool = strict
         self.by_ident: dict[int, Participant] = {}  # those that run, by their thread
         # How far wall time is ahead, in seconds; None: the module `time` tells real time.
@@ -136,25 +134,25 @@ class Kernel(Participants):
 
     def participant_here(self, what: str) -> Participant:
         """Return the participant that this thread is, or a guest if the clock is not strict."""
-        ident = threading.get_ident()
+        ident, driver = threading.get_ident(), self.driver
         found = self.by_ident.get(ident)
         if found is not None:
             return found
-        here, driver = kernel_here(), self.driver
+        here = kernel_here()
         elsewhere = here is not None and here is not self
         if ident == driver.ident and (self.entered or driver.counted or not elsewhere):
             return driver
         name = threading.current_thread().name
+        if self.strict and here is not None and elsewhere:
+            text = on_another_clock(called_object() or what, self.clock, here.clock)
+            raise UntrackedThreadError(text)
         if self.strict:
-            if here is not None and elsewhere:
-                called = called_object() or what
-                raise UntrackedThreadError(on_another_clock(called, self.clock, here.clock))
             raise UntrackedThreadError(
                 f"thread {name!r} waits on a virtual clock that does not track it"
                 f"{f' ({what})' if what else ''}. Start it inside `with clock:`, with "
                 "clock.spawn(function), or submit clock.tracked(function)."
             )
-        return Participant(name, ident=ident, counted=False)
+        return Participant(name, counted=False)
 
     def known_here(self) -> Participant | None:
         """Return the participant that this thread is, or the driver."""
@@ -203,14 +201,6 @@ class Kernel(Participants):
         """Note a loop that runs on the clock's time, and forget those that are closed."""
         others = [one for one in self.loops if one is not loop and not one.closed]
         self.loops = [*others, loop]
-
-    def hold_time(self, key: object, what: str) -> None:
-        """Stop time until ``release_time(key)``."""
-        self.holds[key] = what
-
-    def release_time(self, key: object) -> None:
-        """Undo ``hold_time(key)``."""
-        self.holds.pop(key, None)
 
     def begin_step(self, step: Step, driver: Participant | None = None) -> None:
         """Begin a step, unless one is under way; ``driver`` is the thread that waits for it."""
@@ -346,16 +336,15 @@ class Kernel(Participants):
 
     def _break_deadlock(self) -> bool:
         """Raise an error in all waits; return whether there are any."""
-        waiting = [
-            one for one in self.members if one.state is State.PARKED and not one.waits_for_work
-        ]
+        parked = [one for one in self.members if one.state is State.PARKED]
+        waiting = [one for one in parked if not one.waits_for_work]
         if not waiting:
             return False
         message = self.text_of_deadlock()
         now = self.now
-        # A participant that caught this error and waits again at the same time would do so
-        # forever: it alone is aborted, because its end may let the others continue. The driver gets
-        # the error several times, so that its code can clean up.
+        # One that caught this error and waits again at the same time would do so forever: it alone
+        # is aborted, because its end may let the others continue. The driver gets the error several
+        # times, so that its code can clean up.
         repeated = [one for one in waiting if one.stalled_at == now]
         aborted = [one for one in repeated if one is not self.driver]
         for participant in aborted or waiting:
@@ -383,8 +372,7 @@ class Kernel(Participants):
         if driver.place is not None and driver.place.gives_up:
             self.end_wait(driver, timed_out=True)
         else:
-            error = ClockUsageError(driver_waits(self.now, driver))
-            self.end_wait(driver, error=error)
+            self.end_wait(driver, error=ClockUsageError(driver_waits(self.now, driver)))
         return True
 
     def _all_external_are_quiet(self, horizon: float | None) -> bool:

@@ -61,6 +61,7 @@ class ParkingPlace:
 class Participant:
     """One thread of execution, from the clock's point of view."""
 
+    ident: int | None = None
     native: int | None = None  # its identifier in the operating system
     daemon: bool = False  # whether the code under test has made it a daemon thread
     begun: bool = False
@@ -81,9 +82,8 @@ class Participant:
     stalled_at: int | None = None  # when it last got deadlock errors, and
     stalls: int = 0  # how many in a row at that time
 
-    def __init__(self, name: str, *, ident: int | None = None, counted: bool = True) -> None:
+    def __init__(self, name: str, *, counted: bool = True) -> None:
         self.name: str = name
-        self.ident: int | None = ident
         self.counted: bool = counted  # False for the thread that drives a clock by hand
         self.turn: threading.Lock = threading.Lock()  # released when the participant may run
         self.turn.acquire()

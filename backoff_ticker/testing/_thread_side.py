@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from math import inf, nextafter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from .._validation import as_number
 from ..clock import later
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ._kernel import Kernel
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class VirtualParker(ParkingPlace):
@@ -140,6 +143,25 @@ def attached(kernel: Kernel, participant: Participant) -> Iterator[None]:
         else:
             kernel.by_ident[ident] = outer
         kernel.post(kernel.end, participant)
+
+
+def tracked(kernel: Kernel, function: Callable[P, T]) -> Callable[P, T]:
+    """Wrap ``function``: any thread that calls the wrapper is a participant meanwhile."""
+    name = getattr(function, "__name__", "tracked")
+    key = object()
+    kernel.post(kernel.expected.setdefault, key, name)
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if kernel.member_here() is not None or kernel.calls_here:
+            kernel.post(kernel.expected.pop, key, None)
+            return function(*args, **kwargs)
+        participant = Participant(name)
+        kernel.post(kernel.enter, participant)
+        kernel.post(kernel.expected.pop, key, None)
+        with attached(kernel, participant):
+            return function(*args, **kwargs)
+
+    return call
 
 
 @contextmanager

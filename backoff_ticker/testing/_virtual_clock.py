@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple
 
-from .._validation import as_count, as_difference, as_flag, as_number, as_seconds, safe_repr
+from .._validation import as_difference, as_flag, as_number, as_seconds, safe_repr
 from ..clock import later
 from ._driving import (
     auto_advance,
     check_no_loop_runs_here,
+    close,
     installed,
-    raise_errors,
     take_step,
-    wait_for_step,
     wait_for_step_async,
 )
-from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
+from ._errors import ClockUsageError, UntrackedLoopError
+from ._inspection import TimerInfo, block_until, pending
 from ._kernel import Kernel
-from ._participants import Participant, State
-from ._reports import called_object, leaks, name_of, on_another_clock
+from ._reports import name_of
 from ._tasks import Task
-from ._thread_side import VirtualParker, attached, waiting_externally
+from ._thread_side import VirtualParker, tracked, waiting_externally
 from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
 from ._watchdog import Watchdog
-from .standard_library._loops import HOW_TO_DRIVE, LOOP_WAIT, LoopTimer, driver_of, loop_kernel
+from .standard_library._loops import LoopTimer, check_not_strict, driver_of, loop_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -42,28 +41,6 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
 _TRAPPED = ("monotonic", "time", "call_at", "parker")
-
-
-class TimerInfo(NamedTuple):
-    """A timer that is set on a virtual clock; ``clock.pending()`` returns a list of them.
-
-    Attributes:
-        when: When it is due, in seconds of the clock.
-        what: What it is for, in words.
-        owner: The participant that it wakes, or the participant in whose event loop it is; None for
-            a callback of the clock.
-
-    Example:
-        >>> from backoff_ticker.testing import VirtualClock
-        >>> with VirtualClock() as clock:
-        ...     timer = clock.call_at(5, print)
-        ...     print(clock.pending())
-        [TimerInfo(when=5.0, what='call of print', owner=None)]
-    """
-
-    when: float
-    what: str
-    owner: str | None
 
 
 class VirtualClock:
@@ -82,20 +59,17 @@ class VirtualClock:
             on the clock.
         auto: Whether time advances on its own in the ``with`` block. The thread that entered the
             block is a participant then.
-        until: How far auto-advance goes, in seconds of ``monotonic()``. Then all waits raise
-            ``VirtualDeadlockError``: without it, a job that nobody cancels would run forever.
-            None means no limit.
+        until: How far auto-advance goes, in seconds of ``monotonic()``; then all waits raise
+            ``VirtualDeadlockError``. None means no limit.
         one_at_a_time: Whether only one participant runs at any moment, in an order that is the
             same in every run.
         settle_timeout: How long a step, and the end of the block, wait for a participant that
             neither waits on the clock nor ends: real seconds >= 0.
-        patch_time: Whether the module ``time`` shows the time of this clock to its participants:
-            ``time``, ``monotonic``, ``perf_counter``, their ``_ns`` variants and ``sleep``, and, if
-            time-machine is installed, ``datetime``. The waits of participants in ``threading`` and
-            ``queue`` are then waits on the clock. All other threads have real time.
-        allow_daemons: Whether daemon threads may still run when the clock is closed: those that
-            wait on it are ended, and none is reported as a leak. Tasks of ``spawn()`` have to end
-            in any case.
+        patch_time: Whether the module ``time`` tells participants the time of this clock, and
+            their waits in ``threading`` and ``queue`` are waits on it; ``datetime`` as well, if
+            time-machine is installed.
+        allow_daemons: Whether daemon threads may still run when the clock is closed, except tasks
+            of ``spawn()``. Those that wait on the clock are ended.
 
     Thread safety: the steps (``advance()``, ``settle()`` and so on) run one at a time, in a thread
     that is not a participant and has no running event loop. ``auto_advance()``, ``run()`` and
@@ -136,17 +110,13 @@ class VirtualClock:
         self._epoch = as_number("epoch", epoch)
         self._auto = as_flag("auto", auto)
         self._allow_daemons = as_flag("allow_daemons", allow_daemons)
-        driver = Participant(
-            threading.current_thread().name, ident=threading.get_ident(), counted=False
-        )
         self._kernel = kernel = Kernel(
+            self,
             in_nanoseconds(as_number("start", start)),
-            driver,
             strict=as_flag("strict", strict),
             one_at_a_time=as_flag("one_at_a_time", one_at_a_time),
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
-        kernel.clock = self
         kernel.look = Watchdog(kernel).look
         if until is not None:
             if as_number("until", until) < start:
@@ -191,23 +161,15 @@ class VirtualClock:
         """
         kernel = self._kernel
         kernel.check_open("call_at()")
-        if self._kernel.traps:
+        if kernel.traps:
             self._spring_traps("call_at", when, callback)
         _check_callable("callback", callback)
         when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is not None:
-            driven_by = loop_kernel(loop)
-            if driven_by is kernel:
+            if loop_kernel(loop) is kernel:
                 return LoopTimer(loop, when, callback)
-            if kernel.strict and driven_by is not None:
-                called = called_object() or "call_at()"
-                raise UntrackedLoopError(on_another_clock(called, self, driven_by.clock))
-            if kernel.strict:
-                raise UntrackedLoopError(
-                    f"{loop!r} waits on a virtual clock that does not drive it: {HOW_TO_DRIVE}"
-                )
-            in_loop, target = loop, callback
-            callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
+            check_not_strict(kernel, loop)
+            callback = partial(loop.call_soon_threadsafe, callback)
         what = f"call of {name_of(callback)}"
         timer = VirtualTimer(when, kernel.next_order(), what, kernel.timers, callback=callback)
         try:
@@ -224,10 +186,9 @@ class VirtualClock:
         return VirtualParker(self._kernel, what)
 
     def sleep(self, seconds: float) -> None:
-        """Block this thread for ``seconds`` of the clock; nothing else ends the wait.
+        """Block this thread for ``seconds`` of the clock, a number >= 0; nothing else ends it.
 
         Raises:
-            TypeError, ValueError: ``seconds`` is not a finite number >= 0.
             ClockUsageError: An event loop runs in this thread; or this thread moves the clock by
                 hand, so that the wait would never end.
             UntrackedThreadError: This thread is not a participant.
@@ -244,19 +205,12 @@ class VirtualClock:
     # Manual advance
 
     def advance(self, seconds: float | timedelta) -> int:
-        """Let ``seconds`` pass, and fire the timers that are due meanwhile, in order.
+        """Let ``seconds`` pass, fire the timers that are due meanwhile, and return how many.
 
         Each timer fires at its own time. Before the next one fires, every participant that it woke
         has to wait again or end. At the end, time has moved by exactly ``seconds``.
 
-        Args:
-            seconds: Seconds >= 0 or a timedelta.
-
-        Returns:
-            The number of timers that fired.
-
         Raises:
-            TypeError, ValueError: ``seconds`` is not a finite number.
             ClockUsageError: ``seconds`` is negative; this thread is a participant or runs an event
                 loop; or another step is running.
             SettleTimeout: A participant neither waits on the clock nor ends.
@@ -265,12 +219,7 @@ class VirtualClock:
         return take_step(self._kernel, f"advance({seconds!r})", self._target(seconds))
 
     def advance_to(self, when: float) -> int:
-        """Let time pass until ``when``, in seconds of the clock, as ``advance()`` does.
-
-        Raises:
-            ClockUsageError: ``when`` is in the past.
-            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
-        """
+        """Let time pass until ``when``, in seconds of the clock, as ``advance()`` does."""
         target = in_nanoseconds(as_number("when", when))
         if target < self._kernel.now:
             raise ClockUsageError(
@@ -282,8 +231,7 @@ class VirtualClock:
         """Advance to the next timer, and return how many seconds passed.
 
         Raises:
-            ClockUsageError: No timer is set.
-            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
+            ClockUsageError: No timer is set; otherwise as ``advance()``.
         """
         kernel = self._kernel
         take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
@@ -295,20 +243,14 @@ class VirtualClock:
         return in_seconds(kernel.now - before)
 
     def settle(self) -> None:
-        """Wait until every participant waits or has ended, and fire the timers that are due now.
-
-        The same as ``advance(0)``, and raises the same.
-        """
+        """Do what ``advance(0)`` does: fire what is due now, until every participant waits."""
         take_step(self._kernel, "settle()", self._kernel.now)
 
     async def advance_async(self, seconds: float | timedelta) -> int:
         """Let time pass as ``advance()`` does, in a coroutine on an event loop of this clock.
 
-        If cancelled: time stays where it is.
-
-        Raises:
-            UntrackedLoopError: The clock does not drive this event loop.
-            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
+        If cancelled: time stays where it is. The same errors, and ``UntrackedLoopError``: the clock
+        does not drive this event loop.
         """
         what = f"advance_async({seconds!r})"
         return await wait_for_step_async(self._kernel, what, self._target(seconds))
@@ -328,12 +270,12 @@ class VirtualClock:
         """Return a ``with`` block in which time advances on its own.
 
         Time jumps to the next timer whenever every participant waits. This thread is a participant
-        in the block, so time stands still while it works.
+        in the block, so time stands still while it works. The end of the block raises errors of
+        callbacks.
 
         Raises:
             ClockUsageError: Another thread entered the clock, or this thread is a participant or
                 runs an event loop.
-            Exception: The callback of a timer raised it; raised at the end of the block.
         """
         return auto_advance(self._kernel)
 
@@ -343,8 +285,7 @@ class VirtualClock:
         Raises:
             VirtualDeadlockError: Every participant waits and no timer is set.
             SettleTimeout: A participant neither waits on the clock nor ends.
-            BaseException: The function raised it; or the callback of a timer did, whose error
-                comes once the function has ended.
+            BaseException: The function raised it, or the callback of a timer.
         """
         _check_callable("function", function)
         name = str(name_of(function))
@@ -354,11 +295,7 @@ class VirtualClock:
     def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in an event loop of this clock with auto-advance, and return its result.
 
-        It is ``asyncio.run()`` on virtual time.
-
-        Raises:
-            TypeError: ``coroutine`` is not a coroutine, for example a function that was not called.
-            VirtualDeadlockError, SettleTimeout, BaseException: As ``run()``.
+        It is ``asyncio.run()`` on virtual time, and raises what ``run()`` does.
         """
         if not asyncio.iscoroutine(coroutine):
             raise TypeError(f"coroutine must be a coroutine, not {safe_repr(coroutine)}")
@@ -383,13 +320,7 @@ class VirtualClock:
         this clock as the current one. Its error is raised by ``join()`` and ``result()`` of the
         task; if neither is called, when the clock is closed.
 
-        Args:
-            function: A callable, called with ``args``.
-            args: Its arguments.
-            name: The name in reports. None means the name of the function and a number.
-
-        Raises:
-            TypeError: ``function`` is not callable.
+        ``name`` is shown in reports; None means the name of the function and a number.
         """
         _check_callable("function", function)
         self._kernel.check_open("spawn()")
@@ -405,24 +336,9 @@ class VirtualClock:
         first call of the wrapper, which must begin within ``settle_timeout`` real seconds of a
         step.
         """
-        kernel = self._kernel
         _check_callable("function", function)
-        kernel.check_open("tracked()")
-        name = getattr(function, "__name__", "tracked")
-        key = object()
-        kernel.post(kernel.expected.setdefault, key, name)
-
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            if kernel.member_here() is not None or kernel.calls_here:
-                kernel.post(kernel.expected.pop, key, None)
-                return function(*args, **kwargs)
-            participant = Participant(name)
-            kernel.post(kernel.enter, participant)
-            kernel.post(kernel.expected.pop, key, None)
-            with attached(kernel, participant):
-                return function(*args, **kwargs)
-
-        return call
+        self._kernel.check_open("tracked()")
+        return tracked(self._kernel, function)
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """Return an event loop on this clock, as for ``asyncio.Runner(loop_factory=...)``."""
@@ -446,11 +362,11 @@ class VirtualClock:
         if participant is not None and asyncio._get_running_loop() is not None:
             participant = None  # the loop goes on running, and parks as usual
         try:
-            kernel.query(lambda: kernel.hold_time(key, f"external({why!r})"))
+            kernel.query(lambda: kernel.holds.setdefault(key, f"external({why!r})"))
             with waiting_externally(kernel, participant, why):
                 yield
         finally:
-            kernel.post(kernel.release_time, key)
+            kernel.post(kernel.holds.pop, key, None)
 
     @contextmanager
     def idle(self, why: str) -> Iterator[None]:
@@ -476,66 +392,28 @@ class VirtualClock:
 
     def pending(self) -> list[TimerInfo]:
         """Return the timers that are set, in the order in which they are due."""
-        return self._kernel.query(self._pending)  # type: ignore[no-any-return]
-
-    def _pending(self) -> list[TimerInfo]:
-        found = [
-            TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
-            for timer in self._kernel.timers.pending()
-            if timer.what != LOOP_WAIT  # a loop lists its own
-        ]
-        found += [TimerInfo(*timer) for loop in self._kernel.loops for timer in loop.pending()]
-        return sorted(found, key=lambda timer: timer.when)
+        return pending(self._kernel)
 
     def block_until(
         self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
     ) -> None:
         """Wait, in real time, until ``timers`` timers are set and ``parked`` threads wait.
 
-        Args:
-            timers: The number of timers, those of event loops included: an int >= 0. None means 0.
-            parked: The number of threads that wait on the clock, participants or not: an int >= 0.
-                None means 0.
-            timeout: Real seconds >= 0.
+        Timers of event loops count, and threads that are no participants. None means 0.
 
         Raises:
-            TypeError, ValueError: An argument is not such a number.
             SettleTimeout: There are still fewer after ``timeout`` real seconds.
         """
-        kernel = self._kernel
-        kernel.check_not_in_callback("block_until()")
-        wanted_timers = 0 if timers is None else as_count("timers", timers)
-        wanted_parked = 0 if parked is None else as_count("parked", parked)
-
-        def count_parked() -> int:
-            known = [*kernel.members, *kernel.guests]
-            return sum(one.state is State.PARKED and one.place is not kernel.step for one in known)
-
-        def enough() -> bool:
-            return len(self._pending()) >= wanted_timers and count_parked() >= wanted_parked
-
-        if not kernel.commands.wait_for(enough, as_seconds("timeout", timeout)):
-            wanted = [f"{n}={v}" for n, v in (("timers", timers), ("parked", parked)) if v]
-            found, waiting = kernel.query(lambda: (self._pending(), count_parked()))
-            due = ", ".join(f"{info.what} at t={info.when:.9g}" for info in found)
-            raise SettleTimeout(
-                f"block_until({', '.join(wanted)}): only {len(found)} timers and {waiting} parked "
-                f"after {timeout:g} s real: {due or 'nothing is due'}"
-            )
+        self._kernel.check_not_in_callback("block_until()")
+        block_until(self._kernel, timers, parked, timeout)
 
     def trap(self, kind: str, match: Callable[..., object] | None = None) -> Trap:
         """Hold the calls that participants make of a method of this clock, until you release them.
 
         With it a test can stop code between two steps that are not atomic.
 
-        Args:
-            kind: The method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``.
-            match: A function that takes the arguments of a call and returns whether to hold the
-                call. None means all calls.
-
-        Raises:
-            ClockUsageError: ``kind`` is not one of these methods.
-            TypeError: ``match`` is neither callable nor None.
+        ``kind`` is the method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``;
+        ``match`` takes the arguments of a call and returns whether to hold it; None means all.
         """
         if match is not None:
             _check_callable("match", match)
@@ -591,43 +469,9 @@ class VirtualClock:
             BaseException: The error of a callback that no step raised, or of a task that was
                 not joined.
         """
-        kernel = self._kernel
-        if kernel.closed:
-            return
-        kernel.check_not_in_callback("close()")
-        closer = kernel.member_here()
-        if closer is None or closer is kernel.driver:
-            try:
-                wait_for_step(kernel, "close()", None)
-            except (SettleTimeout, ClockUsageError):
-                kernel.settle_timer.hurry()  # participants that did not settle are leaks
-        mine = {kernel.driver, closer}
-        members = kernel.query(lambda: list(kernel.members))
-        others = [one for one in members if one not in mine]
-        may_stay = {
-            one for one in others if one.daemon and (self._allow_daemons or one.waits_for_work)
-        }
-        left = [one for one in others if one not in may_stay]
-        message = leaks(left)
-        # Daemons may go on with what does not notice that the clock is closed.
-        mine |= {one for one in may_stay if one.waits_for_work or one.state is State.EXTERNAL}
-        for trap in list(self._kernel.traps):
-            trap.close()
-        kernel.post(kernel.abort_waits)
-        kernel.commands.wait_for(
-            lambda: not (kernel.members.keys() - mine), kernel.settle_timer.seconds
-        )
-        kernel.closed = True
-        for loop in kernel.loops:
-            loop.detach()
-        errors = kernel.commands.errors
-        errors += [error for retrieve in kernel.unretrieved if (error := retrieve()) is not None]
-        if left:
-            leak = ClockLeakError(message)
-            for error in errors[1:]:
-                leak.add_note(f"another error was {error!r}")
-            raise leak from (errors[0] if errors else None)
-        raise_errors(kernel)
+        if not self._kernel.closed:
+            self._kernel.check_not_in_callback("close()")
+            close(self._kernel, allow_daemons=self._allow_daemons)
 
     def __repr__(self) -> str:
         return f"<VirtualClock at {self._kernel.seconds!r}>"

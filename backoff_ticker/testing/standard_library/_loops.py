@@ -21,7 +21,7 @@ from .._errors import (
 )
 from .._kernel import kernel_here
 from .._participants import POLLS_PER_TURN, ParkingPlace, Participant
-from .._reports import at, name_of
+from .._reports import at, called_object, name_of, on_another_clock
 from .._thread_side import counted, wait_for_turn
 from ._patches import around
 
@@ -133,12 +133,12 @@ class LoopDriver(ParkingPlace):
             participant.tasks = self._tasks
             try:
                 for holder, what in self._holders.items():
-                    kernel.post(kernel.hold_time, holder, what)
+                    kernel.post(kernel.holds.setdefault, holder, what)
                 run(self._loop)
             finally:
                 self.member = participant.tasks = None
                 for holder in self._holders:
-                    kernel.post(kernel.release_time, holder)
+                    kernel.post(kernel.holds.pop, holder, None)
 
     def _call_on_clock_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
         when = round(when, 9)  # as later() does
@@ -269,12 +269,12 @@ class LoopDriver(ParkingPlace):
         """Stop time while the loop runs, until ``release_time(holder)``."""
         self._holders[holder] = what
         if self.member is not None:
-            self.kernel.post(self.kernel.hold_time, holder, what)
+            self.kernel.post(self.kernel.holds.setdefault, holder, what)
 
     def release_time(self, holder: object) -> None:
         """Undo ``hold_time(holder)``."""
         self._holders.pop(holder, None)
-        self.kernel.post(self.kernel.release_time, holder)
+        self.kernel.post(self.kernel.holds.pop, holder, None)
 
 
 def found_driver(loop: object) -> LoopDriver | None:
@@ -287,6 +287,18 @@ def loop_kernel(loop: object) -> Kernel | None:
     """Return the kernel of the clock that drives a loop; None: the loop has real time."""
     driver = found_driver(loop)
     return None if driver is None else driver.kernel
+
+
+def check_not_strict(kernel: Kernel, loop: object) -> None:
+    """Raise an ``UntrackedLoopError`` for a loop that waits on a strict clock and is not on it."""
+    other = loop_kernel(loop)
+    if kernel.strict and other is not None:
+        called = called_object() or "call_at()"
+        raise UntrackedLoopError(on_another_clock(called, kernel.clock, other.clock))
+    if kernel.strict:
+        raise UntrackedLoopError(
+            f"{loop!r} waits on a virtual clock that does not drive it: {HOW_TO_DRIVE}"
+        )
 
 
 def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:

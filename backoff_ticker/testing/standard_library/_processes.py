@@ -51,9 +51,9 @@ def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **k
     key = object()
 
     def release(_: object) -> None:
-        kernel.post(kernel.release_time, key)
+        kernel.post(kernel.holds.pop, key, None)
 
-    kernel.post(kernel.hold_time, key, f"{name_of(function)} in a process pool")
+    kernel.post(kernel.holds.setdefault, key, f"{name_of(function)} in a process pool")
     try:
         future = original(executor, function, *args, **kwargs)
     except BaseException:
