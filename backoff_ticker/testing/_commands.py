@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOOK_INTERVAL = 0.01
-"""Seconds between two looks at real time."""
+LOOK_INTERVAL = 0.01  # seconds between two looks at real time
 
 
 def block_on(lock: threading.Lock) -> None:
@@ -54,7 +53,6 @@ class Callbacks:
         self._calls.put(call)
 
     def end(self) -> None:
-        """End the thread, after the calls that were asked for."""
         if self._has_thread:
             self._has_thread = False
             self._calls.put(None)
@@ -70,16 +68,11 @@ class Commands:
 
     The thread refers to the owner weakly, and ends once the owner is collected. After commands it
     calls the owner's ``after_commands()``; every 10 ms also ``look()``, with the time in seconds.
-
-    Attributes:
-        callbacks: Calls the callbacks of timers.
-        errors: Errors of callbacks that no step could raise.
-        queue: The commands that have not run.
     """
 
     def __init__(self, owner: Any) -> None:
         self.callbacks: Callbacks = Callbacks()
-        self.errors: list[BaseException] = []
+        self.errors: list[BaseException] = []  # of callbacks, which no step could raise
         self.queue: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
         self.put: Callable[..., None] = self.queue.put
         self._owner = weakref.ref(owner)
@@ -98,12 +91,11 @@ class Commands:
         self.put((command, args))
 
     def start(self) -> None:
-        """Start the thread, unless it runs."""
         if self._vacancy and not self._ended:
             start_new_thread(self._serve, ())
 
     def end(self) -> None:
-        """Run no more commands in the thread, which does not exist: in a forked child."""
+        """In a forked child, where the thread does not exist: have commands run at once."""
         self._ended = True
 
     def _serve(self) -> None:
@@ -141,7 +133,6 @@ class Commands:
             self._run_next(0.0)  # it may be none: a query runs them, too, once the clock has ended
 
     def _run_next(self, timeout: float | None) -> None:
-        """Run one command, as soon as there is one."""
         try:
             command, args = self.queue.get(timeout=timeout)
         except Empty:

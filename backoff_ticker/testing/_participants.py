@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-POLLS_PER_TURN = 128
-"""After this many waits in a row that end before they begin, the others get a turn."""
-_LAST_OF_ALL = 1 << 62
-"""Added to the order of the driver's own timers: they fire last at their time."""
+POLLS_PER_TURN = 128  # after so many waits in a row that end before they begin, others get a turn
+_LAST_OF_ALL = 1 << 62  # added to the order of the driver's own timers: they fire last
 
 
 class State(Enum):
@@ -91,12 +89,10 @@ class Participant:
 
     def note_thread(self) -> None:
         """Note that it is this thread."""
-        self.ident = threading.get_ident()
-        self.native = threading.get_native_id()
+        self.ident, self.native = threading.get_ident(), threading.get_native_id()
 
     @property
     def waits_for_work(self) -> bool:
-        """Whether it waits until another thread hands it something."""
         if self.state is State.PARKED:
             return self.place is not None and self.place.for_work
         return self.aside
@@ -128,13 +124,12 @@ class Participants:
         self._claim = claim_of(self)
 
     def move(self, now: int) -> None:
-        """Move the time forward; it never goes back."""
         if now > self.now:
             self.now = now
             self.seconds = in_seconds(now)
 
     def next_order(self) -> int:
-        """Return the order of a new timer among those that are due with it. In any thread."""
+        """Return the order of a new timer among those due with it. From any thread."""
         claim = self._claim
         acquire(claim)
         try:
@@ -158,7 +153,6 @@ class Participants:
             self.enter(participant)
 
     def leave(self, participant: Participant) -> None:
-        """Stop counting a participant."""
         participant.counted = False
         for known in (self.members, self.external, self.running):
             known.pop(participant, None)
@@ -172,7 +166,6 @@ class Participants:
             self.queue.append(participant)
 
     def _come_back(self, participant: Participant) -> None:
-        """Forget that a participant waits for something real."""
         participant.aside = False
         self.external.pop(participant, None)
 
@@ -214,7 +207,6 @@ class Participants:
             self.let_go_on(participant)
 
     def give_turns(self) -> None:
-        """Let all run that may."""
         # When the clock is closed, their order does not matter any more.
         while self.queue and (self.closing or not (self.one_at_a_time and self.running)):
             self.run_next()
@@ -229,27 +221,21 @@ class Participants:
     # Waits
 
     def park(
-        self,
-        participant: Participant,
-        place: ParkingPlace,
-        when: float | None,
-        order: int | None = None,
+        self, participant: Participant, place: ParkingPlace, when: float | None, order: int = 0
     ) -> None:
         """Make a participant wait until ``when``; its turn is granted once the wait is over.
 
-        ``when`` is in seconds of the clock; None: no limit. ``order`` is the order among the timers
-        due at the same time; None: after all others.
+        ``when`` is in seconds of the clock; None: no limit. ``order`` is that among the timers due
+        at the same time; 0: after all others.
         """
         participant.place = place
         self._come_back(participant)
         participant.timed_out = False
         if participant.counted:  # a wait on the clock counts inside idle(), too
             self.running[participant] = None
-        if place.permit:
+        if place.permit or self.closing:
+            participant.error = None if place.permit else ParticipantAborted()
             place.permit = False
-            self.let_go_on(participant)
-        elif self.closing:
-            participant.error = ParticipantAborted()
             self.let_go_on(participant)
         elif when is not None and when <= self.seconds:
             participant.timed_out = True
@@ -259,24 +245,26 @@ class Participants:
             else:
                 self.yield_turn(participant)
         else:
-            self.progress += 1
-            participant.polls = 0
-            participant.state = State.PARKED
-            participant.what = place.what
-            place.participant = participant
-            if not participant.counted:
-                self.guests[participant] = None
-            self.running.pop(participant, None)
-            if place.selects:
-                self.external[participant] = None
+            self._wait_at(place, participant)
             if when is not None:
                 self._set_timer(participant, when, order)
 
-    def _set_timer(self, participant: Participant, when: float, order: int | None) -> None:
-        if order is None or participant is self.driver:
-            order = self.next_order()
+    def _wait_at(self, place: ParkingPlace, participant: Participant) -> None:
+        self.progress += 1
+        participant.polls = 0
+        participant.state = State.PARKED
+        participant.what = place.what
+        place.participant = participant
+        if not participant.counted:
+            self.guests[participant] = None
+        self.running.pop(participant, None)
+        if place.selects:
+            self.external[participant] = None
+
+    def _set_timer(self, participant: Participant, when: float, order: int) -> None:
         if participant is self.driver:
-            order += _LAST_OF_ALL
+            order = _LAST_OF_ALL + self.next_order()
+        order = order or self.next_order()
         timer = VirtualTimer(when, order, participant.what, self.timers, sleeper=participant)
         participant.timer = timer
         self.timers.push(timer)
@@ -289,20 +277,16 @@ class Participants:
             self.end_wait(place.participant)
 
     def end_wait(
-        self,
-        participant: Participant,
-        *,
-        timed_out: bool = False,
-        error: BaseException | None = None,
+        self, one: Participant, *, timed_out: bool = False, error: BaseException | None = None
     ) -> None:
         """End a participant's wait, and queue it."""
-        self._detach(participant)
-        participant.timed_out = timed_out
-        participant.error = error
-        if participant.counted:
-            self._append(participant)
+        self._detach(one)
+        one.timed_out = timed_out
+        one.error = error
+        if one.counted:
+            self._append(one)
         else:
-            self.let_go_on(participant)
+            self.let_go_on(one)
 
     def _detach(self, participant: Participant) -> None:
         """Take a participant off its place and its timer."""
@@ -332,9 +316,8 @@ class Participants:
         self._detach(participant)
         self.progress += 1
         participant.state = State.ENDED
-        callbacks, participant.at_end = participant.at_end, []
-        for callback in callbacks:
-            callback()
+        while participant.at_end:
+            participant.at_end.pop(0)()
 
     def give_up_start(self, participant: Participant) -> None:
         """Forget a participant whose thread could not be started, unless the thread runs."""

@@ -27,19 +27,14 @@ def in_seconds(nanoseconds: int) -> float:
     return nanoseconds / _SECOND
 
 
-LATEST = in_nanoseconds(sys.float_info.max)
-"""The latest time that a float of seconds can express."""
+LATEST = in_nanoseconds(sys.float_info.max)  # that a float of seconds can express
 
 
 class VirtualTimer:
-    """Calls a callback, or ends a participant's wait, at a given time.
+    """Calls a callback, or ends the wait of ``sleeper``, a participant, at a given time.
 
-    Attributes:
-        due: The time, in nanoseconds of the clock; timers are ordered by it.
-        when: The same in seconds.
-        order: The order among timers that are due at the same time.
-        what: What it is for, in reports.
-        sleeper: The participant whose wait it ends; None for a callback.
+    ``when`` is in seconds, ``due`` in nanoseconds. ``order`` is that among timers which are due at
+    the same time; ``what`` is shown in reports.
     """
 
     __slots__ = ("_callbacks", "_heap", "due", "order", "sleeper", "what", "when")
@@ -65,7 +60,6 @@ class VirtualTimer:
 
     @property
     def pending(self) -> bool:
-        """Whether it was neither fired nor cancelled."""
         return bool(self._callbacks)
 
     def cancel(self) -> bool:
@@ -78,7 +72,6 @@ class VirtualTimer:
         return True
 
     def fire(self) -> None:
-        """Call the callback, unless it was cancelled."""
         try:
             callback = self._callbacks.pop()
         except IndexError:
@@ -88,22 +81,17 @@ class VirtualTimer:
 
 
 class TimerHeap:
-    """A heap of timers, the next one first. Only commands of the kernel use it.
-
-    Attributes:
-        cancelled: About how many timers were cancelled since the last sweep. If two threads count
-            at once, one may be missed; then the sweep comes later.
-    """
+    """A heap of timers, the next one first. Only commands of the kernel use it."""
 
     __slots__ = ("_added", "_entries", "cancelled")
 
     def __init__(self) -> None:
+        # About how many were cancelled since the last sweep: two threads may count one.
         self.cancelled: int = 0
         self._added = 0  # a tie-breaker, so that timers are never compared
         self._entries: list[tuple[int, int, int, VirtualTimer]] = []
 
     def push(self, timer: VirtualTimer) -> None:
-        """Add a timer. Sweep out those that are over."""
         entries = self._entries
         self._added += 1
         heappush(entries, (timer.due, timer.order, self._added, timer))
@@ -123,7 +111,6 @@ class TimerHeap:
         return None
 
     def pending(self) -> list[VirtualTimer]:
-        """Return the timers that are neither fired nor cancelled, in order."""
         return [timer for _, _, _, timer in sorted(self._entries) if timer.pending]
 
     def __len__(self) -> int:

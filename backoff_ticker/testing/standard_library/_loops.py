@@ -32,13 +32,9 @@ if TYPE_CHECKING:
     from ._patches import Original, Patch
 
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
-"""Advice for loops that a clock does not drive."""
-
-LOOP_WAIT = "event loop"
-"""The name of a loop's wait in reports."""
+LOOP_WAIT = "event loop"  # in reports
 _DRIVER = "_backoff_ticker_driver"
-_MAX_STALE = 1024
-"""How many orders of past timers are kept, in addition to twice the number of timers."""
+_MAX_STALE = 1024  # orders of past timers that are kept, in addition to twice the number of timers
 
 
 class LoopTimer:
@@ -56,7 +52,6 @@ class LoopTimer:
         self._handle = loop.call_at(when, self._run)
 
     def cancel(self) -> bool:
-        """Prevent the call; True if this call prevented it."""
         if self._callback.pop(0, None) is None:
             return False
         # Not cancel(), which also clears what the loop, in its own thread, may be about to call.
@@ -75,17 +70,13 @@ class LoopDriver(ParkingPlace):
 
     The loop knows when a timer is due, but not which of those that are due at the same time was set
     first. That is recorded when a timer is set.
-
-    Attributes:
-        kernel: The kernel of the clock.
-        member: The participant that the loop is, while it runs.
     """
 
     def __init__(self, kernel: Kernel, loop: Any) -> None:
         super().__init__(LOOP_WAIT)
         self.kernel: Kernel = kernel
         self._loop = loop
-        self.member: Participant | None = None
+        self.member: Participant | None = None  # that the loop is, while it runs
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
         self._call_at = loop.call_at
@@ -122,7 +113,6 @@ class LoopDriver(ParkingPlace):
     # Called by the loop in place of its own attributes
 
     def _run_forever(self) -> None:
-        """Run the loop; this thread is a participant meanwhile."""
         kernel, run = self.kernel, type(self._loop).run_forever
         if kernel.closed:
             run(self._loop)
@@ -220,7 +210,7 @@ class LoopDriver(ParkingPlace):
             raise SettleTimeout(f"{at(kernel.now)}: an event loop never waits: {participant.name}")
         wait_for_turn(kernel, participant, lambda: kernel.post(kernel.yield_turn, participant))
 
-    def _next_timer(self) -> tuple[float | None, int | None]:
+    def _next_timer(self) -> tuple[float | None, int]:
         """Return when the next timer is due on the clock, and its order among those due then."""
         scheduled, orders = self._loop._scheduled, self._orders
         when = scheduled[0]._when if scheduled else inf
@@ -228,7 +218,7 @@ class LoopDriver(ParkingPlace):
             pending = {handle._when for handle in scheduled}
             for stale in orders.keys() - pending:
                 del orders[stale]
-        return (when, orders.get(when)) if isfinite(when) else (None, None)
+        return (when, orders.get(when, 0)) if isfinite(when) else (None, 0)
 
     def pending(self) -> Iterator[tuple[float, str, str]]:
         """Yield when each timer is due, what it calls, and the name of the participant."""
@@ -242,12 +232,10 @@ class LoopDriver(ParkingPlace):
                 yield handle._when, f"call of {name_of(called)}", member.name
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
-        """Return the tasks of the loop that are not done, in the order of their names."""
         return sorted(asyncio.all_tasks(self._loop), key=lambda task: task.get_name())
 
     @property
     def closed(self) -> bool:
-        """Whether the loop is closed."""
         return bool(self._loop.is_closed())
 
     def _raise_in_tasks(self, error: VirtualTimeError) -> bool:
@@ -266,13 +254,12 @@ class LoopDriver(ParkingPlace):
         return getattr(self._selector, name)
 
     def hold_time(self, holder: object, what: str) -> None:
-        """Stop time while the loop runs, until ``release_time(holder)``."""
+        """Stop time while the loop runs."""
         self._holders[holder] = what
         if self.member is not None:
             self.kernel.post(self.kernel.holds.setdefault, holder, what)
 
     def release_time(self, holder: object) -> None:
-        """Undo ``hold_time(holder)``."""
         self._holders.pop(holder, None)
         self.kernel.post(self.kernel.holds.pop, holder, None)
 
@@ -304,9 +291,9 @@ def check_not_strict(kernel: Kernel, loop: object) -> None:
 def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:
     """Return the driver of a loop; the kernel's clock drives the loop from now on."""
     driver = found_driver(loop)
+    if driver is not None and driver.kernel is kernel:
+        return driver
     if driver is not None:
-        if driver.kernel is kernel:
-            return driver
         driver.detach()
     if not isinstance(loop, selector_events.BaseSelectorEventLoop):
         raise UntrackedLoopError(
