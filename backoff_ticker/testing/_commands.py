@@ -33,36 +33,6 @@ def block_on(lock: threading.Lock) -> None:
     lock.__enter__()
 
 
-class Callbacks:
-    """Makes calls one after the other, in a thread that ends when none is to be made.
-
-    Only commands use it. So whoever joins all threads, as fixtures of tests do, does not wait for
-    the thread until the clock is closed.
-    """
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._has_thread: bool = False
-
-    def make(self, call: Callable[[], object]) -> None:
-        """Have a call made, which raises nothing; RuntimeError: no thread can be started."""
-        if not self._has_thread:
-            name = "callbacks of a virtual clock"
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
-            self._has_thread = True
-        self._calls.put(call)
-
-    def end(self) -> None:
-        if self._has_thread:
-            self._has_thread = False
-            self._calls.put(None)
-
-    def _serve(self) -> None:
-        while (call := self._calls.get()) is not None:
-            call()
-            del call  # it refers to the clock
-
-
 class Commands:
     """Commands on their way to the thread that runs them one after the other.
 
@@ -71,7 +41,6 @@ class Commands:
     """
 
     def __init__(self, owner: Any) -> None:
-        self.callbacks: Callbacks = Callbacks()
         self.errors: list[BaseException] = []  # of callbacks, which no step could raise
         self.queue: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
         self.put: Callable[..., None] = self.queue.put
@@ -126,7 +95,6 @@ class Commands:
             self._run_next(interval)
         self._ended = True
         self._run_queued()
-        self.callbacks.end()
 
     def _run_queued(self) -> None:
         while not self.queue.empty():

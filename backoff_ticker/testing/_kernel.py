@@ -286,8 +286,9 @@ class Kernel(Participants):
             self.step.fired += 1
         if timer.sleeper is None:
             self.firing = timer
+            callback = partial(self._call, timer)
             try:
-                self.commands.callbacks.make(partial(self._call, timer))
+                threading.Thread(target=callback, name=timer.what, daemon=True).start()
             except RuntimeError as error:  # the process may start no more threads
                 timer.cancel()
                 self._callback_ended(timer, error)

@@ -39,8 +39,6 @@ class Watchdog:
         """End waits that would last forever; called every 10 ms with the real time in seconds."""
         kernel, driver = self._kernel, self._kernel.driver
         kernel.interrupt.remind()
-        if not kernel.firing:
-            kernel.commands.callbacks.end()
         if self._is_stalled(real):
             self._share_turn()
         held, auto = bool(kernel.holds), bool(kernel.auto)
