@@ -14,6 +14,7 @@ from .._process import after_fork as after_fork  # noqa: PLC0414
 from .._validation import as_seconds as as_seconds, unknown_option as unknown_option  # noqa: PLC0414
 from ..cancellation import require_token as require_token  # noqa: PLC0414 - for the others
 from ..policies import start_policy
+from ..waiting import loop_runs as loop_runs  # noqa: PLC0414
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from ._parking import (
     checkpoint as checkpoint,
     current_loop as current_loop,
     current_task as current_task,
+    loop_runs as loop_runs,
     on_loop_wait as on_loop_wait,
     park_coroutine as park_coroutine,
     park_thread as park_thread,

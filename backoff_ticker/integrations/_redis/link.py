@@ -13,7 +13,7 @@ from ..._errors import ChannelClosed, WouldBlock
 from ...cancellation import CancellationToken, any_of
 from ...channels import Channel
 from ...tickers import Pace, Ticker
-from .._shared import after_fork, as_seconds, check_name
+from .._shared import after_fork, as_seconds, check_name, loop_runs
 from .client import CLOCK, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -130,11 +130,8 @@ class Link:
 
     def close(self, timeout: float | timedelta = FLUSH) -> None:
         """Close the link, and wait until all is told: for as long as the first call has said."""
-        try:
-            has_ended = self._ended.wait(self._end_within(timeout))
-        except RuntimeError:
-            return  # an event loop runs in this thread
-        if not has_ended:
+        seconds = self._end_within(timeout)
+        if not loop_runs() and not self._ended.wait(seconds):
             self._report_untold(_SILENCE)
 
     async def close_async(self, timeout: float | timedelta = FLUSH) -> None:

@@ -109,13 +109,7 @@ class RedisCancellationToken(Linked):
 
     def __enter__(self) -> CancellationToken:
         self._require_open()
-        try:
-            self._link.tried.wait(FLUSH)
-        except RuntimeError:
-            self.close()
-            raise RuntimeError(
-                "an event loop runs in this thread: use `async with RedisCancellationToken(...)`"
-            ) from None
+        self._link.tried.wait(FLUSH)
         return self.token
 
     def __exit__(self, *_: object) -> None:
