@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import enum
 
+from ._shown import shown_error
 from ._validation import as_seconds, safe_repr
 
 TYPE_CHECKING = False
@@ -40,6 +41,8 @@ class BackoffTickerError(Exception):
         >>> issubclass(Cancelled, BackoffTickerError)
         True
     """
+
+    __repr__ = shown_error
 
 
 class CloseReason(enum.StrEnum):

@@ -11,7 +11,17 @@ from math import ulp
 from .. import STOP, BackOffWrapper
 from .._error_chain import find_permanent as find_permanent, unwrapped as unwrapped  # noqa: PLC0414
 from .._process import after_fork as after_fork  # noqa: PLC0414
-from .._validation import as_seconds as as_seconds, unknown_option as unknown_option  # noqa: PLC0414
+from .._shown import (
+    escaped as escaped,  # noqa: PLC0414
+    shown_error as shown_error,  # noqa: PLC0414
+    shown_text as shown_text,  # noqa: PLC0414
+    type_name as type_name,  # noqa: PLC0414
+)
+from .._validation import (
+    as_count as as_count,  # noqa: PLC0414
+    as_seconds as as_seconds,  # noqa: PLC0414
+    unknown_option as unknown_option,  # noqa: PLC0414
+)
 from ..cancellation import require_token as require_token  # noqa: PLC0414 - for the others
 from ..policies import start_policy
 from ..waiting import loop_runs as loop_runs  # noqa: PLC0414

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import __version__
-from ._metrics.observer import BUCKETS, METRICS, MetricsObserver, type_name
-from ._shared import imports_of_extra
+from ._metrics.observer import BUCKETS, METRICS, MetricsObserver
+from ._shared import imports_of_extra, type_name
 
 with imports_of_extra("opentelemetry"):
     from opentelemetry import metrics, trace
@@ -83,13 +83,6 @@ class OpenTelemetryObserver(MetricsObserver):
     ``backoff_ticker.gave_up``, ``backoff_ticker.recovered`` (a success after retries) and
     ``backoff_ticker.circuit_changed``. Their attributes also tell the number of attempts, and the
     seconds that they took; never the text of an error, nor arguments.
-
-    Example:
-        >>> from backoff_ticker import ZeroBackOff, retry_call
-        >>> from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
-        >>> telemetry = OpenTelemetryObserver()
-        >>> retry_call(lambda: "page", ZeroBackOff(), **telemetry.hooks)
-        'page'
 
     Args:
         meter_provider: Where the metrics go: a ``MeterProvider``. None means the global one, also

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ._metrics.observer import Observer, type_name
-from ._shared import imports_of_extra
+from ._metrics.observer import Observer
+from ._shared import imports_of_extra, shown_error, type_name
 
 with imports_of_extra("structlog"):
     import structlog
@@ -46,9 +46,9 @@ class StructlogObserver(Observer):
     - ``"ticks_missed"``, warning: the same, for a tick before which some were dropped.
     - ``"job"``, debug: ``schedule, key, lateness, missed, failures``.
 
-    Times are in seconds. ``error`` is the ``repr`` of the last error. Arguments are never logged,
-    because they may be secret. A run that succeeds at the first attempt is not logged, nor is one
-    that ends with an error which ``on`` does not name at the first attempt, or with Ctrl-C.
+    Times are in seconds. ``error`` is shown as by ``log_retries``; arguments are never logged. No
+    event tells of a run that succeeds at the first attempt, nor of one that ends with an error
+    which ``on`` does not name at the first attempt, or with Ctrl-C.
 
     What is bound by ``structlog.contextvars`` where a retry runs, or where ``watch_token()`` was
     called, is part of the event.
@@ -100,24 +100,16 @@ class StructlogObserver(Observer):
         log("circuit_changed", circuit=name, old_state=str(old), state=str(new))
 
     def _cancelled(self, name: str, cause: Cause) -> None:
+        facts: dict[str, Any] = {"token": name, "cause": cause}
         if isinstance(cause, BaseException):
-            self._log.info("cancelled", token=name, cause_type=type_name(cause), cause=repr(cause))
-        else:
-            self._log.info("cancelled", token=name, cause=cause)
+            facts |= {"cause": shown_error(cause), "cause_type": type_name(cause)}
+        self._log.info("cancelled", **facts)
 
     def _ticked(self, name: str, tick: Tick) -> None:
-        log, event = (
-            (self._log.warning, "ticks_missed") if tick.missed else (self._log.debug, "tick")
-        )
-        log(
-            event,
-            ticker=name,
-            tick=tick.number,
-            delay=tick.delay,
-            lateness=tick.lateness,
-            missed=tick.missed,
-            since_success=tick.since_success,
-        )
+        told = ("delay", "lateness", "missed", "since_success")
+        facts = {"ticker": name, "tick": tick.number} | {key: getattr(tick, key) for key in told}
+        log = self._log.warning if tick.missed else self._log.debug
+        log("ticks_missed" if tick.missed else "tick", **facts)
 
     def _job_taken(self, name: str, job: Job[Any]) -> None:
         facts = {"lateness": job.lateness, "missed": job.missed, "failures": job.failures}
@@ -129,5 +121,5 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
     facts = {"operation": outcome.name, "attempts": outcome.attempts, "elapsed": outcome.elapsed}
     if outcome.last_error is not None:
         facts["error_type"] = type_name(outcome.last_error)
-        facts["error"] = repr(outcome.last_error)
+        facts["error"] = shown_error(outcome.last_error)
     return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._shown import shown_error
 from .._validation import counted, safe_repr
 
 TYPE_CHECKING = False
@@ -21,7 +22,8 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
     """Return a hook that logs each failure, for ``on_retry`` and ``on_give_up``.
 
     The message has the name of the operation, the number of attempts, the error, and the wait that
-    follows or the reason why none does; not the arguments, which may be secret.
+    follows or the reason why none does. What may be secret is left out: the arguments, and of the
+    error passwords and queries of URLs, and what is no text, number or error, such as a request.
 
     Example:
         >>> import logging, sys
@@ -54,7 +56,7 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
     def log_retry(outcome: Outcome) -> None:
         name, number, failure = outcome.name, outcome.attempts, outcome.last_error
         if outcome.delay is not None:
-            error = "" if failure is None else f": {safe_repr(failure)}"
+            error = "" if failure is None else f": {shown_error(failure)}"
             message = "%s failed in attempt %d, again in %g s%s"
             log(level, message, name, number, round(outcome.delay, 3), error)
         elif outcome.reason is None:
@@ -64,7 +66,7 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
         else:
             made = counted(number, "attempt")
             # The error of an earlier attempt, if a limit has cut the last one.
-            error = "" if failure is None else f"; last error: {safe_repr(failure)}"
+            error = "" if failure is None else f"; last error: {shown_error(failure)}"
             log(level, "%s gave up after %s, %s%s", name, made, outcome.reason, error)
 
     return log_retry

@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from collections import namedtuple
 
+from .._shown import shown_error
+from .._validation import safe_repr
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
@@ -103,6 +106,12 @@ class Outcome(_OutcomeFields):
 
     def __getstate__(self) -> None:
         """Leave the arguments out."""
+
+    def __repr__(self) -> str:
+        error = self.last_error
+        shown = (*map(safe_repr, self[:-1]), "None" if error is None else shown_error(error))
+        fields = (f"{name}={value}" for name, value in zip(self._fields, shown, strict=True))
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     @property
     def succeeded(self) -> bool:

@@ -9,6 +9,7 @@ from .._error_chain import find_permanent, unwrapped
 from .._errors import Cancelled, RetryAfter
 from .._operation import called
 from .._sentinels import STOP
+from .._shown import shown_error
 from .._validation import as_seconds, safe_repr
 from ..circuits import as_error_rule, rules_by_class
 from ..clock import later
@@ -164,5 +165,7 @@ class Rules:
 
             then = "leaves the schedule" if gives_up else f"rests for {delay:.3g} s"
             logging.getLogger("backoff_ticker.schedule").warning(
-                "%s failed, %s in a row, and %s: %r", safe_repr(job.key), failures, then, error
+                "%s failed, %s in a row, and %s: %s",
+                *(safe_repr(job.key), failures, then),
+                None if error is None else shown_error(error),
             )

@@ -22,6 +22,8 @@ class Httpx:
         transport_errors: What its transport raises when a connection breaks.
         connect_errors: What it raises when there is none.
         status_error: What an answer that is retried is for hooks.
+        headers: What requests have besides.
+        strict: Whether a status of 400 or more raises the client's own error.
 
     ``request()`` sends one request and reads the response. ``rules()`` gives the options that say
     what is retried, and how often, under the names of the client.
@@ -31,6 +33,8 @@ class Httpx:
     guards_streams = True
     has_breakers = True
     has_loop = False
+    headers = None
+    strict = False
 
     def __init__(self):
         self.httpx = import_module("httpx")
@@ -45,7 +49,9 @@ class Httpx:
         transport = self.module.RetryTransport(inner, policy, **options)
         options = {"transport": transport, "timeout": read_timeout, "follow_redirects": True}
         with self.httpx.Client(**options) as client:
-            response = client.request(method, url, content=body)
+            response = client.request(method, url, content=body, headers=self.headers)
+            if self.strict:
+                response.raise_for_status()
             return Answer(response.status_code, response.text)
 
     def rules(self, **options):
@@ -69,7 +75,9 @@ class AsyncHttpx(Httpx):
             async with self.httpx.AsyncClient(
                 transport=transport, timeout=read_timeout, follow_redirects=True
             ) as client:
-                response = await client.request(method, url, content=body)
+                response = await client.request(method, url, content=body, headers=self.headers)
+                if self.strict:
+                    response.raise_for_status()
                 return Answer(response.status_code, response.text)
 
         return asyncio.run(main())
@@ -85,6 +93,8 @@ class Urllib3:
     guards_streams = False
     has_breakers = False
     has_loop = False
+    headers = None
+    strict = False
 
     def __init__(self):
         self.urllib3 = import_module("urllib3")
@@ -93,11 +103,12 @@ class Urllib3:
         self.connect_errors = self.urllib3.exceptions.NewConnectionError
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
-        retries = self.module.BackOffRetry(policy, raise_on_status=False, **options)
+        retries = self.module.BackOffRetry(policy, raise_on_status=self.strict, **options)
         with self.urllib3.PoolManager(retries=retries, maxsize=1, block=True) as http:
             timeout = self.urllib3.Timeout(connect=20, read=read_timeout)
+            waits = {"timeout": timeout, "pool_timeout": 20}
             response = http.request(
-                method, url, body=body, timeout=timeout, preload_content=False, pool_timeout=20
+                method, url, body=body, headers=self.headers, preload_content=False, **waits
             )
             got = Answer(response.status, response.data.decode())
             response.release_conn()
@@ -129,7 +140,11 @@ class Requests(Urllib3):
         with self.requests.Session() as session:
             session.trust_env = False
             session.mount("http://", adapter)
-            response = session.request(method, url, data=body, timeout=read_timeout)
+            response = session.request(
+                method, url, data=body, headers=self.headers, timeout=read_timeout
+            )
+            if self.strict:
+                response.raise_for_status()
             return Answer(response.status_code, response.text)
 
 
@@ -139,6 +154,8 @@ class Aiohttp:
     guards_streams = True
     has_breakers = True
     has_loop = True
+    headers = None
+    strict = False
     rules = Httpx.rules
     stream = AsyncHttpx.stream
 
@@ -160,8 +177,10 @@ class Aiohttp:
                     middlewares=(middleware,),
                     timeout=aiohttp.ClientTimeout(sock_read=read_timeout, connect=20),
                 ) as session,
-                session.request(method, url, data=body) as response,
+                session.request(method, url, data=body, headers=self.headers) as response,
             ):
+                if self.strict:
+                    response.raise_for_status()
                 return Answer(response.status, await response.text())
 
         return asyncio.run(main())

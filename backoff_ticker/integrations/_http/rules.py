@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ... import attempts, current_clock, parse_retry_after
-from .._shared import as_seconds, check_policy, unknown_option
+from .._shared import as_seconds, check_policy, escaped, shown_error, unknown_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -148,13 +148,13 @@ def checked_limits(policy: BackOff | None, options: Mapping[str, Any]) -> float:
 def log_retry(
     request: tuple[str, str | None, str], status: int | None, error: Exception, outcome: Outcome
 ) -> None:
-    """Log that a request is sent again: its method, host and path; its query may be secret."""
-    method, host, path = request
+    """Log that a request is sent again: its method, host and path; all else may be secret."""
+    method, host, path = (escaped(part or "") for part in request)
     attempt, wait = outcome.attempts, round(outcome.delay or 0.0, 3)
     fields = {"host": host, "method": method, "path": path, "status": status}
     _LOGGER.info(
         "%s %s%s failed in attempt %d, again in %g s: %s",
-        *(method, host, path, attempt, wait, repr(error) if status is None else status),
+        *(method, host, path, attempt, wait, shown_error(error) if status is None else status),
         extra={**fields, "attempt": attempt, "wait": wait},
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ... import Tick
 from ...types import Job
-from .._shared import check_name, require_token
+from .._shared import as_count, check_name, require_token, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,11 +161,7 @@ class MetricsObserver(Observer):
     """
 
     def __init__(self, most: int, other: str) -> None:
-        if isinstance(most, bool) or not isinstance(most, int):
-            raise TypeError(f"max_label_values must be an int, not {most!r}")
-        if most < 1:
-            raise ValueError(f"max_label_values must be >= 1, not {most!r}")
-        self._most = most
+        self._most = as_count("max_label_values", most, 1)
         self._other = other
         self._known: dict[str, set[str]] = {}
 
@@ -228,13 +224,3 @@ class MetricsObserver(Observer):
         if cause is None:
             return "none"
         return cause if cause in Signals.__members__ else "text"
-
-
-def type_name(error: BaseException) -> str:
-    """Return the name of an error's class with its module, such as ``httpx.ReadTimeout``.
-
-    Private modules inside a package are left out, and ``builtins``.
-    """
-    kind = type(error)
-    module, _, _ = kind.__module__.partition("._")
-    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"

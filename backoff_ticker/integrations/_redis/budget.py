@@ -15,7 +15,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
-from .._shared import after_fork, as_positive_seconds, check_name
+from .._shared import after_fork, as_positive_seconds, check_name, shown_text
 from .client import CLOCK, LONGEST, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -245,7 +245,8 @@ class RedisRetryBudget:
         except Exception as error:  # noqa: BLE001 - a provider of passwords has errors of its own
             if not self._is_reported:
                 self._is_reported = True
-                _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
+                shown = shown_text(str(error))
+                _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, shown)
             return None
         if self._is_reported:
             self._is_reported = False

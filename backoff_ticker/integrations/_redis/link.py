@@ -13,7 +13,7 @@ from ..._errors import ChannelClosed, WouldBlock
 from ...cancellation import CancellationToken, any_of
 from ...channels import Channel
 from ...tickers import Pace, Ticker
-from .._shared import after_fork, as_seconds, check_name, loop_runs
+from .._shared import after_fork, as_seconds, check_name, loop_runs, shown_text
 from .client import CLOCK, check_client, make_connection
 
 if TYPE_CHECKING:
@@ -236,7 +236,8 @@ class Link:
         try:
             if self._told is not self._latest:
                 self._told = self._latest  # one report is enough
-                _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
+                shown = shown_text(str(problem))
+                _logger.warning("%s: closed before Redis was told: %s", self._title, shown)
         finally:
             if is_locked:
                 self._marking.release()
@@ -268,7 +269,8 @@ class Link:
                 return
             if not self._is_reported:
                 self._is_reported = True
-                _logger.warning("%s: not shared, as Redis fails: %s", self._title, error)
+                shown = shown_text(str(error))
+                _logger.warning("%s: not shared, as Redis fails: %s", self._title, shown)
             if self.up.cancelled:
                 self.up = CancellationToken(clock=CLOCK)
                 self.note_connection(False)  # noqa: FBT003

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..._errors import DeadlineExceeded
 from ...cancellation import CancellationToken
-from .._shared import as_positive_seconds, require_token
+from .._shared import as_positive_seconds, escaped, require_token, shown_error
 from .client import CLOCK, LONGEST
 from .link import FLUSH, Link, Linked
 
@@ -177,7 +177,7 @@ class _Twin(Link):
         self._known = (text, CLOCK.monotonic() + seconds)
         token = self._token()
         if token is not None:
-            token.cancel(text.decode("utf-8", "replace") or None)
+            token.cancel(escaped(text.decode("utf-8", "replace")) or None)
 
     def note_connection(self, connected: bool) -> None:  # noqa: FBT001
         """Let the time begin, or end, for which Redis is out of reach."""
@@ -207,8 +207,5 @@ def _no_token() -> None:
 
 def _encode(cause: BaseException | str | None) -> bytes:
     """Return a cause as a text, an empty one for None."""
-    try:
-        text = cause if isinstance(cause, str) else "" if cause is None else repr(cause)
-    except Exception:  # noqa: BLE001 - a cancel must not be lost to a cause that cannot be shown
-        text = type(cause).__name__
+    text = shown_error(cause) if isinstance(cause, BaseException) else cause or ""
     return text[:_LONGEST_CAUSE].encode("utf-8", "replace")
