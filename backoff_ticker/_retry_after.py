@@ -1,5 +1,8 @@
 """The value of HTTP's field Retry-After: a number of seconds, or a date in one of three forms.
 
+Servers send worse: fractions, units, two fields that a client has joined. Whoever asks too early
+because of that makes it worse for them, so the greatest number or date is taken of such a value.
+
 ``email.utils`` does not help: it accepts far more than these forms, and cannot read a leap second,
 a year below 100, or a two-digit year as HTTP defines it.
 """
@@ -38,6 +41,9 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
     tabs around it are ignored. A date in the past gives 0. A number too big for a float gives the
     largest float. The name of the day is not checked against the date. The locale does not matter.
 
+    Of anything else, such as ``3600.5``, ``120 s``, or two fields joined as ``120, 3600``, the
+    greatest number or date in it counts: the server has asked for that at least.
+
     Source: RFC 9110, sections 10.2.3 and 5.6.7. A two-digit year means the latest such year
     whose date is not more than 50 years after ``now``.
 
@@ -47,6 +53,8 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
         120.0
         >>> parse_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=15.0)
         45.0
+        >>> parse_retry_after("120, 3600", now=0.0)
+        3600.0
         >>> parse_retry_after("soon", now=0.0)
 
     Args:
@@ -54,7 +62,7 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
         now: The current time in Unix seconds, such as ``time.time()``, within the years 1 to 9999.
 
     Returns:
-        Finite seconds >= 0, or None if ``value`` is neither a number of seconds nor a date.
+        Finite seconds >= 0, or None if there is neither a number nor a date in ``value``.
 
     Raises:
         TypeError: ``value`` is neither a ``str`` nor None, or ``now`` is not a number.
@@ -72,15 +80,19 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
         raise TypeError(
             f"value must be a str or None, not {safe_repr(value)} of type {type(value).__name__}"
         )
-    text = value.strip(" \t")
-    if re.fullmatch("[0-9]+", text):
-        return min(float(text), LARGEST)
+    asked: list[float] = []
+
+    def take_date(found: re.Match[str]) -> str:
+        moment = _unix_seconds(found, present)
+        if moment is None:
+            return found[0]
+        asked.append(moment - present)
+        return ""
+
     for form in _DATE_FORMS:
-        found = re.fullmatch(form, text)
-        if found is not None:
-            moment = _unix_seconds(found, present)
-            return None if moment is None else max(moment - present, 0.0)
-    return None
+        value = re.sub(form, take_date, value)
+    asked += map(float, re.findall(r"[0-9]*\.?[0-9]+(?:[eE]\+?[0-9]+)?", value))
+    return max(min(max(asked), LARGEST), 0.0) if asked else None
 
 
 def _unix_seconds(found: re.Match[str], now: float) -> float | None:

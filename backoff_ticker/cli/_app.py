@@ -47,7 +47,8 @@ def _retry_after_command() -> click.Command:
         short_help="Show how long the value of a Retry-After field asks to wait.",
         help="Show how many seconds from now VALUE asks to wait, the value of a Retry-After field "
         "of HTTP: a number of seconds, or a date in one of the three forms of RFC 9110. A date "
-        "that has passed gives 0; anything else is an error, with exit code 1.",
+        "that has passed gives 0. Of anything else the greatest number or date in it counts; "
+        "without any it is an error, with exit code 1.",
     )
 
 

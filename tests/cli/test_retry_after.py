@@ -36,7 +36,7 @@ def test_a_wait_until_a_date_is_rounded_up_to_milliseconds(ahead, printed):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "soon", "-5", "-x", "1.5", "\udcff", "a\nb"],
+    ["", "soon", "-x", "\udcff", "a\nb"],
 )
 def test_what_is_neither_fails_with_1(value):
     said = call("retry-after", value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -13,18 +12,12 @@ from .._shared import as_seconds, check_policy, escaped, shown_error, unknown_op
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import timedelta
-    from typing import Protocol
 
     from ... import BackOff, BudgetLike, CancellationToken, CircuitBreaker, Clock, Outcome
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]
     Notify = Callable[[Exception, float], object]
-
-    class Headers(Protocol):
-        """The fields of a response; their names are compared without regard to case."""
-
-        def get(self, name: str, /) -> str | None: ...
 
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
@@ -37,9 +30,8 @@ method), 505 (nor the version), 508 (its resources form a loop)."""
 MAX_ATTEMPTS: Final = 5
 MAX_RETRY_AFTER: Final = 60.0
 
-_MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
+_FIELDS: Final = (("retry-after-ms", 1000), ("x-ms-retry-after-ms", 1000), ("retry-after", 1))
 _LOGGER: Final = logging.getLogger("backoff_ticker.http")
-_NUMBER: Final = re.compile(r"[ \t]*([0-9]{1,15}(?:\.[0-9]{1,15})?)[ \t]*")
 
 
 class HTTPRetryOptions(TypedDict, total=False):
@@ -120,20 +112,19 @@ def hooks_in(options: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     return () if given is None else (given,)
 
 
-def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
+def asked_wait(headers: Any, clock: Clock | None) -> float | None:  # noqa: ANN401 - any mapping
     """Return the seconds that a server asks to wait; None if it names none, or 0.
 
     Milliseconds are more exact, so they come first. A 0 says nothing: the policy decides.
     """
-    for name in _MILLISECONDS:
-        found = _NUMBER.fullmatch(headers.get(name) or "")
-        if found is not None:
-            return float(found[1]) / 1000 or None
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    now = current_clock() if clock is None else clock
-    return parse_retry_after(value, now.time()) or None
+    now = (current_clock() if clock is None else clock).time()
+    get_all = getattr(headers, "getall", None)  # of aiohttp, whose get() returns the first
+    for name, unit in _FIELDS:
+        value = ", ".join(get_all(name, ())) if get_all else headers.get(name)
+        seconds = parse_retry_after(value, now)
+        if seconds is not None:
+            return seconds / unit or None
+    return None
 
 
 def checked_limits(policy: BackOff | None, options: Mapping[str, Any]) -> float:
