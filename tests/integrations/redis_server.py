@@ -1,15 +1,18 @@
 """A Redis server of the tests' own, which can be slowed down, killed, restarted and failed over."""
 
+import asyncio
 import os
 import shutil
 import signal
 import subprocess
+import threading
 import warnings
 from contextlib import contextmanager
 
 import pytest
 import redis
 
+from backoff_ticker import CancellationToken
 from tests.helpers import eventually
 from tests.integrations.misbehaving_server import unused_port
 
@@ -87,6 +90,57 @@ class RedisServer:
 
     def __exit__(self, *_):
         self.kill()
+
+
+class Proxy:
+    """Passes on what clients and a server on this machine send, or does not.
+
+    Attributes:
+        delay: By how many seconds answers come late.
+        url: What ``redis.Redis.from_url()`` takes.
+    """
+
+    def __init__(self, port):
+        self.delay = 0.0
+        self.url = ""
+        self._server_port = port
+        self._swallowed = object()
+        self._stop = CancellationToken()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    async def _run(self):
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+        await self._stop.wait_async()
+        server.close()
+
+    async def _serve(self, reader, writer):
+        answers, requests = await asyncio.open_connection("127.0.0.1", self._server_port)
+        passing = self._pass_on(reader, requests), self._pass_on(answers, writer, is_late=True)
+        await asyncio.gather(*passing, return_exceptions=True)
+
+    async def _pass_on(self, reader, writer, *, is_late=False):
+        opened = self._swallowed
+        try:
+            while data := await reader.read(65536):
+                await asyncio.sleep(self.delay * is_late)
+                if opened is self._swallowed:
+                    writer.write(data)
+        finally:
+            writer.close()
+
+    def swallow(self):
+        """Pass on nothing more on the connections that there are; they stay open."""
+        self._swallowed = object()
+
+    def __enter__(self):
+        self._thread.start()
+        eventually(lambda: self.url)
+        return self
+
+    def __exit__(self, *_):
+        self._stop.cancel()
+        self._thread.join()
 
 
 @contextmanager

@@ -25,11 +25,12 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
+from backoff_ticker.integrations._redis.client import make_connection
 from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.processes import Process
-from tests.integrations.redis_server import RedisServer, forked, needs_redis
+from tests.integrations.redis_server import Proxy, RedisServer, forked, needs_redis
 
 pytestmark = [needs_redis, pytest.mark.timeout(40)]
 
@@ -37,6 +38,7 @@ KEY = "backoff_ticker:budget:{}"
 TOKEN = 10**9
 NAMES = (f"budget {number}" for number in itertools.count())
 DELAY = 10.0
+TIMEOUTS = {"socket_timeout": 1, "socket_connect_timeout": 1}
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +63,33 @@ def take(budget, times):
     return [budget.try_acquire() for _ in range(times)]
 
 
+def open_connections(budget, number):
+    """Return connections as threads leave them that have decided at the same moment."""
+    opened = [make_connection(budget._client) for _ in range(number)]
+    for connection in opened:
+        connection.connect()
+    return [(budget._trusted, connection) for connection in opened]
+
+
 class Watched:
     """A budget in front of a server that fails, and the clock on which Redis is asked again."""
 
     def __init__(
-        self, server, *numbers, socket_timeout=PATIENCE, credential_provider=None, **options
+        self,
+        server,
+        *numbers,
+        socket_timeout=PATIENCE,
+        credential_provider=None,
+        client=None,
+        **options,
     ):
         self.clock = VirtualClock()
         breaker = CircuitBreaker(ConstantBackOff(DELAY), failures=1, clock=self.clock)
         self.budget = RedisRetryBudget(
-            server.client(socket_timeout=socket_timeout, credential_provider=credential_provider),
+            client
+            or server.client(
+                socket_timeout=socket_timeout, credential_provider=credential_provider
+            ),
             "shared",
             *numbers,
             **{"breaker": breaker, **options},
@@ -195,6 +214,39 @@ def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_serv
     watched.ask_again()
     assert watched.take(2) == [True] * 2
     assert watched.shares
+
+
+@pytest.mark.faults
+def test_after_a_connection_that_failed_none_that_was_open_before_is_used(redis_server):
+    with Proxy(redis_server.port) as proxy, Redis.from_url(proxy.url, **TIMEOUTS) as client:
+        watched = Watched(redis_server, 20, client=client)
+        watched.budget._idle += open_connections(watched.budget, 8)
+        (busy,) = open_connections(watched.budget, 1)  # of a thread that is slow
+        proxy.swallow()
+        assert watched.take() == [True]
+        assert not watched.shares
+        assert watched.budget._idle == []
+        watched.budget._idle.append(busy)
+        watched.ask_again()
+        assert watched.take() == [True]
+        assert watched.shares
+    assert units(redis_server) == 19 * TOKEN
+
+
+@pytest.mark.faults
+def test_a_few_connections_are_kept_for_threads_that_come_back(redis_server):
+    budget = RedisRetryBudget(redis_server.client(), "shared", 500)
+    redis_server.pause()
+    threads = [threading.Thread(target=budget.try_acquire) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    redis_server.resume()
+    for thread in threads:
+        thread.join(PATIENCE)
+    with redis_server.client() as client:
+        eventually(lambda: client.info("clients")["connected_clients"] <= 9)
+    assert units(redis_server) == 450 * TOKEN
+    assert budget.breaker.state is CircuitState.CLOSED
 
 
 @pytest.mark.faults
@@ -423,7 +475,7 @@ def test_an_abandoned_budget_leaves_no_thread_and_no_connection(make_budget):
     assert asyncio.run(budget.try_acquire_async())
     name, gone = f"RedisRetryBudget {budget.name}", weakref.ref(budget)
     assert any(name in thread.name for thread in threading.enumerate())
-    (connection,) = budget._idle
+    ((_, connection),) = budget._idle
     assert connection._sock
     del budget
     wait_until_collected(gone)

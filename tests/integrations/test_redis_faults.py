@@ -6,14 +6,12 @@ import json
 import logging
 import re
 import socket
-import threading
 import time
 from contextlib import contextmanager, nullcontext
 
 import pytest
 import redis
 
-from backoff_ticker import CancellationToken
 from backoff_ticker.integrations._redis import circuit
 from backoff_ticker.integrations.redis import (
     RedisCancellationToken,
@@ -22,6 +20,7 @@ from backoff_ticker.integrations.redis import (
 )
 from tests.helpers import eventually
 from tests.integrations.processes import Process
+from tests.integrations.redis_server import Proxy
 from tests.integrations.sharing_program import NAME, SIZE, TIMEOUTS, TOKENS, let_clock_be_stepped
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(150)]
@@ -38,45 +37,6 @@ NOTICED = 2.5
 """Seconds after which each process has noticed that Redis does not answer."""
 LONG = 5.0
 """Seconds that nothing takes which does not wait for Redis, on a machine with much to do."""
-
-
-class SlowProxy:
-    """Passes on what clients and a server on this machine send; answers come late."""
-
-    def __init__(self, port):
-        self.delay = 0.0
-        self.url = ""
-        self._server_port = port
-        self._stop = CancellationToken()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-
-    async def _run(self):
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
-        await self._stop.wait_async()
-        server.close()
-
-    async def _serve(self, reader, writer):
-        answers, requests = await asyncio.open_connection("127.0.0.1", self._server_port)
-        passing = self._pass_on(reader, requests), self._pass_on(answers, writer, is_late=True)
-        await asyncio.gather(*passing, return_exceptions=True)
-
-    async def _pass_on(self, reader, writer, *, is_late=False):
-        try:
-            while data := await reader.read(65536):
-                await asyncio.sleep(self.delay * is_late)
-                writer.write(data)
-        finally:
-            writer.close()
-
-    def __enter__(self):
-        self._thread.start()
-        eventually(lambda: self.url)
-        return self
-
-    def __exit__(self, *_):
-        self._stop.cancel()
-        self._thread.join()
 
 
 class Fleet:
@@ -172,7 +132,7 @@ def test_twenty_processes(redis_server, tmp_path, monkeypatch, kind, buckets, sh
     def has_no_tokens():
         return redis_server.client().get(f"backoff_ticker:budget:{NAME}") == b"0"
 
-    proxied = SlowProxy(redis_server.port) if kind == "slow" else nullcontext()
+    proxied = Proxy(redis_server.port) if kind == "slow" else nullcontext()
     with proxied as proxy, Fleet(tmp_path, redis_server, proxy) as fleet:
         program = fleet.program
         program.wait_for("ready", SIZE)
@@ -219,7 +179,7 @@ def test_a_hundred_coroutines_wait_for_two_answers_of_a_slow_redis(redis_server)
         taken = await asyncio.gather(*(budget.try_acquire_async() for _ in range(100)))
         return sum(taken), time.monotonic() - began
 
-    with SlowProxy(redis_server.port) as proxy:
+    with Proxy(redis_server.port) as proxy:
         budget = RedisRetryBudget(redis.Redis.from_url(proxy.url, **TIMEOUTS), NAME)
         taken, seconds = asyncio.run(ask_at_once())
     measured.info("100 coroutines: within %.1f s", seconds)

@@ -28,6 +28,7 @@ from backoff_ticker.integrations.redis import (
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.processes import Process, write_files
 from tests.integrations.redis_server import CLIENTS, RedisServer, failover, forked
+from tests.integrations.test_redis_budget import open_connections
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(40)
@@ -246,7 +247,10 @@ def test_a_close_in_vain_returns_after_the_report(make, redis_server, monkeypatc
 
 @pytest.mark.slow
 @pytest.mark.faults
-def test_all_follow_a_failover(make, tmp_path):
+@pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
+def test_all_follow_a_failover(make, tmp_path, fail):
+    """One that is paused leaves connections that are half open: idle ones, too."""
+
     def knows_first():
         with contextlib.suppress(Exception):
             return sentinel.discover_master("jobs")[1] == first.port
@@ -256,15 +260,15 @@ def test_all_follow_a_failover(make, tmp_path):
         CLIENTS.extend(sentinel.sentinels)
         eventually(knows_first)
         breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
-        budget = RedisRetryBudget(
-            sentinel.master_for("jobs"), "job", 5, breaker=breaker, fallback=None
-        )
+        client = sentinel.master_for("jobs")
+        budget = RedisRetryBudget(client, "job", 5, breaker=breaker, fallback=None)
         assert budget.try_acquire()
+        budget._idle += open_connections(budget, 7)
         kinds = (RedisCancellationToken, RedisCircuitBreaker)
         pairs = [[make(kind, sentinel.master_for("jobs")) for _ in range(2)] for kind in kinds]
         assert all(each.wait_until_connected(PATIENCE) for pair in pairs for each in pair)
         first.wait_for_replicas()
-        first.kill()
+        fail(first)
         for one, other in pairs:
             change(one)
             eventually(lambda other=other: is_changed(other))

@@ -34,6 +34,7 @@ _UNITS = 10**9  # in a token, as in RetryBudget
 # twice what a process may add to it at once.
 _MOST_TOKENS = 10**6
 
+_MOST_IDLE = 8  # connections; more threads that decide at the same moment make new ones
 _HELD_RETRIES = 10  # for which the successes of a process pay that Redis has not heard of yet
 
 # KEYS: the bucket. ARGV: the size of the bucket, the cost of a retry, and what this process has to
@@ -144,7 +145,9 @@ class RedisRetryBudget:
         held = max(_HELD_RETRIES * self.retry_cost, self.token_ratio)
         self._successes = self._empty_bucket(min(held, self.max_tokens))
         self._released = self._empty_bucket(self.max_tokens)
-        self._idle: list[Any] = []  # connections; each is used by one thread at a time
+        # Connections that no thread uses, each with the ``_trusted`` of the time it was opened.
+        self._trusted = object()  # another one after each failure
+        self._idle: list[tuple[object, Any]] = []
         self._asked: Asked = SimpleQueue()  # by coroutines that wait
         self._has_thread = False
         weakref.finalize(self, _let_go, self._asked, self._idle).atexit = False
@@ -260,13 +263,14 @@ class RedisRetryBudget:
         come, although Redis may have executed it.
         """
         connection: Any = None
+        trusted = self._trusted
         try:
-            connection = self._idle.pop()
-            is_closed = connection.can_read(0)
+            opened, connection = self._idle.pop()
+            is_stale = opened is not trusted or connection.can_read(0)
         except (IndexError, RedisError, OSError):
-            connection, is_closed = connection or make_connection(self._client), True
+            connection, is_stale = connection or make_connection(self._client), True
         try:
-            if is_closed:
+            if is_stale:
                 connection.disconnect()
                 connection.connect()
             # Counted here no more; so not before Redis is there to be told.
@@ -280,9 +284,14 @@ class RedisRetryBudget:
                 connection.send_command("EVAL", _SCRIPT, *arguments)
                 paid = int(connection.read_response())
         except BaseException:
+            self._trusted = object()  # what was opened before may lead to a server that is gone
+            self._idle.clear()
             connection.disconnect()
             raise
-        self._idle.append(connection)
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append((trusted, connection))
+        else:
+            connection.disconnect()
         return paid
 
 
@@ -305,11 +314,11 @@ def _answer_coroutines(reference: weakref.ref[RedisRetryBudget], asked: Asked) -
         del budget, found, waiting
 
 
-def _let_go(asked: Asked, idle: list[Any]) -> None:
+def _let_go(asked: Asked, idle: list[tuple[object, Any]]) -> None:
     """End the thread of a budget that is collected, and close its connections."""
     asked.put(None)
     while idle:
-        idle.pop().disconnect()
+        idle.pop()[1].disconnect()
 
 
 def _drained(bucket: RetryBudget) -> int:
