@@ -627,3 +627,45 @@ def test_a_forked_child_does_not_repeat_what_a_user_did_before(by_hand, redis_se
         exchange(one)
     exchange(one, other)
     assert (one.state, other.state) == (CLOSED, CLOSED)
+
+
+HUGE, THEM = 10**30, "a" * 32
+HOSTILE = [
+    f"{HUGE} open 60000 {THEM} - 0",
+    f"{2**53} open 60000 {THEM} - 0",
+    f"-1 open 60000 {THEM} - 0",
+    f"1 open {HUGE} {THEM} - 0",
+    f"1 open 60000 {THEM} - {'9' * 500}",
+    f"1 ajar 60000 {THEM} - 0",
+    "1 open 60000 them - 0",
+    "nan open nan them - nan",
+    "\x1b[2J 1\n2",
+    "x" * 100_000,
+]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("message", HOSTILE, ids=lambda text: text[:20])
+def test_a_message_that_no_breaker_has_sent_changes_nothing(redis_server, make, message, caplog):
+    one, other = make(), make()
+    client = redis_server.client()
+    client.publish(f"{KEY}@0", message)
+    eventually(lambda: "Circuit payments: not shared, as Redis fails: " in caplog.text)
+    assert one.wait_until_connected(PATIENCE)
+    assert other.wait_until_connected(PATIENCE)
+    assert (one.state, other.state) == (CLOSED, CLOSED)
+    one.open(60)
+    eventually(lambda: other.state is OPEN)
+    assert all(each.getMessage().isprintable() for each in caplog.records)
+    assert max(len(each.getMessage()) for each in caplog.records) < 300
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("version", [HUGE, "nan", "-5", "many"])
+def test_a_version_that_redis_has_given_to_nobody_counts_for_none(redis_server, make, version):
+    one, other = make(), make()
+    redis_server.client().hset(KEY, mapping={"version": version, "state": "open", "until": -1})
+    one.open(60)
+    eventually(lambda: other.state is OPEN)
+    one.reset()
+    eventually(lambda: other.state is CLOSED)

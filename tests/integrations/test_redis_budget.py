@@ -250,6 +250,16 @@ def test_a_few_connections_are_kept_for_threads_that_come_back(redis_server):
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize("value", ["nan", "-1", "many"])
+def test_what_is_no_budget_is_refused(redis_server, caplog, value):
+    watched = Watched(redis_server, 5, fallback=None)
+    redis_server.client().set(KEY.format("shared"), value)
+    assert watched.take() == [False]
+    assert not watched.shares
+    assert "not shared, as Redis fails: " in caplog.text
+
+
+@pytest.mark.faults
 def test_what_was_counted_is_not_lost_to_a_redis_that_takes_no_connection(redis_server):
     watched = Watched(redis_server, 5, 1)
     for _ in range(2):

@@ -20,6 +20,7 @@ from backoff_ticker import (
     DeadlineExceeded,
     with_max_retries,
 )
+from backoff_ticker.integrations._redis import token as shared_token
 from backoff_ticker.integrations.redis import (
     RedisCancellationToken,
     RedisCircuitBreaker,
@@ -377,6 +378,27 @@ class Unprintable(Exception):
 
     def __repr__(self):
         raise RuntimeError
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_cause_that_others_have_written_is_cut_and_escaped(connected, redis_server, is_stored):
+    client = redis_server.client()
+    text = "\x1b[2Jstopped\n2026-01-01 ERROR forged\n" + "x" * 5_000_000
+    token = connected(TOKEN)
+    if is_stored:
+        client.set(TOKEN_KEY, text)
+    else:
+        client.publish(f"{TOKEN_KEY}@0", text)
+    assert token.token.wait(PATIENCE)
+    cause = token.token.cause
+    assert cause.startswith(r"\x1b[2Jstopped\n2026-01-01 ERROR forged\nx")
+    assert cause.isprintable()
+    assert len(cause) < 1100
+    eventually(lambda: client.exists(TOKEN_KEY))  # it is told on, as it is known here
+    assert client.strlen(TOKEN_KEY) == (len(text) if is_stored else 1000)
+    stored, _ = client.eval(shared_token._TELL_OR_LEARN, 1, TOKEN_KEY, f"{TOKEN_KEY}@0")
+    assert len(stored) <= 4000
 
 
 @pytest.mark.parametrize(

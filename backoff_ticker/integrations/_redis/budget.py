@@ -16,7 +16,7 @@ from redis.exceptions import NoScriptError, RedisError
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
 from .._shared import after_fork, as_positive_seconds, check_name, shown_text
-from .client import CLOCK, LONGEST, check_client, make_connection
+from .client import CLOCK, LONGEST, as_whole, check_client, make_connection
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -42,6 +42,7 @@ _HELD_RETRIES = 10  # for which the successes of a process pay that Redis has no
 _SCRIPT = b"""\
 local most, cost = tonumber(ARGV[1]), tonumber(ARGV[2])
 local units = tonumber(redis.call('GET', KEYS[1]) or most)
+if not (units >= 0) then return redis.error_reply('ERR a budget out of range') end
 units = math.min(units + tonumber(ARGV[3]), most)
 local paid = math.min(math.floor(units / cost), tonumber(ARGV[5]))
 redis.call('SET', KEYS[1], string.format('%.0f', units - paid * cost), 'PX', ARGV[4])
@@ -279,10 +280,10 @@ class RedisRetryBudget:
             arguments = 1, key, *self._numbers, added, self._keep_for, count
             try:
                 connection.send_command("EVALSHA", _SHA, *arguments)
-                paid = int(connection.read_response())
+                paid = as_whole(connection.read_response(), count)
             except NoScriptError:  # Redis was started again, or another one has taken over
                 connection.send_command("EVAL", _SCRIPT, *arguments)
-                paid = int(connection.read_response())
+                paid = as_whole(connection.read_response(), count)
         except BaseException:
             self._trusted = object()  # what was opened before may lead to a server that is gone
             self._idle.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import weakref
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from uuid import uuid4
 
 from ... import CircuitBreaker
 from ..._errors import CircuitState
-from .client import CLOCK
+from .client import CLOCK, LONGEST
 from .link import Link, Linked
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ local forced, lease_for = ARGV[6] == "1", tonumber(ARGV[7])
 local found = redis.call("HMGET", KEYS[1],
     "version", "state", "by", "prober", "until", "for", "lease", "lease for")
 local version, state = tonumber(found[1] or 0), found[2] or "-"
+if not (version and version >= 0 and version < 2^53) then version = 0 end  -- others wrote it
 local by, prober = found[3] or "-", found[4] or "-"
 local is_new, is_set_back = false, false
 local function number(value) return string.format("%.0f", value) end
@@ -109,6 +111,10 @@ A version is the time of the change in µs, but greater than all before: Redis g
 time, even if it has lost its data.
 """
 
+_WHO = "([0-9a-f]{32}|-)"
+_MESSAGE = re.compile(  # with a version that Lua holds exactly
+    f"([1-8]?[0-9]{{1,15}}) (open|closed|-) (-1|[0-9]{{1,15}}) {_WHO} {_WHO} ([0-9]{{1,15}})"
+)
 _CHANGE, _BY_HAND, _LEASE = "change", "by hand", "lease"
 
 _logger = logging.getLogger("backoff_ticker")
@@ -328,27 +334,30 @@ class SharedCircuit(Link):
         if breaker is None or (state := breaker.state) is CircuitState.HALF_OPEN:
             return "-", 0
         left = 0.0 if state is CircuitState.CLOSED else breaker.remaining()
-        return state.value, -1 if left is None else ceil(left * 1000)
+        return state.value, -1 if left is None else min(ceil(left * 1000), LONGEST)
 
     def hear(self, message: bytes) -> int:
         """Take over what the script says, unless it is old; return its version."""
-        version, state, left, by, prober, lease = message.decode().split()
+        if (found := _MESSAGE.fullmatch(message.decode())) is None:
+            raise ValueError("a message that no circuit has sent")
+        version, left, lease = map(int, found.group(1, 3, 6))
+        state, by, prober = found.group(2, 4, 5)
         with self._lock:
             # Nothing else is muted here, as two messages are not applied at a time.
             is_by_hand = self._muted or _BY_HAND in self._untold or _BY_HAND in self._telling
-            if int(version) > self.version and by != self._me and is_by_hand:
+            if version > self.version and by != self._me and is_by_hand:
                 # Perhaps Redis has heard of what a user does here before this change: ask again.
                 self.tell()
-            elif int(version) > self.version:
-                self.version = int(version)
+            elif version > self.version:
+                self.version = version
                 self._forget_lease()
                 if by != self._me:
-                    self._apply(state, int(left))
-            if int(version) == self.version:
+                    self._apply(state, left)
+            if version == self.version:
                 is_mine = prober == self._me
-                seconds = int(lease) / 1000 - (GRACE if is_mine else 0.0)
+                seconds = lease / 1000 - (GRACE if is_mine else 0.0)
                 self.lease = is_mine, CLOCK.monotonic() + seconds
-        return int(version)
+        return version
 
     def _apply(self, state: str, left: int) -> None:
         is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling

@@ -39,6 +39,13 @@ def check_client(client: object) -> float:
     return float(connection.socket_timeout)
 
 
+def as_whole(value: bytes | str | int, most: int, least: int = 0) -> int:
+    """Return a number that Redis says; a ValueError if it is out of range: others write, too."""
+    if not least <= int(value) <= most:
+        raise ValueError(f"a number out of range in Redis: {int(value)}")
+    return int(value)
+
+
 def make_connection(client: Redis) -> Any:  # noqa: ANN401 - most of its methods have no types
     """Return a connection to where ``client`` connects, beside its pool.
 

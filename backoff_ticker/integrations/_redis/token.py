@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..._errors import DeadlineExceeded
 from ...cancellation import CancellationToken
 from .._shared import as_positive_seconds, escaped, require_token, shown_error
-from .client import CLOCK, LONGEST
+from .client import CLOCK, LONGEST, as_whole
 from .link import FLUSH, Link, Linked
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from ...clock import TimerHandle
     from ...policies import BackOff
 
-_LONGEST_CAUSE = 1000
+_LONGEST_CAUSE = 1000  # characters, each of which is of 4 bytes at most
 
 # ARGV: the channel; if this process knows of a cancel, its cause, and for how many ms to keep it.
 # Returns the cause that was stored before, and its time.
 _TELL_OR_LEARN = """
 local cause = redis.call("GET", KEYS[1])
-if cause then return {cause, redis.call("PTTL", KEYS[1])} end
+if cause then return {string.sub(cause, 1, 4000), redis.call("PTTL", KEYS[1])} end
 if ARGV[2] then
     redis.call("PUBLISH", ARGV[1], ARGV[2])  -- first, since a Redis that is full stores nothing
     redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[3])
@@ -167,17 +167,18 @@ class _Twin(Link):
             if milliseconds > 0:
                 arguments += [text, min(milliseconds, LONGEST)]
         if stored := self.ask(*arguments):
-            text, milliseconds = stored
-            self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
+            left = as_whole(stored[1], LONGEST, -2) / 1000
+            self._learn(stored[0], left if left > 0 else self._keep_for)
 
     def hear(self, message: bytes) -> None:
         self._learn(message, self._keep_for)
 
     def _learn(self, text: bytes, seconds: float) -> None:
-        self._known = (text, CLOCK.monotonic() + seconds)
+        cause = text[: 4 * _LONGEST_CAUSE].decode("utf-8", "replace")[:_LONGEST_CAUSE]
+        self._known = (cause.encode(), CLOCK.monotonic() + seconds)
         token = self._token()
         if token is not None:
-            token.cancel(escaped(text.decode("utf-8", "replace")) or None)
+            token.cancel(escaped(cause) or None)
 
     def note_connection(self, connected: bool) -> None:  # noqa: FBT001
         """Let the time begin, or end, for which Redis is out of reach."""
