@@ -82,7 +82,9 @@ def retry_task(  # noqa: PLR0913 - options
     - the budget has too little left.
 
     A task is sent back without counting a retry while the circuit of ``breaker`` is open, for as
-    long as the circuit says, and after 10 s if a token stopped it.
+    long as the circuit says, and for 10 s if a token stopped it; but for no longer than half of the
+    broker's visibility timeout, after which it would be delivered twice:
+    ``visibility_timeout`` of ``broker_transport_options``, or else half an hour, as for SQS.
 
     ``self.retry()``, ``Ignore``, ``Reject`` and ``Retry`` mean what they always mean, and neither
     count for the breaker nor fill the budget. In eager mode Celery retries without waiting, and an
@@ -174,7 +176,7 @@ class _Retries:
                 break  # Celery makes the next one
         except Exception as error:
             if loop.outcome.reason is StopReason.CANCELLED and not request.is_eager:
-                raise _send_back(task, error, _SENT_BACK_FOR, request.retries) from error
+                raise _send_back_uncounted(task, error, _SENT_BACK_FOR) from error
             _count_in_note(error, loop.outcome, request.retries, limit)
             raise
         finally:
@@ -188,8 +190,7 @@ class _Retries:
         except CircuitOpen as error:
             if task.request.is_eager:
                 raise
-            seconds = error.seconds or _SENT_BACK_FOR
-            raise _send_back(task, error, seconds, task.request.retries) from error
+            raise _send_back_uncounted(task, error, error.seconds or _SENT_BACK_FOR) from error
 
     def _attempt(self, ticket: CircuitTicket | None, call: Callable[[], T]) -> T:
         try:
@@ -264,6 +265,13 @@ def _refuse_autoretry(task: Any) -> None:  # noqa: ANN401
             "policy, the budget or Permanent has ended; leave autoretry_for out, and name the "
             "errors in on="
         )
+
+
+def _send_back_uncounted(task: Any, error: BaseException, seconds: float) -> Retry:  # noqa: ANN401
+    """Send a task back that was not tried, and that the broker is to deliver once."""
+    options = task.app.conf.broker_transport_options or {}
+    visible = options.get("visibility_timeout") or _HALF_AN_HOUR
+    return _send_back(task, error, min(seconds, visible / 2), task.request.retries)
 
 
 def _send_back(task: Any, error: BaseException, countdown: float, retries: int) -> Retry:  # noqa: ANN401

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["BackOffRetries"]
 
 _SIX_HOURS: Final = 21_600.0
+_HALF_AN_HOUR: Final = 1800.0
 _LONGEST: Final = 7 * 86_400.0
 """Seconds for which a broker keeps a message, at most."""
 
@@ -67,7 +68,8 @@ class BackOffRetries(Retries):
     - ``STOP`` of the policy: the retries are exhausted, as with ``max_retries``;
     - ``budget``: so are they where it has no token left for the retry;
     - ``breaker``: while the circuit is open, the actor is not called. The message comes back when
-      the circuit lets calls through, or after the policy's delay if that is longer. This is no
+      the circuit lets calls through, after half an hour at most (RabbitMQ waits no longer for a
+      worker), or after the policy's delay if that is longer. This is no
       retry: it counts neither for ``max_retries`` nor for the budget. A ``CircuitOpen`` that the
       actor raises means the same.
 
@@ -136,12 +138,6 @@ class BackOffRetries(Retries):
         Raises:
             MiddlewareError: An actor has an option of dramatiq that would have no effect.
             TypeError, ValueError: An option of an actor is invalid.
-
-        Example:
-            >>> from dramatiq.brokers.stub import StubBroker
-            >>> from backoff_ticker import ConstantBackOff
-            >>> from backoff_ticker.integrations.dramatiq import BackOffRetries
-            >>> BackOffRetries(ConstantBackOff(10)).install(StubBroker())
         """
         theirs = next((each for each in broker.middleware if isinstance(each, Retries)), None)
         broker.add_middleware(self, before=None if theirs is None else type(theirs))
@@ -232,7 +228,7 @@ class BackOffRetries(Retries):
         delay = delay_after(self._option(actor, "policy"), retries + 1)
         refused = error.__cause__ if isinstance(error, _Refused) else error
         if isinstance(refused, CircuitOpen):
-            return max(0.0 if delay is STOP else delay, refused.seconds or 0.0)
+            return max(0.0 if delay is STOP else delay, min(refused.seconds or 0.0, _HALF_AN_HOUR))
         options["retries"] = retries + 1
         options["traceback"] = "".join(traceback.format_exception(error, limit=30))
         options["requeue_timestamp"] = int(time.time() * 1000)

@@ -78,6 +78,11 @@ class Process:
             self._has_ended = True
             self._news.notify_all()
 
+    @property
+    def has_ended(self):
+        """Whether it has ended by itself."""
+        return self._process.poll() is not None
+
     def count(self, text):
         """Return how often a text was printed; lines of several processes may have become one."""
         return "\n".join(self.lines).count(text)

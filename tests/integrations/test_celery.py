@@ -247,6 +247,18 @@ def test_an_open_circuit_sends_a_task_back_for_its_time_without_counting_a_retry
     assert (breaker.state, answers) == (CircuitState.CLOSED, [])
 
 
+@pytest.mark.faults
+@pytest.mark.parametrize("options, most", [({}, 900.0), ({"visibility_timeout": 8}, 4.0)])
+def test_no_task_is_sent_back_for_longer_than_the_broker_waits(app, options, most):
+    app.conf.broker_transport_options = options
+    breaker = CircuitBreaker()
+    breaker.open(7200)
+    assert work(failing(app, breaker=breaker))[1].when == most
+    token = CancellationToken()
+    token.cancel()
+    assert work(failing(app, policy=with_token(DOUBLED, token)))[1].when == min(most, 10.0)
+
+
 def test_a_circuit_that_is_open_until_a_reset_sends_tasks_back_for_10_s(app):
     breaker = CircuitBreaker()
     breaker.open()

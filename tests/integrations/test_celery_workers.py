@@ -7,10 +7,12 @@ import signal
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 import celery
 import pytest
 
+from tests.helpers import eventually
 from tests.integrations.processes import PATIENCE, Process
 from tests.integrations.redis_server import RedisServer, needs_redis
 
@@ -147,6 +149,24 @@ class Sender:
                 assert time.monotonic() < end, (client.llen("celery"), client.hlen("unacked"))
                 time.sleep(0.01)
 
+    def wait_until_workers_have_all(self):
+        """Wait until workers have a message of each task that is not done."""
+
+        def have_all(client):
+            held = [json.loads(each)[0] for each in client.hvals("unacked")]
+            rest = {*self.sent} - {each["headers"]["id"] for each in held}
+            found = [client.get(f"celery-task-meta-{each}") or b"" for each in rest]
+            return all(b'"SUCCESS"' in each for each in found)
+
+        with self.broker.client(socket_timeout=PATIENCE) as client:
+            eventually(lambda: have_all(client))
+
+    def wait_until_one_listens(self, process):
+        """Wait until a worker takes messages from the broker, or has ended."""
+        with self.broker.client(socket_timeout=PATIENCE) as client:
+            takes = lambda: "brpop" in [each["cmd"] for each in client.client_list()]
+            eventually(lambda: process.has_ended or takes())
+
     def redeliver(self):
         """Put all messages that workers hold back, as kombu does after the visibility timeout."""
         with self.app.connection(transport_options={"visibility_timeout": 0}) as connection:
@@ -193,7 +213,8 @@ def test_no_task_is_lost_with_a_process_of_the_pool_the_broker_or_a_worker(
 ):
     """Each is killed while a call hangs in each process, and all other messages are in memory."""
     with Service() as service:
-        with worker(tmp_path, broker, service) as process:
+        with ExitStack() as stack:
+            process = stack.enter_context(worker(tmp_path, broker, service))
             sender.send(*map(str, range(TASKS_AT_ONCE)))
             service.wait_until_hung(PROCESSES)
             sender.wait_for_messages(0, TASKS_AT_ONCE)
@@ -204,14 +225,17 @@ def test_no_task_is_lost_with_a_process_of_the_pool_the_broker_or_a_worker(
             sender.wait_for_messages(0, TASKS_AT_ONCE)
 
             broker.kill()
-            process.wait_for("Cannot connect to redis")
             broker.start()
-            process.wait_for("Connected to redis", 2)
-            sender.wait_for_messages(0, TASKS_AT_ONCE)
-            sender.redeliver()
             service.release(closed=True)
+            # Celery 5.6 connects again. 5.7 ends, and whoever looks after it starts it again.
+            sender.wait_until_one_listens(process)
+            if process.has_ended:
+                process.kill()
+                process = stack.enter_context(worker(tmp_path, broker, service))
+                sender.wait_until_one_listens(process)
+            sender.redeliver()
             service.wait_until_hung(2 * PROCESSES + 1)
-            sender.wait_for_messages(0, TASKS_AT_ONCE)
+            sender.wait_until_workers_have_all()  # those that were under way twice, perhaps
 
             process.kill()
         sender.redeliver()
@@ -222,3 +246,41 @@ def test_no_task_is_lost_with_a_process_of_the_pool_the_broker_or_a_worker(
     calls = service.calls
     assert (len(calls), min(calls.values())) == (TASKS_AT_ONCE, 3)
     assert calls.total() <= 3 * TASKS_AT_ONCE + len(service.hung)
+
+
+CIRCUIT = """\
+import os
+
+from celery import Celery
+
+from backoff_ticker import CircuitBreaker
+from backoff_ticker.integrations.celery import retry_task
+
+breaker = CircuitBreaker()
+breaker.open(16)
+app = Celery("tasks", broker=os.environ["REDIS"])
+options = {"visibility_timeout": 3, "unacked_restore_interval": 1, "unacked_restore_throttle": 1}
+app.conf.update(broker_transport_options=options, broker_connection_retry_on_startup=True)
+
+
+@app.task(max_retries=0)
+@retry_task(breaker=breaker)
+def fetch(path):
+    print(f"done {path}", flush=True)
+"""
+"""A worker that finds the circuit open for longer than the broker waits for a message."""
+
+
+@pytest.mark.faults
+def test_a_circuit_that_is_open_for_long_does_not_double_tasks(tmp_path, broker, sender):
+    (tmp_path / "tasks.py").write_text(CIRCUIT)
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
+    options = ["worker", "--pool", "threads", "--concurrency", "2", *quiet]
+    paths = [str(number) for number in range(10)]
+    with Process(
+        tmp_path, "-m", "celery", "-A", "tasks:app", *options, env={"REDIS": broker.url}
+    ) as p:
+        sender.send(*paths)
+        p.wait_for("done", len(paths))
+        sender.wait_for_messages(0, 0)
+        assert [p.count(f"done {path}") for path in paths] == [1] * len(paths)

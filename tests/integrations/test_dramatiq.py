@@ -222,6 +222,19 @@ def test_while_the_circuit_is_open_no_work_is_done_and_no_retry_counts(caplog, i
     assert inside or len(caplog.records) == 1  # the failure itself
 
 
+@pytest.mark.faults
+def test_no_message_waits_for_a_circuit_for_longer_than_half_an_hour():
+    breaker = CircuitBreaker()
+    breaker.open(7200)
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01)))
+    act = setting.actor(0, breaker=breaker)
+    proxy = dramatiq.MessageProxy(act.message())
+    with pytest.raises(MiddlewareError) as refused:
+        setting.retries.before_process_message(setting.broker, proxy)
+    setting.retries.after_process_message(setting.broker, proxy, exception=refused.value)
+    assert setting.recorder.delays == [1_800_000]
+
+
 def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
     clock = StandingClock()
     breaker = CircuitBreaker(ConstantBackOff(0.005), failures=1, clock=clock)
