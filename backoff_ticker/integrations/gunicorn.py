@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
 from .. import CancellationToken, cancel_on_signals, configure
 
@@ -26,20 +27,16 @@ _token = CancellationToken()  # each worker has its own copy after the fork
 def shutdown_token() -> CancellationToken:
     """Return the token of this worker; every call returns the same one.
 
-    It is cancelled as soon as SIGTERM, SIGINT or SIGQUIT comes, or when the worker ends for another
-    reason, such as ``max_requests``. The causes are texts, such as ``"SIGTERM"``.
-
-    Example:
-        >>> from backoff_ticker.integrations.gunicorn import shutdown_token
-        >>> shutdown_token().cancelled
-        False
+    It is cancelled as soon as SIGTERM, SIGINT or SIGQUIT comes. A worker that ends for another
+    reason, such as ``max_requests``, lets its requests go on for half of ``graceful_timeout``, and
+    cancels it then, or as it exits. The causes are texts, such as ``"SIGTERM"``.
 
     Thread safety: any thread.
     """
     return _token
 
 
-def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types
+def post_worker_init(worker: Any) -> None:  # noqa: ANN401 - gunicorn has no types
     """Make the token ready in a worker.
 
     SIGTERM cancels it from now on, before gunicorn's own handler runs, and it is the default token
@@ -48,6 +45,15 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn ha
     block = cancel_on_signals(signal.SIGTERM, token=_token, chain=True)
     block.__enter__()  # it ends with the process
     configure(token=_token)
+    threading.Thread(target=_watch, args=(worker, _token), daemon=True).start()
+
+
+def _watch(worker: Any, token: CancellationToken) -> None:  # noqa: ANN401 - as above
+    """Cancel the token before gunicorn, which calls no hook there, ends requests that wait."""
+    while worker.alive and not token.wait(0.5):
+        pass
+    token.wait(worker.cfg.graceful_timeout / 2)
+    token.cancel("the worker ends")
 
 
 def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types

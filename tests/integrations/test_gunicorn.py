@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from contextlib import ExitStack
 from types import SimpleNamespace
 
@@ -16,13 +17,16 @@ from backoff_ticker import (
     retry_call,
 )
 from backoff_ticker.integrations import gunicorn
+from tests.helpers import PATIENCE
 
-WORKER = SimpleNamespace(pid=os.getpid())
+WORKER = SimpleNamespace(
+    pid=os.getpid(), alive=True, cfg=SimpleNamespace(graceful_timeout=2 * PATIENCE)
+)
 
 
 @pytest.fixture(autouse=True)
 def token(monkeypatch):
-    former = signal.getsignal(signal.SIGTERM)
+    former, before = signal.getsignal(signal.SIGTERM), {*threading.enumerate()}
     made = CancellationToken()
     blocks = ExitStack()
 
@@ -35,6 +39,9 @@ def token(monkeypatch):
     monkeypatch.setattr(gunicorn, "cancel_on_signals", block)
     with blocks, configure(token=None):
         yield made
+        made.cancel()
+    for thread in {*threading.enumerate()} - before:
+        thread.join(PATIENCE)
     signal.signal(signal.SIGTERM, former)
 
 
@@ -68,3 +75,17 @@ def test_the_end_of_a_worker_cancels_in_the_worker_only(token):
     assert not token.cancelled
     gunicorn.worker_exit(None, WORKER)
     assert token.cause == "the worker exits"
+
+
+def test_a_worker_that_got_no_signal_lets_requests_go_on_for_half_of_its_time(token, monkeypatch):
+    waits = []
+    worker = SimpleNamespace(alive=True, cfg=SimpleNamespace(graceful_timeout=30))
+
+    def wait(seconds):
+        waits.append(seconds)
+        worker.alive = len(waits) < 3
+        assert not token.cancelled
+
+    gunicorn._watch(worker, SimpleNamespace(wait=wait, cancel=token.cancel))
+    assert waits == [0.5, 0.5, 0.5, 15]
+    assert token.cause == "the worker ends"

@@ -3,6 +3,7 @@
 import http.client
 import runpy
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,6 +13,8 @@ from tests.integrations.processes import PATIENCE, REPORT_WAITS, Process, write_
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
 
+GRACE = 8
+"""Seconds that a worker of gunicorn has to end; its requests wait for at least 15."""
 AT_ONCE = 12.0
 """Seconds in which a server ends on a busy machine; the first wait takes at least 15."""
 
@@ -111,6 +114,29 @@ def test_gunicorn_ends_while_requests_and_threads_wait(tmp_path, port, is_django
         answers = [clients.submit(get, port, "/price" if is_django else "/") for _ in range(2)]
         server.wait_for("waits", 2)
         assert_ends(server, signal.SIGTERM, answers, 0)
+
+
+@pytest.mark.faults
+def test_gunicorn_answers_requests_that_wait_before_a_worker_has_to_end(tmp_path, port):
+    """The second request is the last of the worker, by --max-requests."""
+    pytest.importorskip("gunicorn")
+    write_files("shut_down_gunicorn.md", tmp_path)
+    (tmp_path / "served.py").write_text(APP)
+    limits = ["--threads", "4", "--max-requests", "2", "--graceful-timeout", str(GRACE)]
+    options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *limits]
+    with (
+        Process(tmp_path, "-m", "gunicorn", *options, "served:app") as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        server.wait_for("polled")
+        answers = [clients.submit(get, port, "/") for _ in range(2)]
+        server.wait_for("waits", 2)
+        began = time.monotonic()
+        assert [answer.result(PATIENCE) for answer in answers] == [503] * 2
+        assert time.monotonic() - began < GRACE
+        server.wait_for("polled", 2)  # another worker
+        assert server.stop()[0] == 0
+        assert server.count("Traceback") == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
