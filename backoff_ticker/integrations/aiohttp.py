@@ -77,19 +77,10 @@ class RetryMiddleware:
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
-        methods: The methods that may be repeated: by default DELETE, GET, HEAD, OPTIONS, PUT and
-            TRACE. Add ``"POST"`` only for a server that recognises a repeated request, for example
-            by an idempotency key.
-        statuses: The statuses that are retried: by default 408, 429, 500, 502, 503 and 504.
-        max_attempts: The greatest number of attempts, the first included: by default 5. None: no
-            limit.
-        max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
-            after an answer that asks for a longer one the request is not sent again. By default
-            60 s; None: no bound.
-        **options: The options ``timeout``, ``attempt_timeout``, ``max_elapsed_time``, ``token``,
-            ``budget``, ``breaker``, ``notify``, ``around``, ``on_attempt``, ``on_retry``,
-            ``on_success``, ``on_give_up`` and ``clock`` of ``retry``. For hooks, the error of an
-            answer in ``statuses`` is an ``aiohttp.ClientResponseError``.
+        **options: Those of ``AsyncRetryTransport``, for httpx, with the same defaults: ``methods``,
+            ``statuses``, ``max_attempts``, ``max_retry_after``, ``timeout``, ``attempt_timeout``,
+            ``max_elapsed_time``, ``token``, ``budget``, ``breaker``, ``clock`` and hooks. For
+            these, the error of an answer in ``statuses`` is an ``aiohttp.ClientResponseError``.
     """
 
     def __init__(
