@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .._process import after_fork
 from ..clock import current_clocks
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
-from ._kernel import Step, as_current, kernels
+from ._kernel import Kernel, Step, as_current, kernels
 from ._other_clocks import SYSTEM_CLOCK_PATCHES
 from ._participants import Participant, State
 from ._reports import leaks
@@ -25,7 +25,6 @@ from .standard_library._time_module import time_patched, time_patches
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._kernel import Kernel
     from .standard_library._patches import Patch
 
 
@@ -46,10 +45,9 @@ def take_step(kernel: Kernel, what: str, target: int | None) -> int:
 
 
 def wait_for_step(kernel: Kernel, what: str, target: int | None) -> int:
-    """Wait until time has reached ``target`` and every participant waits.
+    """Wait until time has reached ``target``, in nanoseconds, and every participant waits.
 
-    Return how many timers have fired. ``target`` is in nanoseconds; None: nothing fires. ``what``
-    names the step in reports.
+    Return how many timers have fired; with None, none may. ``what`` names the step in reports.
     """
     driver = kernel.member_here() or Participant(what, counted=False)
     step = Step(what, target)

@@ -40,11 +40,8 @@ class MainThreadInterrupt:
     def armed(self) -> Iterator[None]:
         """Handle the signal inside the block, if this is the main thread and the signal is free."""
         number = getattr(signal, "SIGURG", None)
-        if (
-            number is None
-            or threading.current_thread() is not threading.main_thread()
-            or signal.getsignal(number) is not signal.SIG_DFL
-        ):
+        in_main = threading.current_thread() is threading.main_thread()
+        if number is None or not in_main or signal.getsignal(number) is not signal.SIG_DFL:
             yield
             return
         signal.signal(number, self._handle)
@@ -71,7 +68,6 @@ class MainThreadInterrupt:
         """Call ``action()``, which may be repeated, after the signal handlers that are due.
 
         Of these, SIGINT's comes first. If it ends a wait, the kernel knows before the action runs.
-        The action runs at once if the signal is not free.
         """
         if self._armed and signal.getsignal(signal.SIGURG) == self._handle:
             self._actions.append(action)

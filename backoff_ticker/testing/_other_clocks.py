@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
 from ._errors import ClockUsageError
-from ._kernel import kernel_here
+from ._kernel import Kernel, kernel_here
 from ._participants import State
 from ._reports import called_object, on_another_clock
 from ._thread_side import VirtualParker
@@ -19,7 +19,6 @@ from .standard_library._patches import around
 
 if TYPE_CHECKING:
     from ..clock import Parker
-    from ._kernel import Kernel
     from .standard_library._patches import Original
 
 

@@ -64,23 +64,16 @@ def note_activity(one: Participant) -> None:
 
 # Steps and waits that take too long
 
-_ALL_TOGETHER = 12
-"""How many timeouts participants get in total if they act one after the other at one time."""
-_HELD = 60.0
-"""The timeout in seconds while time is held on purpose, unless the usual one is longer."""
-_AFTER_ERROR = 0.5
-"""The timeout in seconds once something has failed, unless it is shorter anyway."""
+_ALL_TOGETHER = 12  # timeouts that participants get in total if they act one after the other
+_HELD = 60.0  # the timeout while time is held on purpose, unless the usual one is longer
+_AFTER_ERROR = 0.5  # the timeout once something has failed, unless it is shorter anyway
 
 
 class SettleTimer:
-    """Measures for how long time has stood still.
-
-    Attributes:
-        seconds: The timeout, in real seconds.
-    """
+    """Measures for how long time has stood still."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds: float = seconds
+        self.seconds: float = seconds  # the timeout, in real time
         self._if_held = max(_HELD, seconds)
         self._still: tuple[int, bool] | None = None
         self._still_since = 0.0
@@ -88,7 +81,6 @@ class SettleTimer:
         self._progress_since = 0.0
 
     def restart(self) -> None:
-        """Start measuring again at the next look."""
         self._still = None
 
     def has_expired(self, real: float, now: int, progress: int, *, held: bool) -> bool:
@@ -110,7 +102,6 @@ class SettleTimer:
         return True
 
     def limit(self, *, held: bool) -> float:
-        """Return the timeout in seconds."""
         return self._if_held if held else self.seconds
 
     def hurry(self) -> None:
@@ -124,13 +115,9 @@ class SettleTimer:
 _never = threading.Lock()
 _never.acquire()  # a wait for it sleeps, even if `time.sleep` was patched
 
-_PAUSE = 1e-4
-"""Seconds for which the interpreter is released, so that a woken thread can run."""
-_QUIET_LOOKS = 5
-"""How many looks in a row must find all of them asleep: one that waits for the interpreter seems
-to be asleep, too."""
-_LIMIT = 0.25
-"""Seconds after which a thread that never sleeps is not waited for: it computes inside idle()."""
+_PAUSE = 1e-4  # seconds for which the interpreter is released, so that a woken thread can run
+_QUIET_LOOKS = 5  # that find all asleep: one that waits for the interpreter seems to be asleep, too
+_LIMIT = 0.25  # seconds after which a thread that never sleeps computes, and is not waited for
 
 
 def works_inside_idle(participant: Participant) -> bool:
@@ -144,10 +131,7 @@ def is_busy(idle: Participant) -> bool:
 
 
 def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:
-    """Give idle threads the real time to come back, in case something woke them.
-
-    Return whether any did, that is, whether ``came_back()``; False: all are asleep.
-    """
+    """Give idle threads real time to come back, if something woke them; return ``came_back()``."""
     watched = [one for one in idle if not one.works_idle]
     if not watched:
         return False

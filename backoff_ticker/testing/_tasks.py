@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from .._validation import as_seconds
 from ._errors import ParticipantAborted, VirtualTimeError
@@ -23,10 +23,8 @@ T = TypeVar("T")
 class Task(Generic[T]):
     """A function that runs in a thread of its own, as ``clock.spawn()`` returns it.
 
-    Thread safety: every method may be called in any thread of the clock.
-
-    Attributes:
-        name: The name in reports.
+    Thread safety: every method may be called in any thread of the clock. ``name`` is that in
+    reports.
 
     Example:
         >>> from backoff_ticker.testing import VirtualClock
@@ -67,16 +65,13 @@ class Task(Generic[T]):
         return self._participant.state is State.ENDED
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait on the clock until the function has ended.
+        """Wait on the clock until the function has ended, at most ``timeout`` seconds of the clock.
 
-        Args:
-            timeout: Seconds of the clock; None means no limit. In a thread that moves the clock by
-                hand, the wait ends as soon as nothing can happen without that thread.
+        In a thread that moves the clock by hand, a wait with a timeout ends as soon as nothing can
+        happen without that thread; one without is a ``ClockUsageError``.
 
         Raises:
             TimeoutError: The function has not ended in time. It goes on.
-            ClockUsageError: There is no timeout, and this thread moves the clock by hand, so that
-                nothing would happen.
             BaseException: The function raised it.
         """
         if timeout is not None:
@@ -92,7 +87,7 @@ class Task(Generic[T]):
     def result(self, timeout: float | None = None) -> T:
         """Wait as ``join()`` does, and return the result of the function."""
         self.join(timeout)
-        return self._result  # type: ignore[return-value]
+        return cast("T", self._result)
 
     def __repr__(self) -> str:
         return f"<Task {self.name!r} {self._participant.state.value}>"

@@ -16,13 +16,11 @@ from .._validation import as_number
 from ..clock import later
 from ._commands import block_on
 from ._errors import ClockUsageError
-from ._kernel import as_current
+from ._kernel import Kernel, as_current
 from ._participants import ParkingPlace, Participant, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from ._kernel import Kernel
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,7 +103,6 @@ def wait_until(
 
     Return whether it was called within ``timeout`` seconds of the clock. In a thread that drives
     the clock by hand, a wait with a timeout ends as soon as nothing can happen without that thread.
-    ``what`` names the wait in reports; for ``for_work``, see ``ParkingPlace``.
     """
     parker = VirtualParker(kernel, what, gives_up=timeout is not None, for_work=for_work)
     register(parker.unpark)

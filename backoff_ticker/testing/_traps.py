@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
 
 
-class Call:
+class Call(ParkingPlace):
     """A call that a trap holds, as ``Trap.wait()`` returns it.
 
     Attributes:
@@ -35,19 +35,17 @@ class Call:
         reader () True
     """
 
-    __slots__ = ("_kernel", "_place", "args", "held", "thread")
-
-    def __init__(self, kernel: Kernel, place: ParkingPlace, args: tuple[Any, ...]) -> None:
+    def __init__(self, kernel: Kernel, what: str, args: tuple[Any, ...]) -> None:
+        super().__init__(what, for_work=True)  # the test ends it: it is not part of a deadlock
         self.args: tuple[Any, ...] = args
         self.thread: str = threading.current_thread().name
         self.held: bool = True
         self._kernel = kernel
-        self._place = place
 
     def release(self) -> None:
         """Let the call continue. A second call does nothing."""
         self.held = False
-        self._kernel.post(self._kernel.unpark, self._place)
+        self._kernel.post(self._kernel.unpark, self)
 
     def __repr__(self) -> str:
         return f"<Call with {self.args!r} in thread {self.thread!r}>"
@@ -56,11 +54,8 @@ class Call:
 class Trap:
     """Holds every call that participants make of one method of the clock; made by ``clock.trap()``.
 
-    Time may move while a call is held. Use it as a context manager; the end of the block closes
-    the trap.
-
-    Attributes:
-        kind: The name of the method.
+    Time may move while a call is held. The end of a ``with`` block closes the trap. ``kind`` is the
+    name of the method.
 
     Example:
         >>> from backoff_ticker.testing import VirtualClock
@@ -91,12 +86,10 @@ class Trap:
             return
         if self._match is not None and not self._match(*args):
             return
-        # The test ends this wait, so it is not part of a deadlock.
-        place = ParkingPlace(f"a trap of {self.kind}()", for_work=True)
-        call = Call(kernel, place, args)
+        call = Call(kernel, f"a trap of {self.kind}()", args)
 
         def hold() -> None:
-            kernel.park(participant, place, None)
+            kernel.park(participant, call, None)
             if self not in kernel.traps:  # it has been closed
                 call.release()
                 return
@@ -108,9 +101,7 @@ class Trap:
         wait_for_turn(kernel, participant, lambda: kernel.post(hold))
 
     def wait(self) -> Call:
-        """Wait until a call is held, and return it. Each call is returned once.
-
-        One thread at a time may wait, and it must be one that may wait on the clock.
+        """Wait, in one thread at a time, until a call is held; each is returned once.
 
         Raises:
             SettleTimeout: Every participant waits and none has made such a call, or one neither
@@ -130,13 +121,10 @@ class Trap:
 
     def close(self) -> None:
         """Hold no more calls, and release those that are held."""
-        self._kernel.query(self._stop)
+        traps = self._kernel.traps
+        self._kernel.query(lambda: traps.remove(self) if self in traps else None)
         for call in self._held:
             call.release()
-
-    def _stop(self) -> None:
-        if self in self._kernel.traps:
-            self._kernel.traps.remove(self)
 
     def __enter__(self) -> Self:
         return self

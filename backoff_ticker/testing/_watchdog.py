@@ -18,12 +18,9 @@ from ._real_time import (
 )
 from ._reports import stuck
 
-_STALLED_AFTER = 0.05
-"""Seconds without any thread computing after which another participant gets a turn, too."""
-_LATE = 2.0 * LOOK_INTERVAL
-"""If two looks are further apart than this, another thread has the interpreter or processor."""
-_WEIGHT_IF_UNKNOWN = 0.05
-"""The weight of a second in which nothing can be judged."""
+_STALLED_AFTER = 0.05  # seconds without any thread computing; then another one gets a turn, too
+_LATE = 2.0 * LOOK_INTERVAL  # between looks: another thread has the interpreter or processor
+_WEIGHT_IF_UNKNOWN = 0.05  # of a second in which nothing can be judged
 
 
 class Watchdog:
@@ -36,7 +33,6 @@ class Watchdog:
         self._stalled_for = 0.0
 
     def look(self, real: float) -> None:
-        """End waits that would last forever; called every 10 ms with the real time in seconds."""
         kernel, driver = self._kernel, self._kernel.driver
         kernel.interrupt.remind()
         if self._is_stalled(real):
@@ -102,12 +98,7 @@ class Watchdog:
             kernel.end_step(SettleTimeout(self._text_of_stuck(kernel.step.what)))
         elif driver.state is not State.PARKED:
             if not others_are_active() and not self._driver_waits_elsewhere():
-                error: Exception = (
-                    VirtualDeadlockError(kernel.text_of_deadlock())
-                    if driver.state is State.EXTERNAL and not self._is_held_up()
-                    else SettleTimeout(self._text_of_stuck("auto_advance()"))
-                )
-                kernel.interrupt.send(driver.ident, error)
+                kernel.interrupt.send(driver.ident, self._error_of_driver())
         elif self._is_held_up():
             text = self._text_of_stuck(f"{driver.name}: {driver.what}")
             kernel.end_wait(driver, error=SettleTimeout(text))
@@ -115,6 +106,11 @@ class Watchdog:
                 kernel.give_turns()
         else:
             kernel.end_waits()
+
+    def _error_of_driver(self) -> Exception:
+        if self._kernel.driver.state is State.EXTERNAL and not self._is_held_up():
+            return VirtualDeadlockError(self._kernel.text_of_deadlock())
+        return SettleTimeout(self._text_of_stuck("auto_advance()"))
 
     def _text_of_stuck(self, what: str) -> str:
         kernel = self._kernel

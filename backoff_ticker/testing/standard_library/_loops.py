@@ -19,7 +19,7 @@ from .._errors import (
     VirtualDeadlockError,
     VirtualTimeError,
 )
-from .._kernel import kernel_here
+from .._kernel import Kernel, kernel_here
 from .._participants import POLLS_PER_TURN, ParkingPlace, Participant
 from .._reports import at, called_object, name_of, on_another_clock
 from .._thread_side import counted, wait_for_turn
@@ -28,7 +28,6 @@ from ._patches import around
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._kernel import Kernel
     from ._patches import Original, Patch
 
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"

@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
-    Original: TypeAlias = Callable[..., Any]
-    """What a patch replaces."""
+    Original: TypeAlias = Callable[..., Any]  # what a patch replaces
+    # The owner, the attribute's name, and a function from original to replacement.
     Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
-    """The owner, the attribute's name, and a function from original to replacement."""
 
-_INHERITED = object()
-"""The original of an attribute that the owner does not define itself."""
+_INHERITED = object()  # the original of an attribute that the owner does not define itself
 
 
 def around(function: Callable[..., Any]) -> Callable[[Any], Any]:

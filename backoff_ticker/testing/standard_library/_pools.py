@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from .._errors import ClockLeakError, ParticipantAborted
-from .._kernel import as_current, kernel_here
+from .._kernel import Kernel, as_current, kernel_here
 from .._participants import Participant
 from .._reports import name_of
 from .._thread_side import attached, wait_for_end
@@ -23,7 +23,6 @@ from ._patches import around
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._kernel import Kernel
     from ._patches import Original
 
 
@@ -109,8 +108,7 @@ class _Job(Participant):
 
 
 _pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
-_lock = threading.RLock()
-"""Held while a pool is added, so that a pool is not added twice."""
+_lock = threading.RLock()  # so that no pool is added twice
 
 
 def _pool_of(executor: ThreadPoolExecutor, kernel: Kernel) -> _Pool:

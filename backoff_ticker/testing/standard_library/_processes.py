@@ -75,6 +75,5 @@ PROCESS_PATCHES = [
     (BaseSubprocessTransport, "__init__", around(_start)),
     (BaseSubprocessTransport, "_process_exited", around(_exit)),
     (ProcessPoolExecutor, "submit", around(_submit)),
-    (socket.socket, "__init__", around(_make_socket)),
+    (socket.socket, "__init__", around(_make_socket)),  # accepted ones, too
 ]
-"""Accepted sockets are made by ``socket.socket``, too."""

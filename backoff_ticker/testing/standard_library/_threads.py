@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from ._patches import Original
 
-PARTICIPANT = "_backoff_ticker_participant"
-"""The attribute of a thread that holds its kernel and participant."""
+PARTICIPANT = "_backoff_ticker_participant"  # holds the kernel and participant of a thread
 
+# The modules whose functions run in threads of their own that are no participants, and why.
 _COUNTED_OTHERWISE = {
     "asyncio.unix_events": "waits for a process that a loop has started, which holds time",
     "backoff_ticker.clock._scheduler": "waits for timers of the system clock",
@@ -43,7 +43,6 @@ _COUNTED_OTHERWISE = {
     "concurrent.futures.thread": "waits for jobs of a pool, which are participants themselves",
     "pytest_timeout": "ends a test that takes too long in real time",
 }
-"""The modules whose functions run in threads of their own that are no participants, and why."""
 
 
 def _is_counted_otherwise(thread: threading.Thread) -> bool:
@@ -63,9 +62,6 @@ def _real_waits(kernel: Kernel | None) -> Iterator[None]:
         yield
     finally:
         here.waits_really = False
-
-
-# Threads
 
 
 def start_participant(

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...clock import later
-from .._kernel import kernel_here
+from .._kernel import Kernel, kernel_here
 from .._participants import State
 from .._thread_side import VirtualParker
 from .._timers import in_nanoseconds
@@ -26,14 +26,11 @@ from ._patches import Patches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._kernel import Kernel
 
-_REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}
-"""The packages that read real time, because they wait in it."""
+_REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}  # which wait in it
 
 
 def seconds(kernel: Kernel) -> float:
-    """Return the time of the kernel's clock."""
     return kernel.seconds
 
 
@@ -55,9 +52,6 @@ def kernel_of_waits() -> Kernel | None:
     kernel = kernel_that_tells_time()
     participant = None if kernel is None else kernel.member_here()
     return None if participant is None or participant.state is State.EXTERNAL else kernel
-
-
-# Replacements
 
 
 def telling(
