@@ -195,6 +195,12 @@ class Kernel(Participants):
         """Whether the clock is closed and nobody waits on it any more."""
         return self.closed and not self.members and not self.guests
 
+    def spring_traps(self, kind: str, *args: object) -> None:
+        """Hold this call of a method of the clock, if a trap says so."""
+        for trap in tuple(self.traps):
+            if trap.kind == kind:
+                trap.catch(args)
+
     # Commands
 
     def add_loop(self, loop: Any) -> None:

@@ -42,12 +42,7 @@ class _NoWait(ContextDecorator):
         del active_no_wait[self._keys.pop()]
 
     def __call__(self, function: F, /) -> F:
-        """Decorate a function, or a coroutine function, whose retries do not wait.
-
-        Raises:
-            TypeError: It is something else, such as a class, or a generator function, whose body
-                runs after it has returned.
-        """
+        """Decorate a function or coroutine function; the body of a generator would run too late."""
         given: Any = function
         kind = kind_of(given)
         if not callable(given) or isinstance(given, type) or "generator" in kind:
@@ -70,35 +65,21 @@ def no_wait(max_attempts: int | None = None) -> _NoWait:
 
     Use it as ``with no_wait():``, or as a decorator of a test function or coroutine function. It
     affects the retries that begin while the block runs, in all threads and event loops. A skipped
-    wait counts as waited: policies are asked for each delay, hooks see the same delays, and
-    ``timeout``, deadlines of tokens and limits of elapsed time end a run after as many attempts as
-    with real waits. A coroutine yields to its event loop instead of waiting. A ``timer=`` is not
-    started.
-
-    Not skipped are the time for which a circuit is open (the retry raises ``CircuitOpen`` instead
-    of waiting), the waits of tickers, and the delays of hedged calls: use a ``VirtualClock`` for
-    these. Blocks may be nested.
-
-    Example:
-        >>> from backoff_ticker import ConstantBackOff, retry
-        >>> from backoff_ticker.testing import no_wait
-        >>> answers = [ConnectionError, ConnectionError, "answer"]
-        >>> @retry(ConstantBackOff(60))
-        ... def fetch():
-        ...     answer = answers.pop(0)
-        ...     if answer is ConnectionError:
-        ...         raise answer
-        ...     return answer
-        >>> with no_wait():
-        ...     fetch()
-        'answer'
+    wait counts as waited, for policies, hooks and time limits. A coroutine yields to its event
+    loop instead of waiting. A ``timer=`` is not started. Not skipped are the time for which a
+    circuit is open (the retry raises ``CircuitOpen``), the waits of tickers, and the delays of
+    hedged calls: use a ``VirtualClock`` for these. Blocks may be nested.
 
     Args:
-        max_attempts: The greatest number of attempts of each retry and hedged call, an int >= 1.
-            If the retry has its own ``max_attempts``, the smaller number counts. None means no
-            other limit.
+        max_attempts: The greatest number of attempts of each retry and hedged call, an int >= 1; a
+            smaller ``max_attempts`` of their own counts. None means no other limit.
 
-    Raises:
-        TypeError, ValueError: ``max_attempts`` is neither an int >= 1 nor None.
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry_call
+        >>> from backoff_ticker.testing import no_wait
+        >>> numbers = iter([0, 0, 4])
+        >>> with no_wait():
+        ...     retry_call(lambda: 1 / next(numbers), ConstantBackOff(60), on=ZeroDivisionError)
+        0.25
     """
     return _NoWait(max_attempts)

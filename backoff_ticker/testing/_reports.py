@@ -1,4 +1,4 @@
-"""The texts of failures: what waits, for what, and where."""
+"""The texts of failures: what waits, for what, and where. Times are in nanoseconds."""
 
 from __future__ import annotations
 
@@ -20,27 +20,19 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _PACKAGE, _, _ = __name__.partition(".")
-_MAX_TASKS = 10
-"""How many tasks of a loop are named at most."""
+_MAX_TASKS = 10  # of a loop that are named
 
 
 def at(now: int) -> str:
-    """Return the text for a time in nanoseconds."""
     return f"at t={in_seconds(now):.9g}"
 
 
 def stuck(
     what: str, timeout: float, now: int, members: Collection[Participant], holds: Iterable[str]
 ) -> str:
-    """Return the text for ``what``, a step or wait that gave up after ``timeout`` real seconds.
-
-    ``now`` is in nanoseconds; ``holds`` names what holds time besides the participants.
-    """
-    busy = [
-        one
-        for one in members
-        if one.state in (State.RUNNING, State.QUEUED) or works_inside_idle(one)
-    ]
+    """Tell that ``what``, a step or wait, gave up after ``timeout`` real seconds."""
+    active = (State.RUNNING, State.QUEUED)
+    busy = [one for one in members if one.state in active or works_inside_idle(one)]
     who = "; ".join([*(f"thread {one.name!r}{_place(one.ident)}" for one in busy), *holds])
     return (
         f"{what} gave up after {timeout:g} s of real time {at(now)}: {len(busy)} "
@@ -52,7 +44,6 @@ def stuck(
 
 
 def deadlock(now: int, members: Iterable[Participant]) -> str:
-    """Return the text for participants that all wait while no timer is set."""
     return (
         f"{at(now)}: no timer is set and every participant waits: {_with_places(members)}. "
         "One of them has to send, cancel, or set a timeout."
@@ -60,7 +51,6 @@ def deadlock(now: int, members: Iterable[Participant]) -> str:
 
 
 def until_reached(now: int, members: Iterable[Participant]) -> str:
-    """Return the text for participants that still wait when auto-advance has gone far enough."""
     return (
         f"{at(now)}, the time given as until=, these participants still wait: "
         f"{_with_places(members)}. Cancel their tokens earlier, or give a later time."
@@ -68,7 +58,6 @@ def until_reached(now: int, members: Iterable[Participant]) -> str:
 
 
 def driver_waits(now: int, driver: Participant) -> str:
-    """Return the text for a thread that waits for time that only it can move."""
     return (
         f"{at(now)}: the thread that drives this clock waits on it "
         f"({driver.what}), every participant does, and time stands still. Call advance() "
@@ -77,7 +66,6 @@ def driver_waits(now: int, driver: Participant) -> str:
 
 
 def on_another_clock(called: str, other: object, current: object) -> str:
-    """Return the text for an object on another clock than the thread that uses it."""
     return (
         f"{called} is on another clock, {other!r}: it was made before `with clock:`, or with "
         f"clock=. Make it inside: thread {threading.current_thread().name!r} is on {current!r}."
@@ -103,7 +91,6 @@ def called_object() -> str | None:
 
 
 def leaks(participants: list[Participant]) -> str:
-    """Return the text for participants that waited when the clock was closed."""
     number = len(participants)
     return (
         f"{number} participant{'s' * (number != 1)} still waited at close: "
@@ -136,7 +123,6 @@ def _with_place(participant: Participant) -> str:
 
 
 def _place(ident: int | None) -> str:
-    """Return where a thread is."""
     frame = None if ident is None else sys._current_frames().get(ident)
     return _place_of(called for called, _ in walk_stack(frame)) if frame else ""
 
@@ -156,7 +142,7 @@ def _awaiting(coroutine: Any) -> Iterable[FrameType]:
 def _place_of(frames: Iterable[FrameType]) -> str:
     """Return the innermost frame of the user's code, and the function that it called.
 
-    Without a frame of the user's code: the outermost frame that only calls thread machinery.
+    Without any: the outermost frame that only calls thread machinery.
     """
     called = outermost = innermost = ""
     for frame in frames:

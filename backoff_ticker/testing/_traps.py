@@ -6,7 +6,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from ._errors import SettleTimeout
+from .._validation import safe_repr
+from ._errors import ClockUsageError, SettleTimeout
 from ._participants import ParkingPlace
 from ._thread_side import VirtualParker, wait_for_turn
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ._kernel import Kernel
+
+_KINDS = ("monotonic", "time", "call_at", "parker")
 
 
 class Call(ParkingPlace):
@@ -70,6 +73,8 @@ class Trap:
     """
 
     def __init__(self, kernel: Kernel, kind: str, match: Callable[..., object] | None) -> None:
+        if kind not in _KINDS:
+            raise ClockUsageError(f"kind must be one of {', '.join(_KINDS)}, not {safe_repr(kind)}")
         self.kind: str = kind
         self._kernel = kernel
         self._match = match
