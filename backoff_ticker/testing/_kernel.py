@@ -44,7 +44,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from ..clock import current_clocks
@@ -57,11 +57,17 @@ from ._reports import called_object, deadlock, driver_waits, on_another_clock, u
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from ..clock import Clock
     from ._timers import VirtualTimer
 
+T = TypeVar("T")
+
 _MAX_STALLS = 8  # deadlock errors in a row, at one time, before the driver is aborted
+
+_CLOSED = "the clock was closed meanwhile"
+_ONE_STEP = "this clock is being advanced already: one step at a time, in one thread"
 
 kernels: WeakSet[Kernel] = WeakSet()
 
@@ -82,7 +88,6 @@ class Step(ParkingPlace):
         self.error: BaseException | None = None
 
     def outcome(self) -> int:
-        """Return how many timers fired, or raise the error."""
         if self.error is not None:
             raise self.error
         return self.fired
@@ -165,17 +170,14 @@ class Kernel(Participants):
         return found if found is not None and found.counted else None
 
     def check_open(self, what: str) -> None:
-        """Raise a ``ClockUsageError`` if the clock is closed."""
         if self.closed:
             raise ClockUsageError(f"{what} of a closed clock")
 
     @property
     def calls_here(self) -> bool:
-        """Whether this thread runs a timer's callback."""
         return self._calls_in == threading.get_ident()
 
     def check_not_in_callback(self, what: str) -> None:
-        """Raise a ``ClockUsageError`` if this thread runs a timer's callback."""
         if self.calls_here:
             raise ClockUsageError(f"a timer callback must not block ({what or 'a wait'})")
 
@@ -183,10 +185,10 @@ class Kernel(Participants):
         """Raise a ``ClockUsageError`` if this thread may not move the time of the clock now."""
         self.check_open(what)
         self.check_not_in_callback(what)
-        participant = self.by_ident.get(threading.get_ident())
-        if participant is not None:
+        here = self.by_ident.get(threading.get_ident())
+        if here is not None:
             raise ClockUsageError(
-                f"{what} in {participant.name!r}, which the clock waits for: only a thread that it "
+                f"{what} in {here.name!r}, which the clock waits for: only a thread that it "
                 "does not track can drive it"
             )
 
@@ -211,10 +213,9 @@ class Kernel(Participants):
     def begin_step(self, step: Step, driver: Participant | None = None) -> None:
         """Begin a step, unless one is under way; ``driver`` is the thread that waits for it."""
         if self.closing:
-            self._finish(step, ClockUsageError("the clock was closed meanwhile"))
+            self._finish(step, ClockUsageError(_CLOSED))
         elif self.step is not None:
-            text = "this clock is being advanced already: one step at a time, in one thread"
-            self._finish(step, ClockUsageError(text))
+            self._finish(step, ClockUsageError(_ONE_STEP))
         else:
             self.step = step
             self.settle_timer.restart()
@@ -245,7 +246,7 @@ class Kernel(Participants):
     def abort_waits(self) -> None:
         """End every wait and the step, now and from now on."""
         self.closing: bool = True
-        self.end_step(ClockUsageError("the clock was closed meanwhile"))
+        self.end_step(ClockUsageError(_CLOSED))
         for one in [*self.members, *self.guests]:
             if one.state is State.PARKED and not (one.waits_for_work and one.daemon):
                 self.end_wait(one, error=ParticipantAborted())
@@ -317,11 +318,9 @@ class Kernel(Participants):
         if self.firing is not timer:
             return  # it is told again
         self.firing = None
-        if error is None:
-            return
-        if self.step is None:
+        if error is not None and self.step is None:
             self.commands.errors.append(error)
-        else:
+        elif error is not None:
             self.end_step(error)
 
     def _come_to_rest(self) -> bool:
@@ -409,18 +408,23 @@ class Kernel(Participants):
 
 
 @contextmanager
-def as_current(clock: Clock) -> Iterator[None]:
-    """Make ``clock`` the current one in this thread, inside the block."""
+def entry(table: dict[int, T], value: T) -> Iterator[None]:
+    """Have this thread's entry in ``table`` be ``value`` inside the block."""
     ident = threading.get_ident()
-    before = current_clocks.get(ident)
-    current_clocks[ident] = clock
+    before = table.get(ident)
+    table[ident] = value
     try:
         yield
     finally:
         if before is None:
-            current_clocks.pop(ident, None)
+            table.pop(ident, None)
         else:
-            current_clocks[ident] = before
+            table[ident] = before
+
+
+def as_current(clock: Clock) -> AbstractContextManager[None]:
+    """Make ``clock`` the current one in this thread, inside the block."""
+    return entry(current_clocks, clock)
 
 
 def kernel_here() -> Kernel | None:

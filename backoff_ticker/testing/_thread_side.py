@@ -7,7 +7,7 @@ grants the participant its turn.
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import inf, nextafter
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -16,7 +16,7 @@ from .._validation import as_number
 from ..clock import later
 from ._commands import block_on
 from ._errors import ClockUsageError
-from ._kernel import Kernel, as_current
+from ._kernel import Kernel, as_current, entry
 from ._participants import ParkingPlace, Participant, State
 
 if TYPE_CHECKING:
@@ -36,14 +36,7 @@ class VirtualParker(ParkingPlace):
         self._kernel = kernel
 
     def park(self, deadline: float | None) -> bool:
-        """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock.
-
-        Raises:
-            UntrackedThreadError: This thread is not a participant.
-            ClockUsageError: This is the callback of a timer; or the thread that drives the clock
-                manually, and nothing would end its wait.
-            VirtualDeadlockError: Nothing can end the wait.
-        """
+        """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock."""
         kernel = self._kernel
         kernel.check_not_in_callback(self.what)
         if kernel.closed and threading.get_ident() not in kernel.by_ident:
@@ -51,12 +44,10 @@ class VirtualParker(ParkingPlace):
         participant = kernel.participant_here(self.what)
         was_external = participant.state is State.EXTERNAL and not participant.aside
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
-
+        park = partial(kernel.post, kernel.park, participant, self, when)
         try:
             kernel.commands.start()
-            wait_for_turn(
-                kernel, participant, lambda: kernel.post(kernel.park, participant, self, when)
-            )
+            wait_for_turn(kernel, participant, park)
         finally:
             if was_external:  # back inside idle()
                 become_external(kernel, participant, participant.what)
@@ -125,20 +116,14 @@ def wait_for_end(
 @contextmanager
 def attached(kernel: Kernel, participant: Participant) -> Iterator[None]:
     """Make this thread a participant that was entered before, until the end of the block."""
-    ident = threading.get_ident()
-    outer = kernel.by_ident.get(ident)
     participant.note_thread()
-    kernel.by_ident[ident] = participant
-    kernel.post(kernel.begin, participant)
     try:
-        wait_for_turn(kernel, participant)
-        with as_current(kernel.clock):
-            yield
+        with entry(kernel.by_ident, participant):
+            kernel.post(kernel.begin, participant)
+            wait_for_turn(kernel, participant)
+            with as_current(kernel.clock):
+                yield
     finally:
-        if outer is None:
-            del kernel.by_ident[ident]
-        else:
-            kernel.by_ident[ident] = outer
         kernel.post(kernel.end, participant)
 
 
@@ -149,13 +134,12 @@ def tracked(kernel: Kernel, function: Callable[P, T]) -> Callable[P, T]:
     kernel.post(kernel.expected.setdefault, key, name)
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        if kernel.member_here() is not None or kernel.calls_here:
-            kernel.post(kernel.expected.pop, key, None)
-            return function(*args, **kwargs)
-        participant = Participant(name)
-        kernel.post(kernel.enter, participant)
+        participant = None
+        if kernel.member_here() is None and not kernel.calls_here:
+            participant = Participant(name)
+            kernel.post(kernel.enter, participant)
         kernel.post(kernel.expected.pop, key, None)
-        with attached(kernel, participant):
+        with nullcontext() if participant is None else attached(kernel, participant):
             return function(*args, **kwargs)
 
     return call

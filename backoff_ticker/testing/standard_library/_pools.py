@@ -97,7 +97,6 @@ class _Job(Participant):
             del work
 
     def drop(self, _future: object = None) -> None:
-        """Forget the job, unless a worker has begun it."""
         self._pool.kernel.post(self._pool.kernel.give_up_start, self)
 
     def done(self, future: Future[Any]) -> None:

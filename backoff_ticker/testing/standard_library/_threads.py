@@ -51,17 +51,17 @@ def _is_counted_otherwise(thread: threading.Thread) -> bool:
 
 
 @contextmanager
-def _real_waits(kernel: Kernel | None) -> Iterator[None]:
+def _real_waits() -> Iterator[None]:
     """Leave the waits of this thread as they are, inside the block."""
+    kernel = kernel_here()
     here = kernel.known_here() if kernel is not None else None
-    if here is None:
-        yield
-        return
-    try:
+    if here is not None:
         here.waits_really = True
+    try:
         yield
     finally:
-        here.waits_really = False
+        if here is not None:
+            here.waits_really = False
 
 
 def start_participant(
@@ -75,7 +75,7 @@ def start_participant(
     participant = Participant(thread.name)
     participant.daemon = thread.daemon and not is_task
     own = vars(thread)  # a `run` in here takes precedence over that of a subclass
-    replaced = own.get("run")
+    usual = {name: value for name, value in own.items() if name == "run"}
 
     def run() -> None:
         restore()
@@ -86,16 +86,14 @@ def start_participant(
             pass  # the driver of the clock gets an error as well
 
     def restore() -> None:
-        if replaced is None:
-            own.pop("run", None)
-        else:
-            own["run"] = replaced
+        own.pop("run", None)
+        own.update(usual)
 
     own["run"] = run
     own[PARTICIPANT] = kernel, participant
     try:
         kernel.post(kernel.enter, participant)
-        with _real_waits(kernel):  # for the thread to begin
+        with _real_waits():  # for the thread to begin
             start(thread)
     except BaseException:
         if not participant.begun:
@@ -108,7 +106,7 @@ def start_participant(
 def _start(original: Original, thread: threading.Thread) -> None:
     kernel = kernel_here()
     if kernel is None or PARTICIPANT in vars(thread) or _is_counted_otherwise(thread):
-        with _real_waits(kernel):
+        with _real_waits():
             original(thread)
     else:
         start_participant(kernel, thread, original)
@@ -157,9 +155,8 @@ class _Notice:
     over: bool = False
 
     def release(self) -> None:
-        """End the wait; RuntimeError, as from a lock: it was ended before."""
         if self.over:
-            raise RuntimeError("a wait ends once")
+            raise RuntimeError("a wait ends once")  # as a lock does
         self.wake()  # again, by the next notify(), if this is interrupted
         self.over = True
 
@@ -214,7 +211,7 @@ def _wait(original: Original, condition: Any, timeout: float | None = None) -> b
         if kernel.closed:  # a daemon thread that outlives the clock is on the system's
             current_clocks.pop(threading.get_ident(), None)
         return woken
-    with _real_waits(kernel):
+    with _real_waits():
         return bool(original(condition, timeout))
 
 
