@@ -59,6 +59,8 @@ def points_of(code: CodeType, changing: frozenset[str]) -> dict[int, int]:
         if each.opname == "RESUME" and not each.arg:
             line = -1  # what comes before is never reported
             continue
+        if each.opname.startswith("CALL_INTRINSIC"):  # calls nothing: it ends a coroutine
+            continue
         position = each.positions.lineno if each.positions else None
         if position is not None and position != line:
             line, first, read, calls, touched = position, each.offset, set(), 0, False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import calendar
+import dis
 import gc
 import math
 import pickle
@@ -21,6 +22,7 @@ import pytest
 
 from backoff_ticker.testing import ScheduleFailure, VirtualClock, explore, exploring
 from backoff_ticker.testing.exploring import _explore
+from backoff_ticker.testing.exploring._points import points_of
 from tests import effort
 from tests.testing.exploring import bodies
 
@@ -155,6 +157,19 @@ def test_a_failure_tells_who_did_what_at_each_switch():
 def test_a_failure_tells_which_task_did_what():
     failure = failure_of(bodies.cancelled_slots, cancel_tasks=True)
     assert re.search(r"\n  body, Task-\d\n    bodies\.py:\d+ ", str(failure))
+
+
+def test_the_end_of_a_coroutine_by_an_error_is_in_no_line():
+    async def work(items):
+        try:
+            await items[0]
+        finally:
+            items.append("last")
+
+    names = {each.offset: each.opname for each in dis.get_instructions(work)}
+    places = {names[offset] for offset in points_of(work.__code__, frozenset())}
+    assert places
+    assert "CALL_INTRINSIC_1" not in places
 
 
 def test_a_task_that_ends_with_its_schedule_is_no_news(caplog):
