@@ -46,6 +46,9 @@ _TOO_LONG = 30.0
 _GRACE = 2.0
 """Real seconds for which the threads of a schedule that is over may go on."""
 
+_FIRST = 2000
+"""After how many schedules, some of them drawn, all that are left are run in order."""
+
 _EFFORT = 1_000_000
 """How much may be done to find a failure with fewer preemptions, and as much to shrink it: each
 schedule counts as its steps and 1,000 more."""
@@ -120,10 +123,8 @@ class Exploration:
         which = f"with at most {counted(self.preemptions, 'preemption')}"
         which += " (no watched line was reached)" * (not self.watched)
         if self.complete:
-            every = (
-                f"all {self.schedules:,} schedules" if self.schedules > 1 else "the one schedule"
-            )
-            return f"{every} {which}"
+            found = self.schedules - self.drawn
+            return f"{f'all {found:,} schedules' if found > 1 else 'the one schedule'} {which}"
         rounded = float(f"{self.estimate:.1g}")
         about = f"{rounded:,.0f}" if rounded < _BIG else f"10^{round(log10(rounded))}"
         text = f"{self.schedules:,} of about {about} schedules {which}"
@@ -140,7 +141,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
     *,
     watch: str | os.PathLike[str] | ModuleType | Iterable[Any] | None = None,
     preemptions: int = 2,
-    schedules: int = 2000,
+    schedules: int | None = None,
     seed: int = 0,
     time_limit: float = 60.0,
     timeouts: bool = False,
@@ -156,8 +157,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
     that may touch what others know, in it before the store of ``count += 1``, and before each call
     but the first. That ``Condition.notify()`` wakes another than the first is a preemption, too.
     First come all schedules without preemptions, then all with one, and so on up to
-    ``preemptions``. Where those left of one kind are more than may be run, the rest is drawn by
-    ``seed``; see ``Exploration``.
+    ``preemptions``, until ``time_limit``. Where those left of one kind are more than the rest of
+    ``schedules``, or of the first 2,000, that rest is drawn by ``seed``; see ``Exploration``.
 
     ``Thread``, all locks of ``threading``, ``queue``, ``concurrent.futures`` with threads,
     ``time.sleep()``, event loops of asyncio and the waits of this package take part as they are,
@@ -182,7 +183,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
         watch: Files, folders, modules, packages, functions or classes, one or several, whose files
             count. By default that of ``body``.
         preemptions: How many at most, from 0.
-        schedules: How many at most, from 1. What a failure needs to be shrunk comes on top.
+        schedules: How many at most, from 1; by default as many as the time allows. What a failure
+            needs to be shrunk comes on top.
         seed: Any integer.
         time_limit: Real seconds after which no other schedule begins; more than 0, finite.
         timeouts: Whether the first wait to run out of time may do so, as a preemption, while
@@ -225,7 +227,8 @@ def explore(  # noqa: PLR0913 - all are options, by name
     if not callable(body):
         raise TypeError(f"body must be a callable, not {safe_repr(body)}")
     as_count("preemptions", preemptions)
-    as_count("schedules", schedules, 1)
+    if schedules is not None:
+        as_count("schedules", schedules, 1)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise TypeError(f"seed must be an int, not {safe_repr(seed)}")
     if as_number("time_limit", time_limit) <= 0:
@@ -386,24 +389,26 @@ class _Explorer:
         given = (*replacements(self._points.watched), *self._points.patches)
         return [(owner, name, lambda _, new=new: new) for owner, name, new in given]
 
-    def search(self, preemptions: int, schedules: int, time_limit: float) -> Exploration:
+    def search(self, preemptions: int, schedules: int | None, time_limit: float) -> Exploration:
         """Run schedules until one fails, all have run, or it is enough."""
-        tree, until = Tree(preemptions), monotonic() + time_limit
+        tree, until, chance = Tree(preemptions), monotonic() + time_limit, 1.0
+        random_ = random.Random(self._seed)  # noqa: S311 - no secret
         self.run(following(()), ())  # what happens only once, such as imports, has happened then
-        self.schedules = 0
-        while 0 < tree.left() <= schedules - self.schedules and (
-            monotonic() < until or not self.schedules
+        self.schedules = drawn = 0
+        while (
+            tree.left()
+            and self.schedules != schedules
+            and (monotonic() < until or not self.schedules)
         ):
+            if 0 < (schedules or _FIRST) - self.schedules < tree.left():
+                if not drawn:
+                    chance = self._decisions**-preemptions / self._members
+                self.run(drawing(random_, preemptions, self._decisions))
+                drawn += 1
+                continue
             self._passed = tree.bound - 1
             deviations = tree.next()
             tree.add(deviations, self.run(following(deviations), deviations))
-        drawn, chance = 0, 1.0
-        if tree.left():
-            random_ = random.Random(self._seed)  # noqa: S311 - no secret
-            chance = self._decisions**-preemptions / self._members
-            while self.schedules < schedules and monotonic() < until:
-                self.run(drawing(random_, preemptions, self._decisions))
-                drawn += 1
         complete = not tree.left()
         about = tree.estimate()
         return Exploration(

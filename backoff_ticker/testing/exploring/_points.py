@@ -55,11 +55,10 @@ def points_of(code: CodeType, changing: frozenset[str]) -> dict[int, int]:
     """
     points: dict[int, int] = {}
     line, first, read, calls, touched = -1, 0, set[str](), 0, False
-    for each in dis.get_instructions(code):
+    # Intrinsics call nothing; one ends a coroutine that an error leaves, after its last line.
+    for each in (each for each in dis.get_instructions(code) if "INTRINSIC" not in each.opname):
         if each.opname == "RESUME" and not each.arg:
             line = -1  # what comes before is never reported
-            continue
-        if each.opname.startswith("CALL_INTRINSIC"):  # calls nothing: it ends a coroutine
             continue
         position = each.positions.lineno if each.positions else None
         if position is not None and position != line:

@@ -96,8 +96,14 @@ class Tree:
         kinds = [(len(others), preemptive) for others, preemptive in run.decisions]
         for kind in range(min(2, len(self._levels) - self.bound)):
             level = self.bound + kind
-            self._sizes[level] += sum(count for count, is_ in kinds[first:] if is_ == kind)
-            self._levels[level].append(_children(deviations, run.decisions, first, kind))
+            able = [
+                (number, others)
+                for number, (others, preemptive) in enumerate(run.decisions)
+                if number >= first and preemptive == kind
+            ]
+            if able:  # else nothing of it is kept
+                self._sizes[level] += sum(len(others) for _, others in able)
+                self._levels[level].append(_children(deviations, able))
         self._switches.append(sum(count for count, preemptive in kinds if preemptive))
         self._orders.append(prod(count + 1.0 for count, preemptive in kinds if not preemptive))
 
@@ -113,13 +119,11 @@ class Tree:
 
 
 def _children(
-    deviations: Deviations, decisions: list[tuple[tuple[int, ...], bool]], first: int, kind: int
+    deviations: Deviations, able: list[tuple[int, tuple[int, ...]]]
 ) -> Iterator[Deviations]:
-    for number in range(first, len(decisions)):
-        others, preemptive = decisions[number]
-        if preemptive == kind:
-            for other in others:
-                yield (*deviations, (number, other))
+    for number, others in able:
+        for other in others:
+            yield (*deviations, (number, other))
 
 
 def shrunk(deviations: Deviations, fails: Callable[[Deviations], Deviations | None]) -> Deviations:
