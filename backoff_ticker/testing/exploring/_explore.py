@@ -7,6 +7,7 @@ import inspect
 import os
 import random
 import threading
+import warnings
 from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from ..standard_library._patches import Patches
 from ._points import Points
 from ._schedule import Abandoned, Schedule
 from ._search import Tree, drawing, following, shrunk
-from ._standard_library import replacements, schedule_here, start_body
+from ._standard_library import in_another, replacements, schedule_here, start_body
 from ._story import as_text, from_text, told
 
 if TYPE_CHECKING:
@@ -103,12 +104,19 @@ class Exploration:
         estimate: About how many there are.
         chance: The least probability with which each drawn one shows a fault of depth
             ``preemptions + 1``.
-        watched: Whether a watched line that may touch what threads share has run.
+        watched: Whether a thread or task but that of ``body`` came to a watched line that may touch
+            what they share.
 
     Example:
         >>> from backoff_ticker.testing import explore
-        >>> print(explore(lambda: None))
-        the one schedule with at most 2 preemptions (no watched line was reached)
+        >>> import threading
+        >>> def body():
+        ...     items = []
+        ...     thread = threading.Thread(target=lambda: items.append("item"))
+        ...     thread.start()
+        ...     thread.join()
+        >>> print(explore(body))
+        all 3 schedules with at most 2 preemptions
     """
 
     schedules: int
@@ -121,7 +129,7 @@ class Exploration:
 
     def __str__(self) -> str:
         which = f"with at most {counted(self.preemptions, 'preemption')}"
-        which += " (no watched line was reached)" * (not self.watched)
+        which += " (that watched the body alone)" * (not self.watched)
         if self.complete:
             found = self.schedules - self.drawn
             return f"{f'all {found:,} schedules' if found > 1 else 'the one schedule'} {which}"
@@ -198,6 +206,10 @@ def explore(  # noqa: PLR0913 - all are options, by name
         replay: The schedule of a failure, to run that one only. It fits as long as the watched
             code and the version of Python stay as they are.
 
+    Warns:
+        RuntimeWarning: No thread or task but that of ``body`` came to a watched line; most often
+            ``watch`` was forgotten.
+
     Raises:
         ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
         ValueError: A number is out of range, a file does not exist, or ``replay`` does not fit.
@@ -249,7 +261,15 @@ def explore(  # noqa: PLR0913 - all are options, by name
     ]
     explorer = _Explorer(body, _watched(whose), seed, asked, **choices)
     search = partial(explorer.search, preemptions, schedules, time_limit)
-    return explorer.outcome(search if given is None else partial(explorer.replay, given))
+    outcome = explorer.outcome(search if given is None else partial(explorer.replay, given))
+    if not outcome.watched:
+        warnings.warn(
+            f"explore() watched {names}, of which no thread or task but the body's own reached a "
+            "line: name the modules under test, as in watch=stock",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return outcome
 
 
 def _name(thing: object) -> str:
@@ -518,7 +538,7 @@ class _Explorer:
     def _visit(self, file: str, line: int) -> None:
         schedule = schedule_here()
         if schedule is not None:
-            self._reached = True
+            self._reached = self._reached or in_another(schedule)
             schedule.point(file, line)
 
     def _wait_for(self, schedule: Schedule) -> None:

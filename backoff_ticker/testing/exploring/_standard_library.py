@@ -279,6 +279,12 @@ def _is_main(task: Any) -> bool:
     return any(each[0] is _UNTIL_COMPLETE for each in task._callbacks or ())
 
 
+def in_another(schedule: Schedule) -> bool:
+    """Return whether what runs is a thread or task but that of the body."""
+    task = asyncio.current_task() if asyncio._get_running_loop() else None
+    return schedule.running.number > 0 or (task is not None and not _is_main(task))
+
+
 def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:
     schedule.point()
     if schedule.cancel_tasks and asyncio._get_running_loop():

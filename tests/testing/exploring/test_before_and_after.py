@@ -23,6 +23,8 @@ from tests.helpers import eventually
 from tests.stress.places import Interrupted, check_each_place
 from tests.testing.exploring import bodies
 
+pytestmark = pytest.mark.filterwarnings("ignore:explore:RuntimeWarning")  # that watched too little
+
 
 def state():
     monitoring = getattr(sys, "monitoring", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import calendar
 import dis
 import gc
 import math
@@ -26,6 +25,8 @@ from backoff_ticker.testing.exploring import _explore
 from backoff_ticker.testing.exploring._points import points_of
 from tests import effort
 from tests.testing.exploring import bodies
+
+pytestmark = pytest.mark.filterwarnings("ignore:explore:RuntimeWarning")  # that watched too little
 
 
 def failure_of(body, **options):
@@ -398,7 +399,7 @@ def test_equal_functions_of_two_files_have_places_of_their_own(tmp_path):
         file.write_text(text, "utf-8")
         names = {}
         exec(compile(text, str(file), "exec"), names)
-        return explore(names["get"], watch=file).watched
+        return explore(lambda: bodies.run(names["get"]), watch=file).watched
 
     get = "made = 1\ndef get():\n    return made\n"
     reset = "def reset():\n    global made\n    made = None\n"
@@ -406,9 +407,32 @@ def test_equal_functions_of_two_files_have_places_of_their_own(tmp_path):
     assert has_a_place(tmp_path / "changing.py", get + reset)
 
 
-def test_it_is_told_if_no_watched_line_was_reached():
-    assert str(explore(bodies.pool, watch=calendar)).endswith("(no watched line was reached)")
-    assert explore(bodies.update_with_a_lock).watched
+def test_a_first_try_that_forgets_watch_is_told():
+    def body():  # its own lines are watched, those of its threads are not
+        account = bodies.Account()
+        bodies.run(account.deposit, account.deposit)
+
+    with pytest.warns(RuntimeWarning, match=r"watched body, .* as in watch=stock$") as caught:
+        outcome = explore(body)
+    assert caught[0].filename == __file__
+    assert str(outcome).endswith("(that watched the body alone)")
+    assert not outcome.watched
+
+
+def test_a_first_try_that_forgets_watch_for_a_task_is_told():
+    async def main():
+        await asyncio.gather(asyncio.sleep(1), asyncio.sleep(2))
+        assert len(asyncio.all_tasks()) == 1
+
+    with pytest.warns(RuntimeWarning, match="no thread or task but the body's own"):
+        explore(lambda: asyncio.run(main()))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("body", [bodies.update_with_a_lock, bodies.cancelled_semaphore])
+def test_a_watched_line_of_another_thread_or_task_is_enough(body):
+    assert explore(body).watched
+    assert explore(body, watch=bodies).watched
 
 
 @pytest.mark.parametrize("watch", ["nowhere", "", [], [__file__, "nowhere"]])
