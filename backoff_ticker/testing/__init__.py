@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .exploring import (
         Exploration as Exploration,
         ScheduleFailure as ScheduleFailure,
+        ScheduleStuck as ScheduleStuck,
         explore as explore,
     )
 
@@ -65,6 +66,7 @@ __all__ = [
     "ClockUsageError",
     "Exploration",
     "ScheduleFailure",
+    "ScheduleStuck",
     "SettleTimeout",
     "Task",
     "TimerInfo",

@@ -3,7 +3,8 @@
 - ``_explore``: ``explore()`` itself; which schedules are run, and how a failure is told.
 - ``_search``: the order of schedules, the drawn ones, and how a failing one is shrunk.
 - ``_schedule``: one schedule: turns, waits, the time. ``_points``: where turns can change.
-- ``_standard_library``: threads, locks, selectors and clocks as parts of a schedule.
+- ``_standard_library``: threads, locks, selectors and clocks as parts of a schedule;
+  ``_made_before``: locks that were there before it.
 - ``_story``: schedules as texts.
 
 It shares no clock with ``VirtualClock``, whose kernel has a thread of its own: each wait there
@@ -16,5 +17,6 @@ from __future__ import annotations
 from ._explore import (
     Exploration as Exploration,
     ScheduleFailure as ScheduleFailure,
+    ScheduleStuck as ScheduleStuck,
     explore as explore,
 )

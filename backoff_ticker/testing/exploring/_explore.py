@@ -25,6 +25,7 @@ from ..._random import _shared
 from ..._validation import as_count, as_flag, as_number, counted, safe_repr
 from .._kernel import kernel_here
 from ..standard_library._patches import Patches
+from ._made_before import locks_replaced
 from ._points import Points
 from ._schedule import Abandoned, Schedule
 from ._search import Tree, drawing, following, shrunk
@@ -65,7 +66,26 @@ _HERE = os.path.realpath(Path(__file__).parent)
 _GENERATORS: tuple[Any, ...] = (random, _shared)
 
 
-class ScheduleFailure(BackoffTickerError, AssertionError):
+class _Told(BackoffTickerError):
+    def __init__(self, message: str, replay: str, schedules: int) -> None:
+        super().__init__(message)
+        self.replay: str = replay
+        self.schedules: int = schedules
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.replay, self.schedules)
+
+
+class ScheduleStuck(_Told, RuntimeError):
+    """A schedule waits for what ``explore()`` does not see; whether the program is right is open.
+
+    Attributes:
+        replay: The schedule, for ``explore(body, replay=...)``.
+        schedules: How many were run until one was stuck.
+    """
+
+
+class ScheduleFailure(_Told, AssertionError):
     """A schedule went wrong; the message tells how, and how to have it again.
 
     Attributes:
@@ -82,14 +102,6 @@ class ScheduleFailure(BackoffTickerError, AssertionError):
         ...     print(failure.schedules, str(failure).splitlines()[0])
         1 body ended with ValueError: in any schedule
     """
-
-    def __init__(self, message: str, replay: str, schedules: int) -> None:
-        super().__init__(message)
-        self.replay: str = replay
-        self.schedules: int = schedules
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.replay, self.schedules)
 
 
 @dataclass(frozen=True)
@@ -174,9 +186,10 @@ def explore(  # noqa: PLR0913 - all are options, by name
     passes only while nobody can run. ``random`` begins with ``seed``.
 
     A schedule fails if ``body`` or a thread raises, if nobody can go on, if there is no end after
-    20,000 steps or 30 s of real time, or if nothing moves for 10 s: somebody waits for what is not
-    seen, such as a lock that was made before ``body`` (but for those in global variables and
-    attributes of classes of watched modules), a process or a socket. A thread may end with
+    20,000 steps. It is stuck, which is an error of its own, if it does not end within 30 s of real
+    time, or if nothing moves for 10 s: somebody waits for what is not seen, such as a process, a
+    socket, or a lock that was made before ``body`` and that watched code does not hold in a
+    variable, an attribute, a closure, a list or a dictionary. A thread may end with
     ``SystemExit`` or ``KeyboardInterrupt``, and with any error that goes to a
     ``threading.excepthook`` of ``body``. ``body`` has to do the same each time: it may not depend
     on the order of a set, on memory addresses or on what an earlier call has left.
@@ -211,6 +224,7 @@ def explore(  # noqa: PLR0913 - all are options, by name
             ``watch`` was forgotten.
 
     Raises:
+        ScheduleStuck: A schedule waits for what ``explore()`` does not see.
         ScheduleFailure: A schedule failed. It has been shrunk to the fewest switches found.
         ValueError: A number is out of range, a file does not exist, or ``replay`` does not fit.
         TypeError: An option is of another type, or ``body`` returns a coroutine or a generator,
@@ -395,7 +409,11 @@ class _Explorer:
             raise RuntimeError("another exploration runs: one at a time") from None
         states, collects = [each.getstate() for each in _GENERATORS], gc.isenabled()
         try:
-            with self._points.reported(), _patches.installed(self._replacements):
+            with (
+                self._points.reported(),
+                _patches.installed(self._replacements),
+                locks_replaced(self._points.watched, self._body),
+            ):
                 gc.disable()
                 yield
         finally:
@@ -406,7 +424,7 @@ class _Explorer:
             _busy.append(None)
 
     def _replacements(self) -> list[Any]:
-        given = (*replacements(self._points.watched), *self._points.patches)
+        given = (*replacements(), *self._points.patches)
         return [(owner, name, lambda _, new=new: new) for owner, name, new in given]
 
     def search(self, preemptions: int, schedules: int | None, time_limit: float) -> Exploration:
@@ -447,6 +465,7 @@ class _Explorer:
 
         Raises:
             ScheduleFailure: It failed.
+            ScheduleStuck: It waits for what is not seen.
             ValueError: It does not fit.
         """
         self.schedules += 1
@@ -460,7 +479,7 @@ class _Explorer:
             )
         return schedule
 
-    def _failure(self, failed: Schedule) -> ScheduleFailure:
+    def _failure(self, failed: Schedule) -> _Told:
         shown, note = failed, ""
         if not failed.stuck and failed.story is None:
             self._effort = _EFFORT
@@ -480,7 +499,8 @@ class _Explorer:
             note,
             told(shown.story or ()),
         ]
-        return ScheduleFailure("\n".join(filter(None, lines)), replay, self.schedules)
+        kind = ScheduleStuck if failed.stuck else ScheduleFailure
+        return kind("\n".join(filter(None, lines)), replay, self.schedules)
 
     def _fewer(self, preemptions: int) -> Deviations | None:
         """Return a schedule that fails with at most that many preemptions, if one is near."""
@@ -563,8 +583,8 @@ class _Explorer:
                 name, since = schedule.running.name, monotonic()
                 schedule.stuck = True
                 schedule.fail(
-                    f"{name} waits for what explore() does not see, such as a lock that was made "
-                    f"before body was called{schedule.stacks()}"
+                    f"{name} waits for what explore() does not see, such as a process, or a lock "
+                    f"that was made before body was called{schedule.stacks()}"
                 )
 
 

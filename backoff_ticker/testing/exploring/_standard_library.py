@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import _thread
 import asyncio
-import logging
 import queue
 import selectors
 import sys
@@ -82,6 +81,18 @@ def _in_python(python: Any, original: Any) -> Any:
         return object.__new__(cls) if schedule_here() else original()
 
     return type(python.__name__.lstrip("_Py"), (python,), {"__new__": new})
+
+
+RLock = _in_python(threading._RLock, _thread.RLock)
+
+
+def lock_for(original: Any) -> Any:
+    """Return what stands for a lock that was made before the body."""
+    if type(original) is _thread.LockType:
+        return Lock(original)
+    made = object.__new__(RLock)
+    made._block, made._owner, made._count = Lock(), None, 0
+    return made
 
 
 class _Parker:
@@ -331,30 +342,11 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
     return replacement
 
 
-def _made_before(module: Any, rlock: Any) -> Iterator[tuple[Any, str, Any]]:
-    # Types, not isinstance(): that would make an object which is made when it is used.
-    classes = [each for each in vars(module).values() if issubclass(type(each), type)]
-    owners = [module, *{each for each in classes if each.__module__ == module.__name__}]
-    if module is logging:
-        owners += filter(None, [each() for each in logging._handlerList])
-    for owner in owners:
-        for name, value in list(vars(owner).items()):
-            if issubclass(type(value), _thread.LockType):
-                yield owner, name, Lock(value)
-            elif issubclass(type(value), _thread.RLock):
-                made = object.__new__(rlock)
-                made._block, made._owner, made._count = Lock(), None, 0
-                yield owner, name, made
-
-
-def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any]]:
-    """Return what to replace: an owner, the name of its attribute, and by what.
-
-    That includes locks which are global variables, or attributes of classes, in watched modules.
-    """
+def replacements() -> Iterator[tuple[Any, str, Any]]:
+    """Return what to replace: an owner, the name of its attribute, and by what."""
     replaced = {each: _scheduled(each, ours) for each, ours in _IN_A_SCHEDULE.items()}
     replaced[queue.SimpleQueue] = _in_python(queue._PySimpleQueue, queue.SimpleQueue)  # type: ignore[attr-defined]
-    replaced[_thread.RLock] = rlock = _in_python(threading._RLock, _thread.RLock)
+    replaced[_thread.RLock] = RLock
     replaced |= dict.fromkeys((_thread.allocate_lock, threading.Lock), Lock)
     by_id = {id(original): replacement for original, replacement in replaced.items()}
     for name, module in sorted(sys.modules.items()):
@@ -362,8 +354,6 @@ def replacements(watched: Callable[[str], bool]) -> Iterator[tuple[Any, str, Any
             for attribute, value in list(getattr(module, "__dict__", {}).items()):
                 if id(value) in by_id:
                     yield module, attribute, by_id[id(value)]
-        if module is logging or watched(getattr(module, "__file__", None) or ""):
-            yield from _made_before(module, rlock)
     for owner, name, ours in (
         (threading, "_start_joinable_thread", _start),
         (threading, "_start_new_thread", _start),

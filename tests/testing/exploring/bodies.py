@@ -430,6 +430,69 @@ class Guarded(Account):
             super().deposit()
 
 
+CONDITION = threading.Condition()
+CONDITION_OF_A_LOCK = threading.Condition(threading.Lock())
+QUEUE = queue.Queue()
+
+
+def conditions_made_before():
+    turns = []
+
+    def wait():
+        for condition in (CONDITION, CONDITION_OF_A_LOCK):
+            with condition:
+                assert condition.wait_for(lambda: turns, 60)
+        QUEUE.get()
+
+    def announce():
+        with CONDITION, CONDITION_OF_A_LOCK:
+            turns.append(1)
+            CONDITION.notify_all()
+            CONDITION_OF_A_LOCK.notify_all()
+        QUEUE.put(1)
+
+    run(wait, announce)
+
+
+def guarded(function):
+    lock = threading.Lock()
+
+    def call():
+        with lock:
+            function()
+
+    return call
+
+
+touched = []
+
+
+@guarded
+def touch():
+    touched.append(1)
+
+
+class Registry:
+    def __init__(self):
+        self.lock, self.by_name, self.in_a_row = threading.Lock(), {"a": threading.RLock()}, []
+        self.in_a_row.append((threading.Semaphore(),))
+
+    def use(self):
+        with self.lock, self.by_name["a"], self.in_a_row[0][0]:
+            touch()
+            with self.use.lock:
+                touched.append(2)
+
+    use.lock = threading.Lock()
+
+
+REGISTRY = Registry()
+
+
+def locks_held_in_many_ways():
+    run(REGISTRY.use, REGISTRY.use)
+
+
 class Shown(Account):
     def __repr__(self):
         return f"<{self.balance}>"
@@ -616,6 +679,8 @@ def cancelled_semaphore():
 RIGHT = [
     update_with_a_lock,
     locks_made_before,
+    conditions_made_before,
+    locks_held_in_many_ways,
     logged,
     three_with_a_lock_that_counts,
     bounded_queue,

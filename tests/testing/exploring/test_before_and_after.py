@@ -75,6 +75,20 @@ def test_a_lock_of_a_schedule_is_a_lock():
         lock.release()
 
 
+def test_locks_made_before_are_put_back():
+    def kept():
+        condition, registry = bodies.CONDITION, bodies.REGISTRY
+        locks = (condition._lock, condition.acquire, bodies.GLOBAL_LOCK, bodies.Guarded.lock)
+        held = (registry.lock, registry.by_name["a"], registry.in_a_row[0][0]._cond._lock)
+        return (*locks, *held, registry.use.lock, bodies.QUEUE.mutex, bodies.QUEUE.not_empty._lock)
+
+    before, inside = kept(), []
+    explore(lambda: inside.append(kept()), watch=bodies, schedules=1)
+    assert not {id(each) for each in before} & {id(each) for each in inside[0]}
+    assert inside[0][-1] is inside[0][-2]
+    assert kept() == before
+
+
 @pytest.mark.parametrize("interrupts", [1, 2])
 @pytest.mark.usefixtures("on_interrupt")
 def test_an_interrupt_is_raised_when_all_threads_have_ended(interrupts):

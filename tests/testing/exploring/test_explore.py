@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from backoff_ticker.testing import ScheduleFailure, VirtualClock, explore, exploring
+from backoff_ticker.testing import ScheduleFailure, ScheduleStuck, VirtualClock, explore, exploring
 from backoff_ticker.testing.exploring import _explore
 from backoff_ticker.testing.exploring._points import points_of
 from tests import effort
@@ -466,17 +466,21 @@ def test_time_begins_anew_with_each_schedule():
 
 def test_a_wait_that_is_not_seen_is_reported(monkeypatch):
     monkeypatch.setattr(_explore, "_STUCK_AFTER", 0.3)
-    early, shared = threading.Lock(), []
+    early, shared = (threading.Lock(),), []  # in a tuple, where it cannot be replaced
 
     def hold():
-        with early:
+        with early[0]:
             shared.append(1)
             shared.append(2)
 
-    failure = failure_of(lambda: bodies.run(hold, hold))
-    assert "waits for what explore() does not see" in str(failure)
-    assert re.search(r"\(hold\) can run\n    test_explore\.py:\d+ hold: with early:", str(failure))
-    assert not early.locked()
+    with pytest.raises(ScheduleStuck) as raised:
+        explore(lambda: bodies.run(hold, hold))
+    stuck = raised.value
+    assert "waits for what explore() does not see" in str(stuck)
+    assert re.search(r"\(hold\) can run\n    test_explore\.py:\d+ hold: with early", str(stuck))
+    assert not isinstance(stuck, (ScheduleFailure, AssertionError))  # it may be no race
+    assert pickle.loads(pickle.dumps(stuck)).replay == stuck.replay
+    assert not early[0].locked()
 
 
 def test_waits_in_real_time_end(monkeypatch):
@@ -488,7 +492,9 @@ def test_waits_in_real_time_end(monkeypatch):
             kept_sleep[0](0.001)
             shared.append(1)
 
-    failure = failure_of(lambda: bodies.run(hold, hold))
+    with pytest.raises(ScheduleStuck) as failure:
+        explore(lambda: bodies.run(hold, hold))
+    failure = failure.value
     assert str(failure).startswith("no end after 0.3 s of real time: somebody waits in what")
     assert "hold: kept_sleep[0](0.001)" in str(failure) or "hold: shared" in str(failure)
 
