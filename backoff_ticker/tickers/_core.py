@@ -23,7 +23,7 @@ from collections import deque
 from .. import _process
 from .._errors import CloseReason, TickerClosed
 from .._sentinels import EMPTY, ENDED
-from .._validation import safe_repr
+from .._validation import as_seconds, safe_repr
 from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import FREE, FREED, NO_DEADLINE, Source, WaitLine, acquire, complete
@@ -32,6 +32,7 @@ from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import timedelta
     from typing import Any, Self
 
     from .._sentinels import Closed
@@ -82,12 +83,13 @@ class TickerCore(Source):
 
     _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options
         self,
         backoff: BackOff,
         *,
         token: CancellationToken | None = None,
         pace: Pace = Pace.RECEIPT,
+        first: float | timedelta = 0,
         clock: Clock | None = None,
         timer: TimerLike | None = None,
     ) -> None:
@@ -103,12 +105,15 @@ class TickerCore(Source):
         self._ending: CloseReason | None = None
         self._is_stopped = self._raised_error = False
         self._token = token
-        self._pending = first_tick(self._monotonic() if pace is _RECEIPT else None)
+        delay = as_seconds("first", first)
+        self._pending = first_tick(self._monotonic() if pace is _RECEIPT else None, delay)
         self._timer: TickerTimer | None = None
         if timer is not None:
             from ._timer import TickerTimer
 
             self._timer = TickerTimer(timer, pace)
+            if delay:
+                self._deferred = _Rules((unchanged,))  # each rule has the timer started
         self._use(self._start_run(backoff))
 
     __init__.__qualname__ = "Ticker.__init__"  # errors of wrong calls name what was called
@@ -139,7 +144,8 @@ class TickerCore(Source):
             return False  # it is just being taken
         pending = self._pending
         if pending.returned:
-            return pending.returned[0].number == 1
+            first = pending.returned[0]
+            return first.number == 1 and not first.delay
         return pending.number == 1 and pending.is_immediate
 
     def _has_ended(self) -> bool:
@@ -255,7 +261,7 @@ class TickerCore(Source):
             if pending.returned:
                 tick, *rest = pending.returned
                 after = pending.replace(returned=tuple(rest))
-                spared = _CANCELLED if tick.number == 1 else None
+                spared = _CANCELLED if tick.number == 1 and not tick.delay else None
             else:
                 if token is not None and token.cancelled:
                     wait: Any = End(_CANCELLED)
@@ -295,7 +301,7 @@ class TickerCore(Source):
                 tick = _new_tuple(Tick, fields)
                 if self._timer is not None:
                     tick = self._timer.with_time_sent(tick)
-                    begun = _Rules((unchanged,))  # each rule has the timer started
+                    begun = _Rules((unchanged,))
                 spared = _CANCELLED if number == 1 and pending.is_immediate else None
             reason = None if after.end is None else after.end.reason
             is_cancelled = token is not None and spared is None and token.cancelled
@@ -459,7 +465,7 @@ class TickerCore(Source):
     def _after_success(self, pending: PendingTick) -> PendingTick:
         if pending.end is not None:
             return pending
-        if pending.is_immediate:
+        if pending.is_immediate or (pending.number == 1 and not self._resets):
             failed = None if self._run.feedback else self._run.reset()
             return pending if failed is None else pending.with_delay(failed)
         return pending.recovered().with_delay(self._run.success())

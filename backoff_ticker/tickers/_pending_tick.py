@@ -94,13 +94,13 @@ def unchanged(pending: PendingTick) -> PendingTick:
     return pending
 
 
-def first_tick(due: float | None) -> PendingTick:
-    """Return the state of a new ticker: its first tick follows no delay."""
+def first_tick(now: float | None, delay: float = 0.0) -> PendingTick:
+    """Return the state of a new ticker, whose first tick follows no delay of the policy."""
     first = PendingTick()
-    first.is_immediate = True
+    first.is_immediate = not delay
     first.number = first.first = 1
-    first.due = due
-    first.delay, first.origin, first.end = 0.0, None, None
+    first.due = now if now is None or not delay else later(now, delay)
+    first.delay, first.origin, first.end = delay, now if delay else None, None
     first.missed = first.since_success = 0
     first.returned = ()
     return first

@@ -87,7 +87,7 @@ class Tick(_TickFields):
         number: From 1; ticks that ``Pace.SKIP`` dropped are not counted.
         time: When it was due on the wall clock, in Unix seconds.
         due: When it was due, in the clock's monotonic seconds.
-        delay: The delay of the policy before it, in seconds; 0.0 for the first tick.
+        delay: The delay of the policy before it, in seconds; for the first tick that of ``first=``.
         lateness: The seconds from ``due`` until a reader took it, >= 0.
         missed: How many were dropped before it: by ``Pace.SKIP``, or as a sink was full.
         since_success: The ticks before it since the start, a ``success()`` or a ``reset()``. If you

@@ -171,9 +171,10 @@ class BaseTicker(TickerCore):
 class Ticker(BaseTicker):
     """An iterator of ticks for threads: each tick comes one delay after the last.
 
-    ``for tick in ticker:`` gets the first tick at once, and ends when the policy returns ``STOP``,
-    the token is cancelled or ``stop()`` is called. Any number of threads may read it: each tick
-    goes to one. It needs no clean-up; ``with ticker:`` stops it at the end of the block.
+    ``for tick in ticker:`` gets the first tick at once, or after ``first`` seconds, and ends when
+    the policy returns ``STOP``, the token is cancelled or ``stop()`` is called. Any number of
+    threads may read it: each tick goes to one. It needs no clean-up; ``with ticker:`` stops it at
+    the end of the block.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
@@ -182,16 +183,18 @@ class Ticker(BaseTicker):
 
     Args:
         backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
-        token: A ``CancellationToken`` that ends the ticker and wakes its readers. The first tick
-            comes even if it is already cancelled.
+        token: A ``CancellationToken`` that ends the ticker and wakes its readers. A first tick
+            without a delay comes even if it is already cancelled.
         pace: How the ticker treats slow readers.
+        first: The delay before the first tick: seconds >= 0 or a timedelta. It runs from now with
+            ``Pace.RECEIPT``, else from the first request for a tick. No other is changed by it.
         clock: Measures the delays. None means the current clock.
         timer: A ``Timer``, or an object like one, that measures the delays instead. The time that
             it sends becomes the ``time`` of the tick.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The token has a deadline on another clock.
+        ValueError: The token has a deadline on another clock, or ``first`` is out of range.
         Exception: The ``reset()`` of the policy raised an error.
 
     Example:
@@ -275,16 +278,17 @@ class AsyncTicker(BaseTicker):
 
     __slots__ = ()
 
-    def __init__(  # for the name in errors: see TickerCore
+    def __init__(  # noqa: PLR0913 - the options; for the name in errors: see TickerCore
         self,
         backoff: BackOff,
         *,
         token: CancellationToken | None = None,
         pace: Pace = Pace.RECEIPT,
+        first: float | timedelta = 0,
         clock: Clock | None = None,
         timer: TimerLike | None = None,
     ) -> None:
-        super().__init__(backoff, token=token, pace=pace, clock=clock, timer=timer)
+        super().__init__(backoff, token=token, pace=pace, first=first, clock=clock, timer=timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.
