@@ -66,11 +66,12 @@ def explore_model(model, schedules, monkeypatch, watch=WATCHED):
     """
 
     def body():
+        # New in each schedule: a thread that the one before has cut off may hold its claim.
+        patch.setattr(_claim, "_CLAIMS", ([None, None],))
         plan = Plan()
         check = model(plan)
         plan.run()
         check()
 
     with monkeypatch.context() as patch:
-        patch.setattr(_claim, "_CLAIMS", ([None, None],))
         return explore(body, watch=watch, schedules=schedules, timeouts=True)
