@@ -11,7 +11,7 @@ from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
 from ..clock import later, one_clock, resolve_clock
-from ..waiting import NO_DEADLINE, Source, complete, park_coroutine, park_thread
+from ..waiting import NO_DEADLINE, Source, carry_out, park_coroutine, park_thread
 from ._scope import Scope
 from ._tree import CallbackHandle, Node
 
@@ -135,7 +135,7 @@ class CancellationToken(Node, Source, ProcessBound):
         """
         if cause is not None and not isinstance(cause, (BaseException, str)):
             raise TypeError(f"cause must be an exception, a str or None, not {safe_repr(cause)}")
-        return complete(self._cancel, (cause,))
+        return carry_out(self._cancel, (cause,))
 
     @property
     def cause(self) -> BaseException | str | None:

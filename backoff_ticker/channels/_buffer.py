@@ -11,7 +11,7 @@ from collections import deque
 from .. import _process
 from .._errors import ChannelClosed
 from .._sentinels import EMPTY, ENDED
-from ..waiting import FREE, FREED, WaitQueue, WaitSet, acquire, complete
+from ..waiting import FREE, FREED, WaitQueue, WaitSet, acquire, check_stack, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ class Bounded(Unbounded):
     def put(self, item: object, pending: PendingSend | None, least: int = 0) -> bool:
         """Accept ``item`` if the room is over ``least``; else ``pending`` stands in line for it."""
         accepted = False
+        if self.first is not None or self.others:
+            check_stack()
         claim = self.claim
         try:
             del claim[FREE]
@@ -246,8 +248,11 @@ class Bounded(Unbounded):
 
     def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
         """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
-        while (gone := self.first_send) is not None and gone.generation != _process.generation:
-            self.refuse(gone)  # its sender exists in the parent of this process only
+        while (first := self.first_send) is not None:
+            if first.generation == _process.generation:
+                check_stack()
+                break
+            self.refuse(first)  # its sender exists in the parent of this process only
         claim = self.claim
         try:
             del claim[FREE]

@@ -13,6 +13,8 @@ from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
     Source,
+    carry_out,
+    check_stack,
     checkpoint,
     complete,
     park_coroutine,
@@ -141,6 +143,8 @@ class Channel(Source, ProcessBound, Generic[T]):
             # Not in a method of the buffer, whose call would take a fifth of the time.
             if buffer.closed:
                 raise ChannelClosed
+            if buffer.first is not None or buffer.others:
+                check_stack()
             try:
                 buffer.accept(item)
                 if buffer.first is not None or buffer.others:
@@ -153,6 +157,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             return
         if buffer.put(item, None):
             return
+        check_stack()
         deadline = self._deadline(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
@@ -183,6 +188,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             return
         if buffer.put(item, None):
             return
+        check_stack()
         deadline = self._deadline(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
@@ -331,7 +337,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         Blocked senders raise ``ChannelClosed``; receivers get what was accepted before, and then
         the end. It never blocks, and may be called more than once.
         """
-        complete(self._buffer.close)
+        carry_out(self._buffer.close)
 
     def __len__(self) -> int:
         return len(self._buffer.items)

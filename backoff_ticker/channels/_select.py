@@ -9,7 +9,7 @@ from .._random import shared_random
 from .._sentinels import CLOSED, EMPTY, ENDED
 from .._validation import as_seconds, safe_repr
 from ..clock import later, one_clock
-from ..waiting import NO_DEADLINE, Source, checkpoint, park_coroutine, park_thread
+from ..waiting import NO_DEADLINE, Source, check_stack, checkpoint, park_coroutine, park_thread
 from ._timer import is_timer
 
 TYPE_CHECKING = False
@@ -67,7 +67,9 @@ class Selection:
     def is_over(self) -> bool:
         """Take the value of a ready source, if there is one; else raise once the time is over."""
         cases, fresh = self.cases, self.is_fresh
-        if fresh:
+        if not fresh:
+            check_stack()
+        else:
             for _, source in cases:
                 source._begin_receive()
         left = len(cases)

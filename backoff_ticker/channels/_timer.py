@@ -9,7 +9,7 @@ from .._process import ProcessBound
 from .._sentinels import ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
 from ..clock import later
-from ..waiting import FREED, NO_DEADLINE, acquire, complete
+from ..waiting import FREED, NO_DEADLINE, acquire, carry_out, check_stack
 from ._buffer import Unbounded
 from ._channel import Channel
 
@@ -141,6 +141,7 @@ class Timer(ProcessBound):
             TypeError, ValueError: ``delay`` is not a finite duration >= 0.
             RuntimeError: The scheduler thread cannot be started.
         """
+        check_stack()
         seconds = as_seconds("delay", delay)
         start = _Start(self._c)
         while not self._buffer.replace(ENDED, start):
@@ -151,7 +152,7 @@ class Timer(ProcessBound):
 
     def stop(self) -> bool:
         """Do not fire; drop a time not received yet. True if it was running. It never blocks."""
-        return complete(self._stop, self._buffer.current)
+        return carry_out(self._stop, self._buffer.current)
 
     def _stop(self, start: Any) -> bool:  # noqa: ANN401 - a start, None or ENDED
         was_current = self._buffer.replace(start, ENDED)

@@ -26,7 +26,16 @@ from .._errors import ScheduleClosed
 from .._sentinels import EMPTY, ENDED
 from .._unraisable import report
 from ..clock import later, let_other_threads_run
-from ..waiting import FREED, NO_DEADLINE, Source, WaitLine, acquire, complete, failure_of
+from ..waiting import (
+    FREED,
+    NO_DEADLINE,
+    Source,
+    WaitLine,
+    acquire,
+    check_stack,
+    complete,
+    failure_of,
+)
 from ._job import Job
 
 TYPE_CHECKING = False
@@ -173,6 +182,8 @@ class ScheduleCore(Source):
         keys, drains = self._keys, self._drains
         head = keys.next_due()
         is_drained = len(keys.holds) <= len(keys.dropped) and self._is_awaited()
+        if job is not EMPTY and (self._was_refused or head < self._head or is_drained):
+            check_stack()
         claim = self._readers.claim
         # ATOMIC: as in TickerCore._take(): no call between taking a job and its return.
         acquire(claim)
@@ -208,6 +219,7 @@ class ScheduleCore(Source):
         self._post(Change(key, make, *args))
 
     def _post(self, change: Change) -> None:
+        self._check_stack()
         try:
             self._told.append(change)
             self._settle()
@@ -235,6 +247,12 @@ class ScheduleCore(Source):
     def _is_mine(self) -> bool:
         """Whether this thread owns the keys, in what it has interrupted."""
         return self._owner == (_process.generation, get_ident())
+
+    def _check_stack(self) -> None:
+        """Look at the stack if somebody waits; what nobody waits for may be made later."""
+        readers, drains = self._readers, self._drains
+        if readers.first is not None or readers.others or drains.first is not None or drains.others:
+            check_stack()
 
     # The ends of jobs
 
@@ -289,10 +307,13 @@ class ScheduleCore(Source):
 
     def _finish(self, job: Job[Any], due: float | None, failures: int, now: float) -> None:
         hold, keys = job._hold, self._keys
-        self._told.append(Change(hold.entry.key, keys.end, hold, due, failures, now))
         # Nobody waits for a key that is due later than the next one: who takes that one, ends this.
         is_next = due is None or min(due, hold.again) < self._head
-        if is_next or keys.limit or self._is_awaited():
+        settles = is_next or keys.limit or self._is_awaited()
+        if settles:
+            self._check_stack()
+        self._told.append(Change(hold.entry.key, keys.end, hold, due, failures, now))
+        if settles:
             complete(self._settle)
         job._over = True
 

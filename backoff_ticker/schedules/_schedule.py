@@ -14,8 +14,8 @@ from ..clock import later, resolve_clock
 from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
+    carry_out,
     checkpoint,
-    complete,
     park_coroutine,
     park_thread,
 )
@@ -213,8 +213,11 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
     def close(self) -> None:
         """End all iterations; jobs under way go on. It never blocks, and may be repeated."""
+        carry_out(self._close)
+
+    def _close(self) -> None:
         self._closed = True
-        complete(self._readers.close)
+        self._readers.close()
 
     @property
     def closed(self) -> bool:

@@ -26,7 +26,17 @@ from .._sentinels import EMPTY, ENDED
 from .._validation import as_seconds, safe_repr
 from ..clock import later, resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import FREE, FREED, NO_DEADLINE, Source, WaitLine, acquire, complete
+from ..waiting import (
+    FREE,
+    FREED,
+    NO_DEADLINE,
+    Source,
+    WaitLine,
+    acquire,
+    carry_out,
+    check_stack,
+    complete,
+)
 from ._pending_tick import PendingTick, first_tick, unchanged
 from ._tick import Pace, Tick
 
@@ -179,8 +189,11 @@ class TickerCore(Source):
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
         tick by then still returns it. The policy, too, may call it.
         """
+        carry_out(self._stop)
+
+    def _stop(self) -> None:
         self._is_stopped = True  # also if it has ended before, and a tick is given back
-        complete(self._end, CloseReason.STOPPED)
+        self._end(CloseReason.STOPPED)
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
@@ -236,6 +249,8 @@ class TickerCore(Source):
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
         """Take the next tick; None: another was faster, or the ticker has ended or was reset."""
         readers = self._readers
+        if readers.first is not None or readers.others:
+            check_stack()
         claim = readers.claim
         mark = _process.generation, get_ident(), True
         is_taken = False
@@ -303,7 +318,10 @@ class TickerCore(Source):
                     tick = self._timer.with_time_sent(tick)
                     begun = _Rules((unchanged,))
                 spared = _CANCELLED if number == 1 and pending.is_immediate else None
-            reason = None if after.end is None else after.end.reason
+            reason = None
+            if after.end is not None:
+                check_stack()
+                reason = after.end.reason
             is_cancelled = token is not None and spared is None and token.cancelled
             # ATOMIC: a call between the change that takes the tick and its return could be
             # interrupted, and nobody would ever get the tick. CPython runs no signal handler as a
@@ -360,6 +378,7 @@ class TickerCore(Source):
 
     def _change(self, rule: Rule, *, resets: bool = False) -> None:
         """Have a rule applied: now, or by the asker."""
+        check_stack()
         self._is_asked()
         self._defer([rule], resets=resets)
         self._settle()

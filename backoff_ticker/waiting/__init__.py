@@ -13,7 +13,8 @@ What always holds:
   wake-up that it may have received: see the ``leave`` methods. That of a ticker may rest in the set
   of the token until its next wait: see ``LoopWaiter.rest()``.
 * A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
-  raises in the middle does not cut it short: see ``complete``.
+  raises in the middle does not cut it short: see ``complete`` and ``carry_out``.
+* What wakes others looks first whether the stack has room for that: see ``check_stack``.
 * A wake-up waits for nothing: it may come from a signal handler or a finalizer.
 """
 
@@ -48,6 +49,8 @@ from ._wait_set import (
     WaitLine as WaitLine,
     WaitQueue as WaitQueue,
     WaitSet as WaitSet,
+    carry_out as carry_out,
+    check_stack as check_stack,
     complete as complete,
     failure_of as failure_of,
 )

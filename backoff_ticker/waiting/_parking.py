@@ -14,7 +14,7 @@ from types import coroutine
 
 from .._unraisable import report
 from ..clock import Alarm
-from ._wait_set import NO_DEADLINE, THREADS, Waiter, complete, failure_of
+from ._wait_set import NO_DEADLINE, THREADS, Waiter, check_stack, complete, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     call the wait ``what``. Where an event loop runs, they say to use ``instead``, unless that is
     empty; a wait that ``ends`` by itself, even if ``recheck`` does not say when, is a warning.
     """
+    check_stack()
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         woken = True

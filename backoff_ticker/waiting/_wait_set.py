@@ -125,12 +125,34 @@ class Waiter:
             loop._backoff_ticker_waiters = {self}
 
 
+def check_stack(frames: int = 20) -> None:
+    """Raise a ``RecursionError`` now, while nothing has happened, if the stack is nearly used up.
+
+    What wakes others needs some frames, and so does what undoes a call that lacks them.
+    """
+    if frames:
+        check_stack(frames - 1)
+
+
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Call ``end(*args)``, which may be repeated: once more if a signal handler raises in it."""
     try:
         return end(*args)
     except BaseException:
         end(*args)
+        raise
+
+
+def carry_out(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """Call ``end(*args)`` as ``complete()`` does; not at all if the stack has no room for it."""
+    has_room = False
+    try:
+        check_stack()
+        has_room = True
+        return end(*args)
+    except BaseException as error:
+        if has_room or not isinstance(error, RecursionError):
+            end(*args)
         raise
 
 
