@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from functools import partial
 from weakref import ref
 
 from .. import _process
 from .._validation import as_flag, as_signal
 from ..clock import SystemClock
 from ..waiting import complete, on_loop_wait
-from ._token import CancellationToken, Exit, require_token
+from ._token import CancellationToken, require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clock import Clock
-    from ._token import Guard
 
-    Entry = tuple["SignalBlock", Any, dict[int, Any], Guard | None]
+    Entry = tuple[Any, dict[int, Any]]
 
 
 class SignalBlock:
@@ -41,7 +39,7 @@ class SignalBlock:
         False
     """
 
-    __slots__ = ("_cells", "_chain", "_new_token", "_numbers")
+    __slots__ = ("_chain", "_entries", "_new_token", "_numbers")
 
     def __init__(
         self, numbers: tuple[int, ...], new_token: Callable[[], CancellationToken], *, chain: bool
@@ -49,7 +47,7 @@ class SignalBlock:
         self._numbers = numbers
         self._new_token = new_token
         self._chain = chain
-        self._cells: dict[str, object] = {}
+        self._entries: tuple[Entry, ...] = ()
 
     def __enter__(self) -> CancellationToken:
         if threading.current_thread() is not threading.main_thread():
@@ -59,18 +57,14 @@ class SignalBlock:
         former: dict[int, Any] = {}
 
         def handle(number: int, frame: object) -> None:
-            left = [each for each in _entered if each[2] is former and each[3] and not each[3]()]
-            if left:  # its guard is dead: interrupts have cut each try to leave the block
-                self._restore(left[0])
-                signal.raise_signal(number)
-                return
             try:
                 token.cancel(_name_of(number))
             finally:
                 if chain and callable(former.get(number)):
                     former[number](number, frame)
 
-        entry = self, handle, former, Exit.take_guard(self)
+        entry = handle, former
+        self._entries = *self._entries, entry  # no call: an interrupt comes inside of the try
         try:
             _entered.append(entry)
             if isinstance(token.clock, SystemClock):  # a virtual clock moves by itself
@@ -79,35 +73,28 @@ class SignalBlock:
                 former.setdefault(number, signal.getsignal(number))  # before an interrupt
                 signal.signal(number, handle)
         except BaseException:
-            self._leave()
+            self.__exit__()
             raise
         return token
 
-    __exit__: Exit = Exit()
-
-    def _leave(self, *_: object) -> None:
-        entry = next(each for each in reversed(_entered) if each[0] is self)
-        complete(partial(complete, self._restore, entry))  # a storm of signals cuts two
+    def __exit__(self, *_: object) -> None:
+        complete(complete, self._restore, self._entries[-1])  # a storm of signals cuts two
 
     def _restore(self, entry: Entry) -> None:
         """Bring the former handlers back; may be repeated."""
-        if entry not in _entered:
-            return
-        handle, former = entry[1:3]
+        handle, former = entry
         for number, handler in former.items():
             current = signal.getsignal(number)
             # In a chain, somebody else may have come before this handler, or taken its place.
             if current is handle or not (self._chain or current is handler):
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if len(_entered) == 1:
+        if entry in _entered:
+            _entered.remove(entry)
+        if not _entered:
             on_loop_wait(None)
             _loop_wakeup.detach()
-        if entry in _entered:  # else a signal that came meanwhile did it all
-            _entered.remove(entry)
-
-    def _leave_statement(self, guard: object) -> None:
-        if any(each[-1] is guard for each in _entered):
-            self._leave()
+        if self._entries and self._entries[-1] is entry:
+            self._entries = self._entries[:-1]
 
     def __repr__(self) -> str:
         numbers = ", ".join(map(_name_of, self._numbers))
@@ -115,7 +102,7 @@ class SignalBlock:
 
 
 _entered: list[Entry] = []
-"""Blocks, their handler, the handlers before, and the guard of the ``with`` statement."""
+"""Of each block that is entered, its handler, and the handlers before."""
 
 
 def _name_of(number: int) -> str:

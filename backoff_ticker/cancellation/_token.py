@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from _thread import get_ident
-from functools import partial
-from weakref import ref
-
 from .._errors import DeadlineExceeded
 from .._process import ProcessBound
 from .._sentinels import EMPTY
@@ -19,46 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Any, Self
+    from typing import Self
 
     from ..clock import Clock
     from ..waiting import Waiter, WaitSet
-
-    Guard = ref[partial[None]]
-
-
-class Exit:
-    """An ``__exit__`` that calls ``_leave()``, even if a signal handler raises as it is entered.
-
-    Each ``with`` statement or ``ExitStack`` gets an object of its own for it. If that cannot be
-    called, it is dropped, and the weak reference to it, the *guard*, calls
-    ``_leave_statement(guard)``, if ``__enter__`` has taken the guard and the block still keeps it.
-    """
-
-    def __get__(self, block: Any, owner: Any) -> Callable[..., None]:  # noqa: ANN401 - any class
-        # CPython drops a bound method before it enters the function.
-        if block is None:  # ExitStack asks the class, and then it enters the block
-            leave = partial(owner._leave)
-            _asked[get_ident()] = owner, ref(leave)
-        else:
-            leave = partial(block._leave)
-            block._cells["guard"] = ref(leave, block._leave_statement)
-        return leave
-
-    @staticmethod
-    def take_guard(block: Any) -> Guard | None:  # noqa: ANN401 - any class
-        """Return the guard of what enters ``block``; None if it is entered by hand."""
-        guard: Guard | None = block._cells.pop("guard", None)
-        if _asked:
-            owner, asked = _asked.pop(get_ident(), (None, None))
-            leave = asked() if asked is not None and owner is type(block) else None
-            if leave is not None and guard is None:
-                return ref(leave, block._leave_statement)
-        return guard if guard is not None and guard() else None
-
-
-_asked: dict[int, tuple[object, Guard]] = {}
-"""Which class was asked last for its ``__exit__``, in which thread, and what it returned."""
 
 
 class CancellationToken(Node, Source, ProcessBound):
@@ -259,19 +219,12 @@ class CancellationToken(Node, Source, ProcessBound):
         self._cells["armed"] = False
 
     def __enter__(self) -> Self:
-        self._cells["armed"] = Exit.take_guard(self) or True
+        self._cells["armed"] = True
         return self
 
-    __exit__: Exit = Exit()
-
-    def _leave(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._cells.get("armed", True):
             self.cancel()
-            self._cells["armed"] = True  # without the guard
-
-    def _leave_statement(self, guard: object) -> None:
-        if self._cells.get("armed") is guard:
-            self._leave()
 
     def __repr__(self) -> str:
         try:

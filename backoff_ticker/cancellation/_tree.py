@@ -8,7 +8,7 @@ Each token has a dict of *cells*, made with the first that needs them, by one ``
 * ``callbacks``: handles of callbacks that were neither called nor removed, oldest first
 * ``timers``: by process generation, the one that calls them at the deadline
 * ``pins``: handles of descendants, which a root keeps alive
-* ``armed``: whether, and with which ``guard``, the end of a ``with`` block cancels the token
+* ``armed``: whether the end of a ``with`` block cancels the token
 
 Invariants:
     * A child, a waiter or a callback registers first, then it looks whether the token is cancelled.

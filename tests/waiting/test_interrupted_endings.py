@@ -175,7 +175,7 @@ def stop_forwarding(_: LoopThread) -> Ending:
 
 ENDINGS = {
     "cancel": cancel,
-    "with token": partial(cancel, end=leave_a_block, entries=7),
+    "with token": partial(cancel, end=leave_a_block, entries=5),
     "stop": stop,
     "stop async": partial(stop, kind=AsyncTicker),
     "with ticker": partial(stop, end="__exit__", entries=2),
