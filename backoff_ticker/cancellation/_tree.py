@@ -128,20 +128,28 @@ _set_cells, _set_clock, _set_deadline, _set_marked, _set_parents = (
 
 
 def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
-    """Run the callbacks of tokens, except of those whose callbacks this thread is running."""
-    try:
-        for callbacks in tree:
-            here = id(callbacks), get_ident(), _process.generation
-            if here not in _running:
-                try:
-                    _running.add(here)
-                    for handle in [*callbacks]:
+    """Run the callbacks of tokens, except of those whose callbacks this thread is running.
+
+    Of interrupts that they raise, the last one is raised when all have run.
+    """
+    interrupt: BaseException | None = None
+    for callbacks in tree:
+        here = id(callbacks), get_ident(), _process.generation
+        if here not in _running:
+            try:
+                _running.add(here)
+                for handle in [*callbacks]:
+                    try:
                         handle._run()
-                finally:
-                    _running.discard(here)
-    except BaseException:
-        _run_callbacks(tree)  # those that are left
-        raise
+                    except BaseException as error:  # noqa: BLE001
+                        interrupt = error
+            finally:
+                _running.discard(here)
+    if interrupt is not None:
+        try:
+            raise interrupt
+        finally:
+            del interrupt  # it refers to this frame
 
 
 def _set_timer(token: Node) -> None:

@@ -132,6 +132,20 @@ def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(reports, in
         root.on_cancel(fail)
 
 
+def test_of_thousands_of_callbacks_that_raise_an_interrupt_each_runs():
+    token, runs = CancellationToken(), []
+
+    def fail():
+        runs.append(1)
+        raise KeyboardInterrupt
+
+    for _ in range(2000):
+        token.on_cancel(fail)
+    with pytest.raises(KeyboardInterrupt):
+        token.cancel()
+    assert len(runs) == 2000
+
+
 def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock):
     name = ContextVar("name", default="nobody")
     root = CancellationToken(clock=clock)
