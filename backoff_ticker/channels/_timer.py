@@ -146,7 +146,11 @@ class Timer(ProcessBound):
         start = _Start(self._c)
         while not self._buffer.replace(ENDED, start):
             self.stop()
-        start.handle = self._clock.call_at(later(self._clock.monotonic(), seconds), start.fire)
+        try:
+            start.handle = self._clock.call_at(later(self._clock.monotonic(), seconds), start.fire)
+        except BaseException:
+            self._buffer.replace(start, ENDED)  # it will not fire
+            raise
         if self._buffer.current is not start:
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 

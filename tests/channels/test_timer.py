@@ -102,6 +102,21 @@ def test_one_that_nobody_holds_any_more_is_collected(clock, state):
     clock.advance(5)
 
 
+def test_one_that_cannot_be_started_is_not_running():
+    class Exhausted:
+        time = monotonic = staticmethod(SystemClock.monotonic)
+        parker = SystemClock.parker
+
+        def call_at(self, *_, **__):
+            raise RuntimeError("can't start new thread")
+
+    timer = Timer(clock=Exhausted())
+    with pytest.raises(RuntimeError, match="new thread"):
+        timer.start(1)
+    assert "stopped" in repr(timer)
+    assert timer.stop() is False
+
+
 def test_a_real_timer_fires_and_never_early():
     clock = SystemClock()
     timer = Timer(clock=clock)
