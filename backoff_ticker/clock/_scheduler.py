@@ -186,12 +186,16 @@ class Scheduler:
         finally:
             if self._runner.get("thread") is me:
                 self._runner.pop("thread", None)
+                if len(self):  # somebody has raised an exception in this thread
+                    self._ensure_thread()
 
     def _run_due(self) -> None:
-        heap = self._heap
         now = self._monotonic()
-        while heap and heap[0][0] <= now:
-            heapq.heappop(heap)[2].run()
+        while (heap := self._heap) and heap[0][
+            0
+        ] <= now:  # another one in a child that a call forks
+            heap[0][2].run()
+            heapq.heappop(heap)
 
     def _sweep(self) -> None:
         """Remove cancelled calls from the heap if they are over half of it."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from weakref import ref
 
 from .. import _process
+from .._unraisable import report
 from ._claim import FREE, FREED, acquire, claim_of
 
 TYPE_CHECKING = False
@@ -107,10 +108,14 @@ class Waiter:
             return False
         try:
             loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:
+        except Exception:
             if loop.is_closed():
                 return False
-            raise  # that was a signal handler's
+            error = failure_of(loop.call_soon_threadsafe, callback, *args)
+            if error is None:
+                raise  # that was a signal handler's
+            report(error, "Exception in call_soon_threadsafe() of an event loop", loop)
+            return False  # it must not leave others waiting
         return True
 
     def fire(self) -> None:

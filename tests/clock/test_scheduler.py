@@ -1,6 +1,8 @@
 """The scheduler: in order, nothing left behind, and the life of its thread."""
 
 import asyncio
+import ctypes
+import os
 import queue
 import random
 import sys
@@ -50,6 +52,43 @@ def test_callbacks_see_nothing_of_the_context_in_which_the_thread_was_started(sc
 
     copy_context().run(of_one_request)
     assert seen.get(timeout=PATIENCE) is None
+
+
+def test_an_exception_that_is_raised_in_the_thread_from_outside_ends_no_call(
+    scheduler, monkeypatch
+):
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    called = threading.Event()
+    scheduler.call_at(FAR, print)
+    flush(scheduler)
+    thread = scheduler.thread
+    scheduler.call_at(soon() + 0.05, called.set)
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    assert raise_in(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)) == 1
+    scheduler._parker.unpark()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert called.wait(PATIENCE)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_the_child_of_a_call_that_forks_makes_no_other_call_of_its_parent(scheduler):
+    scheduler._idle_seconds = 0.01  # then the child ends, with its only thread
+    children = queue.SimpleQueue()
+    told, tell = os.pipe()
+    both_are_posted = threading.Event()
+    due = soon()
+    scheduler.call_at(due, both_are_posted.wait)
+    scheduler.call_at(due, lambda: children.put(os.fork()))
+    scheduler.call_at(due, lambda: os.write(tell, b"!"))
+    both_are_posted.set()
+    _, status = os.waitpid(children.get(timeout=PATIENCE), 0)
+    assert status == 0
+    flush(scheduler)
+    assert os.read(told, 9) == b"!"
+    os.close(told)
+    os.close(tell)
 
 
 def flush(scheduler):

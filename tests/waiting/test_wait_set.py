@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -66,6 +67,27 @@ class Probe(Waiter):
 
     def fire(self) -> None:
         self.log.append(self.name)
+
+
+class BrokenLoop(FakeLoop):
+    def call_soon_threadsafe(self, callback: Any, *args: Any) -> None:
+        raise OSError("the loop has no more file descriptors")
+
+
+@pytest.mark.parametrize("wake", [WaitSet.close, WaitLine.wake_firsts, WaitQueue.wake_next])
+def test_a_loop_that_takes_no_call_leaves_nobody_else_asleep(wake, monkeypatch):
+    reports: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+    kind = next(kind for kind in (WaitLine, WaitQueue, WaitSet) if hasattr(kind, wake.__name__))
+    wait_set, log = kind(), []
+    waiters = [Probe(f"broken {n}", log, BrokenLoop()) for n in range(2)]
+    waiters += [Probe("loop", log, FakeLoop()), Probe("thread", log)]
+    for waiter in waiters:
+        register(waiter, wait_set)
+    wake(wait_set)
+    waiters[2].loop.run()
+    assert sorted(log) == ["loop", "thread"]
+    assert {str(each.exc_value) for each in reports} == {"the loop has no more file descriptors"}
 
 
 def register(waiter: Waiter, *sources: WaitSet) -> None:
