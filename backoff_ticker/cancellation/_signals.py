@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from functools import partial
 from weakref import ref
 
 from .. import _process
@@ -164,6 +165,7 @@ class _LoopWakeup:
     def __init__(self) -> None:
         self._loop: Callable[[], asyncio.AbstractEventLoop | None] = lambda: None
         self._pair: tuple[socket.socket, socket.socket] | None = None
+        self._link: ref[partial[bytes]] | None = None  # to what the loop calls to read
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop() is loop or threading.get_ident() != threading.main_thread().ident:
@@ -180,15 +182,23 @@ class _LoopWakeup:
             self._pair = reader, writer = socket.socketpair()
             reader.setblocking(False)  # noqa: FBT003
             writer.setblocking(False)  # noqa: FBT003
-            loop.add_reader(reader, reader.recv, 4096)
+            read = partial(reader.recv, 4096)
+            loop.add_reader(reader, read)
+            self._link = ref(read, self._let_go)  # a loop that is closed forgets it
+            del read
             signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         except NotImplementedError:
             pass  # Windows: there asyncio itself looks for signals
         except OSError:
             self.detach()  # no free file descriptors: the next wait may find some
 
+    def _let_go(self, link: object) -> None:
+        if link is self._link and threading.get_ident() == threading.main_thread().ident:
+            self.detach()
+
     def detach(self) -> None:
         """Close the sockets. May be repeated."""
+        self._link = None
         if self._pair is not None:
             reader, writer = self._pair
             former = signal.set_wakeup_fd(-1)

@@ -268,6 +268,16 @@ def test_a_loop_notices_a_signal_that_another_thread_gets(wait):
     assert (wakeup_fd(), open_files()) == before
 
 
+def test_a_loop_that_is_closed_leaves_the_wake_up_descriptor_to_others():
+    before = wakeup_fd(), open_files()
+    with cancel_on_signals(signal.SIGUSR1):
+        for _ in range(2):
+            with asyncio.Runner() as runner:
+                runner.run(CancellationToken().wait_async(0.001))
+                assert wakeup_fd() != -1
+            assert (wakeup_fd(), open_files()) == before
+
+
 def test_each_loop_of_a_block_notices_signals_and_so_does_the_outer_block():
     before = wakeup_fd(), open_files()
     with cancel_on_signals(signal.SIGUSR1) as outer:
