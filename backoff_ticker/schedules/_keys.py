@@ -23,8 +23,9 @@ from ..waiting import NO_DEADLINE, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable
     from typing import Any
+    from weakref import ref
 
     from ..policies import BackOff
 
@@ -66,39 +67,45 @@ class Entry:
         """
         if not self.every:
             return now
+        if self.slot * self.every + self.origin <= due + _NANOSECOND:
+            self.slot += 1
         slot = later(self.origin, self.slot * self.every)
         if slot <= due:
-            self.slot += 1
-            slot = later(self.origin, self.slot * self.every)
-            if slot <= due:
-                slot, self.slot = catch_up(self.origin, self.every, later(due, _NANOSECOND))
+            slot, self.slot = catch_up(self.origin, self.every, later(due, _NANOSECOND))
         return slot if slot >= now else catch_up(self.origin, self.every, now)[0]
 
-    def missed(self) -> int:
+    def missed(self, due: float) -> int:
         """Return how many times of the grid since its last job are before ``due``."""
-        if self.due - self.origin <= self.slot * self.every + _NANOSECOND or not self.every:
+        if not self.every or due <= self.slot * self.every + self.origin + _NANOSECOND:
             return 0
-        return max(0, catch_up(self.origin, self.every, self.due)[1] - self.slot)
+        return max(0, catch_up(self.origin, self.every, due)[1] - self.slot)
 
 
 class Hold:
-    """An entry that a worker has.
+    """An entry that a worker has. Once its end is told, it is the change that the owner makes.
 
     Attributes:
         due: When it was due.
-        is_dropped: Whether its job was dropped, and has to be ended.
-        missed: How many times of its grid were left out before.
         again: When it was asked for once more meanwhile; ``NO_DEADLINE``: it was not.
+        outcome: When it is due after its end, its failures then, and the time of the end. Due at
+            ``NO_DEADLINE``: it leaves, unless it was asked for; None: it leaves.
+        generation: The process in which that was told.
+        watch: A weak reference to its job, which tells if that is dropped; None: the job was not
+            handed over yet, or has ended.
     """
 
-    __slots__ = ("again", "due", "entry", "is_dropped", "missed")
+    __slots__ = ("again", "due", "entry", "generation", "outcome", "watch")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.due = entry.due
-        self.missed = entry.missed()
+        self.due = due = entry.due
         self.again = NO_DEADLINE
-        self.is_dropped = False
+        self.outcome: tuple[float | None, int, float] = due, entry.failures, due
+        self.generation = _process.generation
+        self.watch: ref[Any] | None = None
+
+    def make(self, keys: Keys) -> None:
+        keys.end(self)
 
 
 class _Group:
@@ -118,166 +125,139 @@ class Keys:
         entries: The keys, whether they wait or a worker has them.
         holds: Those that workers have, and those that were removed since.
         failing: Keys whose last work failed.
-        dropped: Holds whose jobs were dropped.
+        dropped: Jobs in the place of those that were dropped; readers end them.
+        picked: A hold that was taken last, if its job was not handed over.
+        generation: The process whose holds they are.
         limit: How many of a group may be held at once; 0: there are no groups.
     """
 
     __slots__ = (
-        *("_added", "_generation", "_groups", "_heap"),
-        *("dropped", "entries", "failing", "holds", "limit"),
+        *("_added", "_groups", "_heap"),
+        *("dropped", "entries", "failing", "generation", "holds", "limit", "picked"),
     )
 
     def __init__(self, limit: int) -> None:
         self.entries: dict[Hashable, Entry] = {}
         self.holds: dict[Hashable, Hold] = {}
         self.failing: dict[Hashable, None] = {}
-        self.dropped: deque[Hold] = deque()
+        self.dropped: deque[Any] = deque()
+        self.picked: Hold | None = None
         self.limit = limit
         self._heap: list[Item] = []
         self._added = 0  # keys that are due at the same time come in the order of their numbers
         self._groups: dict[Hashable, _Group] = {}
-        self._generation = _process.generation
+        self.generation = _process.generation
 
     def begin(self, generation: int) -> None:
         """Drop the holds of the parent, before the first change in a forked child."""
-        if self._generation != generation:
-            for key in self.holds:
+        if self.generation < generation:
+            for key, hold in self.holds.items():
+                hold.watch = None
                 self.remove(key)
+                self._leave_group(hold)
             self.holds.clear()
             self.dropped.clear()
-            for group in self._groups.values():
-                group.holds.clear()
-            self._sort_anew()
-            self._generation = generation
+            self.generation = generation
 
-    def add(self, key: Hashable, due: float, every: float, group: Hashable) -> None:
-        """Add a key, or have it fall due earlier; one that is held comes once more afterwards."""
-        hold = self.holds.get(key)
+    def add(self, added: list[Entry]) -> bool:
+        """Add keys, or have them fall due earlier; those held come once more afterwards.
+
+        Return whether the last one was known before.
+        """
+        entries, holds, heap = self.entries, self.holds, self._heap
+        is_known = False
+        for entry in added:
+            key, due = entry.key, entry.origin
+            hold = holds.get(key) if holds else None  # comparisons that fail leave nothing behind
+            known = entries.setdefault(key, entry)
+            is_known = known is not entry
+            if hold is not None:
+                hold.again = min(hold.again, due)
+            elif due < known.due:
+                self._added = number = self._added + 1
+                heappush(heap, (due, number, known))
+                known.due = due
+        self._drop_stale(heap)
+        return is_known
+
+    def remove(self, key: Hashable) -> bool:
+        """Remove a key; return whether it was known."""
         entry = self.entries.get(key)
         if entry is None:
-            entry = self.entries[key] = Entry(key, due, every, group)
-        if hold is not None:
-            hold.again = min(hold.again, due)
-        elif due < entry.due:
-            self._put_in_line(entry, due)
+            return False
+        entry.due = NO_DEADLINE
+        if key in self.holds:
+            self.holds[key].again = NO_DEADLINE
+        self.failing.pop(key, None)
+        self._let_in(entry.group)  # it may have had its turn
+        del self.entries[key]
+        return True
 
-    def add_all(self, batch: Iterable[tuple[Hashable, float, float, Hashable]]) -> None:
-        entries, holds = self.entries, self.holds
-        for key, due, every, group in batch:
-            if key in entries or key in holds:
-                self.add(key, due, every, group)
-            else:
-                entry = entries[key] = Entry(key, due, every, group)
-                self._added += 1
-                heappush(self._heap, (due, self._added, entry))
-                entry.due = due
-
-    def remove(self, key: Hashable) -> None:
-        entry = self.entries.get(key)
-        if entry is not None:
-            entry.due = NO_DEADLINE
-            if key in self.holds:
-                self.holds[key].again = NO_DEADLINE
-            self.failing.pop(key, None)
-            del self.entries[key]
-
-    def pick(self, now: float) -> Hold | None:
-        """Return a hold for the key that is due first, or one whose job was dropped, if any.
-
-        It is none before ``take(hold)``.
-        """
-        while self.dropped:
-            hold = self.dropped[0]
-            if self.holds.get(hold.entry.key) is hold:
-                return hold
-            self.dropped.popleft()  # it has ended: the process has forked, or was interrupted
-        while (first := self._first()) is not None and first[0] <= now:
+    def take(self, now: float) -> Hold | None:
+        """Hold the key that is due first for a worker, if one is due."""
+        while (first := self.first()) is not None and first[0] <= now:
             entry = first[2]
-            if not self.limit:
-                return Hold(entry)
-            group = self._groups.setdefault(entry.group, _Group())
-            if len(group.holds) < self.limit:
-                return Hold(entry)
-            heappush(group.line, first)
+            group = self._groups.setdefault(entry.group, _Group()) if self.limit else None
+            if group is not None and len(group.holds) >= self.limit:
+                heappush(group.line, first)
+                heappop(self._heap)
+                self._drop_stale(group.line)
+                continue
+            self.picked = hold = Hold(entry)
+            error = failure_of(self.holds.__setitem__, entry.key, hold)
+            if group is not None and error is None:
+                group.holds[hold] = None
+            entry.due = NO_DEADLINE
             heappop(self._heap)
-            if self._is_stale(group.line):
-                self._sort_anew()
+            if error is not None:  # its hash fails by now: it must not stop the others
+                raise error
+            return hold
         return None
 
-    def take(self, hold: Hold) -> None:
-        entry = hold.entry
-        if self.dropped and self.dropped[0] is hold:
-            hold.is_dropped = True
-            self.dropped.popleft()
-            return
-        error = failure_of(self.holds.__setitem__, entry.key, hold)
-        if error is not None:  # its hash fails by now: it must not stop the others
-            entry.due = NO_DEADLINE
-            raise error
-        if self.limit:
-            self._groups[entry.group].holds[hold] = None
-        entry.due = NO_DEADLINE
-        heappop(self._heap)
-
-    def next_due(self) -> float:
-        """Return when the next key falls due; ``NO_DEADLINE``: none does."""
-        first = self._first()
-        return NO_DEADLINE if first is None else first[0]
-
-    def end(self, hold: Hold, due: float | None, failures: int, now: float) -> None:
-        """End a hold: the key is due then, or when it was asked for meanwhile.
-
-        ``NO_DEADLINE``: it leaves, unless it was asked for; None: it leaves.
-        """
+    def end(self, hold: Hold) -> None:
+        """End a hold: the key is due as its outcome says, or when it was asked for meanwhile."""
         entry = hold.entry
         key = entry.key
         if self.holds.get(key) is not hold:
             return  # it has ended
-        known = self.entries.get(key)
+        hold.watch = None
+        due, failures, now = hold.outcome
         again = max(hold.again, now)
-        if known is entry and (due is None or due == again == NO_DEADLINE):
+        known = self.entries.get(key)
+        if known is not entry:  # it was removed, and may have come anew
+            if known is not None:
+                self._put_in_line(known, again)
+        elif due is None or due == again == NO_DEADLINE:
+            self.remove(key)
+        elif due == NO_DEADLINE:
             self.failing.pop(key, None)
-            del self.entries[key]
-        elif known is entry and due is not None and due != NO_DEADLINE:
-            entry.failures = failures
+            known = self.entries[key] = Entry(key, again, entry.every, entry.group)
+            self._put_in_line(known, again)
+        else:
             if failures:
                 self.failing[key] = None
-            else:
+            elif entry.failures:
                 self.failing.pop(key, None)
+            entry.failures = failures
             self._put_in_line(entry, min(due, again))
-        elif known is not None:  # it has left, and came anew
-            if known is entry:
-                self.failing.pop(key, None)
-                known = self.entries[key] = Entry(key, again, entry.every, entry.group)
-            self._put_in_line(known, again)
-        if self.limit and entry.group in self._groups:
-            self._groups[entry.group].holds.pop(hold, None)
-            self._let_in(entry.group)
+        if self.limit:
+            self._leave_group(hold)
         del self.holds[key]
 
     def _put_in_line(self, entry: Entry, due: float) -> None:
-        self._added += 1
-        heappush(self._heap, (due, self._added, entry))
+        self._added = number = self._added + 1
+        heappush(self._heap, (due, number, entry))
         entry.due = due
-        if self._is_stale(self._heap):
-            self._sort_anew()
+        self._drop_stale(self._heap)
 
-    def _is_stale(self, items: list[Item]) -> bool:
-        """Whether most of these are out of date."""
-        return len(items) > 2 * len(self.entries) + _SPARE_ITEMS
+    def _drop_stale(self, items: list[Item]) -> None:
+        """Drop what is out of date, once that is most of a heap."""
+        if len(items) > 2 * len(self.entries) + _SPARE_ITEMS:
+            fresh = [item for item in items if item[0] == item[2].due]
+            heapify(fresh)
+            items[:] = fresh
 
-    def _sort_anew(self) -> None:
-        """Drop what is out of date, which may have kept places of groups; who waits looks again."""
-        heap = [*self._heap]
-        for group in self._groups.values():
-            heap += group.line
-        heap = [item for item in heap if item[0] == item[2].due]
-        heapify(heap)
-        self._heap = heap
-        for group in self._groups.values():
-            group.line.clear()
-
-    def _first(self) -> Item | None:
+    def first(self) -> Item | None:
         """Return the first item of the heap that is not out of date."""
         heap = self._heap
         while heap:
@@ -285,21 +265,28 @@ class Keys:
             if first[0] == first[2].due:
                 return first
             heappop(heap)
-            if self.limit:  # it may have kept a place of its group
-                self._let_in(first[2].group)
         return None
 
+    def _leave_group(self, hold: Hold) -> None:
+        """Free the place of a hold in its group."""
+        group = self._groups.get(hold.entry.group)
+        if group is not None:
+            group.holds.pop(hold, None)
+            self._let_in(hold.entry.group)
+
     def _let_in(self, name: Hashable) -> None:
-        """Put the next entry that waits for a place in its group in line, if there is a place."""
+        """Put the next entry that waits for a place in its group in line again.
+
+        If there is no place for it, it goes back when it comes first.
+        """
         group = self._groups.get(name)
-        if group is None or len(group.holds) >= self.limit:
-            return
-        while group.line:
+        while group is not None and group.line:
             item = group.line[0]
-            if item[0] == item[2].due:
+            is_waiting = item[0] == item[2].due
+            if is_waiting:
                 heappush(self._heap, item)
-                heappop(group.line)
-                return
             heappop(group.line)
-        if not group.holds:
+            if is_waiting:
+                return
+        if group is not None and not group.holds:
             del self._groups[name]

@@ -115,11 +115,10 @@ class Rules:
         entry = hold.entry
         slot = entry.advance(hold.due, now)
         policy: Any = self._backoff if isinstance(verdict, bool) else verdict
-        delay: float | Stop
         if policy is None and entry.every:
             return slot, slot - now
         if policy is STOP or isinstance(policy, float):
-            delay = policy
+            delay: Any = policy
         elif is_feedback(policy):
             delay = tell(self._run_of(entry, policy), "failure", None)
         else:
@@ -128,6 +127,10 @@ class Rules:
             return NO_DEADLINE, NO_DEADLINE
         seconds = checked_delay(policy, delay)
         return later(now, seconds), seconds
+
+    def due_after_rest(self, hold: Hold, now: float, seconds: float) -> float:
+        hold.entry.advance(hold.due, now)
+        return later(now, seconds)
 
     def due_after_broken_policy(self, hold: Hold, now: float) -> float:
         slot = hold.entry.advance(hold.due, now)

@@ -11,16 +11,9 @@ from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_count, as_seconds, counted, safe_repr
 from ..clock import later, resolve_clock
-from ..waiting import (
-    CHECKPOINT_EVERY,
-    NO_DEADLINE,
-    carry_out,
-    checkpoint,
-    park_coroutine,
-    park_thread,
-)
+from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, checkpoint, park_coroutine, park_thread
 from ._core import ScheduleCore
-from ._keys import Keys
+from ._keys import Entry, Keys
 from ._rules import Rules
 
 TYPE_CHECKING = False
@@ -108,13 +101,12 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         ...         print(job.key, job.failures)
         ...         if job.failures == 0:
         ...             raise OSError("the lamp does not answer")
-        ...         job.leave()
         ...         devices.close()
         lamp 0
         lamp 1
     """
 
-    __slots__ = ("_every", "_group", "_takes_left")
+    __slots__ = ("_every", "_group", "_takes_left", "_traits")
 
     _selected: tuple[Self, Job[K] | Closed]  # for type checkers: what select() returns
 
@@ -135,9 +127,11 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         on_give_up: Callable[[Job[K], Any], object] | None = None,
     ) -> None:
         clock = resolve_clock(clock)
-        self._every: Any = every
-        if every is not None and not callable(every):
-            self._every = _as_interval("every", every)
+        self._traits: tuple[float, None] | None = None  # of all keys, if they are the same
+        if not callable(every):
+            every = 0.0 if every is None else _as_interval("every", every)
+            self._traits = (every, None) if group is None else None
+        self._every: Any = every  # 0.0: none
         for name, value in (("group", group), ("notify", notify), ("on_give_up", on_give_up)):
             if value is not None and not callable(value):
                 raise TypeError(f"{name} must be callable or None, not {safe_repr(value)}")
@@ -167,9 +161,11 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         """
         hash(key)
         due = later(self._monotonic(), as_seconds("delay", delay))
-        if self._has_ended():
+        if self._token.cancelled:
             raise ScheduleClosed
-        return not self._ask(key, self._keys.add, key, due, *self._traits_of(key))
+        return not self._ask(
+            key, Keys.add, [Entry(key, due, *(self._traits or self._traits_of(key)))]
+        )
 
     def add_all(self, keys: Iterable[K], over: Seconds | None = None) -> None:
         """Add many keys, spread evenly: the i-th of n is due i/n of ``over`` seconds from now.
@@ -184,23 +180,22 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         span = None if over is None else as_seconds("over", over)
         now = self._monotonic()
         for start in range(0, len(found) or 1, _BATCH):
-            if self._has_ended():
+            if self._token.cancelled:
                 raise ScheduleClosed
-            batch: list[tuple[K, float, float, Any]] = []
+            batch: list[Entry] = []
             try:
                 for number, key in enumerate(found[start : start + _BATCH], start):
-                    every, group = self._traits_of(key)
+                    every, group = self._traits or self._traits_of(key)
                     share = (every if span is None else span) * number / len(found)
-                    batch.append((key, later(now, share), every, group))
+                    batch.append(Entry(key, later(now, share), every, group))
             finally:
-                self._ask(None, self._keys.add_all, batch)
+                self._ask(None, Keys.add, batch)
 
     def _traits_of(self, key: K) -> tuple[float, Any]:
         """Return the interval of a key, 0.0 for none, and its group."""
         every = self._every
-        if every.__class__ is not float:
-            answer = None if every is None else called("every", every, key)
-            every = 0.0 if answer is None else _as_interval("what every returns", answer)
+        if callable(every):
+            every = _as_interval("what every returns", called("every", every, key))
         return every, None if self._group is None else called("group", self._group, key)
 
     def remove(self, key: K) -> bool:
@@ -209,20 +204,16 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         It does not come again, unless it is added again; then its count of failures begins anew.
         It never blocks.
         """
-        return self._ask(key, self._keys.remove, key)
+        return self._ask(key, Keys.remove, key)
 
     def close(self) -> None:
         """End all iterations; jobs under way go on. It never blocks, and may be repeated."""
-        carry_out(self._close)
-
-    def _close(self) -> None:
-        self._closed = True
-        self._readers.close()
+        self._token.cancel()
 
     @property
     def closed(self) -> bool:
         """Whether the schedule was closed, or its token is cancelled."""
-        return self._has_ended()
+        return self._token.cancelled
 
     @property
     def in_flight(self) -> int:
@@ -250,20 +241,15 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
                 ``RuntimeWarning``), or in a signal handler that has interrupted a call of the
                 schedule.
         """
-        seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-        limit = seconds if timeout is None else later(self._monotonic(), seconds)
+        limit = self._limit_of(timeout)
+        what, instead = "Schedule.receive()", "await schedule.receive_async()"
         while True:
             job: Job[K] = self._poll()
             if job is not EMPTY:  # ATOMIC: no call between taking a job and its return
                 return job
-            self._raise_if_late(limit, seconds)
+            self._raise_if_late(limit, timeout)
             park_thread(
-                self._clock,
-                "Schedule.receive()",
-                "await schedule.receive_async()",
-                self._wait_sets(),
-                self._recheck,
-                limit,
+                *(self._clock, what, instead, self._wait_sets(), self._recheck, limit),
                 ends=self._ends_by_itself,
             )
 
@@ -279,8 +265,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
         One that never has to wait yields to its loop at every 64th call.
         """
-        seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-        limit = seconds if timeout is None else later(self._monotonic(), seconds)
+        limit = self._limit_of(timeout)
         if self._takes_left <= 0:
             self._takes_left = CHECKPOINT_EVERY
             await checkpoint()
@@ -289,12 +274,18 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             job: Job[K] = self._poll()
             if job is not EMPTY:
                 return job
-            self._raise_if_late(limit, seconds)
+            self._raise_if_late(limit, timeout)
             await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
 
-    def _raise_if_late(self, limit: float, seconds: float) -> None:
-        if limit != NO_DEADLINE and self._monotonic() >= limit:
-            raise TimeoutError(f"no key was due within {seconds} s")
+    def _limit_of(self, timeout: Seconds | None) -> float:
+        """Return when a wait that begins now is over."""
+        if timeout is None:
+            return NO_DEADLINE
+        return later(self._monotonic(), as_seconds("timeout", timeout))
+
+    def _raise_if_late(self, limit: float, timeout: Any) -> None:  # noqa: ANN401 - it was checked
+        if timeout is not None and self._monotonic() >= limit:
+            raise TimeoutError(f"no key was due within {as_seconds('timeout', timeout)} s")
 
     def __iter__(self) -> Self:
         return self
@@ -321,7 +312,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         Raises:
             TypeError, ValueError, RuntimeError: As for ``receive()``.
         """
-        limit = self._drain_limit(timeout)
+        limit = self._limit_of(timeout)
         what, instead = "Schedule.drain()", "await schedule.drain_async()"
         while self.in_flight and self._monotonic() < limit:
             park_thread(self._clock, what, instead, (self._drains,), self._recheck_drain, limit)
@@ -329,18 +320,16 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
     async def drain_async(self, timeout: Seconds | None = None) -> bool:
         """Wait in a coroutine until no worker has a job, as ``drain()`` does in a thread."""
-        limit = self._drain_limit(timeout)
+        limit = self._limit_of(timeout)
         while self.in_flight and self._monotonic() < limit:
             await park_coroutine(self._clock, (self._drains,), self._recheck_drain, limit)
         return not self.in_flight
 
-    def _drain_limit(self, timeout: Seconds | None) -> float:
-        if timeout is None:
-            return NO_DEADLINE
-        return later(self._monotonic(), as_seconds("timeout", timeout))
-
     def _recheck_drain(self, waiter: Waiter) -> float | None:
-        return waiter.limit if self.in_flight else None
+        if not self.in_flight:
+            return None
+        self._is_owned()  # or it raises
+        return waiter.limit
 
     def __len__(self) -> int:
         self._settle()
@@ -354,7 +343,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         return True
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
+        state = "closed" if self._token.cancelled else "open"
         return f"<Schedule {state}, {counted(len(self._keys.entries), 'key')}>"
 
 

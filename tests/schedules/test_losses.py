@@ -12,6 +12,7 @@ import pytest
 
 from backoff_ticker import ConstantBackOff, Schedule, WouldBlock, select
 from backoff_ticker.schedules import _core
+from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
 from tests.helpers import in_thread
 from tests.interleaving import each_interleaving
@@ -91,7 +92,7 @@ def test_a_second_interrupt_does_not_leave_the_keys_owned(monkeypatch):
         with contextlib.suppress(Interrupted), interrupt:
             schedule.add("a")
             for job in [schedule.receive_nowait()]:
-                job._over = True
+                job._hold.watch = None
         interrupt.forget()
         assert schedule._owner is None, interrupt.where
 
@@ -124,8 +125,8 @@ def test_an_interrupt_in_add_leaves_nothing_told_that_nobody_makes():
 def test_an_owner_who_is_interrupted_hides_no_key_that_another_thread_has_added():
     def run(interrupt):
         schedule = Schedule()
-        add = schedule._keys.add
-        schedule._told.append(_core.Change("a", add, "a", schedule._monotonic(), 0.0, None))
+        entry = Entry("a", schedule._monotonic(), 0.0, None)
+        schedule._told.append(_core.Change(Keys.add, [entry]))
         with contextlib.suppress(Interrupted), interrupt:
             len(schedule)
         interrupt.forget()
@@ -147,9 +148,9 @@ def test_an_interrupt_in_the_end_of_a_block_gives_the_key_back_at_once():
             interrupt.__enter__()
         interrupt.__exit__()
         interrupt.forget()
-        if interrupt.where and not interrupt.where.startswith("Job.__exit__") and not job._over:
+        if interrupt.where and not interrupt.where.startswith("Job.__exit__") and job._hold.watch:
             yield "the worker still has it"
-        job._over = True
+        job._hold.watch = None
 
     check_each_place(run, all_of_them=True, at_least=15)
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import sys
 from datetime import timedelta
 
 import pytest
@@ -419,3 +420,36 @@ def test_a_job_that_is_dropped_is_a_failure_that_the_next_worker_ends(workers, c
     clock.advance(3)
     with waiting.result() as job:
         assert job.failures == 1
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_job_that_has_ended_is_dropped_in_silence(clock, told, is_made):
+    """No code runs in its finalizer: Python would swallow a Ctrl-C there."""
+    schedule = Schedule(every=60, clock=clock, **told.hooks)
+    schedule.add("a")
+    job = schedule.receive_nowait()
+    schedule.add("b", 30)  # who takes it, makes what is told of "a"
+    job.succeed()
+    if is_made:
+        assert schedule.in_flight == 0
+    assert bool(schedule._told) is not is_made
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code) if event == "call" else None)
+    try:
+        del job
+    finally:
+        sys.setprofile(None)
+    assert called == []
+    assert (schedule.in_flight, told.failures) == (0, [])
+
+
+def test_a_job_that_is_dropped_once_its_end_was_told_is_no_failure(told):
+    """An interrupt may come between the two."""
+    schedule = Schedule(every=60, **told.hooks)
+    schedule.add("a")
+    job = schedule.receive_nowait()
+    schedule._told.append(job._hold)
+    with pytest.warns(ResourceWarning, match="'a'"):
+        del job
+    assert take_all(schedule) == ["a"]
+    assert (schedule.in_flight, told.failures) == (0, [])

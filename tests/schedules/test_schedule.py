@@ -1,5 +1,6 @@
 """When keys fall due, who gets them, and how it ends: in threads and in event loops."""
 
+import gc
 import math
 from datetime import timedelta
 
@@ -330,6 +331,22 @@ def test_an_end_ends_all_iterations_and_jobs_under_way_go_on(workers, clock, how
         1,
     )
     schedule.close()
+
+
+def test_a_token_outlives_its_schedules_and_keeps_nothing_of_them(clock):
+    token = CancellationToken(clock=clock)
+    for _ in "ab":
+        schedule = Schedule(token=token, clock=clock)
+        with pytest.raises(TimeoutError):
+            schedule.receive(0)
+        waiting = in_thread(schedule.receive)
+        clock.settle()
+        schedule.close()
+        assert type(error(waiting)) is ScheduleClosed
+        assert not token.cancelled
+        del schedule, waiting
+    gc.collect()
+    assert not token._cells.get("children")
 
 
 def test_drain_waits_until_no_worker_has_a_job(workers, clock):

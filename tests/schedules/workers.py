@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from backoff_ticker import ScheduleClosed, WouldBlock
+from backoff_ticker import CancellationToken, ScheduleClosed, WouldBlock
 from tests.channels.ends import End
 from tests.helpers import PATIENCE
 
@@ -89,6 +89,11 @@ def fail(error):
         raise error
 
     return act
+
+
+def reopen(schedule):
+    """Let workers take jobs of a schedule that was closed, to see what is in it."""
+    schedule._token = CancellationToken(clock=schedule._clock)
 
 
 def take_all(schedule):

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 
 from backoff_ticker import ConstantBackOff, Schedule, ScheduleClosed
+from tests.schedules.workers import reopen
 from tests.stress.crew import cancel_soon, cast
 
 STEADY = 24
@@ -96,7 +97,7 @@ class Fleet:
         """All keys wait, each where it is found as it falls due."""
         schedule, keys = self.schedule, self.schedule._keys
         with suppress(ScheduleClosed):
-            schedule._closed = False
+            reopen(schedule)
             while keys.dropped:
                 schedule.receive(0).retry_in(0)
         assert schedule.drain(0), "a worker is still there"
