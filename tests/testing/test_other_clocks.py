@@ -48,8 +48,8 @@ IN_LOOPS = {
 
 
 def named(one):
-    """How the message begins that names an object; how much time it has left may change."""
-    return repr(one).partition(",")[0]
+    """How the message begins that names an object; its state, and the time left, may change."""
+    return repr(one).partition(" ")[0]
 
 
 @pytest.mark.parametrize("kind", IN_THREADS)
