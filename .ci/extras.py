@@ -78,7 +78,7 @@ def check_integration(name: str) -> None:
         for example in doctest.DocTestFinder().find(module, globs={}):
             if not absent.search(example.docstring):
                 runner.run(example)
-    expect("examples", runner.tries > 0, True)  # noqa: FBT003 - there are some
+    expect("examples", runner.tries > 0, True)
     expect("examples that fail", runner.failures, 0)
 
 

@@ -346,7 +346,7 @@ class CircuitOpen(BackoffTickerError):
     def __init__(
         self,
         seconds: float | None = None,
-        breaker: Any = None,  # noqa: ANN401 - a CircuitBreaker, which this module cannot import
+        breaker: Any = None,
         state: CircuitState = CircuitState.OPEN,
     ) -> None:
         super().__init__(seconds, breaker, state)

@@ -83,7 +83,7 @@ def run_at_once(step: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T
     try:
         coroutine.send(None)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        return end.value
     coroutine.close()
     raise RuntimeError(f"{step.__name__}() has suspended where nothing can await it")
 

@@ -23,7 +23,7 @@ class _Singleton:
         cls._name = name
 
     def __new__(cls) -> Self:
-        return globals()[cls._name]  # type: ignore[no-any-return]
+        return globals()[cls._name]
 
     def __reduce__(self) -> str:
         return self._name

@@ -41,7 +41,7 @@ def shown_error(error: BaseException) -> str:
     """
     try:
         text = _shown(error)
-    except Exception:  # noqa: BLE001 - such as a ``repr`` that fails, or a cycle
+    except Exception:  # such as a ``repr`` that fails, or a cycle
         text = type(error).__name__
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 

@@ -29,7 +29,7 @@ def whole_repr(value: object) -> str:
     """Return the ``repr`` of ``value``; if it fails, the type instead."""
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 - such as an int of more digits than the interpreter converts
+    except Exception:  # such as an int of more digits than the interpreter converts
         return f"one of type {type(value).__name__}"
 
 

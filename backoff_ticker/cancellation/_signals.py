@@ -180,8 +180,8 @@ class _LoopWakeup:
             return
         try:
             self._pair = reader, writer = socket.socketpair()
-            reader.setblocking(False)  # noqa: FBT003
-            writer.setblocking(False)  # noqa: FBT003
+            reader.setblocking(False)
+            writer.setblocking(False)
             read = partial(reader.recv, 4096)
             loop.add_reader(reader, read)
             self._link = ref(read, self._let_go)  # a loop that is closed forgets it

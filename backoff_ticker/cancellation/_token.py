@@ -163,7 +163,7 @@ class CancellationToken(Node, Source, ProcessBound):
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._wait_set(),)
 
-    def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - for tickers
+    def _take_nowait(self, *, fresh: bool) -> object:
         return self.cause if self.cancelled else EMPTY
 
     def _recheck(self, waiter: Waiter) -> float | None:
@@ -229,7 +229,7 @@ class CancellationToken(Node, Source, ProcessBound):
     def __repr__(self) -> str:
         try:
             left = None if self.cancelled else self.remaining()
-        except Exception:  # noqa: BLE001 - of the clock that measures the deadline
+        except Exception:  # of the clock that measures the deadline
             left = None
         state = "open" if left is None else f"open, {round(left, 3)} s left"
         for cause in self._cells.get("cause", ()):

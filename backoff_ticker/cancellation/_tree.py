@@ -67,7 +67,7 @@ class Node:
         _set_parents(self, parents)
         _set_deadline(self, deadline)
         _set_cells(self, {})
-        _set_marked(self, False)  # noqa: FBT003
+        _set_marked(self, False)
         for parent in parents:
             # A link is compared as the child: by identity, as no child is of a user's subclass.
             children = parent._cells.setdefault("children", {})
@@ -78,7 +78,7 @@ class Node:
     def _mark(self, cause: Cause) -> bool:
         """Mark only this token as cancelled; True if no other cause was stored before."""
         won = self._cells.setdefault("cause", cause) is cause
-        _set_marked(self, True)  # noqa: FBT003
+        _set_marked(self, True)
         return won
 
     def _cancel(self, cause: Cause) -> bool:
@@ -141,7 +141,7 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
                 for handle in [*callbacks]:
                     try:
                         handle._run()
-                    except BaseException as error:  # noqa: BLE001
+                    except BaseException as error:
                         interrupt = error
             finally:
                 _running.discard(here)
@@ -210,7 +210,7 @@ class CallbackHandle:
         # next cancel runs it, or inside of it; one in between would lose it.
         try:
             self._context.run(self._callback)
-        except Exception as error:  # noqa: BLE001 - no callback stops the others
+        except Exception as error:  # no callback stops the others
             report(error, "Exception in a callback of a cancellation token", self._callback)
         finally:
             complete(self._forget)

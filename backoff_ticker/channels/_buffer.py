@@ -59,7 +59,7 @@ class Unbounded(WaitQueue):
         self.quick: _Items | tuple[()] = self.items
         self.late: dict[object, Any] | None = None
 
-    def take(self) -> Any:  # noqa: ANN401 - any item
+    def take(self) -> Any:
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
         while True:
             if self.items:
@@ -246,7 +246,7 @@ class Bounded(Unbounded):
         if not pending.accepted:
             pending.close()  # also when a call that was interrupted before it is repeated
 
-    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
+    def take(self) -> Any:  # noqa: C901, PLR0912 - any item; one change
         """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
         while (first := self.first_send) is not None:
             if first.generation == _process.generation:
@@ -314,7 +314,7 @@ class Rendezvous(Bounded):
         super().__init__(0)
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
-    def add(self, place: Place, domain: int, made: Any = None) -> None:  # noqa: ANN401 - as in WaitSet
+    def add(self, place: Place, domain: int, made: Any = None) -> None:
         key = id(place)
         waiter: Any = place()
         counts = not waiter.stays  # else only while somebody waits: see put()

@@ -237,7 +237,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         quick: Any = buffer.quick
         if quick:
             try:
-                return quick.first_out  # type: ignore[no-any-return]
+                return quick.first_out
             except IndexError:
                 pass  # another receiver was faster
         deadline = self._deadline(seconds)
@@ -270,7 +270,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         quick: Any = buffer.quick
         if quick:
             try:
-                return quick.first_out  # type: ignore[no-any-return]
+                return quick.first_out
             except IndexError:
                 pass  # another receiver was faster
         deadline = self._deadline(seconds)
@@ -318,7 +318,7 @@ class Channel(Source, ProcessBound, Generic[T]):
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         return None if self._buffer.is_ready() else waiter.limit
 
-    def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker needs to know
+    def _take_nowait(self, *, fresh: bool) -> object:
         return self._buffer.take()
 
     def _put_back(self, value: object) -> None:

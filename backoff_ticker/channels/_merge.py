@@ -146,7 +146,7 @@ class Merge(Generic[R_co]):
         for case in self._open.values():
             case.unregister()
 
-    def _note(self, case: _Case, entry: Any = None) -> None:  # noqa: ANN401 - of the heap
+    def _note(self, case: _Case, entry: Any = None) -> None:
         """Make a case ready; with the first ``entry`` of the heap, as its time has come."""
         heap, ready = self._heap, self._ready
         claim = self._readers.claim
@@ -195,7 +195,7 @@ class Merge(Generic[R_co]):
         finally:
             claim += FREED
 
-    def _take(self, end: type[Exception], *, fresh: bool) -> Any:  # noqa: ANN401 - source and value
+    def _take(self, end: type[Exception], *, fresh: bool) -> Any:
         """Take a value or the end of a source; None: none is ready; raise ``end`` after the last.
 
         A reader that has not waited yet is ``fresh``.
@@ -246,7 +246,7 @@ class Merge(Generic[R_co]):
             if when <= self._clock.monotonic():
                 return None
             if self._readers.leads(waiter):
-                return when  # type: ignore[no-any-return]
+                return when
         return NO_DEADLINE
 
     def __iter__(self) -> Self:

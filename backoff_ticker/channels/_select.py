@@ -176,7 +176,7 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     return selection.chosen, selection.value
 
 
-def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> Any:  # noqa: ANN401
+def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> Any:
     """Block this thread as ``select()`` does; ``names`` are those of ``park_thread()``."""
     wait = Selection(names[0], sources, seconds)
     try:

@@ -68,7 +68,7 @@ class _TimerBuffer(Unbounded):
         current = self.current
         return current.__class__ is _Start and current.time is None
 
-    def replace(self, before: object, after: Any, time: float | None = None) -> bool:  # noqa: ANN401
+    def replace(self, before: object, after: Any, time: float | None = None) -> bool:
         """Make ``after`` the current start, which has fired at ``time``, if that is ``before``."""
         claim = self.claim
         acquire(claim)
@@ -82,7 +82,7 @@ class _TimerBuffer(Unbounded):
         finally:
             claim += FREED
 
-    def take(self) -> Any:  # noqa: ANN401 - as in the buffer
+    def take(self) -> Any:
         while True:
             item = super().take()
             if item.__class__ is not _Start:
@@ -158,7 +158,7 @@ class Timer(ProcessBound):
         """Do not fire; drop a time not received yet. True if it was running. It never blocks."""
         return carry_out(self._stop, self._buffer.current)
 
-    def _stop(self, start: Any) -> bool:  # noqa: ANN401 - a start, None or ENDED
+    def _stop(self, start: Any) -> bool:
         was_current = self._buffer.replace(start, ENDED)
         if start.__class__ is not _Start:
             return False

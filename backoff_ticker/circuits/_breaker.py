@@ -102,7 +102,7 @@ class CircuitBreaker(ProcessBound):
 
     _kind = "a CircuitBreaker"
 
-    def __init__(  # noqa: PLR0913 - the options
+    def __init__(
         self,
         backoff: BackOff | None = None,
         *,
@@ -283,7 +283,7 @@ class CircuitBreaker(ProcessBound):
             for hook in self._hooks if after.state is not last.state else ():
                 try:
                     called("on_change", hook, last.state, after.state, self)
-                except Exception as error:  # noqa: BLE001 - no hook stops the others
+                except Exception as error:  # no hook stops the others
                     report(error, "Exception in on_change of a circuit breaker", hook)
         return after
 
@@ -337,6 +337,6 @@ class CircuitBreaker(ProcessBound):
     def __repr__(self) -> str:
         try:
             shown = self._circuit.shown(self._monotonic())
-        except Exception:  # noqa: BLE001 - of the clock
+        except Exception:  # of the clock
             shown = self._circuit.state
         return f"<{type(self).__name__} {shown}>"

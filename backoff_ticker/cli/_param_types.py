@@ -36,7 +36,7 @@ class Value(ParamType):
         self.name = name
         self._read = read
 
-    def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
+    def convert(self, value: Any, param: Param, ctx: Context) -> Any:
         """Return the value; a default is one already, unless it is a word."""
         try:
             return self._read(value) if isinstance(value, str) else value
@@ -54,7 +54,7 @@ class OrNone(ParamType):
         self.kind = kind
         self.name = kind.name
 
-    def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
+    def convert(self, value: Any, param: Param, ctx: Context) -> Any:
         return NONE if value == NONE else self.kind.convert(value, param, ctx)
 
 

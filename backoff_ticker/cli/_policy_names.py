@@ -71,7 +71,7 @@ class PolicyName(ParamType):
             if name.startswith(incomplete)
         ]
 
-    def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
+    def convert(self, value: Any, param: Param, ctx: Context) -> Any:
         found = value if isinstance(value, NamedPolicy) else find_policy(value)
         if found is None:
             meant = did_you_mean(value, [*POLICIES])
@@ -104,7 +104,7 @@ class PolicyArgument:
 class PolicyText(PolicyName):
     """The name of a policy, with its options, and with a label before it if there is one."""
 
-    def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
+    def convert(self, value: Any, param: Param, ctx: Context) -> Any:
         if isinstance(value, PolicyArgument):
             return value
         label, text = value, value
@@ -130,16 +130,16 @@ class PolicyGroup(Group):
         name: str,
         make: Callable[[str, NamedPolicy], click.Command],
         policies: Mapping[str, NamedPolicy],
-        **options: Any,  # noqa: ANN401 - click's
+        **options: Any,
     ) -> None:
         super().__init__(name, subcommand_metavar="POLICY [OPTIONS]...", **options)
         self._make = make
         self._policies = policies
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self._policies]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a policy; one that is not listed has its full name."""
         policy = self._policies.get(cmd_name) or find_policy(cmd_name)
         listed = policy in self._policies.values()

@@ -171,7 +171,7 @@ def _cannot_run(error: OSError) -> click.ClickException:
     return _NotExecutable(f"cannot run {name}: {error.strerror}")
 
 
-def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> None:  # noqa: FBT001
+def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> None:
     """Return if an attempt has succeeded, else raise. A ``code`` of -N: signal N killed it."""
     status = SIGNAL_BASE - code if code < 0 else code
     listed = on_exit_code is not None and status in on_exit_code

@@ -97,7 +97,7 @@ def _run(
     policy: NamedPolicy,
     keep_stdin: bool,
     quiet: bool,
-    **options: Any,  # noqa: ANN401 - of several types
+    **options: Any,
 ) -> None:
     try:
         from ._run import Limits, run

@@ -156,7 +156,7 @@ def _show_contention(
     seed: int | None,
     form: str | None,
     plot: str | None,
-    **options: Any,  # noqa: ANN401 - of several types
+    **options: Any,
 ) -> None:
     from ._contention import Crowd, simulate_contention
     from ._progress import ShareDone
@@ -187,7 +187,7 @@ def _show_outage(
     seed: int | None,
     form: str | None,
     plot: str | None,
-    **options: Any,  # noqa: ANN401 - of several types
+    **options: Any,
 ) -> None:
     from ._outage import Scene, simulate_outage
     from ._progress import ShareDone

@@ -37,7 +37,7 @@ _ASCII = ("=", "-", "|")
 """What bars are made of: filled, not filled, a mark."""
 
 
-def print_rows(  # noqa: PLR0913, PLR0917 - all that is printed
+def print_rows(
     form: str | None,
     key: str,
     fields: Sequence[str],
@@ -66,7 +66,7 @@ def print_rows(  # noqa: PLR0913, PLR0917 - all that is printed
     click.echo(text, nl=False, color=True)  # rich has decided about colours
 
 
-def as_table(  # noqa: PLR0913 - what a table has
+def as_table(
     columns: Mapping[str, Sequence[str]],
     console: Console,
     *,

@@ -239,7 +239,7 @@ class LoopTimers:
         self.set_alarm(when, timer, loop)
         return timer
 
-    def set_alarm(self, when: float, alarm: Alarm, loop: Any) -> None:  # noqa: ANN401 - sets an attribute
+    def set_alarm(self, when: float, alarm: Alarm, loop: Any) -> None:
         """Call ``alarm.fire()`` in ``loop``, which runs here, at ``when``."""
         try:
             timers = loop._backoff_ticker_timers()

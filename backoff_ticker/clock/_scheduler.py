@@ -106,7 +106,7 @@ class ScheduledCall:
             return
         try:
             callback()
-        except BaseException as error:  # noqa: BLE001 - no error of a callback ends the thread
+        except BaseException as error:  # no error of a callback ends the thread
             report(error, "Exception in a scheduled callback", callback)
 
 

@@ -67,7 +67,7 @@ class SystemClock:
             return scheduler.call_at(when, callback)
         return loop_timers.call_at(when, callback, loop)
 
-    def parker(self, what: str = "") -> SystemParker:  # noqa: ARG002 - for reports of a virtual clock
+    def parker(self, what: str = "") -> SystemParker:
         """Return a parker for the calling thread."""
         return SystemParker()
 

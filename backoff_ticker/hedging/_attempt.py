@@ -93,7 +93,7 @@ class HedgedAttempt:
         show(shown)
         try:
             await self._pay_and_call()
-        except BaseException as error:  # noqa: BLE001 - the call raises it
+        except BaseException as error:  # the call raises it
             is_failure = isinstance(error, Exception)
             self.ended_by = failed(self._component, error) if is_failure else error
         self.is_shown = False
@@ -151,6 +151,6 @@ class HedgedAttempt:
                 error = coroutine_returned(self.name, result, "use await hedge_call_async()")
                 self.ended_by = failed(self.name, error)
             self.obeyed = self.token.cancelled and not awaits
-        except Exception as error:  # noqa: BLE001 - the call decides about it
+        except Exception as error:  # the call decides about it
             self.ended_by = error
             self.obeyed = isinstance(error, Cancelled) and self.token.cancelled

@@ -95,7 +95,7 @@ class HedgedCall:
             if ending is _SUCCESS and self.options.budget is not None:
                 self.component = "the budget"
                 self.options.budget.success()
-        except Exception as failure:  # noqa: BLE001 - of a policy, the pool, or of what judges
+        except Exception as failure:  # of a policy, the pool, or of what judges
             return failed(self.component, failure)
         except GeneratorExit:  # this coroutine was closed: nothing can be awaited
             self.awaits = False
@@ -132,7 +132,7 @@ class HedgedCall:
                 found = block_on(("hedge_call()", ""), sources, limit)
                 source, attempt = found.chosen, found.value
             if source is ends:
-                return attempt  # type: ignore[no-any-return]
+                return attempt
         except TimeoutError:
             pass
         if self.awaits:

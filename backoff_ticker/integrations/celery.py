@@ -56,7 +56,7 @@ _SENT_BACK_FOR: Final = 10.0
 """Seconds for which a task goes back that did not fail, where nobody says how long."""
 
 
-def retry_task(  # noqa: PLR0913 - options
+def retry_task(
     policy: BackOff | None = None,
     *,
     on: RetryOn | None = None,
@@ -159,7 +159,7 @@ class _Retries:
     breaker: Any  # a CircuitBreaker or None
     options: Mapping[str, Any]
 
-    def run(self, task: Any, call: Callable[[], T]) -> T:  # noqa: ANN401
+    def run(self, task: Any, call: Callable[[], T]) -> T:
         """Make one attempt; if it fails, send the task back or raise its error."""
         request, limit = task.request, task.max_retries
         ticket = self._ticket(task)
@@ -184,7 +184,7 @@ class _Retries:
                 self.breaker.release(ticket)  # no effect if the result was recorded
         return self._retry(task, loop.outcome)
 
-    def _ticket(self, task: Any) -> CircuitTicket | None:  # noqa: ANN401
+    def _ticket(self, task: Any) -> CircuitTicket | None:
         try:
             return None if self.breaker is None else self.breaker.allow()
         except CircuitOpen as error:
@@ -205,7 +205,7 @@ class _Retries:
             self.budget.success()
         return result
 
-    def _retry(self, task: Any, outcome: Outcome) -> NoReturn:  # noqa: ANN401
+    def _retry(self, task: Any, outcome: Outcome) -> NoReturn:
         """Send a task back that has failed, if the budget lets it."""
         retries, budget = task.request.retries, self.budget
         error: Any = outcome.last_error
@@ -240,7 +240,7 @@ class _DelayAfter:
         return repr(self._backoff)
 
 
-def _on_after(on: Any, failures: int) -> Any:  # noqa: ANN401
+def _on_after(on: Any, failures: int) -> Any:
     """Return ``on`` for one retry, without the errors that mean something to Celery."""
     if on is None:
         on = {Exception: True, **dict.fromkeys(_WRONG_PROGRAM, False)}
@@ -257,7 +257,7 @@ def _on_after(on: Any, failures: int) -> Any:  # noqa: ANN401
     return lambda error: not isinstance(error, TaskPredicate) and on(error)
 
 
-def _refuse_autoretry(task: Any) -> None:  # noqa: ANN401
+def _refuse_autoretry(task: Any) -> None:
     if task and getattr(task, "autoretry_for", None):
         task.request.called_directly = True  # else Celery retries this error as well
         raise TypeError(
@@ -267,14 +267,14 @@ def _refuse_autoretry(task: Any) -> None:  # noqa: ANN401
         )
 
 
-def _send_back_uncounted(task: Any, error: BaseException, seconds: float) -> Retry:  # noqa: ANN401
+def _send_back_uncounted(task: Any, error: BaseException, seconds: float) -> Retry:
     """Send a task back that was not tried, and that the broker is to deliver once."""
     options = task.app.conf.broker_transport_options or {}
     visible = options.get("visibility_timeout") or _HALF_AN_HOUR
     return _send_back(task, error, min(seconds, visible / 2), task.request.retries)
 
 
-def _send_back(task: Any, error: BaseException, countdown: float, retries: int) -> Retry:  # noqa: ANN401
+def _send_back(task: Any, error: BaseException, countdown: float, retries: int) -> Retry:
     """Send a task back, and return what tells Celery so.
 
     ``task.retry()`` always counts a retry. And if it does not reach the broker, it rejects the

@@ -46,7 +46,7 @@ def get_asgi_application(token: CancellationToken | None = None) -> TokenMiddlew
     return TokenMiddleware(application, token)
 
 
-def request_token(request: Any) -> CancellationToken:  # noqa: ANN401 - Django has no types
+def request_token(request: Any) -> CancellationToken:
     """Return the token of a request.
 
     Under ASGI it is cancelled when the client goes away, as soon as the server gets SIGTERM or
@@ -81,11 +81,11 @@ class CancelledMiddleware:
         if iscoroutinefunction(get_response):
             markcoroutinefunction(self)
 
-    def __call__(self, request: Any) -> Any:  # noqa: ANN401 - Django has no types
+    def __call__(self, request: Any) -> Any:
         """Pass a request on; called by Django."""
         return self._get_response(request)
 
-    def process_exception(self, request: Any, exception: Exception) -> Any:  # noqa: ANN401, ARG002
+    def process_exception(self, request: Any, exception: Exception) -> Any:
         """Return the answer to a ``Cancelled``; called by Django."""
         is_late = ExceptionGroup("", [exception]).subgroup(DeadlineExceeded) is not None
         if is_cancel(exception) and not is_late:

@@ -185,7 +185,7 @@ class BackOffRetries(Retries):
         broker: Broker,
         message: MessageProxy,
         *,
-        result: object = None,  # noqa: ARG002 - of dramatiq
+        result: object = None,
         exception: BaseException | None = None,
     ) -> None:
         """Put a message back that has failed, or dead-letter it; called by dramatiq."""
@@ -252,5 +252,5 @@ class BackOffRetries(Retries):
             return bounded(error.seconds, self._option(actor, "max_retry_after"))
         return delay
 
-    def _option(self, actor: Actor[Any, Any], name: str) -> Any:  # noqa: ANN401 - an option
+    def _option(self, actor: Actor[Any, Any], name: str) -> Any:
         return actor.options.get(name, self._defaults[name])

@@ -36,7 +36,7 @@ def shutdown_token() -> CancellationToken:
     return _token
 
 
-def post_worker_init(worker: Any) -> None:  # noqa: ANN401 - gunicorn has no types
+def post_worker_init(worker: Any) -> None:
     """Make the token ready in a worker.
 
     SIGTERM cancels it from now on, before gunicorn's own handler runs, and it is the default token
@@ -48,7 +48,7 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401 - gunicorn has no typ
     threading.Thread(target=_watch, args=(worker, _token), daemon=True).start()
 
 
-def _watch(worker: Any, token: CancellationToken) -> None:  # noqa: ANN401 - as above
+def _watch(worker: Any, token: CancellationToken) -> None:
     """Cancel the token before gunicorn, which calls no hook there, ends requests that wait."""
     while worker.alive and not token.wait(0.5):
         pass
@@ -56,7 +56,7 @@ def _watch(worker: Any, token: CancellationToken) -> None:  # noqa: ANN401 - as 
     token.cancel("the worker ends")
 
 
-def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types
+def worker_int(worker: Any) -> None:  # noqa: ARG001 - gunicorn has no types
     """Cancel the token: the worker got SIGINT or SIGQUIT.
 
     gunicorn ends the worker 0.1 s later: threads may still answer, a ``sync`` worker is broken off.
@@ -64,7 +64,7 @@ def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no t
     _token.cancel("SIGINT or SIGQUIT")
 
 
-def worker_exit(server: Any, worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types
+def worker_exit(server: Any, worker: Any) -> None:  # noqa: ARG001 - gunicorn has no types
     """Cancel the token: the worker ends.
 
     gunicorn also calls this hook in its main process, for a worker that it finds dead. The token

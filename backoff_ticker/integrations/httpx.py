@@ -169,7 +169,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
 class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
     """A body that is read as it is sent; it remembers whether that has begun."""
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - as a client of either kind takes it
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
         self.has_begun = False
 
@@ -221,7 +221,7 @@ class _Exchange(Exchange[httpx.Response]):
         what = f"{response.status_code} {response.reason_phrase}".rstrip()
         return httpx.HTTPStatusError(what, request=self._request, response=response)
 
-    def can_send_body(self, *, sent: bool) -> bool:  # noqa: ARG002 - it knows whether it is
+    def can_send_body(self, *, sent: bool) -> bool:
         return self._body is None or not self._body.has_begun
 
     def kind_of(self, error: Exception) -> Kind:

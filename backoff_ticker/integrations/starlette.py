@@ -49,4 +49,4 @@ def _token(connection: HTTPConnection, name: str) -> CancellationToken:
     token: Any = getattr(connection.state, name, None)
     if token is None:
         raise RuntimeError(f"there is no {name}: call app.add_middleware(TokenMiddleware)")
-    return token  # type: ignore[no-any-return]
+    return token

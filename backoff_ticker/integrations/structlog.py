@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class Logger(Protocol):
     """The methods that a logger needs; structlog's loggers have them."""
 
-    def debug(self, event: str, **values: Any) -> object:  # noqa: ANN401 - what is logged
+    def debug(self, event: str, **values: Any) -> object:
         """Log an event that is only of interest to developers."""
 
-    def info(self, event: str, **values: Any) -> object:  # noqa: ANN401
+    def info(self, event: str, **values: Any) -> object:
         """Log an event that is normal."""
 
-    def warning(self, event: str, **values: Any) -> object:  # noqa: ANN401
+    def warning(self, event: str, **values: Any) -> object:
         """Log an event that deserves attention."""
 
 

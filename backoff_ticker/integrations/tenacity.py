@@ -110,7 +110,7 @@ class stop_when_cancelled(stop_base):  # noqa: N801 - as tenacity names its own
         require_token("token", token)
         self._token = token
 
-    def __call__(self, retry_state: RetryCallState) -> bool:  # noqa: ARG002 - as tenacity calls it
+    def __call__(self, retry_state: RetryCallState) -> bool:
         """Return whether the token is cancelled; called by tenacity."""
         return self._token.cancelled
 

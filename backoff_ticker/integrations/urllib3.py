@@ -96,7 +96,7 @@ class BackOffRetry(Retry):
 
     _run: _Run | None = None
 
-    def __init__(  # noqa: PLR0913 - options
+    def __init__(
         self,
         policy: BackOff | None = None,
         *,
@@ -109,7 +109,7 @@ class BackOffRetry(Retry):
         notify: Notify | Sequence[Notify] | None = None,
         on_retry: Hook | Sequence[Hook] | None = None,
         clock: Clock | None = None,
-        **options: Any,  # noqa: ANN401 - checked by urllib3
+        **options: Any,
     ) -> None:
         super().__init__(
             total=total,
@@ -133,7 +133,7 @@ class BackOffRetry(Retry):
         }
         self._longest_wait = checked_limits(policy, self._options)
 
-    def new(self, **kw: Any) -> Self:  # noqa: ANN401 - of urllib3
+    def new(self, **kw: Any) -> Self:
         """Return a copy with other options; it goes on with the waits of this one."""
         made = super().new(**{"policy": self._policy, **self._options, **kw})
         made._run = self._run
@@ -183,7 +183,7 @@ class BackOffRetry(Retry):
         self,
         method: str,
         status_code: int,
-        has_retry_after: bool = False,  # noqa: FBT001, FBT002 - of urllib3
+        has_retry_after: bool = False,  # noqa: FBT002 - of urllib3
     ) -> bool:
         """Return whether an answer is retried; if it is a success, fill the budget."""
         if super().is_retry(method, status_code, has_retry_after):
@@ -199,7 +199,7 @@ class BackOffRetry(Retry):
             budget.success()
         return False
 
-    def sleep(self, response: BaseHTTPResponse | None = None) -> None:  # noqa: ARG002
+    def sleep(self, response: BaseHTTPResponse | None = None) -> None:
         """Wait before the next attempt."""
         if self._run is not None:
             self._run.wait()

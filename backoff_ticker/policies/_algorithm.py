@@ -109,7 +109,7 @@ class AlgorithmBackOff(Policy):
         "min_delay",
     )
 
-    def __init__(  # noqa: PLR0913 - the options of the source
+    def __init__(
         self,
         *,
         consider_actual_delay: bool = False,

@@ -46,7 +46,7 @@ class ConstantFeedbackBackOff(AlgorithmBackOff):
         self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - always the same
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
         return None, 0.0, self.delay_on_success if success else self.delay
 
 
@@ -192,7 +192,7 @@ class LILDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
         if success:
             return self.initial_delay, 1.0, self.delay_increment_on_success
         return self.initial_delay, 1.0, self.delay_increment_on_failure
@@ -236,7 +236,7 @@ class LIMDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
         if success:
             return self.initial_delay, self.delay_multiple_on_success, 0.0
         return self.initial_delay, 1.0, self.delay_increment_on_failure
@@ -280,7 +280,7 @@ class MILDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
         if success:
             return self.initial_delay, 1.0, self.delay_increment_on_success
         return self.initial_delay, self.delay_multiple_on_failure, 0.0
@@ -324,7 +324,7 @@ class MIMDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
         if success:
             return self.initial_delay, self.delay_multiple_on_success, 0.0
         return self.initial_delay, self.delay_multiple_on_failure, 0.0

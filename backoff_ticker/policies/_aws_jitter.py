@@ -91,7 +91,7 @@ class FullJitterBackOff(_CappedGrowth):
         """Return the next delay in seconds."""
         return self._next_limit() * draw_from(self._rng)
 
-    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - the least is always 0
+    def _span(self, first: int, last: int) -> Bounds:
         return 0.0, self._limit(last - 1)
 
 
@@ -183,7 +183,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         super().reset()
         self.last_delay = self.base
 
-    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - the least is the base
+    def _span(self, first: int, last: int) -> Bounds:
         return self.base, self._limit(last)
 
     def _skip(self, calls: int) -> int:

@@ -78,7 +78,7 @@ class Policy:
         """Return how many calls return a delay before the first ``STOP``: at least, at most."""
         return inf, inf
 
-    def _skip(self, calls: int) -> int | None:  # noqa: ARG002 - of subclasses
+    def _skip(self, calls: int) -> int | None:
         """Go on as after that number of calls, at a cost that does not grow with them.
 
         It returns how many of them return a delay before the first ``STOP``; None if that, or what
@@ -136,7 +136,7 @@ class _Unknown(Policy):
 
     __slots__ = ()
 
-    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - of any call
+    def _span(self, first: int, last: int) -> Bounds:
         return UNKNOWN
 
     def _calls(self) -> Calls:

@@ -22,7 +22,7 @@ class _Stateless(Policy):
     def reset(self) -> None:
         """Do nothing, because there is no state."""
 
-    def _span(self, first: int, last: int) -> Bounds | None:  # noqa: ARG002 - of any call
+    def _span(self, first: int, last: int) -> Bounds | None:
         delay = self.next_backoff()
         return None if isinstance(delay, Stop) else (delay, delay)
 
@@ -105,5 +105,5 @@ class StopBackOff(_Stateless):
     def _calls(self) -> Calls:
         return 0, 0
 
-    def _skip(self, calls: int) -> int:  # noqa: ARG002 - none returns a delay
+    def _skip(self, calls: int) -> int:
         return 0

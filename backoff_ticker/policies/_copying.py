@@ -87,7 +87,7 @@ def copy_policy(name: str, policy: BackOff, clock: TimeSource | None = None) -> 
     return copied
 
 
-def clone(policy: Any) -> Any:  # noqa: ANN401 - of the same type
+def clone(policy: Any) -> Any:
     """Return ``copy.copy(policy)``: the ``__copy__`` of the policies of this package."""
     return policy if is_immutable(policy) else _copied_attributes(policy, {}, None)
 
@@ -101,7 +101,7 @@ def held_policies(policy: BackOff) -> Iterator[BackOff]:
             yield from filter(is_policy, _searched(value))
 
 
-def _copied(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
+def _copied(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:
     if is_immutable(policy):
         return policy
     if id(policy) in memo:
@@ -125,7 +125,7 @@ def _copied(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: 
     return copied
 
 
-def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
+def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:
     cls: Any = type(policy)
     copied: Any = cls.__new__(cls)
     memo[id(policy)] = copied
@@ -140,7 +140,7 @@ def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any
     return copied
 
 
-def _copied_inside(value: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
+def _copied_inside(value: Any, memo: Memo, clock: TimeSource | None) -> Any:
     """Return the copy of an attribute: ``value`` itself unless it is or holds a policy."""
     if is_policy(value):
         return _copied(value, memo, clock)
@@ -153,7 +153,7 @@ def _copied_inside(value: Any, memo: Memo, clock: TimeSource | None) -> Any:  # 
     return memo[id(value)]
 
 
-def _refilled(container: Any, items: list[Any]) -> Any:  # noqa: ANN401
+def _refilled(container: Any, items: list[Any]) -> Any:
     """Return a container of the same type with other items, for a dict with other values."""
     if isinstance(container, tuple):
         return tuple.__new__(type(container), items)

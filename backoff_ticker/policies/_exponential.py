@@ -70,14 +70,14 @@ class ExponentialBackOff(MeasuresTime, Policy):
         "randomization_factor",
     )
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parameters of the source
+    def __init__(
         self,
         initial_interval: float | timedelta = 0.5,
         randomization_factor: float = 0.5,
         multiplier: float = 1.5,
         max_interval: float | timedelta | None = 60.0,
         max_elapsed_time: float | timedelta | None = 900.0,
-        look_ahead: bool = True,  # noqa: FBT001, FBT002 - positional in the published signature
+        look_ahead: bool = True,  # noqa: FBT002 - positional in the published signature
         rng: Random | None = None,
         clock: MonotonicTime | None = None,
     ) -> None:

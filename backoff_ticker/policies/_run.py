@@ -229,14 +229,14 @@ class PolicyRun:
         """Reset the policy; return the end if that fails."""
         try:
             self.backoff.reset()
-        except Exception as error:  # noqa: BLE001 - raised to the next reader
+        except Exception as error:  # raised to the next reader
             return self.failed(error)
         return None
 
     def _answer(self, call: Callable[[], float | Stop]) -> float | End:
         try:
             answer = call()
-        except Exception as error:  # noqa: BLE001 - raised to the next reader
+        except Exception as error:  # raised to the next reader
             return self.failed(error)
         return self.parse_answer(answer)
 
@@ -249,7 +249,7 @@ class PolicyRun:
             return End(CloseReason.CANCELLED if cancelled else CloseReason.EXHAUSTED)
         try:
             return checked_delay(self.backoff, answer)
-        except Exception as error:  # noqa: BLE001 - raised to the next reader
+        except Exception as error:  # raised to the next reader
             return self.failed(error)
 
     def failed(self, error: Exception) -> End:

@@ -38,14 +38,14 @@ class TakesFeedback:
         Raises:
             Exception: The policy inside raised an error; nothing is counted then.
         """
-        return self._failure(timestamp)  # type: ignore[attr-defined, no-any-return]
+        return self._failure(timestamp)  # type: ignore[attr-defined]
 
     def success(self, timestamp: float | None = None) -> float | Stop:
         """Report a successful attempt; return the seconds to wait, or ``STOP``.
 
         Takes and raises the same as ``failure()``.
         """
-        return self._success(timestamp)  # type: ignore[attr-defined, no-any-return]
+        return self._success(timestamp)  # type: ignore[attr-defined]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _new_with_feedback, (type(self).__bases__[0],), object.__getstate__(self)

@@ -109,7 +109,7 @@ class Attempt:
             token = self.__dict__.setdefault("made", made)  # two threads may have made one
         if self._has_ended:
             token.cancel()
-        return token  # type: ignore[no-any-return]
+        return token
 
     def end(self) -> None:
         """Cancel the token: the attempt has ended. May be repeated."""
@@ -134,14 +134,14 @@ class Attempt:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        return self._block().exit(error)  # type: ignore[no-any-return]
+        return self._block().exit(error)
 
     async def __aenter__(self) -> Self:
         await self._block().enter_async(self)
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        return await self._block().exit_async(error)  # type: ignore[no-any-return]
+        return await self._block().exit_async(error)
 
     def _block(self) -> Any:
         block = getattr(self._run, "block", None)

@@ -331,4 +331,4 @@ def _given_to(what: str, function: Any) -> Mapping[str, Any]:
             f"{what} needs the function that retry returned, but {safe_repr(function)} has another "
             f"decorator around it: call {what} inside of that decorator"
         )
-    return given  # type: ignore[no-any-return]
+    return given

@@ -57,7 +57,7 @@ def retried(  # noqa: C901 - counts the nested function
                         run.is_paid = False
                         try:
                             result = function(*args, **kwargs)
-                        except Exception as failure:  # noqa: BLE001 - the run decides about it
+                        except Exception as failure:  # the run decides about it
                             error = failure
                         else:
                             if result.__class__ is CoroutineType:
@@ -114,7 +114,7 @@ def retried_async(  # noqa: C901 - as above
                             run.result = await result
                         else:
                             run.fail(not_awaitable(name, result), name)
-                    except Exception as failure:  # noqa: BLE001 - the run decides about it
+                    except Exception as failure:  # the run decides about it
                         error = failure
                     if error is None and not valid.has_exit and run.succeed():
                         return run.result
@@ -159,7 +159,7 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
                     sent = yield item
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # noqa: BLE001 - the generator handles it
+                except BaseException as error:  # the generator handles it
                     item = items.throw(error)
                 else:
                     item = items.send(sent)
@@ -193,7 +193,7 @@ def retried_async_generator(function: Callable[..., Any], name: str, options: Op
                     sent = yield item
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # noqa: BLE001 - the generator handles it
+                except BaseException as error:  # the generator handles it
                     item = await items.athrow(error)
                 else:
                     item = await items.asend(sent)

@@ -68,7 +68,7 @@ def classify(options: Options, error: Exception, *, was_cut: bool = False) -> De
             # What was stopped on purpose is not retried because a rule is for every error.
             rules = {kind: rule for kind, rule in rules.items() if issubclass(kind, Cancelled)}
     if rules is None:
-        return ASK_ON  # type: ignore[no-any-return]
+        return ASK_ON
     for kind in type(error).__mro__:
         if kind in rules:
             rule = rules[kind]
@@ -82,7 +82,7 @@ async def reconsidered(run: Any, error: Exception, demand: Demand) -> Demand:
     ``run`` is a ``Run`` or a hedged call.
     """
     if isinstance(error, Cancelled) and run.limits.is_cancelled():
-        return run.limits.ending_by_token()  # type: ignore[no-any-return]
+        return run.limits.ending_by_token()
     if demand is not ASK_ON:
         return demand
     run.component = "on"

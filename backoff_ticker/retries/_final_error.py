@@ -42,7 +42,7 @@ async def conclude(run: Any) -> None:
         if run.options.fallback is not NO_FALLBACK and ending.reason not in _WITHOUT_FALLBACK:
             run.result = await _answer_of(run.options.fallback, run)
             run.final = None
-    except Exception as failure:  # noqa: BLE001 - raised by the caller
+    except Exception as failure:  # raised by the caller
         append_cause(failure, final)
         run.final = failure
     finally:
@@ -93,7 +93,7 @@ def _annotate(error: BaseException, note: str) -> None:
         kept = [old for old in notes if not _is_ours(old)] if isinstance(notes, list) else []
         # Not add_note(): a frozen exception class forbids attributes.
         BaseException.__setattr__(error, "__notes__", [*kept, note])
-    except Exception:  # noqa: BLE001, S110 - an error that takes no notes is raised without one
+    except Exception:  # noqa: S110 - an error that takes no notes is raised without one
         pass
 
 

@@ -169,7 +169,7 @@ class Options:
             return _OFF
         known, changed = self._under_settings
         if known is values:
-            return changed  # type: ignore[no-any-return]
+            return changed
         changed = object.__new__(Options)
         changed.__dict__.update(self.__dict__, _under_settings=None)  # keeps no earlier ones alive
         for name in HOOKS:

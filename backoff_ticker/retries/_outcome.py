@@ -97,12 +97,12 @@ class Outcome(_OutcomeFields):
 
         They may be secret, so the tuple, its ``repr`` and its pickle do not have them.
         """
-        return self.__dict__.get("args", ())  # type: ignore[no-any-return]
+        return self.__dict__.get("args", ())
 
     @property
     def kwargs(self) -> dict[str, Any]:
         """The keyword arguments of the decorated function; see ``args``."""
-        return self.__dict__.get("kwargs", {})  # type: ignore[no-any-return]
+        return self.__dict__.get("kwargs", {})
 
     def __getstate__(self) -> None:
         """Leave the arguments out."""

@@ -145,14 +145,14 @@ class Run:
         except CircuitOpen as refused:
             try:
                 self.refund()
-            except Exception as failure:  # noqa: BLE001 - raised at the end
+            except Exception as failure:  # raised at the end
                 self.fail(failure, "the budget")
                 return None
             last = self.error  # why the circuit opened, perhaps; of several refusals, once
             cause = last.__cause__ if isinstance(last, CircuitOpen) else last
             set_link(refused, "__cause__", cause)
             return refused
-        except Exception as failure:  # noqa: BLE001 - raised at the end
+        except Exception as failure:  # raised at the end
             self.attempts -= 1  # it is not made
             self.fail(failure)
         return None
@@ -164,7 +164,7 @@ class Run:
         self.component = "the circuit breaker"
         try:
             self.options.breaker.record(self.ticket, error)
-        except Exception as failure:  # noqa: BLE001 - raised at the end
+        except Exception as failure:  # raised at the end
             self.fail(failure)
         self.ticket = None  # after that: an interrupt before leaves it to refund()
 
@@ -175,7 +175,7 @@ class Run:
         if self.is_paid or self.ticket is not None:
             try:
                 self.refund()
-            except Exception as failure:  # noqa: BLE001 - raised at the end
+            except Exception as failure:  # raised at the end
                 self.fail(failure, "the budget")
                 return
         self.ended = self.clock.monotonic()

@@ -81,7 +81,7 @@ class _Block:
         settings.change(self._before)
 
 
-def configure(  # noqa: PLR0913 - the settings
+def configure(
     *,
     active: bool = _UNCHANGED,
     token: CancellationToken | None = _UNCHANGED,

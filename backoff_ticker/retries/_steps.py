@@ -40,7 +40,7 @@ async def enter(run: Run) -> None:
         await _call_hooks(run, "on_attempt")
         if run.attempts > 1 and run.limits.reached() is not None:  # the hooks may have taken long
             run.refuse()
-    except Exception as failure:  # noqa: BLE001 - raised at the end
+    except Exception as failure:  # raised at the end
         run.attempts -= 1  # it is not made
         run.fail(failure)
 
@@ -76,7 +76,7 @@ async def leave(run: Run, error: Exception | None) -> bool:
                 ending = await _pay(run)
             if ending is not None:
                 run.end(ending)
-    except Exception as failure:  # noqa: BLE001 - raised at the end
+    except Exception as failure:  # raised at the end
         run.fail(failure)
     if run.ending is not None:
         await _conclude(run)
@@ -98,7 +98,7 @@ async def wait_for_next(run: Run) -> None:
         ending = await wait(run)
         if ending is not None:
             run.end(ending)
-    except Exception as failure:  # noqa: BLE001 - raised at the end
+    except Exception as failure:  # raised at the end
         run.fail(failure)
     if run.ending is not None:
         await _conclude(run)
@@ -175,14 +175,14 @@ async def _conclude(run: Run) -> None:
                 run.component = "the budget"
                 run.options.budget.success()
             await _call_hooks(run, "on_success")
-    except Exception as failure:  # noqa: BLE001 - raised at the end
+    except Exception as failure:  # raised at the end
         run.fail(failure)
     if run.ending is SUCCESS:
         return
     try:
         if not is_untouched(run):
             await _call_hooks(run, "on_give_up")
-    except Exception as failure:  # noqa: BLE001 - raised at the end
+    except Exception as failure:  # raised at the end
         run.fail(failure)
     await conclude(run)
 
@@ -243,7 +243,7 @@ async def _leave_around(run: Run, error: BaseException | None) -> None:
                 _close_after_a_step(answer)
             else:
                 await answered(answer, "around", awaits=run.awaits)
-        except Exception as failure:  # noqa: BLE001 - raised at the end
+        except Exception as failure:  # raised at the end
             run.fail(failure)
         except BaseException as interrupt:
             await _leave_around(run, interrupt)  # those outside of it

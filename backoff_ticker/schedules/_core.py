@@ -122,7 +122,7 @@ class ScheduleCore(Source):
         """Make what was told, unless there is an owner, who does it. May be repeated."""
         self._own(takes=False)
 
-    def _own(self, *, takes: bool) -> Any:  # noqa: ANN401 - a job or EMPTY
+    def _own(self, *, takes: bool) -> Any:
         """Own the keys, if nobody does: make what was told, and take the job that is due first.
 
         ``EMPTY``: none is due, or there is another owner.
@@ -211,7 +211,7 @@ class ScheduleCore(Source):
         """Whether somebody waits until no worker has a job."""
         return self._drains.first is not None or bool(self._drains.others)
 
-    def _wake(self, taken: Any = EMPTY) -> None:  # noqa: ANN401 - a job
+    def _wake(self, taken: Any = EMPTY) -> None:
         """Wake who waits, and give back a job that was taken. May be repeated."""
         self._readers.wake_firsts()
         self._drains.wake_firsts()
@@ -320,12 +320,12 @@ class ScheduleCore(Source):
                 self._keys.dropped.popleft().fail()
             except IndexError:
                 return  # another reader does it
-            except Exception as error:  # noqa: BLE001 - this reader has nothing to do with it
+            except Exception as error:  # this reader has nothing to do with it
                 report(error, "Exception at the end of a job that was dropped", self)
 
     # Reading
 
-    def _poll(self) -> Any:  # noqa: ANN401 - a job or EMPTY
+    def _poll(self) -> Any:
         """Take the job that is due first, else return ``EMPTY``; raises as ``receive()`` does."""
         if self._token.cancelled:
             raise ScheduleClosed
@@ -380,11 +380,11 @@ class ScheduleCore(Source):
         finally:
             claim += FREED
 
-    def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - for tickers
+    def _take_nowait(self, *, fresh: bool) -> object:
         try:
             return self._poll()
         except ScheduleClosed:
             return ENDED
 
-    def _put_back(self, value: Any) -> None:  # noqa: ANN401 - a job
+    def _put_back(self, value: Any) -> None:
         value._give_back()

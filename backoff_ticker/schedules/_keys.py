@@ -51,7 +51,7 @@ class Entry:
 
     __slots__ = ("due", "every", "failures", "group", "key", "origin", "runs", "slot")
 
-    def __init__(self, key: Any, due: float, every: float, group: Any) -> None:  # noqa: ANN401
+    def __init__(self, key: Any, due: float, every: float, group: Any) -> None:
         self.key = key
         self.due = NO_DEADLINE
         self.every = every

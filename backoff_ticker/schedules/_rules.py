@@ -55,7 +55,7 @@ class Rules:
         notify, on_give_up: Hooks of the user; None: there is none.
     """
 
-    def __init__(self, clock: Clock, backoff: BackOff | None, on: Any) -> None:  # noqa: ANN401 - any rule
+    def __init__(self, clock: Clock, backoff: BackOff | None, on: Any) -> None:
         self._clock = clock
         self._backoff = backoff
         self._on = None if on is None else as_error_rule("on", on)

@@ -113,7 +113,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     _kind = "a Schedule"
     __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
 
-    def __init__(  # noqa: PLR0913 - its options
+    def __init__(
         self,
         *,
         every: Seconds | Callable[[K], Seconds] | None = None,
@@ -283,7 +283,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             return NO_DEADLINE
         return later(self._monotonic(), as_seconds("timeout", timeout))
 
-    def _raise_if_late(self, limit: float, timeout: Any) -> None:  # noqa: ANN401 - it was checked
+    def _raise_if_late(self, limit: float, timeout: Any) -> None:
         if timeout is not None and self._monotonic() >= limit:
             raise TimeoutError(f"no key was due within {as_seconds('timeout', timeout)} s")
 
@@ -347,5 +347,5 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         return f"<Schedule {state}, {counted(len(self._keys.entries), 'key')}>"
 
 
-def _as_interval(name: str, value: Any) -> float:  # noqa: ANN401 - checked here
+def _as_interval(name: str, value: Any) -> float:
     return as_seconds(name, value, "a finite number of seconds > 0 or a timedelta", ulp(0.0))

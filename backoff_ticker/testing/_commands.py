@@ -86,7 +86,7 @@ class Commands:
                     looked_at = real
                     owner.look(real)
                     owner.after_commands()
-            except Exception as error:  # noqa: BLE001 - as below
+            except Exception as error:  # as below
                 self.errors.append(error)
             if owner.ended:
                 break
@@ -107,7 +107,7 @@ class Commands:
             return
         try:
             command(*args)
-        except Exception as error:  # noqa: BLE001 - a wait must not last forever because of it
+        except Exception as error:  # a wait must not last forever because of it
             self.errors.append(error)
 
     # Questions
@@ -125,7 +125,7 @@ class Commands:
         def command() -> None:
             try:
                 results.append(function())
-            except Exception as error:  # noqa: BLE001 - raised below
+            except Exception as error:  # raised below
                 errors.append(error)
             done.release()
 

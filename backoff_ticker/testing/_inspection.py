@@ -47,7 +47,7 @@ def pending(kernel: Kernel) -> list[TimerInfo]:
         found += [TimerInfo(*timer) for loop in kernel.loops for timer in loop.pending()]
         return sorted(found, key=lambda timer: timer.when)
 
-    return kernel.query(find)  # type: ignore[no-any-return]
+    return kernel.query(find)
 
 
 def block_until(kernel: Kernel, timers: int | None, parked: int | None, timeout: float) -> None:

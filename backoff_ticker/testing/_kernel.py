@@ -308,7 +308,7 @@ class Kernel(Participants):
         try:
             with as_current(self.clock):
                 timer.fire()
-        except BaseException as raised:  # noqa: BLE001 - raised where the step was taken
+        except BaseException as raised:  # raised where the step was taken
             error = raised
         self._calls_in = None
         # Time stands still until the main thread knows of a signal that the callback has raised.

@@ -47,7 +47,7 @@ class Task(Generic[T]):
     def _run(self, work: Callable[[], T]) -> None:
         try:
             self._result = work()
-        except BaseException as error:  # noqa: BLE001 - join() raises it
+        except BaseException as error:  # join() raises it
             self._error = error
             if not isinstance(error, (ParticipantAborted, VirtualTimeError, SystemExit)):
                 self._kernel.unretrieved.append(self._unretrieved_error)

@@ -39,7 +39,7 @@ class VirtualTimer:
 
     __slots__ = ("_callbacks", "_heap", "due", "order", "sleeper", "what", "when")
 
-    def __init__(  # noqa: PLR0913 - its attributes
+    def __init__(
         self,
         when: float,
         order: int,

@@ -86,7 +86,7 @@ class VirtualClock:
         0 1 True
     """
 
-    def __init__(  # noqa: PLR0913 - independent options, most by name
+    def __init__(
         self,
         start: float = 0.0,
         *,
@@ -408,7 +408,7 @@ class VirtualClock:
             for end in (self._auto_block.close, self.close):
                 try:
                     end()
-                except Exception as another:  # noqa: BLE001 - raised below, or noted
+                except Exception as another:  # raised below, or noted
                     if first is None:
                         first = another
                     else:

@@ -93,7 +93,7 @@ class TickerCore(Source):
 
     _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
-    def __init__(  # noqa: PLR0913 - the options
+    def __init__(
         self,
         backoff: BackOff,
         *,
@@ -212,7 +212,7 @@ class TickerCore(Source):
             raise error
         raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
 
-    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
+    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: C901 - one loop
         """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does."""
         while True:
             if self._deferred:
@@ -283,7 +283,7 @@ class TickerCore(Source):
                 elif not run.feedback:
                     try:
                         wait = run.backoff.next_backoff()
-                    except Exception as error:  # noqa: BLE001 - raised to the next reader
+                    except Exception as error:  # raised to the next reader
                         wait = run.failed(error)
                     if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
                         wait = run.parse_answer(wait)
@@ -441,7 +441,7 @@ class TickerCore(Source):
                 self._deferred = self._asker = None
                 return None
             self._asker = mark
-            return deferred[0]  # type: ignore[no-any-return]
+            return deferred[0]
         finally:
             claim += FREED
 
@@ -545,5 +545,5 @@ class TickerCore(Source):
         except TickerClosed:
             return ENDED
 
-    def _put_back(self, value: Any) -> None:  # noqa: ANN401 - a tick
+    def _put_back(self, value: Any) -> None:
         self._tell([lambda pending: pending.given_back(value)])

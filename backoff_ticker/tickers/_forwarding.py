@@ -202,7 +202,7 @@ class _Forwarder(Waiter):
         if self._close and callable(shut_down):
             try:
                 shut_down()
-            except Exception as error:  # noqa: BLE001 - nobody waits for it
+            except Exception as error:  # nobody waits for it
                 if not self._has_lost_its_loop(error):
                     report(error, "Exception in the shutdown of a queue of ticks", self.sink)
 
@@ -211,7 +211,7 @@ class _Forwarder(Waiter):
         return isinstance(error, RuntimeError) and _package_of(type(self.sink)) == "janus"
 
 
-def _put_of(sink: object) -> Any:  # noqa: ANN401 - whatever the sink has there
+def _put_of(sink: object) -> Any:
     return getattr(sink, "put_nowait", None) or getattr(sink, "send_nowait", None)
 
 

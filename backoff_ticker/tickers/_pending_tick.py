@@ -38,7 +38,7 @@ class PendingTick:
     returned: tuple[Tick, ...]  # ticks that were taken and given back; they come first
     end: End | None  # how the policy has ended: then there is no next tick
 
-    def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
+    def replace(self, **changes: Any) -> PendingTick:
         copy = PendingTick()
         for name in PendingTick.__slots__:
             setattr(copy, name, changes[name] if name in changes else getattr(self, name))

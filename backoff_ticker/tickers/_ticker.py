@@ -162,7 +162,7 @@ class BaseTicker(TickerCore):
     def __repr__(self) -> str:
         try:
             state = self.close_reason or "open"
-        except Exception:  # noqa: BLE001 - of the clock that measures a deadline
+        except Exception:  # of the clock that measures a deadline
             state = self._ending or "open"
         ticks = counted(self._pending.number - 1, "tick")
         return f"<{type(self).__name__} {state}, {ticks}, {whole_repr(self.backoff)}>"
@@ -278,7 +278,7 @@ class AsyncTicker(BaseTicker):
 
     __slots__ = ()
 
-    def __init__(  # noqa: PLR0913 - the options; for the name in errors: see TickerCore
+    def __init__(
         self,
         backoff: BackOff,
         *,
@@ -307,7 +307,7 @@ class AsyncTicker(BaseTicker):
             is_early = timeout is None and due is not None and due > self._monotonic()
             tick: Any = EMPTY if is_early else self._poll()
             if tick is not EMPTY:
-                return tick  # type: ignore[no-any-return]
+                return tick
             while True:
                 if timeout is not None and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {as_seconds('timeout', timeout)} s")
@@ -327,7 +327,7 @@ class AsyncTicker(BaseTicker):
                         raise
                 tick = self._poll(first_poll=False)
                 if tick is not EMPTY:  # ATOMIC: as in Ticker._wait_for_tick()
-                    return tick  # type: ignore[no-any-return]
+                    return tick
         except TickerClosed:
             if _end is TickerClosed:
                 raise
@@ -342,7 +342,7 @@ class AsyncTicker(BaseTicker):
             if self._ends in waiter.sources and waiter.generation == _process.generation:
                 waiter.loop = loop
                 waiter.limit = limit
-                return waiter  # type: ignore[no-any-return]
+                return waiter
             waiter.end()  # after a reset() with another token, or a fork
         return LoopWaiter(self._wait_sets(), limit)
 

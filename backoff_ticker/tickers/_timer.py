@@ -80,7 +80,7 @@ class TickerTimer:
             if self._fired is None:
                 return pending.replace(due=NO_DEADLINE)
             as_number("what the timer sent", self._fired[2], "a time in Unix seconds")
-        except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
+        except Exception as error:  # as of a policy: raised to the next reader
             return pending.with_delay(failed_with(error, "the timer", self.timer))
         return pending.replace(due=self._fired[1])
 
@@ -120,5 +120,5 @@ class TickerTimer:
     def _halt(self) -> None:
         try:
             self.timer.stop()
-        except Exception as error:  # noqa: BLE001 - the caller of stop() cannot handle it
+        except Exception as error:  # the caller of stop() cannot handle it
             report(error, "Exception in stop() of a ticker's timer", self.timer)

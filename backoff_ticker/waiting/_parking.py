@@ -154,7 +154,7 @@ def warn_if_loop_runs(what: str, instead: str, *, ends: bool = True) -> None:
     warnings.warn(text, RuntimeWarning, level)
 
 
-def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
+def park_thread(
     clock: Clock,
     what: str,
     instead: str,

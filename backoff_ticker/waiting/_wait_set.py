@@ -168,7 +168,7 @@ def failure_of(call: Callable[[Unpack[Ts]], object], *args: *Ts) -> Exception | 
     except Exception:
         try:
             call(*args)
-        except Exception as error:  # noqa: BLE001 - the caller decides about it
+        except Exception as error:  # the caller decides about it
             return error
         raise  # what a signal handler has raised
     return None

@@ -115,7 +115,7 @@ def test_current_attempt_tells_what_runs_in_a_thread() -> None:
         attempt = current_attempt()
         assert attempt is not None
         seen.append((attempt.name.rpartition(".")[2], attempt.number, attempt.time_left))
-        return takes(15, 7)()  # type: ignore[no-any-return]
+        return takes(15, 7)()
 
     def outer() -> int:
         result = hedge_call(fetch, TEN, timeout=30)

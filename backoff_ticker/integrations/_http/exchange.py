@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Exchange(Generic[R]):
     """One request in all its attempts; a subclass knows the client."""
 
-    def __init__(self, rules: Rules, method: str, url: Any) -> None:  # noqa: ANN401
+    def __init__(self, rules: Rules, method: str, url: Any) -> None:
         self._response: R | None = None
         self._refusal: Exception | None = None  # the error that stands for the response
         self._rules = rules
@@ -32,7 +32,7 @@ class Exchange(Generic[R]):
         self._url = url  # has a host and a path
         self._is_closed = False
 
-    def begin(self, outcome: Outcome) -> None:  # noqa: ARG002 - a hook
+    def begin(self, outcome: Outcome) -> None:
         self._response, self._refusal, self._is_closed = None, None, False
 
     def status_of(self, response: R) -> int:

@@ -76,7 +76,7 @@ class Rules:
     def __init__(
         self,
         name: str,
-        allowed: Any,  # noqa: ANN401 - a TypedDict, which has no type of its own
+        allowed: Any,
         policy: BackOff | None,
         options: Mapping[str, Any],
     ) -> None:
@@ -112,7 +112,7 @@ def hooks_in(options: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     return () if given is None else (given,)
 
 
-def asked_wait(headers: Any, clock: Clock | None) -> float | None:  # noqa: ANN401 - any mapping
+def asked_wait(headers: Any, clock: Clock | None) -> float | None:
     """Return the seconds that a server asks to wait; None if it names none, or 0.
 
     Milliseconds are more exact, so they come first. A 0 says nothing: the policy decides.

@@ -101,7 +101,7 @@ class RedisRetryBudget:
             jitter of 50 %.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         client: Redis,
         name: str,
@@ -227,7 +227,7 @@ class RedisRetryBudget:
         """Ask Redis for all at once; None is the answer if it fails."""
         try:
             paid = self._ask(len(waiting))
-        except BaseException:  # noqa: BLE001 - a provider of passwords exits: the thread goes on
+        except BaseException:  # a provider of passwords exits: the thread goes on
             paid = None
         for number, future in enumerate(waiting):
             future.set_result(None if paid is None else number < paid)
@@ -246,7 +246,7 @@ class RedisRetryBudget:
                 paid = self._ask_redis(count)
         except CircuitOpen:
             return None
-        except Exception as error:  # noqa: BLE001 - a provider of passwords has errors of its own
+        except Exception as error:  # a provider of passwords has errors of its own
             if not self._is_reported:
                 self._is_reported = True
                 shown = shown_text(str(error))

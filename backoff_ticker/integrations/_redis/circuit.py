@@ -209,7 +209,7 @@ class SharedCircuit(Link):
         self._wanted_lease: dict[str, float] = {}  # likewise: for how many seconds it is wanted
         self.version = 0  # of the latest change that this process knows
 
-    def note_connection(self, connected: bool) -> None:  # noqa: FBT001
+    def note_connection(self, connected: bool) -> None:
         """Forget the lease of a connection that is lost; in a forked child, be another process."""
         if not connected:
             self._forget_lease()

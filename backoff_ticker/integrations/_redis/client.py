@@ -46,7 +46,7 @@ def as_whole(value: bytes | str | int, most: int, least: int = 0) -> int:
     return int(value)
 
 
-def make_connection(client: Redis) -> Any:  # noqa: ANN401 - most of its methods have no types
+def make_connection(client: Redis) -> Any:
     """Return a connection to where ``client`` connects, beside its pool.
 
     It answers bytes in the older protocol, and never tries again by itself.

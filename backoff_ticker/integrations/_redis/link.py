@@ -71,7 +71,7 @@ class Link:
     def hear(self, message: bytes) -> object:
         """Take in a message."""
 
-    def note_connection(self, connected: bool) -> None:  # noqa: FBT001
+    def note_connection(self, connected: bool) -> None:
         """Be told, with a lock held, that the link is up; or down, also at the start."""
 
     def start(self) -> None:
@@ -86,7 +86,7 @@ class Link:
         self.up = CancellationToken(clock=CLOCK)  # another one after each failure
         self.tried = CancellationToken(clock=CLOCK)  # to connect for the first time; or closed
         self._ended = CancellationToken(clock=CLOCK)
-        self.note_connection(False)  # noqa: FBT003
+        self.note_connection(False)
         _links.add(self)
         name = f"backoff_ticker {self._channel}"
         try:
@@ -153,7 +153,7 @@ class Link:
             for _ in self._pace:
                 try:
                     self._listen()
-                except BaseException as error:  # noqa: BLE001 - connecting again may help
+                except BaseException as error:  # connecting again may help
                     self._mark_down(error)
                 self._hearing.disconnect()
             if not self.closed.cancelled:
@@ -223,7 +223,7 @@ class Link:
         untold = self._latest
         try:
             self.exchange()
-        except BaseException as error:  # noqa: BLE001 - connecting again may help
+        except BaseException as error:  # connecting again may help
             self._asking.disconnect()
             return error
         self._told = untold
@@ -242,7 +242,7 @@ class Link:
             if is_locked:
                 self._marking.release()
 
-    def ask(self, *arguments: bytes | str | float) -> Any:  # noqa: ANN401
+    def ask(self, *arguments: bytes | str | float) -> Any:
         """Run the script with more arguments; return its answer, whose texts are bytes."""
         connection = self._asking
         connection.connect()
@@ -258,7 +258,7 @@ class Link:
                 self._is_reported = False
                 _logger.info("%s: shared again", self._title)
             self.up.cancel()
-            self.note_connection(True)  # noqa: FBT003
+            self.note_connection(True)
             self.tried.cancel()
 
     def _mark_down(self, error: BaseException) -> None:
@@ -273,7 +273,7 @@ class Link:
                 _logger.warning("%s: not shared, as Redis fails: %s", self._title, shown)
             if self.up.cancelled:
                 self.up = CancellationToken(clock=CLOCK)
-                self.note_connection(False)  # noqa: FBT003
+                self.note_connection(False)
             self.tried.cancel()
 
 
@@ -315,7 +315,7 @@ class Linked:
         await self._link.close_async(timeout)
 
 
-def _shut(connection: Any) -> None:  # noqa: ANN401
+def _shut(connection: Any) -> None:
     """Wake the thread that is waiting for an answer on a connection."""
     sock = getattr(connection, "_sock", None)
     if sock is not None:

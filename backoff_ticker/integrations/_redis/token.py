@@ -80,7 +80,7 @@ class RedisCancellationToken(Linked):
         ...         token.cancel("stopped by the operator")
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         client: Redis,
         name: str,
@@ -127,7 +127,7 @@ class RedisCancellationToken(Linked):
 class _Twin(Link):
     """What its threads keep: what is known of the cancel, but not the token itself."""
 
-    def __init__(  # noqa: PLR0913, PLR0917
+    def __init__(
         self,
         client: Redis,
         name: str,
@@ -180,7 +180,7 @@ class _Twin(Link):
         if token is not None:
             token.cancel(escaped(cause) or None)
 
-    def note_connection(self, connected: bool) -> None:  # noqa: FBT001
+    def note_connection(self, connected: bool) -> None:
         """Let the time begin, or end, for which Redis is out of reach."""
         if self._timer is not None:
             self._timer.cancel()

@@ -183,7 +183,7 @@ class _Connection:
                 if kind != "http.request" or message.get("more_body", False):
                     self._taken.clear()
                     await self._taken.wait()
-        except Exception as error:  # noqa: BLE001 - raised to whoever receives next
+        except Exception as error:  # raised to whoever receives next
             self._messages.put_nowait(error)
 
     async def receive(self) -> Message:

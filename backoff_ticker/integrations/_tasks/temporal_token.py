@@ -123,7 +123,7 @@ def _may_go_on(
     if heartbeat is not None:
         try:
             heartbeat()
-        except Exception:  # noqa: BLE001 - of the user, or the worker has just ended
+        except Exception:  # of the user, or the worker has just ended
             activity.logger.warning("A heartbeat failed.", exc_info=True)
     return True
 

@@ -156,7 +156,7 @@ class Exploration:
         return text
 
 
-def explore(  # noqa: PLR0913 - all are options, by name
+def explore(
     body: Callable[[], object],
     *,
     watch: str | os.PathLike[str] | ModuleType | Iterable[Any] | None = None,
@@ -395,7 +395,7 @@ class _Explorer:
         try:
             with self._ready():
                 outcome = work()
-        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+        except BaseException as error:  # raised in the thread that waits
             future.set_exception(error)
         else:
             future.set_result(outcome)
@@ -456,7 +456,7 @@ class _Explorer:
     def replay(self, deviations: Deviations) -> Exploration:
         """Run one schedule."""
         schedule = self.run(following(deviations), deviations, told=True)
-        return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0, self._reached)  # noqa: FBT003
+        return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0, self._reached)
 
     def run(
         self, choose: Choose, deviations: Deviations | None = None, *, told: bool = False

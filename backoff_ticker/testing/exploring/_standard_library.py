@@ -57,7 +57,7 @@ class Lock:
         self.locked, self.release = lock.locked, lock.release
         self._at_fork_reinit: Any = lock._at_fork_reinit  # type: ignore[attr-defined]
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT002
         schedule = schedule_here()
         if schedule is None or (timeout != -1 and (not blocking or timeout < 0)):
             return self._lock.acquire(blocking, timeout)
@@ -245,7 +245,7 @@ def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:
     if not issubclass(raised.exc_type, asked):
         try:
             text = str(raised.exc_value)
-        except Exception as error:  # noqa: BLE001 - whatever it is, there was another
+        except Exception as error:  # whatever it is, there was another
             text = f"(its text fails with {type(error).__name__})"
         what = f"{raised.thread.name} ended with {raised.exc_type.__name__}: {text}"
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)

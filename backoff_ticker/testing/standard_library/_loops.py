@@ -151,7 +151,7 @@ class LoopDriver(ParkingPlace):
         """Return the events that are ready; park the participant until there are any."""
         participant = self.member
         if participant is None:
-            return self._selector.select(timeout)  # type: ignore[no-any-return]
+            return self._selector.select(timeout)
         loop = self._loop
         # A loop without descriptors of its own and without signals needs no real selector: it only
         # waits for its turn, which saves two system calls per wait.

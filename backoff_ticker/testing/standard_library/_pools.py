@@ -175,7 +175,7 @@ def _running(original: Original) -> Callable[..., Any]:
 def _shut_down(
     original: Original,
     executor: ThreadPoolExecutor,
-    wait: bool = True,  # noqa: FBT001, FBT002 - as in the standard library
+    wait: bool = True,  # noqa: FBT002 - as in the standard library
     *,
     cancel_futures: bool = False,
 ) -> None:
