@@ -107,6 +107,9 @@ class Selection:
         """Return the wait sets of all sources: a dict, since tickers look up their token in it."""
         return {wait_set: None for _, source in self.cases for wait_set in source._wait_sets()}
 
+    def ends_by_itself(self) -> bool:
+        return any(source._ends_by_itself for _, source in self.cases)
+
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         until = waiter.limit
         for _, source in self.cases:
@@ -189,7 +192,7 @@ def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: fl
                 wait.wait_sets(),
                 wait.recheck,
                 wait.deadline,
-                ends=any(source._ends_by_itself for _, source in wait.cases),
+                ends=wait.ends_by_itself(),
             )
     except BaseException:
         wait.give_back()
