@@ -65,6 +65,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Have ``explore()`` call a test with the marker."""
+    __tracebackhide__ = True
     marker = pyfuncitem.get_closest_marker("explore")
     if marker is None:
         return None

@@ -30,7 +30,7 @@ from ._points import Points
 from ._schedule import Abandoned, Schedule
 from ._search import Tree, drawing, following, shrunk
 from ._standard_library import in_another, replacements, schedule_here, start_body
-from ._story import as_text, from_text, told
+from ._story import as_text, from_text, shortened, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -250,6 +250,7 @@ def explore(
         ...     print(str(failure).splitlines()[0])
         body ended with AssertionError: 1
     """
+    __tracebackhide__ = True  # for pytest
     if not callable(body):
         raise TypeError(f"body must be a callable, not {safe_repr(body)}")
     as_count("preemptions", preemptions)
@@ -372,6 +373,7 @@ class _Explorer:
 
         If this thread is interrupted, the other one puts everything back, whatever happens here.
         """
+        __tracebackhide__ = True  # for pytest
         if kernel_here() is not None:
             raise RuntimeError("explore() in a VirtualClock: leave it, time passes by itself here")
         future: Future[Exploration] = Future()
@@ -380,7 +382,7 @@ class _Explorer:
             thread.start()
             while thread.is_alive():
                 thread.join(0.1)  # an interrupt does not end a wait on Windows
-            return future.result()
+            error = future.exception()
         except BaseException:
             self._cut = True
             try:
@@ -388,6 +390,9 @@ class _Explorer:
             finally:
                 _wait_for(future)  # a second interrupt
             raise
+        if error is not None:
+            raise error.with_traceback(None)  # that of the other thread tells nothing
+        return future.result()
 
     def _work(self, work: Callable[[], Exploration], future: Future[Exploration]) -> None:
         if not future.set_running_or_notify_cancel():
@@ -471,7 +476,7 @@ class _Explorer:
         self.schedules += 1
         schedule = self._run(choose, told=told)
         if schedule.failure and schedule.fits:
-            raise self._failure(schedule) from schedule.error
+            raise self._failure(schedule) from shortened(schedule.error)
         if deviations not in {None, tuple(schedule.deviations)}:
             raise ValueError(
                 "a schedule does not fit: the code or Python has changed, or body does not do the "

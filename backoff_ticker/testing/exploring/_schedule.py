@@ -212,7 +212,11 @@ class Schedule:
         self.steps += 1
         self.running.steps += 1
         if self.steps > LONGEST:
-            self._fail(f"no end after {LONGEST:,} steps: watch less if it has one{self.stacks()}")
+            self._fail(
+                f"no end after {LONGEST:,} steps: watch less if it has one, unless somebody waits "
+                "in a loop for real time, as datetime.now() or a time.monotonic() that a default "
+                f"argument has kept tells it{self.stacks()}"
+            )
         return self.running
 
     def _hand_over(self, me: Member) -> None:
@@ -327,4 +331,5 @@ class Schedule:
                 what = "can run" if each.ready is None else f"waits for {each.what}"
                 stack = reversed([*walk_stack(frames.get(each.ident))])
                 told += f"\n  {each.name} {what}{stack_of(stack)}"
+        frames.clear()  # this frame is one of them: what all hold would stay
         return told

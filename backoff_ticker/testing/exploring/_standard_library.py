@@ -251,6 +251,11 @@ def _excepthook(schedule: Schedule, _: object, raised: Any) -> None:
         schedule.fail(what + stack_of(walk_tb(raised.exc_traceback)), raised.exc_value)
 
 
+def _unraisablehook(_: Schedule, original: Any, raised: Any) -> None:
+    if raised.exc_type is not Abandoned:  # which a finalizer or a callback of weakref cannot raise
+        original(raised)
+
+
 def _notify(schedule: Schedule, original: Any, condition: Any, n: int = 1) -> None:
     waiters = condition._waiters
     if n < len(waiters):
@@ -358,6 +363,7 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
         (threading, "_start_joinable_thread", _start),
         (threading, "_start_new_thread", _start),
         (threading, "excepthook", _excepthook),
+        (sys, "unraisablehook", _unraisablehook),
         (threading, "_counter", lambda schedule, _: schedule.number("thread named")),
         (asyncio.BaseEventLoop, "create_task", _create_task),
         (threading.Condition, "notify", _notify),

@@ -25,14 +25,26 @@ _TOLD = 10
 """How many turns, rows of one and frames are told at the beginning, and at the end."""
 
 
+def _is_inside(file: str) -> bool:
+    return file.startswith(_HERE) or Path(file).name == "threading.py"
+
+
 def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
     """Return the lines of a stack, but for what belongs to the exploration and to ``threading``."""
     lines = [
         f"\n    {_short(each.filename)}:{each.lineno} {each.name}: {each.line}"
         for each in StackSummary.extract(frames)
-        if not each.filename.startswith(_HERE) and Path(each.filename).name != "threading.py"
+        if not _is_inside(each.filename)
     ]
     return "".join(_cut(lines, "\n    ... {} more calls"))
+
+
+def shortened(error: BaseException | None) -> BaseException | None:
+    """Return the error, with a traceback that begins where the exploration has called."""
+    trace = error and error.__traceback__
+    while trace and _is_inside(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return error and error.with_traceback(trace)
 
 
 def told(story: Iterable[Step]) -> str:

@@ -396,7 +396,7 @@ WRONG = {
     result_from_a_thread: "nobody can go on",
     size_then_get: r"Thread-\d \(take\) ended with Empty",
     grown_meanwhile: r"Thread-\d \(read\) ended with RuntimeError: dictionary changed size",
-    endless: "no end after 20,000 steps: watch less if it has one\n",
+    endless: "no end after 20,000 steps: watch less if it has one",
     forgotten_thread: "nobody can go on although the body has ended",
     thread_that_raises: r"Thread-1 \(<lambda>\) ended with IndexError: pop from empty list",
     woken_in_order: "body ended with AssertionError",

@@ -14,6 +14,7 @@ import re
 import sys
 import threading
 import time
+import traceback
 import types
 from functools import partial
 from pathlib import Path
@@ -178,6 +179,50 @@ def test_a_task_that_ends_with_its_schedule_is_no_news(caplog):
     failure_of(bodies.task_that_hangs)
     gc.collect()
     assert caplog.messages == []
+
+
+def test_a_finalizer_that_ends_with_its_schedule_is_no_news(monkeypatch):
+    news = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda raised: news.append(raised.exc_type))
+
+    class Connection:
+        def __init__(self, lock):
+            self.lock = lock
+
+        def __del__(self):
+            self.lock.acquire()
+            raise LookupError
+
+    def use():
+        Connection(threading.Lock())
+        lock = threading.Lock()
+        lock.acquire()
+        try:
+            lock.acquire()
+        finally:
+            Connection(lock)
+
+    failure_of(lambda: bodies.run(use), watch=queue, replay="")
+    assert news == [LookupError]
+
+
+def test_a_failure_has_no_traceback_of_the_exploration():
+    failure = failure_of(bodies.thread_that_raises)
+    frames = [traceback.extract_tb(each.__traceback__) for each in (failure, failure.__cause__)]
+    assert [each.name for each in frames[0]] == ["failure_of", "explore", "outcome"]
+    assert [each.name for each in frames[1]] == ["<lambda>"]
+    hidden = [frame for frame, _ in traceback.walk_tb(failure.__traceback__)][1:]
+    assert all(frame.f_locals["__tracebackhide__"] for frame in hidden)
+
+
+def test_a_loop_for_a_real_clock_is_told():
+    def wait(tell=time.monotonic):
+        until = tell() + 60
+        while tell() < until:
+            pass
+
+    told = str(failure_of(lambda: wait())).splitlines()[0]
+    assert "a loop for real time, as datetime.now() or" in told
 
 
 def test_a_worker_that_ends_with_its_schedule_is_no_news(caplog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,9 @@ def test_a_marked_test_is_explored(tmp_path):
     lines = lines_of(tmp_path, TESTS.replace("{replay}", "0:9"))
     assert "2 failed, 4 passed, 1 skipped, 1 xfailed" in lines[-1], lines
     assert any("@pytest.mark.explore(seed=2, replay='" in line for line in lines)
+    places = [line for line in lines if re.match(r"\S+\.py:\d+: ", line)]
+    assert places[0] == "test_it.py:24: AssertionError"  # where the test has failed
+    assert not any("threading" in line or "exploring" in line for line in places)
     assert any("a schedule does not fit" in line for line in lines)
     assert sum(" schedules with at most 1 preemption" in line for line in lines) == 2
 
