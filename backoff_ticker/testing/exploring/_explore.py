@@ -33,6 +33,7 @@ from ._standard_library import in_another, replacements, schedule_here, start_bo
 from ._story import as_text, from_text, shortened, told
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
@@ -165,7 +166,7 @@ def explore(
     seed: int = 0,
     time_limit: float = 60.0,
     timeouts: bool = False,
-    cancel_tasks: bool = False,
+    cancel_tasks: bool | Callable[[asyncio.Task[Any]], bool] = False,
     interrupts: bool = False,
     replay: str | None = None,
 ) -> Exploration:
@@ -212,7 +213,8 @@ def explore(
             somebody can run. So it is with real time, where a thread may be late; but a program
             that relies on time alone is then reported.
         cancel_tasks: Whether tasks of event loops may be cancelled, which counts as a preemption:
-            all but the one that ``asyncio.run()`` was given, before each turn of the loop.
+            all but the one that ``asyncio.run()`` was given, before each turn of the loop; or a
+            function that is given a task and says whether that one may be.
         interrupts: Whether a ``KeyboardInterrupt`` may end one wait of the thread of ``body``, as
             Ctrl-C does in the main thread, as it begins or while somebody can run; it counts as a
             preemption. That ``body`` ends with it is no failure.
@@ -266,13 +268,18 @@ def explore(
         one, whose = False, [*watch]
     choices = {"timeouts": timeouts, "cancel_tasks": cancel_tasks, "interrupts": interrupts}
     for name, value in choices.items():
-        as_flag(name, value)
+        if name != "cancel_tasks" or not callable(value):
+            as_flag(name, value)
     names = ", ".join(map(_name, whose))
     asked = [
         _name(body),
         *[f"watch={names}" if one else f"watch=[{names}]"] * (watch is not None),
         *[f"seed={seed}"] * (seed != 0),
-        *(f"{name}=True" for name, value in choices.items() if value),
+        *(
+            f"{name}={_name(value) if callable(value) else value}"
+            for name, value in choices.items()
+            if value
+        ),
     ]
     explorer = _Explorer(body, _watched(whose), seed, asked, **choices)
     search = partial(explorer.search, preemptions, schedules, time_limit)
@@ -350,7 +357,7 @@ class _Explorer:
         watched: Callable[[str], bool],
         seed: int,
         asked: list[str],
-        **choices: bool,
+        **choices: Any,
     ) -> None:
         self.schedules: int = 0
         self._body = body

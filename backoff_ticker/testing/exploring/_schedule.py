@@ -86,7 +86,7 @@ class Schedule:
     """Gives the members their turns.
 
     Attributes:
-        cancel_tasks: Whether tasks may be cancelled.
+        cancel_tasks: Whether tasks may be cancelled, or a function that says so of one.
         interrupts: Whether a wait of the body may still be interrupted.
         now: Seconds.
         failure: What went wrong; empty if nothing did.
@@ -105,12 +105,12 @@ class Schedule:
         *,
         told: bool,
         timeouts: bool = False,
-        cancel_tasks: bool = False,
+        cancel_tasks: Any = False,
         interrupts: bool = False,
     ) -> None:
         self._choose = choose  # from a decision's number, who can run, and the default
         self._timeouts = timeouts  # whether they may strike while somebody can run
-        self.cancel_tasks: bool = cancel_tasks
+        self.cancel_tasks: Any = cancel_tasks
         self.interrupts: bool = interrupts
         self.now: float = 1000.0
         self.steps: int = 0

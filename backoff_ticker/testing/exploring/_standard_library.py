@@ -301,12 +301,23 @@ def in_another(schedule: Schedule) -> bool:
     return schedule.running.number > 0 or (task is not None and not _is_main(task))
 
 
+def _may_cancel(schedule: Schedule, task: Any) -> bool:
+    if schedule.cancel_tasks is True:
+        return True
+    del _schedules[get_ident()]  # what decides is no part of the schedule
+    try:
+        return bool(schedule.cancel_tasks(task))
+    finally:
+        _schedules[get_ident()] = schedule
+
+
 def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | None = None) -> Any:
     schedule.point()
     if schedule.cancel_tasks and asyncio._get_running_loop():
         tasks: Any = asyncio.all_tasks()
         by_name = sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name()))
-        task = schedule.pick([None, *(each for each in by_name if not _is_main(each))])
+        able = [each for each in by_name if not _is_main(each) and _may_cancel(schedule, each)]
+        task = schedule.pick([None, *able])
         if task is not None:
             task.cancel()
             schedule.tell(f"{task.get_name()} is cancelled")

@@ -80,6 +80,24 @@ def test_tasks_may_be_cancelled():
     assert explore(bodies.cancelled_semaphore, cancel_tasks=True).complete
 
 
+def test_only_tasks_that_a_function_names_are_cancelled():
+    def may_be(task):
+        names.add(task.get_name())
+        return task.get_name() in allowed
+
+    names, allowed = set(), set()
+    whole = explore(bodies.cancelled_slots)
+    outcome = explore(bodies.cancelled_slots, cancel_tasks=may_be)
+    assert (outcome.complete, outcome.schedules) == (True, whole.schedules)
+    assert names == {"Task-2", "Task-3", "Task-4"}  # and not that of main()
+    allowed.add("Task-3")
+    failure = failure_of(bodies.cancelled_slots, cancel_tasks=may_be)
+    assert set(re.findall(r"(Task-\d) is cancelled", str(failure))) == {"Task-3"}
+    assert "explore(cancelled_slots, cancel_tasks=may_be, replay=" in str(failure)
+    assert "may_be(" not in str(failure).replace("def may_be(", "")
+    failure_of(bodies.cancelled_slots, cancel_tasks=may_be, replay=failure.replay)
+
+
 def test_a_wait_of_the_body_may_be_interrupted():
     assert explore(bodies.worker_that_is_not_always_told, preemptions=1).complete
     failure = failure_of(bodies.worker_that_is_not_always_told, interrupts=True)
