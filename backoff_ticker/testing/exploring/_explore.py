@@ -167,6 +167,7 @@ def explore(
     time_limit: float = 60.0,
     timeouts: bool = False,
     cancel_tasks: bool | Callable[[asyncio.Task[Any]], bool] = False,
+    task_order: bool = False,
     interrupts: bool = False,
     replay: str | None = None,
 ) -> Exploration:
@@ -215,6 +216,8 @@ def explore(
         cancel_tasks: Whether tasks of event loops may be cancelled, which counts as a preemption:
             all but the one that ``asyncio.run()`` was given, before each turn of the loop; or a
             function that is given a task and says whether that one may be.
+        task_order: Whether, of the tasks of a loop that can go on, another than asyncio's first may
+            be the first, which counts as a preemption.
         interrupts: Whether a ``KeyboardInterrupt`` may end one wait of the thread of ``body``, as
             Ctrl-C does in the main thread, as it begins or while somebody can run; it counts as a
             preemption. That ``body`` ends with it is no failure.
@@ -266,7 +269,12 @@ def explore(
     one, whose = True, [body if watch is None else watch]
     if isinstance(watch, Iterable) and not isinstance(watch, (str, os.PathLike)):
         one, whose = False, [*watch]
-    choices = {"timeouts": timeouts, "cancel_tasks": cancel_tasks, "interrupts": interrupts}
+    choices = {
+        "timeouts": timeouts,
+        "cancel_tasks": cancel_tasks,
+        "task_order": task_order,
+        "interrupts": interrupts,
+    }
     for name, value in choices.items():
         if name != "cancel_tasks" or not callable(value):
             as_flag(name, value)

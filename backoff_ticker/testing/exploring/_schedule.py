@@ -87,6 +87,7 @@ class Schedule:
 
     Attributes:
         cancel_tasks: Whether tasks may be cancelled, or a function that says so of one.
+        task_order: Whether tasks that can go on may do so in another order than asyncio's.
         interrupts: Whether a wait of the body may still be interrupted.
         now: Seconds.
         failure: What went wrong; empty if nothing did.
@@ -99,18 +100,20 @@ class Schedule:
         stuck: Whether a member waits for what is not seen here.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the last are options, by name
         self,
         choose: Choose,
         *,
         told: bool,
         timeouts: bool = False,
         cancel_tasks: Any = False,
+        task_order: bool = False,
         interrupts: bool = False,
     ) -> None:
         self._choose = choose  # from a decision's number, who can run, and the default
         self._timeouts = timeouts  # whether they may strike while somebody can run
         self.cancel_tasks: Any = cancel_tasks
+        self.task_order: bool = task_order
         self.interrupts: bool = interrupts
         self.now: float = 1000.0
         self.steps: int = 0

@@ -301,6 +301,20 @@ def in_another(schedule: Schedule) -> bool:
     return schedule.running.number > 0 or (task is not None and not _is_main(task))
 
 
+def _reorder(schedule: Schedule, ready: Any) -> None:
+    """Let another task than the first that can go on be the first."""
+    able = [
+        each
+        for each in ready
+        if isinstance(getattr(each._callback, "__self__", None), asyncio.Task)
+    ]
+    if able and (first := schedule.pick(able)) is not able[0]:
+        place = ready.index(able[0])
+        ready.remove(first)
+        ready.insert(place, first)
+        schedule.tell(f"{first._callback.__self__.get_name()} goes first")
+
+
 def _may_cancel(schedule: Schedule, task: Any) -> bool:
     if schedule.cancel_tasks is True:
         return True
@@ -322,6 +336,8 @@ def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | N
             task.cancel()
             schedule.tell(f"{task.get_name()} is cancelled")
             timeout = 0
+    if schedule.task_order:
+        _reorder(schedule, getattr(asyncio._get_running_loop(), "_ready", ()))
     deadline = None if timeout is None else schedule.now + max(timeout, 0)
     schedule.wait("an event", lambda: bool(original(selector, 0)), deadline)
     return original(selector, 0)

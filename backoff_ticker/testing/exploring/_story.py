@@ -41,10 +41,12 @@ def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
 
 def shortened(error: BaseException | None) -> BaseException | None:
     """Return the error, with a traceback that begins where the exploration has called."""
-    trace = error and error.__traceback__
+    if error is None:
+        return None
+    trace = error.__traceback__
     while trace and _is_inside(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
-    return error and error.with_traceback(trace)
+    return error.with_traceback(trace)
 
 
 def told(story: Iterable[Step]) -> str:

@@ -341,6 +341,22 @@ def woken_in_order():
         thread.join()
 
 
+def first_task_first():
+    """Which of two tasks is the first is what asyncio happens to do."""
+
+    async def main():
+        got = []
+
+        async def get(name):
+            await asyncio.sleep(1)
+            got.append(name)
+
+        await asyncio.gather(get("a"), get("b"), get("c"))
+        assert got[0] != "c"
+
+    asyncio.run(main())
+
+
 def sleep_with_a_lock():
     lock = threading.Lock()
     with suppress(KeyboardInterrupt):

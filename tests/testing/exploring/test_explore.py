@@ -98,6 +98,17 @@ def test_only_tasks_that_a_function_names_are_cancelled():
     failure_of(bodies.cancelled_slots, cancel_tasks=may_be, replay=failure.replay)
 
 
+def test_tasks_that_can_go_on_may_do_so_in_another_order():
+    assert explore(bodies.first_task_first).complete
+    failure = failure_of(bodies.first_task_first, task_order=True)
+    assert "\n    (Task-4 goes first)\n" in str(failure)
+    assert "explore(first_task_first, task_order=True, replay=" in str(failure)
+    again = failure_of(bodies.first_task_first, task_order=True, replay=failure.replay)
+    assert story_of(again) == story_of(failure)
+    assert explore(bodies.cancelled_semaphore, task_order=True).complete
+    assert explore(bodies.loop_and_threads, task_order=True, schedules=200).schedules
+
+
 def test_a_wait_of_the_body_may_be_interrupted():
     assert explore(bodies.worker_that_is_not_always_told, preemptions=1).complete
     failure = failure_of(bodies.worker_that_is_not_always_told, interrupts=True)
@@ -639,6 +650,7 @@ def test_that_no_tool_is_free_is_told():
         ("timeouts", "no"),
         ("cancel_tasks", 1),
         ("interrupts", None),
+        ("task_order", 1),
         ("replay", 5),
         ("replay", b"1:2"),
     ],
