@@ -15,7 +15,7 @@ from collections import Counter
 from traceback import walk_stack
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
-from ._story import stack_of
+from ._story import stack_of, tasks_of, waited_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +41,10 @@ class Abandoned(SystemExit):
     """Ends a thread of a schedule that is over; asyncio and ``threading`` let it through."""
 
 
+def _nobody() -> None:
+    """Return who holds what nobody holds."""
+
+
 class Member:
     """One thread of a schedule.
 
@@ -48,6 +52,7 @@ class Member:
         number: From 0, which is the body, in the order in which they were started.
         go: Released when it may run.
         over: Released when nothing of it runs any more.
+        holder: Returns who has what it waits for, if that is known.
         what: What it waits for; ``ready`` says whether it is there, and ``deadline`` until when.
         interrupted: Whether its wait ends with an interrupt.
         gave_way: Whether it waits for what the others do, in a loop: they come first.
@@ -66,6 +71,7 @@ class Member:
         self.done: bool = False
         self.what: str = ""
         self.ready: Callable[[], bool] | None = None
+        self.holder: Callable[[], Member | None] = _nobody
         self.deadline: float | None = None
         self.interrupted: bool = False
         self.gave_way: bool = False
@@ -145,6 +151,10 @@ class Schedule:
         self.members.append(Member(len(self.members), name, daemon=daemon))
         return self.members[-1]
 
+    def member(self, ident: int) -> Member | None:
+        """Return the member of a thread."""
+        return next((each for each in self.members if each.ident == ident), None)
+
     # Called by the member whose turn it is
 
     def point(self, file: str = "", line: int = 0) -> None:
@@ -171,18 +181,28 @@ class Schedule:
         me.gave_way, me.steps = True, 0
         self._hand_over(me)
 
-    def wait(self, what: str, ready: Callable[[], bool], deadline: float | None = None) -> bool:
+    def wait(
+        self,
+        what: str,
+        ready: Callable[[], bool],
+        deadline: float | None = None,
+        holder: Callable[[], Member | None] = _nobody,
+    ) -> bool:
         """Let the others run until ``ready()`` or the deadline; return whether it is ready."""
         me = self._step()
         if ready() or (deadline is not None and deadline <= self.now):
             return ready()
         me.what, me.ready, me.deadline, me.gave_way = what, ready, deadline, False
-        self.tell(f"waits for {what}")
+        me.holder = holder
+        if self.story is not None:
+            called = waited_for(walk_stack(None), what) if what == "a lock" else what
+            self.tell(f"waits for {called}")
         if self.interrupts and me.number == 0 and self.pick([False, True]):
             self.interrupts, me.interrupted = False, True
         else:
             self._hand_over(me)
         me.ready = me.deadline = None
+        me.holder = _nobody
         if me.interrupted:
             me.interrupted = False
             self.tell("is interrupted")
@@ -228,7 +248,7 @@ class Schedule:
             due = self._due()
             if not due:
                 left = " although the body has ended" * self.members[0].done
-                self._fail(f"nobody can go on{left}{self.stacks()}")
+                self._fail(f"nobody can go on{left}{self._cycle()}{self.stacks()}")
             self.now = max(self.now, min(due))
             able = self._able()
         default = me if me in able else self._next(able)
@@ -301,6 +321,16 @@ class Schedule:
             me.go.acquire()
         self._check()
 
+    def _cycle(self) -> str:
+        """Return the members that wait for each other, as the end of a sentence."""
+        for each in self.members:
+            chain = [each]
+            while (holder := chain[-1].holder()) and holder not in chain:
+                chain.append(holder)
+            if holder is each and len(chain) > 1:
+                return ": " + " waits for ".join(one.name for one in [*chain, each])
+        return ""
+
     # Failing
 
     def _check(self) -> None:
@@ -331,8 +361,14 @@ class Schedule:
         told = ""
         for each in self.members:
             if not each.done:
-                what = "can run" if each.ready is None else f"waits for {each.what}"
-                stack = reversed([*walk_stack(frames.get(each.ident))])
-                told += f"\n  {each.name} {what}{stack_of(stack)}"
+                stack = [*walk_stack(frames.get(each.ident))]
+                what, holder = "can run", each.holder()
+                if each.ready is not None:
+                    called = waited_for(stack, each.what) if each.what == "a lock" else each.what
+                    is_held = each.what == "a lock" and holder not in {None, each}
+                    what = f"waits for {called}" + f", held by {holder and holder.name}" * is_held
+                told += f"\n  {each.name} {what}{stack_of(reversed(stack))}"
+                for name, awaited in tasks_of(stack):
+                    told += f"\n  {each.name}, {name} waits for {awaited}"
         frames.clear()  # this frame is one of them: what all hold would stay
         return told

@@ -50,11 +50,12 @@ def schedule_here() -> Schedule | None:
 class Lock:
     """A lock for which members wait in turn; everybody else as for any lock."""
 
-    __slots__ = ("__weakref__", "_at_fork_reinit", "_lock", "locked", "release")
+    __slots__ = ("__weakref__", "_at_fork_reinit", "_lock", "_owner", "locked", "release")
 
     def __init__(self, lock: _thread.LockType | None = None) -> None:
         self._lock = lock = lock or _thread.allocate_lock()
         self.locked, self.release = lock.locked, lock.release
+        self._owner = 0  # the thread that took it last
         self._at_fork_reinit: Any = lock._at_fork_reinit  # type: ignore[attr-defined]
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT002
@@ -63,8 +64,11 @@ class Lock:
             return self._lock.acquire(blocking, timeout)
         deadline = None if timeout == -1 else schedule.now + timeout
         while not self._lock.acquire(blocking=False):
-            if not blocking or not schedule.wait("a lock", lambda: not self.locked(), deadline):
+            if not blocking or not schedule.wait(
+                "a lock", lambda: not self.locked(), deadline, lambda: schedule.member(self._owner)
+            ):
                 return False
+        self._owner = get_ident()
         return True
 
     def __enter__(self) -> bool:
@@ -229,7 +233,9 @@ def _join(schedule: Schedule, original: Any, thread: Any, timeout: float | None 
     member = vars(thread).get("_member")
     if member is not None and member is not schedule.running:
         deadline = None if timeout is None else schedule.now + max(timeout, 0)
-        if not schedule.wait(f"the end of {thread.name}", lambda: member.done, deadline):
+        if not schedule.wait(
+            f"the end of {thread.name}", lambda: member.done, deadline, lambda: member
+        ):
             return
     original(thread, None if member is not None else timeout)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import linecache
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..._validation import safe_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import FrameType
 
     Step = tuple[str, str, int]
@@ -37,6 +38,37 @@ def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
         if not _is_inside(each.filename)
     ]
     return "".join(_cut(lines, "\n    ... {} more calls"))
+
+
+def waited_for(stack: Iterable[tuple[FrameType, int]], what: str) -> str:
+    """Return what of the standard library waits, such as ``Queue.get()``, or else ``what``.
+
+    The stack begins with the innermost call.
+    """
+    for frame, _ in stack:
+        module = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_filename.startswith(_HERE):
+            continue
+        if module.partition(".")[0] not in {"threading", "queue", "concurrent", "asyncio"}:
+            break
+        name = frame.f_code.co_qualname
+        if not name.startswith(("_", "Thread.")) and not frame.f_code.co_name.startswith("__"):
+            what = f"{name}()"
+    return what
+
+
+def tasks_of(stack: Iterable[tuple[FrameType, int]]) -> Iterator[tuple[str, str]]:
+    """Return the name of each task of the loop that runs in a stack, and where it waits."""
+    loops = [frame.f_locals["self"] for frame, _ in stack if frame.f_code.co_name == "run_forever"]
+    tasks = [(task.get_name(), task) for loop in loops for task in asyncio.all_tasks(loop)]
+    for name, task in sorted(tasks, key=lambda each: (len(each[0]), each[0])):
+        frames, coroutine = [], task.get_coro()
+        while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+            frames.append((frame, frame.f_lineno))
+            coroutine = getattr(coroutine, "cr_await", None)
+        waiter = getattr(task, "_fut_waiter", None)
+        what = waiter.get_name() if isinstance(waiter, asyncio.Task) else "a future"
+        yield name, f"{waited_for(reversed(frames), what)}{stack_of(frames)}"
 
 
 def shortened(error: BaseException | None) -> BaseException | None:

@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 import types
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
@@ -261,8 +262,43 @@ def test_a_worker_that_ends_with_its_schedule_is_no_news(caplog):
 
 def test_a_deadlock_tells_where_each_thread_is():
     text = str(failure_of(bodies.two_locks))
-    assert "\n  Thread-1 (one_way) waits for a lock\n    bodies.py:" in text
+    first, second = "Thread-1 (one_way)", "Thread-2 (other_way)"
+    assert text.startswith(f"nobody can go on: {first} waits for {second} waits for {first}\n")
+    assert f"\n  {first} waits for a lock, held by {second}\n    bodies.py:" in text
     assert "\n  body waits for the end of Thread-1 (one_way)\n    bodies.py:" in text
+
+
+def waits_of_the_library():
+    barrier, items, slots = threading.Barrier(2), queue.Queue(), threading.Semaphore(0)
+    return {
+        "Event.wait": threading.Event().wait,
+        "Barrier.wait": barrier.wait,
+        "Queue.get": items.get,
+        "Semaphore.acquire": slots.acquire,
+        "Future.result": Future().result,
+    }
+
+
+@pytest.mark.parametrize("name", waits_of_the_library())
+def test_a_wait_is_told_by_what_waits(name):
+    text = str(failure_of(lambda: bodies.run(waits_of_the_library()[name])))
+    assert f" waits for {name}()\n" in text
+    assert f"(waits for {name}())" in text
+
+
+def test_each_pending_task_is_told_with_what_it_awaits():
+    async def main():
+        event, lock = asyncio.Event(), asyncio.Lock()
+        await lock.acquire()
+        first = asyncio.create_task(event.wait())
+        await asyncio.gather(first, asyncio.create_task(lock.acquire()))
+
+    text = str(failure_of(lambda: asyncio.run(main())))
+    assert re.search(
+        r"\n  body, Task-1 waits for a future\n    test_explore.py:\d+ main: await", text
+    )
+    assert "\n  body, Task-2 waits for Event.wait()\n" in text
+    assert "\n  body, Task-3 waits for Lock.acquire()\n" in text
 
 
 def test_a_failure_is_raised_from_the_error():
