@@ -20,12 +20,12 @@ def kind_of(function: object) -> str:
     import inspect
 
     if not _is_mock_of_function(function):
-        for each in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
-            if inspect.iscoroutinefunction(each):
+        for candidate in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
+            if inspect.iscoroutinefunction(candidate):
                 return "coroutine function"
-            if inspect.isasyncgenfunction(each):
+            if inspect.isasyncgenfunction(candidate):
                 return "async generator"
-            if inspect.isgeneratorfunction(each):
+            if inspect.isgeneratorfunction(candidate):
                 return "generator"
     return "function"
 

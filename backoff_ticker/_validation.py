@@ -59,7 +59,7 @@ def unknown_option(
     It names those that may be ``meant``, or else those most like ``name``.
     """
     names = list(known)
-    alike = " or ".join(each for each in meant if each in names) or names_like(name, names)
+    alike = " or ".join(option for option in meant if option in names) or names_like(name, names)
     hint = f": did you mean {alike}? It" if alike else "; it"
     return TypeError(f"{what} has no option {name!r}{hint} has {', '.join(names) or 'none'}")
 

@@ -73,9 +73,9 @@ def simulate_contention(
             calls = gave_up = 0
             time = 0.0
             for _ in range(trials):
-                each = _trial(runs, clock, rng, crowd.latency)
-                calls, gave_up = calls + each[0], gave_up + each[2]
-                time += each[1] / trials  # no sum overflows
+                called, seconds, failed = _trial(runs, clock, rng, crowd.latency)
+                calls, gave_up = calls + called, gave_up + failed
+                time += seconds / trials  # no sum overflows
                 done += count**2
                 progress(done / all_work)
             rows.append(Contention(count, policy.label, calls / trials, time, gave_up / trials))

@@ -92,7 +92,7 @@ class Policy:
     __copy__ = clone
 
     def __repr__(self) -> str:
-        cls = next(each for each in type(self).__mro__ if is_builtin(each))
+        cls = next(base for base in type(self).__mro__ if is_builtin(base))
         texts = []
         for name, parameter in signature_of(cls).parameters.items():
             if name not in ("rng", "clock"):

@@ -63,17 +63,17 @@ class _Chain(Policy):
         return STOP
 
     def _failure(self, timestamp: float | None) -> float | Stop:
-        return self._first_answer(
-            lambda each: (
-                tell(each, "failure", timestamp) if is_feedback(each) else each.next_backoff()
-            )
-        )
+        return self._told("failure", timestamp)
 
     def _success(self, timestamp: float | None) -> float | Stop:
+        return self._told("success", timestamp)
+
+    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
         def ask(backoff: BackOff) -> float | Stop:
             if is_feedback(backoff):
-                return tell(backoff, "success", timestamp)
-            backoff.reset()
+                return tell(backoff, outcome, timestamp)
+            if outcome == "success":
+                backoff.reset()
             return backoff.next_backoff()
 
         return self._first_answer(ask)
@@ -108,7 +108,7 @@ class _Chain(Policy):
     def _calls(self) -> Calls:
         _, *counts = zip(*self._parts(), strict=True)
         # Not sum() alone: ints too great for a float may be among them.
-        least, most = (inf if inf in each else sum(each) for each in counts)
+        least, most = (inf if inf in numbers else sum(numbers) for numbers in counts)
         return least, most
 
     def _skip(self, calls: int) -> int | None:
@@ -130,10 +130,10 @@ def _stateful_inside(policy: BackOff) -> set[int]:
     found: set[int] = set()
     left = [policy]
     while left:
-        each = left.pop()
-        if id(each) not in found and not is_immutable(each):
-            found.add(id(each))
-            left += held_policies(each)
+        policy = left.pop()
+        if id(policy) not in found and not is_immutable(policy):
+            found.add(id(policy))
+            left += held_policies(policy)
     return found
 
 

@@ -148,7 +148,7 @@ def _copied_inside(value: Any, memo: Memo, clock: TimeSource | None) -> Any:
     if not any(map(is_policy, held)):
         return value
     if id(value) not in memo:
-        items = [_copied(each, memo, clock) if is_policy(each) else each for each in held]
+        items = [_copied(item, memo, clock) if is_policy(item) else item for item in held]
         memo[id(value)] = _refilled(value, items)
     return memo[id(value)]
 

@@ -62,7 +62,7 @@ class Attempt:
     """
 
     # No __slots__: its token is made at most once, by setdefault() on its __dict__.
-    cut_at: float | None = None  # when its own limit of time cuts it, on the clock of the run
+    cut_at: float | None = None  # when its own timeout cuts it, on the clock of the run
     _has_ended: bool = False
     _is_asked: bool = False  # for its token
 

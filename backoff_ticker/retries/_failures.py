@@ -51,7 +51,7 @@ def unmarked(error: Exception) -> BaseException:
 def classify(options: Options, error: Exception, *, was_cut: bool = False) -> Demand:
     """Return what follows the error of an attempt if no limit is reached, or ``ASK_ON``.
 
-    ``was_cut``: its own limit of time has cut the attempt, which is then retried unless a function
+    ``was_cut``: its own timeout has cut the attempt, which is then retried unless a function
     that was given as ``on``, or a rule for its class, says no.
     """
     rules: Any = options.rules

@@ -1,4 +1,4 @@
-"""What ends a run whatever its attempts do: a token, limits of time, a number of attempts.
+"""What ends a run whatever its attempts do: a token, time limits, a number of attempts.
 
 And the clock of runs whose waits are skipped, in ``no_wait()`` of the tests.
 """
@@ -151,7 +151,7 @@ class Limits:
     ) -> tuple[float, StopReason | None] | None:
         """Return when, on the run's clock, an attempt is cut first, and why the run then ends.
 
-        None: no limit of time cuts it. ``cut_at`` is when its own limit is reached, after which the
+        None: no time limit cuts it. ``cut_at`` is when its own limit is reached, after which the
         run may go on: then the reason is None.
         """
         cuts: list[tuple[float, StopReason | None]] = []  # of those at one time the first counts

@@ -106,7 +106,7 @@ class Options:
         self.what = what
         for name, value in options.items():
             if name not in allowed:
-                known = ["backoff", *(each for each in OPTIONS if each in allowed)]
+                known = ["backoff", *(option for option in OPTIONS if option in allowed)]
                 error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
                 raise self._with_hint(error)
             setattr(self, name, None if value is None else OPTIONS[name].check(name, value))

@@ -50,7 +50,7 @@ class Run:
     managers: Sequence[Callable[..., object]] = ()  # the exits of what surrounds the attempt
     error: Any = None  # of the last attempt that failed
     result: Any = None  # of the last attempt that returned
-    was_cut: bool = False  # the last attempt, by its own limit of time
+    was_cut: bool = False  # the last attempt, by its own timeout
     delay: float | None = None  # the seconds of the wait that follows, or is under way
     waited: float = 0.0  # seconds spent between attempts
     polls: Mapping[int, Callable[[], Any]] | None = None  # of copies of policies, by their id

@@ -39,7 +39,7 @@ class Settings:
             seen = self.values
             before = {name: seen.get(name, _DEFAULTS.get(name)) for name in changes}
             merged = {**seen, **changes}
-            values = {name: each for name, each in merged.items() if each != _DEFAULTS.get(name)}
+            values = {name: own for name, own in merged.items() if own != _DEFAULTS.get(name)}
             claim = self._claim
             acquire(claim)
             try:
