@@ -33,8 +33,8 @@ def app() -> click.Group:
     group.add_command(_retry_after_command())
     group.add_command(run_command())
     group.add_command(simulate_group())
-    message = "%(prog)s %(version)s"
-    return click.version_option(package_name="backoff-ticker", message=message)(group)
+    version = click.version_option(package_name="backoff-ticker", message="%(prog)s %(version)s")
+    return version(group)
 
 
 def _retry_after_command() -> click.Command:

@@ -58,10 +58,7 @@ def simulate_contention(
     seed: int | None,
     progress: Callable[[float], object],
 ) -> list[Contention]:
-    """Return a row for each number of clients and each policy; a row depends on no other.
-
-    ``progress`` is called with the share that is done.
-    """
+    """Return a row for each number of clients and each policy; a row depends on no other."""
     rows = []
     trials = crowd.trials
     done, all_work = 0, len(policies) * trials * sum(count**2 for count in crowd.clients)

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from ..types import NamedPolicy
     from ._table import Bar
 
-_GREATEST = 1e100
-"""Seconds: with more, the arithmetic of a diagram would overflow."""
+_GREATEST = 1e100  # seconds: with more, the arithmetic of a diagram would overflow
 
 
 class Delay(NamedTuple):
@@ -119,15 +118,12 @@ def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
     least, greatest = [delay.least for delay in delays], [delay.greatest for delay in delays]
     above.vlines(retries, least, greatest, alpha=0.25, linewidth=9.0, label="least to greatest")
     above.plot(retries, [delay.drawn for delay in delays], marker="o", label="drawn")
-    above.set(xlabel="retry", ylabel="delay in seconds")
+    numbers = (0.5, max(len(delays), 1) + 0.5)
+    above.set(xlabel="retry", ylabel="delay in seconds", xlim=numbers, ylim=(0.0, None))
     sums = [*accumulate(least)], [*accumulate(greatest)]
     below.hlines(retries, *sums, alpha=0.25, linewidth=9.0)
     below.plot([delay.total for delay in delays], retries, marker="o")
-    below.set(xlabel="seconds waited in all", ylabel="retry")
-    above.set_ylim(bottom=0.0)
-    above.set_xlim(0.5, max(len(delays), 1) + 0.5)
-    below.set_xlim(left=0.0)
-    below.set_ylim(0.5, max(len(delays), 1) + 0.5)
+    below.set(xlabel="seconds waited in all", ylabel="retry", xlim=(0.0, None), ylim=numbers)
     for axis in (above.xaxis, below.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     add_legend(figure)

@@ -26,8 +26,7 @@ _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _ITEM = re.compile(
     rf"(?P<success>[01])(?::(?P<later>\+?)(?P<time>{_NUMBER}|(?:{_NUMBER}(?:ms|[smhd]))+))?"
 )
-_SUFFIX = "-feedback"
-"""Of policies that share their name in Perl with another policy here."""
+_SUFFIX = "-feedback"  # of policies that share their name in Perl with another policy here
 
 
 class Item(NamedTuple):

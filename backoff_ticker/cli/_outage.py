@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import CircuitBreaker, ExponentialBackOff, RetryBudget, retry_call_async
@@ -21,15 +22,11 @@ if TYPE_CHECKING:
 
 NO_LIMIT, BUDGET, BREAKER = "none", "budget", "breaker"
 
-_STEPS = 100
-"""Parts of the time in which calls are counted."""
-
-_SETTLE_TIMEOUT = 1e6
-"""Real seconds: whoever stops the command may continue it the next day."""
-
+_STEPS = 100  # parts of the time in which calls are counted
+_SETTLE_TIMEOUT = 1e6  # real seconds: whoever stops the command may continue it the next day
+# Seconds that a refusal by the breaker takes. If it took no time, a policy without delays would
+# retry forever at the moment at which a probe is on its way.
 _REFUSAL = 0.001
-"""Seconds that a refusal by the breaker takes. If it took no time, a policy without delays would
-retry forever at the moment at which a probe is on its way."""
 
 
 class Scene(NamedTuple):
@@ -78,8 +75,7 @@ def simulate_outage(
 ) -> Iterable[tuple[Outage, list[int]]]:
     """Yield what happens with each policy: without a limit, with a budget, with a breaker.
 
-    With each row come the calls in each hundredth of the time. ``progress`` is called with the
-    share that is done.
+    With each row come the calls in each hundredth of the time.
     """
     cases = [(policy, limit) for policy in policies for limit in (NO_LIMIT, BUDGET, BREAKER)]
     for number, (policy, limit) in enumerate(cases):
@@ -152,11 +148,8 @@ def _simulate(
         async def client(number: int) -> None:
             await asyncio.sleep(rng.random() * scene.every)
             while clock.monotonic() < scene.end:
-                try:
+                with suppress(ConnectionError, CircuitOpen):
                     await retry_call_async(service.call, policy, budget=budget)
-                except (ConnectionError, CircuitOpen):
-                    pass
-                else:
                     if clock.monotonic() >= scene.up_again:
                         answered.setdefault(number, clock.monotonic())
                 await asyncio.sleep(scene.every * rng.uniform(0.5, 1.5))

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 _STDOUT = 1
 _CHUNK = 65_536
 _LARGEST_PIPE = 1 << 20
-_LONGEST_LINE = 65_536
-"""Bytes. A longer line is searched in parts, which overlap by half of this."""
-
-_NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
-"""A terminal that was closed reports EIO."""
+_LONGEST_LINE = 65_536  # bytes; a longer one is searched in parts, which overlap by half of this
+_NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)  # EIO: a terminal that was closed
 
 
 class LineSearch:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 else:
     ParamType = click.ParamType
 
-NONE = "none"
-"""What is typed for None."""
+NONE = "none"  # what is typed for None
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
 _PART = rf"(?P<number>{_NUMBER})(?P<unit>ms|[smhd])"
@@ -76,8 +75,7 @@ def parse_duration(text: str) -> float:
     return -seconds if found["sign"] == "-" else seconds
 
 
-SECONDS = Value("duration", parse_duration)
-"""A duration: a number of seconds, or numbers with units; the policy checks its range."""
+SECONDS = Value("duration", parse_duration)  # the policy checks its range
 
 
 def seconds_within(accepts: Callable[[float], bool], expected: str) -> Value:
@@ -93,7 +91,6 @@ def seconds_within(accepts: Callable[[float], bool], expected: str) -> Value:
 
 
 LIMIT = seconds_within(lambda seconds: 0.0 < seconds < inf, "a finite number of seconds > 0")
-"""A time limit."""
 
 
 def numbers(name: str, most: int, expected: str) -> Value:

@@ -103,9 +103,7 @@ def figure_of_lines(
     for axes, (y, lines) in zip(all_axes, points.items(), strict=True):
         for label, xy in lines.items():
             axes.plot(*xy, marker="o" if grey is None else "", label=label)
-        axes.set(xlabel=x, ylabel=y)
-        axes.set_xlim(left=0.0)
-        axes.set_ylim(bottom=0.0)
+        axes.set(xlabel=x, ylabel=y, xlim=(0.0, None), ylim=(0.0, None))
         if grey is not None:
             axes.axvspan(*grey, color="0.9", zorder=0)
     add_legend(figure)

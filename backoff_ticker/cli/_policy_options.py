@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ..types import NamedPolicy
     from ._param_types import ParamType
 
-_NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
-"""Parameters that ``--seed`` and the command itself set."""
+_NOT_ON_THE_COMMAND_LINE = ("rng", "clock")  # but set by ``--seed`` and the command itself
 
+# The click type by the annotation of a parameter; a bool becomes a pair of flags.
 _KINDS: dict[str, ParamType] = {
     "bool": click.BOOL,
     "int": click.INT,
@@ -44,8 +44,8 @@ _KINDS: dict[str, ParamType] = {
     "float | timedelta | None": OrNone(SECONDS),
     "JitterKind": JITTER,
 }
-"""The click type by the annotation of a parameter; a bool becomes a pair of flags."""
 
+# What an option puts around a policy without a parameter of that name, innermost wrapper first.
 _WRAPPERS: dict[str, Callable[..., BackOff]] = {
     "jitter": with_jitter,
     "max_jitter": with_added_jitter,
@@ -53,7 +53,6 @@ _WRAPPERS: dict[str, Callable[..., BackOff]] = {
     "max_elapsed_time": with_max_elapsed_time,
     "max_retries": with_max_retries,
 }
-"""What an option puts around a policy without a parameter of that name, innermost wrapper first."""
 
 _ARGS = re.compile(r"^Args:\n((?:    .*\n|\n)*)", re.MULTILINE)
 _ARG = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -63,17 +62,7 @@ def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
     """Return an option for each parameter of a policy, and for each wrapper it can have."""
     own = _parameters_of(policy)
     texts = _help_of(policy.make)
-    around = []
-    for name, wrap in _WRAPPERS.items():
-        if name not in own:
-            kind = _KINDS[inspect.signature(wrap).parameters[name].annotation]
-            around.append(
-                WrapperOption(
-                    [_flag(name)],
-                    type=kind if isinstance(kind, OrNone) else OrNone(kind),
-                    help=f"{_help_of(wrap).get(name, '')} none: no wrapper.",
-                )
-            )
+    around = [_wrapper_option(name, wrap) for name, wrap in _WRAPPERS.items() if name not in own]
     return [*(_own_option(one, texts.get(name, "")) for name, one in own.items()), *around]
 
 
@@ -110,6 +99,13 @@ def _own_option(parameter: inspect.Parameter, text: str) -> PolicyOption:
     if kind is click.BOOL:
         flag += f"/--no-{flag.removeprefix('--')}"
     return PolicyOption([flag], type=kind, default=default, show_default=True, help=text)
+
+
+def _wrapper_option(name: str, wrap: Callable[..., BackOff]) -> PolicyOption:
+    kind = _KINDS[inspect.signature(wrap).parameters[name].annotation]
+    kind = kind if isinstance(kind, OrNone) else OrNone(kind)
+    text = f"{_help_of(wrap).get(name, '')} none: no wrapper."
+    return WrapperOption([_flag(name)], type=kind, help=text)
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:

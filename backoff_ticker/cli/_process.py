@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Sequence
 
-GRACE = 5.0
-"""Seconds that processes get to end after a signal."""
+GRACE = 5.0  # seconds that processes get to end after a signal
 
+# How often to look for processes that are left: only the end of a child of ours is an event.
 _POLLS = ExponentialBackOff(
     0.01, randomization_factor=0.0, multiplier=2.0, max_interval=0.2, max_elapsed_time=None
 )
-"""How often to look for processes that are left: only the end of a child of ours is an event."""
 
 
 class Process:
@@ -177,11 +176,10 @@ class Process:
 def _exists(target: int) -> bool:
     """Whether there is a process, or a process group if the number is negative."""
     try:
-        os.kill(target, 0)
+        with suppress(PermissionError):  # of another user, such as one started by sudo
+            os.kill(target, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        pass  # of another user, such as one started by sudo
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -12,13 +13,14 @@ from .. import StopReason
 from ._param_types import rounded
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from ..cancellation import CancellationToken
     from ..retries import Outcome
 
 _ERASE_LINE = "\r\x1b[2K"
 _ALL = 100
-_WIDTH = 40
-"""Columns of a bar."""
+_WIDTH = 40  # columns of a bar
 
 
 class CommandFailed(Exception):
@@ -41,8 +43,8 @@ class Progress:
         self.token = token
         self._of = "" if max_attempts is None else f" of {max_attempts}"
         self._quiet = quiet
+        # As click takes it; None: where there is a terminal.
         self._color = False if is_dumb() or os.environ.get("NO_COLOR") else None
-        """As click takes it; None: where there is a terminal."""
         self._reported: BaseException | None = None
 
     def on_attempt(self, outcome: Outcome) -> None:
@@ -51,7 +53,6 @@ class Progress:
             self._line(f"attempt {outcome.attempts}{self._of}", "bright_white")
 
     def on_stdin_used_up(self) -> None:
-        """Report that an attempt has read all of stdin, so the others find nothing there."""
         self._line("stdin is used up; --keep-stdin keeps it for each attempt", "yellow")
 
     def on_success(self, outcome: Outcome) -> None:
@@ -95,7 +96,10 @@ class ShareDone:
             filled = "#" * (percent * _WIDTH // _ALL)
             say(f"\r[{filled:<{_WIDTH}}] {percent} %", color=True, nl=False)
 
-    def end(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if has_progress():
             say(_ERASE_LINE, color=True, nl=False)
 
@@ -112,7 +116,5 @@ def has_progress() -> bool:
 
 def say(text: str, *, color: bool | None = None, nl: bool = True) -> None:
     """Write to stderr if anything reads it; control characters stay if ``color`` is true."""
-    try:
+    with suppress(OSError):  # nothing does any more
         click.echo(text, nl=nl, err=True, color=color)
-    except OSError:
-        pass  # nothing does any more

@@ -38,9 +38,8 @@ NO_MATCH = 1
 TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 SIGNAL_BASE = 128  # what shells add to the number of the signal that ended a program
 
+# Signals that end a run, unless they are ignored; SIGTERM always does.
 _ENDINGS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Signals that end a run, unless they are ignored; SIGTERM always does."""
-
 _INTERRUPTED = tuple(SIGNAL_BASE + number for number in _ENDINGS)
 _BROKEN_PIPE = SIGNAL_BASE + signal.SIGPIPE
 
@@ -240,11 +239,9 @@ def _spool_stdin() -> None:
 
 def _position() -> int | None:
     """Return how far stdin has been read if it is a file."""
-    try:
+    with suppress(OSError):  # nothing is lost if it is not read again
         if sys.__stdin__ is not None and stat.S_ISREG(os.fstat(_STDIN).st_mode):
             return os.lseek(_STDIN, 0, os.SEEK_CUR)
-    except OSError:
-        pass  # nothing is lost if it is not read again
     return None
 
 

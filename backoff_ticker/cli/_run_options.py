@@ -73,8 +73,7 @@ class _RunCommand(PolicyCommand):
             formatter.write_dl(_EXIT_CODES)
 
 
-_POLICY = f"{__name__}.policy"
-"""In the ``meta`` of a context: the policy in use."""
+_POLICY = f"{__name__}.policy"  # in the ``meta`` of a context: the policy in use
 
 
 def _policy_in(words: Sequence[str]) -> NamedPolicy:
@@ -105,9 +104,8 @@ def _run(
         raise click.UsageError(f"run needs signals as POSIX has them: {error}") from error
     limits = Limits(*(options.pop(name) for name in Limits._fields))
     backoff = build_policy(policy, options)
-    click.get_current_context().exit(
-        run(command, backoff, limits, keep_stdin=keep_stdin, quiet=quiet)
-    )
+    status = run(command, backoff, limits, keep_stdin=keep_stdin, quiet=quiet)
+    click.get_current_context().exit(status)
 
 
 def _limit(
@@ -153,9 +151,7 @@ def run_command() -> click.Command:
                 "options of one.",
             ),
             seed_option(),
-            _limit(
-                "--max-attempts", "Give up after this many attempts", click.IntRange(min=1), "N"
-            ),
+            _limit("--max-attempts", "Give up after this many attempts", click.IntRange(1), "N"),
             _limit("--timeout", "End everything after this long, with exit code 124"),
             _limit("--attempt-timeout", "End an attempt after this long, as a failure"),
             click.Option(

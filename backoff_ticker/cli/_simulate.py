@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ._table import Bar, Chart
 
 _MOST_CLIENTS = 10_000
+_COUNTS = f"numbers from 1 to {_MOST_CLIENTS}, as in 10,100"
 _MOST_TRIALS = _MOST_TOKENS = 1_000_000
 _SHORTEST, _LONGEST = 0.001, 864_000.0
 _SPAN = seconds_within(lambda seconds: _SHORTEST <= seconds <= _LONGEST, "from 1ms to 10d")
@@ -39,6 +40,8 @@ AWS = (
     "decorrelated-jitter=decorrelated-jitter 5ms 2s",
 )
 """Those of the article, by names of policies; its base of 5 ms, counted from 1, is 10 here."""
+
+_OF_BUDGET = "How many retries the budget of all clients holds."
 
 PATIENT = ("constant 1s", "exponential", "full-jitter 1s 20s")
 
@@ -72,9 +75,7 @@ def _contention_command() -> click.Command:
             _policies(AWS),
             click.Option(
                 ["--clients"],
-                type=numbers(
-                    "counts", _MOST_CLIENTS, f"numbers from 1 to {_MOST_CLIENTS}, as in 10,100"
-                ),
+                type=numbers("counts", _MOST_CLIENTS, _COUNTS),
                 default="10,50,100,190",
                 show_default=True,
                 metavar="N,...",
@@ -111,13 +112,7 @@ def _outage_command() -> click.Command:
             _duration("--outage", "2m", "How long it is down then."),
             _duration("--recovery", "2m", "How long clients make requests after that."),
             _duration("--latency", "50ms", "How long a call takes."),
-            count_option(
-                "--budget",
-                100,
-                _MOST_TOKENS,
-                "How many retries the budget of all clients holds.",
-                "TOKENS",
-            ),
+            count_option("--budget", 100, _MOST_TOKENS, _OF_BUDGET, "TOKENS"),
             *_common_options(),
         ],
         short_help="Clients of a service that is down for a while.",
@@ -162,9 +157,8 @@ def _show_contention(
     from ._progress import ShareDone
 
     crowd = Crowd(**options)
-    bar = ShareDone()
-    rows = simulate_contention(policies, crowd, seed, bar)
-    bar.end()
+    with ShareDone() as bar:
+        rows = simulate_contention(policies, crowd, seed, bar)
     parameters = {"trials": crowd.trials, "latency": crowd.latency, "seed": seed}
     write_figure(lambda: _contention_figure(rows, parameters), plot)
     columns = {
@@ -193,9 +187,8 @@ def _show_outage(
     from ._progress import ShareDone
 
     scene = Scene(**options)
-    bar = ShareDone()
-    courses = [*simulate_outage(policies, scene, seed, bar)]
-    bar.end()
+    with ShareDone() as bar:
+        courses = [*simulate_outage(policies, scene, seed, bar)]
     parameters = {**scene._asdict(), "seed": seed}
     write_figure(lambda: _outage_figure(courses, parameters), plot)
     rows = [row for row, _ in courses]

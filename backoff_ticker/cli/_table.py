@@ -22,19 +22,13 @@ if TYPE_CHECKING:
     Chart = Callable[[int, tuple[str, str, str]], tuple[Sequence[Bar], str]]
     """Returns a bar for each row, within a number of columns, and the legend, or ``""``."""
 
-_USUAL_WIDTH = 80
-"""The columns of a terminal that says it has none, as by COLUMNS=0."""
-
-_NARROWEST, _WIDEST = 10, 32
-"""The least width of the bar chart, in columns; with less room it is left out."""
-
-_SHORTENED = 16
-"""Words are never shortened to less than that."""
-
+_USUAL_WIDTH = 80  # of a terminal that says it has no columns, as by COLUMNS=0
+_NARROWEST, _WIDEST = 10, 32  # columns of the bar chart; with less room it is left out
+_SHORTENED = 16  # words are never shortened to less than that
 _GAP = 2
+# What bars are made of: filled, not filled, a mark.
 _BLOCKS = ("\u2588", "\u2591", "\u2503")
 _ASCII = ("=", "-", "|")
-"""What bars are made of: filled, not filled, a mark."""
 
 
 def print_rows(
