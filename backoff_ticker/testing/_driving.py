@@ -34,11 +34,7 @@ def check_no_loop_runs_here(what: str, instead: str) -> None:
         raise ClockUsageError(f"{what} would block this event loop forever; use {instead}")
 
 
-# Steps
-
-
 def take_step(kernel: Kernel, what: str, target: int | None) -> int:
-    """Take a step, in a thread that may drive; see ``wait_for_step()``."""
     check_no_loop_runs_here(what, "await clock.advance_async()")
     kernel.check_may_drive(what)
     return wait_for_step(kernel, what, target)
@@ -96,8 +92,8 @@ def _all_patches() -> list[Patch]:
 
 def _forget_clocks() -> None:
     """In a forked child: belong to no clock, because the parent's participants do not exist."""
-    for patches in (time_patches, _patches):
-        patches.forget_users()
+    time_patches.forget_users()
+    _patches.forget_users()
     current_clocks.clear()
     for kernel in kernels:
         kernel.forget_participants()
@@ -138,15 +134,11 @@ def auto_advance(kernel: Kernel) -> Iterator[None]:
 def _raise_errors(kernel: Kernel) -> None:
     """Raise the errors of callbacks that no step could raise."""
     errors = kernel.commands.errors.copy()
+    del kernel.commands.errors[: len(errors)]
+    for other in errors[1:]:
+        errors[0].add_note(f"another callback raised {other!r}")
     if errors:
-        first, *others = errors
-        del kernel.commands.errors[: len(errors)]
-        for other in others:
-            first.add_note(f"another callback raised {other!r}")
-        raise first
-
-
-# The end
+        raise errors[0]
 
 
 def close(kernel: Kernel, *, allow_daemons: bool) -> None:

@@ -223,7 +223,6 @@ class Kernel(Participants):
             self.park(driver, step, None)
 
     def withdraw_step(self, step: Step) -> None:
-        """End a step whose driver has stopped waiting."""
         if self.step is step:
             self.end_step(None)
 
@@ -353,14 +352,13 @@ class Kernel(Participants):
         # times, so that its code can clean up.
         repeated = [one for one in waiting if one.stalled_at == now]
         aborted = [one for one in repeated if one is not self.driver]
-        for participant in aborted or waiting:
-            participant.stalls = participant.stalls + 1 if participant in repeated else 1
-            participant.stalled_at = now
-            if participant in aborted or participant.stalls > _MAX_STALLS:
-                error: BaseException = ParticipantAborted(message)
-            else:
-                error = VirtualDeadlockError(message)
-            self.end_wait(participant, error=error)
+        for one in aborted or waiting:
+            one.stalls = one.stalls + 1 if one in repeated else 1
+            one.stalled_at = now
+            ends = one in aborted or one.stalls > _MAX_STALLS
+            self.end_wait(
+                one, error=(ParticipantAborted if ends else VirtualDeadlockError)(message)
+            )
         return True
 
     def text_of_deadlock(self) -> str:

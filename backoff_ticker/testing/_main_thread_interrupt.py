@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from traceback import walk_stack
 from typing import TYPE_CHECKING
 
 from .._unraisable import report
@@ -59,10 +60,8 @@ class MainThreadInterrupt:
         """Call the actions that are due: once, or again if a signal comes meanwhile."""
         for action in self._actions[:]:
             action()
-            try:
+            with suppress(ValueError):  # the signal has come again, and all was done there
                 self._actions.remove(action)  # not before: a signal handler may raise
-            except ValueError:
-                pass  # the signal has come again meanwhile, and all was done there
 
     def after_signals(self, action: Callable[[], object]) -> None:
         """Call ``action()``, which may be repeated, after the signal handlers that are due.
@@ -103,9 +102,6 @@ class MainThreadInterrupt:
 
 
 def _is_debugged(ident: int) -> bool:
-    frame = sys._current_frames().get(ident)
-    while frame is not None:
-        if frame.f_globals.get("__name__") in _DEBUGGERS:
-            return True
-        frame = frame.f_back
-    return False
+    innermost = sys._current_frames().get(ident)
+    frames = walk_stack(innermost) if innermost is not None else ()
+    return any(frame.f_globals.get("__name__") in _DEBUGGERS for frame, _ in frames)

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 _THREADS = Path("/proc/self/task")
 
-# What the operating system knows about threads (Linux)
-
 
 def _read(native: int | None, name: str) -> bytes:
-    """Return a file about a thread; nothing where the system has none."""
+    """Return what Linux knows about a thread; nothing on other systems."""
     try:
         return (_THREADS / str(native) / name).read_bytes()
     except OSError:

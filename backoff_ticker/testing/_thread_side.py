@@ -105,11 +105,9 @@ def wait_until(
     return parker.park(deadline)
 
 
-def wait_for_end(
-    kernel: Kernel, participant: Participant, what: str, timeout: float | None
-) -> bool:
+def wait_for_end(kernel: Kernel, one: Participant, what: str, timeout: float | None) -> bool:
     """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
-    register = partial(kernel.post, kernel.add_end_callback, participant)
+    register = partial(kernel.post, kernel.add_end_callback, one)
     return wait_until(kernel, what, register, timeout)
 
 
@@ -166,15 +164,13 @@ def become_external(kernel: Kernel, participant: Participant, what: str) -> None
 
 
 @contextmanager
-def waiting_externally(
-    kernel: Kernel, participant: Participant | None, what: str
-) -> Iterator[None]:
+def waiting_externally(kernel: Kernel, one: Participant | None, what: str) -> Iterator[None]:
     """Let others run and time pass inside the block, in which a participant waits for ``what``."""
-    if participant is None or (participant.state is State.EXTERNAL and not participant.aside):
+    if one is None or (one.state is State.EXTERNAL and not one.aside):
         yield
         return
     try:
-        become_external(kernel, participant, what)
+        become_external(kernel, one, what)
         yield
     finally:
-        wait_for_turn(kernel, participant, lambda: kernel.post(kernel.resume, participant))
+        wait_for_turn(kernel, one, partial(kernel.post, kernel.resume, one))
