@@ -42,7 +42,6 @@ AWS = (
 """Those of the article, by names of policies; its base of 5 ms, counted from 1, is 10 here."""
 
 _OF_BUDGET = "How many retries the budget of all clients holds."
-
 PATIENT = ("constant 1s", "exponential", "full-jitter 1s 20s")
 
 _POLICIES = """\

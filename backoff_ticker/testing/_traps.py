@@ -32,10 +32,8 @@ class Call(ParkingPlace):
         >>> from backoff_ticker.testing import VirtualClock
         >>> with VirtualClock() as clock, clock.trap("time") as trap:
         ...     task = clock.spawn(clock.time, name="reader")
-        ...     call = trap.wait()
-        ...     print(call.thread, call.args, call.held)
-        ...     call.release()
-        reader () True
+        ...     print(trap.wait())
+        <Call with () in thread 'reader'>
     """
 
     def __init__(self, kernel: Kernel, what: str, args: tuple[Any, ...]) -> None:

@@ -26,7 +26,6 @@ from ._patches import Patches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
 _REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}  # which wait in it
 
 
