@@ -77,7 +77,7 @@ class Fleet:
                 raise KeyboardInterrupt
             if how == 3 and job.key >= STEADY:
                 job.leave()
-            elif how <= 5 or (job.key < STEADY and self.schedule._every is None):
+            elif how <= 5 or (job.key < STEADY and not self.schedule._every):
                 job.retry_in(0)
 
     async def meddle(self, face, *, draw):

@@ -106,7 +106,7 @@ class Schedule:
         stuck: Whether a member waits for what is not seen here.
     """
 
-    def __init__(  # noqa: PLR0913 - the last are options, by name
+    def __init__(
         self,
         choose: Choose,
         *,
