@@ -118,14 +118,10 @@ class ScheduleCore(Source):
 
     # Owning the keys
 
-    def _settle(self) -> None:
-        """Make what was told, unless there is an owner, who does it. May be repeated."""
-        self._own(takes=False)
-
-    def _own(self, *, takes: bool) -> Any:
+    def _settle(self, *, takes: bool = False) -> Any:
         """Own the keys, if nobody does: make what was told, and take the job that is due first.
 
-        ``EMPTY``: none is due, or there is another owner.
+        ``EMPTY``: none was to be taken or is due, or there is another owner. May be repeated.
         """
         mark = _process.generation, get_ident()
         claim = self._readers.claim
@@ -334,7 +330,7 @@ class ScheduleCore(Source):
         # Without an owner: a parent's may have left changes half made.
         if self._head > self._monotonic() and self._owner is None:
             return EMPTY
-        return self._own(takes=True)
+        return self._settle(takes=True)
 
     @property
     def _ends_by_itself(self) -> bool:

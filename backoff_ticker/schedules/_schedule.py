@@ -56,12 +56,11 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     work in ``with job:``. ``len(schedule)`` is the number of keys, ``key in schedule`` tells
     whether it has one. It has no thread of its own, and a source of time in ``select()``.
 
-    After a success a key is due at the next time of its own grid: the time at which it was due
-    first, plus multiples of ``every``. Times that have passed are left out. Without ``every`` it
-    leaves the schedule, or waits as long as the ``success()`` of a feedback policy says. After a
-    failure it rests as long as ``backoff`` says after so many failures in a row. If a policy
-    fails, its error is raised at the end of the block, and the key is due at the next time of its
-    grid, else in a minute.
+    After a success a key is due at the next time of its own grid, the time at which it was due
+    first plus multiples of ``every``; without ``every`` it leaves, or rests as the ``success()`` of
+    a feedback policy says. After a failure it rests as ``backoff`` says. If a policy fails, its
+    error is raised at the end of the block, and the key is due at the next time of its grid, else
+    in a minute.
 
     Wakes when: a key falls due, the schedule is closed, or its token is cancelled.
     If cancelled or interrupted: a key that was just taken is due again at once.

@@ -209,7 +209,7 @@ FAULTS = {
         "body ended with AssertionError",
     ),
     "two own the keys": (
-        *(_core.ScheduleCore, "_own", "owner is not None and owner[0] == mark[0]", "False"),
+        *(_core.ScheduleCore, "_settle", "owner is not None and owner[0] == mark[0]", "False"),
         "two workers, and a key that is added twice",
         "nobody can go on|no end after|ended with .*Error",
     ),

@@ -100,7 +100,7 @@ def test_a_second_interrupt_does_not_leave_the_keys_owned(monkeypatch):
 
 
 def test_no_loop_of_an_owner_jumps_back_outside_of_its_try():
-    code = _core.ScheduleCore._own.__code__
+    code = _core.ScheduleCore._settle.__code__
     jumps = [
         at for at in dis.get_instructions(code) if at.opname in ("JUMP_BACKWARD", "JUMP_ABSOLUTE")
     ]
