@@ -52,12 +52,13 @@ class Entry:
     __slots__ = ("due", "every", "failures", "group", "key", "origin", "runs", "slot")
 
     def __init__(self, key: Any, due: float, every: float, group: Any) -> None:
-        self.key = key
-        self.due = NO_DEADLINE
-        self.every = every
-        self.origin = due
-        self.group = group
-        self.failures = self.slot = 0
+        self.key: Any = key
+        self.due: float = NO_DEADLINE
+        self.every: float = every
+        self.origin: float = due
+        self.group: Any = group
+        self.failures: int = 0
+        self.slot: int = 0
         self.runs: dict[int, BackOff] | None = None
 
     def advance(self, due: float, now: float) -> float:
@@ -97,11 +98,12 @@ class Hold:
     __slots__ = ("again", "due", "entry", "generation", "outcome", "watch")
 
     def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self.due = due = entry.due
-        self.again = NO_DEADLINE
+        due = entry.due
+        self.entry: Entry = entry
+        self.due: float = due
+        self.again: float = NO_DEADLINE
         self.outcome: tuple[float | None, int, float] = due, entry.failures, due
-        self.generation = _process.generation
+        self.generation: int = _process.generation
         self.watch: ref[Any] | None = None
 
     def make(self, keys: Keys) -> None:
@@ -142,11 +144,11 @@ class Keys:
         self.failing: dict[Hashable, None] = {}
         self.dropped: deque[Any] = deque()
         self.picked: Hold | None = None
-        self.limit = limit
+        self.limit: int = limit
         self._heap: list[Item] = []
         self._added = 0  # keys that are due at the same time come in the order of their numbers
         self._groups: dict[Hashable, _Group] = {}
-        self.generation = _process.generation
+        self.generation: int = _process.generation
 
     def begin(self, generation: int) -> None:
         """Drop the holds of the parent, before the first change in a forked child."""

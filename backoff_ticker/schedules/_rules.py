@@ -60,7 +60,9 @@ class Rules:
         self._backoff = backoff
         self._on = None if on is None else as_error_rule("on", on)
         self._by_class = rules_by_class(self._on)
-        self.policies = {"backoff": _DEFAULT_BACKOFF if backoff is None else backoff}
+        self.policies: dict[str, BackOff] = {
+            "backoff": _DEFAULT_BACKOFF if backoff is None else backoff
+        }
         for kind, rule in (self._by_class or {}).items():
             if is_policy(rule):
                 self.policies[f"on[{kind.__name__}]"] = rule
