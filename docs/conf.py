@@ -94,19 +94,19 @@ napoleon_custom_sections = [("The decorated function raises", "params_style")]
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|ModuleType|Random|timedelta",
+        r"(asyncio\..*)?AbstractEventLoop|asyncio\.Task|AbstractContextManager|Executor|Logger|ModuleType|Random|timedelta",
     ),
     ("py:class", r"janus\.Queue|os\.PathLike|CollectorRegistry|MeterProvider|Redis"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
-    ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
+    ("py:class", r"Args|D|F|K|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     (
         "py:class",
         r"AlgorithmOptions|AsyncOptions|Bounds|CircuitOptions|Decorator|JitterKind|Policy",
     ),
-    ("py:class", r"(Async)?(Around|Hooks?|Notify|ResultCheck|RetryOn)|Seconds|UnionType"),
+    ("py:class", r"(Async)?(Around|Hooks?|Notify|ResultCheck|RetryOn)|ErrorRule|Seconds|UnionType"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
     ("py:class", r"Broker|Heartbeat|(temporalio\.common\.)?RetryPolicy"),
-    ("py:exc", r"MiddlewareError"),
+    ("py:exc", r"MiddlewareError|backoff_ticker\.testing\.exploring\._Told"),
     ("py:class", r"httpx\.(Async)?BaseTransport|(Async)?HTTPRetryOptions"),
     # Classes that users get and never name.
     ("py:class", r"backoff_ticker\..*\.(RetryHooks|SystemParker|VirtualParker|_NoWait)"),
