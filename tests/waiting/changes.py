@@ -39,6 +39,7 @@ ENDS = ("RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
 
 def package_readings() -> Iterator[Reading]:
     """Read each function of the package that takes or releases claims."""
+    importlib.import_module("backoff_ticker.schedules._keys")  # for the slots of its classes
     for name, code in package_codes():
         names = {"FREE", "FREED", "acquire"}
         if names & {*code.co_names}:
