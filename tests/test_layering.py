@@ -43,6 +43,7 @@ ONLY_IN = {
     "time": {"clock"},
     "asyncio": {"waiting"},
     "janus": {"tickers"},
+    "trio": {"waiting"},
     "signal": {"cancellation"},
     "queue": set(),
     "random": {"leaf"},
@@ -230,8 +231,12 @@ def test_only_the_command_needs_posix_to_be_imported():
 
 
 def test_the_core_uses_the_standard_library_and_janus():
-    packages = {each.source.split(".")[0] for each in outside(*CORE, "facade")}
+    of_trio = {"waiting._trio_clock", "waiting._trio_run"}
+    needed = [each for each in outside(*CORE, "facade") if each.module not in of_trio]
+    packages = {each.source.split(".")[0] for each in needed}
     assert packages - set(sys.stdlib_module_names) <= {"janus", "pytest"}
+    eager = [each for each in OWN if each.source in of_trio and not (each.lazy or each.typing_only)]
+    assert {each.module for each in eager} <= of_trio, "imported where trio does not run"
 
 
 def uses(names):

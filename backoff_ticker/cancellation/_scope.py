@@ -1,15 +1,25 @@
-"""``async with token.scope()``: a block whose body a token cancels through asyncio.
+"""``async with token.scope()``: a block whose body a token cancels through asyncio or trio.
 
 asyncio counts the calls of ``task.cancel()`` so that each can be taken back. A scope does as
 ``asyncio.timeout()``: it counts from its entry, takes back its own call, and turns the
-``CancelledError`` into ``Cancelled`` only if nobody else cancelled the task.
+``CancelledError`` into ``Cancelled`` only if nobody else cancelled the task. Under trio there is a
+cancel scope around the body, which does all of that.
 """
 
 from __future__ import annotations
 
 from types import GenericAlias
 
-from ..waiting import NO_DEADLINE, Waiter, cancelled_error, checkpoint, complete, current_task
+from ..waiting import (
+    NO_DEADLINE,
+    Waiter,
+    cancelled_error,
+    checkpoint,
+    complete,
+    current_task,
+    new_cut,
+    trio_runs,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +90,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
         self._fired = False
 
     async def enter_async(self) -> None:
-        if self._task is None and current_task().cancelling():
+        if self._task is None and not trio_runs() and current_task().cancelling():
             # A cancel from elsewhere may be pending; it must not be mistaken for this block's.
             await checkpoint()
         self.enter()
@@ -89,7 +99,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
         """Enter the block from code that cannot ``await``."""
         if self._task is not None:
             raise RuntimeError("a scope can be entered once; call token.scope() again")
-        self._task = task = current_task()
+        self._task = task = new_cut()
         self._cancelling = task.cancelling()
         loop = task.get_loop()
         token = self.token
@@ -127,6 +137,8 @@ class CancellableBlock(Waiter, Generic[T_co]):
         except BaseException:
             complete(self._detach)
             raise
+        if hasattr(self._task, "catches"):  # in trio
+            return self.token._error() if self._task.catches(exc) else None, False
         if not fired or self._task.uncancel() > self._cancelling:
             return None, False
         if isinstance(exc, cancelled_error()):

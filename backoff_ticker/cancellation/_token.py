@@ -7,7 +7,15 @@ from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
 from ..clock import later, one_clock, resolve_clock
-from ..waiting import NO_DEADLINE, Source, carry_out, park_coroutine, park_thread
+from ..waiting import (
+    NO_DEADLINE,
+    Source,
+    carry_out,
+    checkpoint,
+    park_coroutine,
+    park_thread,
+    trio_runs,
+)
 from ._scope import Scope
 from ._tree import CallbackHandle, Node
 
@@ -152,6 +160,8 @@ class CancellationToken(Node, Source, ProcessBound):
         If cancelled: ``asyncio.CancelledError`` is raised, and nothing stays behind.
         """
         limit = _earliest(self._clock, NO_DEADLINE, timeout, None)
+        if trio_runs():
+            await checkpoint()
         while not self.cancelled and self._clock.monotonic() < limit:
             await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
         return self.cancelled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import modules
 from types import GenericAlias
 
 from .._errors import ChannelClosed, WouldBlock
@@ -19,6 +20,7 @@ from ..waiting import (
     complete,
     park_coroutine,
     park_thread,
+    trio_runs,
 )
 from ._buffer import Bounded, PendingSend, Rendezvous, Unbounded
 
@@ -178,7 +180,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         ``timeout`` it was not.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._calls_left <= 0:
+        if self._calls_left <= 0 or ("trio" in modules and trio_runs()):
             self._calls_left = CHECKPOINT_EVERY
             await checkpoint()
         self._calls_left -= 1
@@ -262,7 +264,7 @@ class Channel(Source, ProcessBound, Generic[T]):
     async def receive_async(self, timeout: float | timedelta | None = None) -> T:
         """Receive an item in a coroutine, as ``receive()`` does in a thread."""
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._calls_left <= 0:
+        if self._calls_left <= 0 or ("trio" in modules and trio_runs()):
             self._calls_left = CHECKPOINT_EVERY
             await checkpoint()
         self._calls_left -= 1

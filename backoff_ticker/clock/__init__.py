@@ -21,6 +21,7 @@ from ._loop_timers import Alarm as Alarm
 from ._scheduler import start_thread as start_thread
 from ._system import (
     SystemClock as SystemClock,
+    clock_finders as clock_finders,
     current_clock as current_clock,
     current_clocks as current_clocks,
     one_clock as one_clock,

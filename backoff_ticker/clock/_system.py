@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from sys import modules
 
 from .._validation import LARGEST, as_number, safe_repr
 from ._loop_timers import Alarm, LoopTimers
@@ -84,10 +85,17 @@ current_clocks: dict[int, Clock] = {}
 """The clock that ``clock=None`` means, by thread ident; only tests on virtual time set one."""
 
 
+clock_finders: list[Callable[[], Clock | None]] = []
+"""What finds the clock of a run of trio; None: it has real time, or none runs in this thread."""
+
+
 def resolve_clock(clock: Clock | None) -> Clock:
     """Return ``clock``, checked, or the current clock for None."""
     if clock is None:
-        return current_clocks.get(threading.get_ident(), _SYSTEM) if current_clocks else _SYSTEM
+        found = current_clocks.get(threading.get_ident()) if current_clocks else None
+        if found is None and "trio" in modules:
+            found = clock_finders[0]()
+        return _SYSTEM if found is None else found
     if clock is _SYSTEM:
         return clock
     if isinstance(clock, type):

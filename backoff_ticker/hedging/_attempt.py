@@ -11,7 +11,6 @@ from .._operation import coroutine_returned, is_awaitable, not_awaitable, run_at
 from .._validation import safe_repr
 from ..clock import start_thread
 from ..retries import Attempt, Ending, StopReason, show
-from ..waiting import current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class HedgedAttempt:
         self._call.running[self] = None  # first: whatever happens now, it is told of the end
         make = partial(copy_context().run, run_at_once, self._make, shown)
         if self._call.awaits:
-            self.job = current_loop().create_task(self._make(shown), name=name)
+            self.job = self._call.tasks.create_task(self._make(shown), name=name)
         elif pool is None:
             start_thread(make, name)
         else:

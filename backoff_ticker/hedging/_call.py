@@ -20,7 +20,7 @@ from ..retries import (
     unmarked,
     wait_for_circuit,
 )
-from ..waiting import NO_DEADLINE, cancelled_error, checkpoint
+from ..waiting import NO_DEADLINE, cancelled_error, checkpoint, shielded
 from ._attempt import HedgedAttempt, failed
 
 TYPE_CHECKING = False
@@ -49,6 +49,7 @@ class HedgedCall:
     ending: Ending | None = None  # how it ended
     ended = 0.0  # when
     component = ""  # what is in use, in case it raises
+    tasks: Any = None  # what starts them, if it awaits
 
     def __init__(self, options: Options, operation: Any, pool: Any = None, *, awaits: bool) -> None:
         self.options = options
@@ -228,7 +229,8 @@ class HedgedCall:
                 await self.ends.receive_async()
                 late += self._forget_ended()
         except cancelled_error():
-            await self._finish()
+            with shielded():
+                await self._finish()
             raise
         return late
 

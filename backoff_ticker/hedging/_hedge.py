@@ -12,7 +12,7 @@ from ..retries import (
     require_operation,
     shows,
 )
-from ..waiting import warn_if_loop_runs
+from ..waiting import tasks_of_block, warn_if_loop_runs
 from ._call import HedgedCall
 
 TYPE_CHECKING = False
@@ -99,7 +99,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     if checked.is_off:
         return await operation()
     call = HedgedCall(checked, operation, awaits=True)
-    result = await call.perform()
+    async with tasks_of_block() as call.tasks:
+        result = await call.perform()
     raise_final(call)
     return result
 

@@ -13,7 +13,7 @@ from .._errors import BackoffTickerError, Cancelled, RejectedResult
 from .._operation import answered
 from .._sentinels import EMPTY
 from .._validation import safe_repr
-from ..waiting import CHECKPOINT_EVERY
+from ..waiting import CHECKPOINT_EVERY, trio_runs
 from ._failures import ASK_ON, classify, reconsidered, unmarked
 from ._final_error import conclude, is_untouched
 from ._outcome import Ending, StopReason
@@ -82,7 +82,7 @@ async def leave(run: Run, error: Exception | None) -> bool:
         await _conclude(run)
         return False
     # A coroutine that never waits lets the event loop run now and then.
-    is_turn = run.awaits and run.attempts % CHECKPOINT_EVERY == 0
+    is_turn = run.awaits and (run.attempts % CHECKPOINT_EVERY == 0 or trio_runs())
     return bool(run.delay or options.has_steps_between or is_turn)
 
 

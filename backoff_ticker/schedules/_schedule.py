@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ulp
+from sys import modules
 from types import GenericAlias
 
 from .._errors import ScheduleClosed, WouldBlock
@@ -11,7 +12,14 @@ from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_count, as_seconds, counted, safe_repr
 from ..clock import later, resolve_clock
-from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, checkpoint, park_coroutine, park_thread
+from ..waiting import (
+    CHECKPOINT_EVERY,
+    NO_DEADLINE,
+    checkpoint,
+    park_coroutine,
+    park_thread,
+    trio_runs,
+)
 from ._core import ScheduleCore
 from ._keys import Entry, Keys
 from ._rules import Rules
@@ -265,7 +273,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         One that never has to wait yields to its loop at every 64th call.
         """
         limit = self._limit_of(timeout)
-        if self._takes_left <= 0:
+        if self._takes_left <= 0 or ("trio" in modules and trio_runs()):
             self._takes_left = CHECKPOINT_EVERY
             await checkpoint()
         self._takes_left -= 1
@@ -320,6 +328,8 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     async def drain_async(self, timeout: Seconds | None = None) -> bool:
         """Wait in a coroutine until no worker has a job, as ``drain()`` does in a thread."""
         limit = self._limit_of(timeout)
+        if trio_runs():
+            await checkpoint()
         while self.in_flight and self._monotonic() < limit:
             await park_coroutine(self._clock, (self._drains,), self._recheck_drain, limit)
         return not self.in_flight

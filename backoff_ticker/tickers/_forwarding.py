@@ -9,7 +9,15 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import CHECKPOINT_EVERY, Waiter, complete, current_loop, failure_of
+from ..waiting import (
+    CHECKPOINT_EVERY,
+    NO_DEADLINE,
+    Waiter,
+    complete,
+    current_loop,
+    current_run,
+    failure_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +36,14 @@ _PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", 
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(["AsyncQueueShutDown", "QueueShutDown", "ShutDown", "SyncQueueShutDown"])
 _SHUT_DOWN |= {"BrokenResourceError", "ChannelClosed", "ClosedResourceError"}
+
+# Sinks that only what runs where they were made may touch: module, class, and what that is.
+_OWNED = (
+    ("asyncio", "Queue", "a loop"),
+    ("janus", "AsyncQueue", "a loop"),
+    ("trio", "MemorySendChannel", "a run"),
+    ("anyio.streams.memory", "MemoryObjectSendStream", "either"),
+)
 
 
 class Forwarding:
@@ -129,10 +145,12 @@ class _Forwarder(Waiter):
             if self._stopped:
                 self._leave()
                 return
-            # There is a timer even where nothing falls due: it keeps the scheduler thread
-            # alive, so that a wake-up from a signal handler need not start one.
-            latest = self.ticker._clock.monotonic() + LONGEST_WAIT
-            self._timer = self.call_at(min(when, latest))
+            if self.loop is None:
+                # There is a timer even where nothing falls due: it keeps the scheduler thread
+                # alive, so that a wake-up from a signal handler need not start one.
+                when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
+            if when != NO_DEADLINE:
+                self._timer = self.call_at(when)
         except TickerClosed:
             self._end()
         except BaseException as error:
@@ -220,13 +238,15 @@ def _package_of(cls: type) -> str:
 
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
-    """Return the running event loop if only that may touch ``sink``, else None."""
-    of_asyncio = getattr(sys.modules.get("asyncio"), "Queue", None)
-    of_janus = getattr(sys.modules.get("janus"), "AsyncQueue", None)
-    if not {of_asyncio, of_janus}.intersection(type(sink).__mro__):
-        return None
-    try:
-        return current_loop()
-    except RuntimeError:
-        problem = f"sink {sink!r} belongs to an event loop: call send_to() in that loop"
-        raise RuntimeError(problem) from None
+    """Return the loop, or the run of trio, that runs here if only that may touch ``sink``."""
+    for module, name, owner in _OWNED:
+        if getattr(sys.modules.get(module), name, None) in type(sink).__mro__:
+            try:
+                if owner in ("either", "a loop" if current_run() is None else "a run"):
+                    return current_loop()
+            except RuntimeError:
+                pass  # neither runs here
+            raise RuntimeError(
+                f"sink {sink!r} belongs to an event loop, or a run of trio: call send_to() there"
+            )
+    return None

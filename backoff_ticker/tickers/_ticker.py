@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import modules
+
 from .. import _process
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
@@ -15,6 +17,7 @@ from ..waiting import (
     complete,
     current_loop,
     park_thread,
+    trio_runs,
 )
 from ._core import TickerCore
 from ._forwarding import Forwarding
@@ -130,14 +133,16 @@ class BaseTicker(TickerCore):
     def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Forwarding:
         """Send every tick, when it is due, to a queue or channel, until ``stop()`` of the result.
 
-        An ``asyncio.Queue`` and the ``async_q`` of janus are served by the event loop that runs
-        here, all others by the scheduler thread. A tick that finds the sink full is dropped and
-        counted; a delay of zero then lasts 1 ms. The error of a policy that fails goes to
-        ``sys.unraisablehook``. The forwarding keeps the ticker alive, and is one of its readers.
+        An ``asyncio.Queue``, the ``async_q`` of janus, a memory channel of trio and a stream of
+        anyio are served by the event loop that runs here, all others by the scheduler thread. A
+        tick that finds the sink full is dropped and counted; a delay of zero then lasts 1 ms. The
+        error of a policy that fails goes to ``sys.unraisablehook``. The forwarding keeps the ticker
+        alive, and is one of its readers.
 
         Args:
             sink: A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, ``asyncio.Queue``, a side
-                of a ``janus.Queue``, or any object with ``put_nowait`` or ``send_nowait``.
+                of a ``janus.Queue``, a ``trio.MemorySendChannel``, or any object with
+                ``put_nowait`` or ``send_nowait``.
             close: Whether to call the sink's ``shutdown()``, or else its ``close()``, when the
                 ticker ends. Use False if several tickers share a sink.
 
@@ -300,7 +305,7 @@ class AsyncTicker(BaseTicker):
         if timeout is not None:
             limit = later(self._monotonic(), as_seconds("timeout", timeout))
         try:
-            if self._pending.number % CHECKPOINT_EVERY == 0:
+            if self._pending.number % CHECKPOINT_EVERY == 0 or ("trio" in modules and trio_runs()):
                 await checkpoint()
             due = self._pending.due
             # A tick that is not due yet is looked for once the reader stands in line.

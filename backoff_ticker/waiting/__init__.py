@@ -3,6 +3,8 @@
 * ``_wait_set``: waiters, and the sets in which they register: ``WaitSet`` for what happens once,
   ``WaitLine`` for values at known times, ``WaitQueue`` for values that each wake one waiter.
 * ``_parking``: parking a thread and parking a coroutine; the only file that uses asyncio.
+* ``_trio``: whether trio runs here; ``_trio_run``: a run of it in the shape of an event loop;
+  ``_trio_clock``: the time of a run with a clock of its own.
 * ``_selectable``: what ``select`` needs of a ticker, a channel or a token.
 * ``_claim``: the one way to change a state that threads share.
 
@@ -36,12 +38,16 @@ from ._parking import (
     current_loop as current_loop,
     current_task as current_task,
     loop_runs as loop_runs,
+    new_cut as new_cut,
     on_loop_wait as on_loop_wait,
     park_coroutine as park_coroutine,
     park_thread as park_thread,
+    shielded as shielded,
+    tasks_of_block as tasks_of_block,
     warn_if_loop_runs as warn_if_loop_runs,
 )
 from ._selectable import Source as Source
+from ._trio import current_run as current_run, trio_runs as trio_runs
 from ._wait_set import (
     NO_DEADLINE as NO_DEADLINE,
     Place as Place,

@@ -14,6 +14,7 @@ from types import coroutine
 
 from .._unraisable import report
 from ..clock import Alarm
+from ._trio import current_run, trio_runs
 from ._wait_set import NO_DEADLINE, THREADS, Waiter, check_stack, complete, failure_of
 
 TYPE_CHECKING = False
@@ -109,14 +110,12 @@ class LoopWaiter(Waiter, Alarm):
         self.sources: Collection[WaitSet] = ()  # its cancelled timer may stay in the heap
 
     def wake(self) -> bool:
-        future, loop = self.future, self.loop
+        future = self.future
         # Only a task of the loop may do so at once: elsewhere this may be a signal handler, while
         # the loop sleeps. Without a future, it is one inside of park_coroutine(), or a finalizer.
-        if future is not None and not future.done():
-            asyncio = modules["asyncio"]
-            if asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None:
-                self.fire()
-                return True
+        if future is not None and not future.done() and _runs_task_of(self.loop):
+            self.fire()
+            return True
         return super().wake()
 
     def fire(self) -> None:
@@ -128,11 +127,22 @@ class LoopWaiter(Waiter, Alarm):
                 pass  # a signal handler resolved it after done() was called
 
 
-def loop_runs() -> bool:
-    """Whether an event loop runs in this thread: a wait here blocks its tasks."""
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     # Another thread may be importing asyncio just now: then no loop runs here.
     running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
-    return running_loop is not None and running_loop() is not None
+    return None if running_loop is None else running_loop()
+
+
+def loop_runs() -> bool:
+    """Whether an event loop runs in this thread: a wait here blocks its tasks."""
+    return _running_loop() is not None or trio_runs()
+
+
+def _runs_task_of(loop: Any) -> bool:  # noqa: ANN401 - a loop, or a run of trio
+    """Whether this is called in a task of ``loop``."""
+    if _running_loop() is loop:
+        return modules["asyncio"].current_task(loop) is not None
+    return current_run() is loop
 
 
 def warn_if_loop_runs(what: str, instead: str, *, ends: bool = True) -> None:
@@ -219,13 +229,15 @@ async def park_coroutine(
 
 def current_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop that runs in this thread; RuntimeError if there is none."""
+    # First: a run of trio may be the guest of a loop.
+    if "trio" in modules and (run := current_run()) is not None:
+        return run  # type: ignore[return-value]  # it has the methods that are called
     try:
         loop: asyncio.AbstractEventLoop = modules["asyncio"].get_running_loop()
     except (AttributeError, KeyError, RuntimeError):  # not imported, or only in part; no loop runs
         raise RuntimeError(
-            "this coroutine needs a running asyncio event loop, and there is none in this thread; "
-            "under trio or curio, which are not supported, call the function for threads instead, "
-            "as in trio.to_thread.run_sync(...)"
+            "this coroutine needs a running asyncio event loop, or a task of trio, and there is "
+            "none in this thread"
         ) from None
     tell = _tell_of_wait
     if tell is not None:
@@ -251,17 +263,56 @@ def current_task() -> asyncio.Task[object]:
     return task
 
 
+def new_cut() -> Any:  # noqa: ANN401 - a task, or what has its shape
+    """Return what can cancel this task from now on: itself, or in trio a scope around it."""
+    run = current_run()
+    return current_task() if run is None else run.new_cut()
+
+
 def cancelled_error() -> type[BaseException]:
+    if trio_runs():
+        return modules["trio"].Cancelled  # type: ignore[no-any-return]
     import asyncio
 
     return asyncio.CancelledError
 
 
+def shielded() -> Any:  # noqa: ANN401 - a context manager of either
+    """Return a ``with`` block in which the waits of a task that was cancelled are not cut again.
+
+    asyncio cuts one wait for a cancel, trio all.
+    """
+    if trio_runs():
+        return modules["trio"].CancelScope(shield=True)
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+class _Tasks:
+    """An ``async with`` block that starts tasks of asyncio, and waits for none."""
+
+    async def __aenter__(self) -> asyncio.AbstractEventLoop:
+        return current_loop()
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        pass
+
+
+def tasks_of_block() -> Any:  # noqa: ANN401 - of either
+    """Return an ``async with`` block that starts tasks; in trio it waits for their ends."""
+    run = current_run()
+    return _Tasks() if run is None else run.new_tasks()
+
+
 @coroutine
-def checkpoint() -> Generator[None, None, None]:
+def checkpoint() -> Generator[Any, Any, None]:
     """Let the loop run everything else that is ready, once."""
-    current_loop()  # the bare yield is asyncio's: another loop would not understand it
-    yield
+    if (run := current_run()) is not None:
+        yield from run.checkpoint().__await__()
+    else:
+        current_loop()  # the bare yield is asyncio's: another loop would not understand it
+        yield
 
 
 CHECKPOINT_EVERY = 64

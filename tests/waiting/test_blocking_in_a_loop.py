@@ -263,7 +263,7 @@ def test_what_needs_a_loop_says_so(name):
     coroutine = NEED_A_LOOP[name]()
     with pytest.raises(RuntimeError, match="needs a running asyncio event loop") as caught:
         coroutine.send(None)
-    assert "trio.to_thread.run_sync" in str(caught.value)
+    assert "a task of trio" in str(caught.value)
     if name in ("retry", "retry_call_async", "attempts"):  # which tell the operation's error, too
         assert isinstance(caught.value.__cause__, OSError)
 

@@ -1,0 +1,130 @@
+"""The time of a run of trio that has a clock of its own, such as ``trio.testing.MockClock``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+
+from .._validation import as_number
+from ..clock import SystemClock
+from ._trio_run import current_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..clock import Clock, Parker
+    from ._trio_run import TrioRun
+
+_clocks: trio.lowlevel.RunVar[TrioClock | None] = trio.lowlevel.RunVar("its clock")
+
+
+def clock_of_run() -> Clock | None:
+    """Return the clock of the run whose task runs here; None: it has real time."""
+    try:
+        return _clocks.get()
+    except LookupError:
+        run, clock = current_run(), trio.lowlevel.current_clock()
+        is_real = run is None or type(clock).__name__ == "SystemClock"  # a private class of trio
+        found = None if is_real else TrioClock(clock, run)  # type: ignore[arg-type]
+        _clocks.set(found)
+        return found
+
+
+class TrioClock:
+    """A ``Clock`` over that of a run. Threads may wait on it, too, until the run has ended."""
+
+    def __init__(self, clock: trio.abc.Clock, run: TrioRun) -> None:
+        self._clock = clock
+        self._run: Any = run
+        self._ahead = SystemClock().time() - clock.current_time()
+        self.monotonic = clock.current_time
+
+    def time(self) -> float:
+        return self._ahead + self.monotonic()
+
+    def call_at(
+        self, when: float, callback: Callable[[], object], *, loop: AbstractEventLoop | None = None
+    ) -> TrioTimer:
+        when = as_number("when", when, "a finite number of monotonic seconds")
+        is_here = loop is self._run
+        if loop is not None and not is_here:
+            callback = partial(loop.call_soon_threadsafe, callback)
+        timer = TrioTimer(self._run, when, callback)
+        if is_here:
+            timer.start()
+        else:
+            self._run.call_soon_threadsafe(timer.start)
+        return timer
+
+    def parker(self, what: str = "") -> Parker:  # noqa: ARG002 - for reports of a virtual clock
+        return _Parker(self, self._run)
+
+    def __repr__(self) -> str:
+        return f"<the time of {self._clock!r}>"
+
+
+class TrioTimer:
+    """A callback in a run; once it is cancelled, its time is none that the clock moves to."""
+
+    def __init__(self, run: TrioRun, when: float, callback: Callable[[], object]) -> None:
+        self.when = when
+        self._run = run
+        self._callbacks = [callback]  # empty once it is called or cancelled
+        self._scope: trio.CancelScope | None = None
+
+    def start(self) -> None:
+        """Begin to wait; called in the run."""
+        if self._callbacks:
+            self._scope = self._run.call_at(self.when, self._fire)
+
+    def _fire(self) -> None:
+        try:
+            callback = self._callbacks.pop()
+        except IndexError:
+            return
+        callback()
+
+    def cancel(self) -> bool:
+        try:
+            self._callbacks.pop()
+        except IndexError:
+            return False
+        if trio.lowlevel.in_trio_task() and current_run() is self._run:
+            self._end()
+        elif not self._run.is_closed():
+            try:
+                self._run.call_soon_threadsafe(self._end)
+            except RuntimeError:
+                pass  # it has ended
+        return True
+
+    def _end(self) -> None:
+        if self._scope is not None:
+            self._scope.cancel()
+
+
+class _Parker:
+    """A parker of the system that a timer of the run, or the end of the run, unparks."""
+
+    def __init__(self, clock: TrioClock, run: TrioRun) -> None:
+        self._clock = clock
+        self._run = run
+        self._parker = SystemClock().parker()
+        self.unpark = self._parker.unpark
+
+    def park(self, deadline: float | None) -> bool:
+        if deadline is None:
+            return self._parker.park(None)
+        at_end = self._run.at_end
+        at_end[self.unpark] = None
+        timer = self._clock.call_at(deadline, self.unpark)
+        try:
+            self._parker.park(None)
+        finally:
+            was_unparked = timer.cancel()
+            at_end.pop(self.unpark, None)
+        return was_unparked

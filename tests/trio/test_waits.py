@@ -1,0 +1,377 @@
+"""Tickers, tokens, channels, ``select`` and schedules under trio, beside threads and asyncio."""
+
+import asyncio
+import gc
+import math
+import queue
+import subprocess
+import sys
+import weakref
+
+import pytest
+import trio
+import trio.testing
+
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    Channel,
+    ChannelClosed,
+    ConstantBackOff,
+    Schedule,
+    SystemClock,
+    TickerClosed,
+    Timer,
+    ZeroBackOff,
+    merge,
+    retry_call_async,
+    select_async,
+    with_max_retries,
+)
+from backoff_ticker.waiting import current_loop
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.trio.runs import run, run_at_once, started
+
+NEVER = ConstantBackOff(3600)
+
+
+def faces(function):
+    """Run a coroutine function in two runs of trio and in a loop, each in a thread of its own."""
+    runs = [in_thread(trio.run, function) for _ in range(2)]
+    return [*runs, in_thread(lambda: asyncio.run(function()))]
+
+
+# One object for all
+
+
+def test_one_ticker_is_read_by_two_runs_and_a_loop():
+    ticker, numbers = AsyncTicker(with_max_retries(ConstantBackOff(0.001), 99)), queue.SimpleQueue()
+
+    async def read():
+        async for tick in ticker:
+            numbers.put(tick.number)
+
+    for face in faces(read):
+        face.result(PATIENCE)
+    assert sorted(numbers.get_nowait() for _ in range(100)) == list(range(1, 101))
+
+
+def test_one_cancel_wakes_two_runs_a_loop_and_a_thread():
+    token = CancellationToken()
+    futures = [*faces(lambda: token.wait_async(PATIENCE)), in_thread(token.wait, PATIENCE)]
+    eventually(lambda: len(waiters_of(token._wait_set())) == 4)
+    token.cancel("stop")
+    assert [future.result(PATIENCE) for future in futures] == [True] * 4
+
+
+def test_a_cancel_wakes_many_tasks_of_a_run():
+    token = CancellationToken()
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            ends = [await started(nursery, token.wait_async) for _ in range(10)]
+            await trio.to_thread.run_sync(token.cancel)
+        return ends
+
+    assert run(main) == [[True]] * 10
+
+
+@pytest.mark.parametrize("capacity", [0, 1, math.inf])
+def test_a_channel_between_runs_loops_and_threads(capacity):
+    channel, items = Channel(capacity), queue.SimpleQueue()
+
+    async def send():
+        for number in range(100):
+            await channel.send_async(number)
+
+    async def receive():
+        async for item in channel:
+            items.put(item)
+
+    def receive_here():
+        for item in channel:
+            items.put(item)
+
+    receivers = [*faces(receive), in_thread(receive_here)]
+    senders = [*faces(send), in_thread(lambda: [channel.send(number) for number in range(100)])]
+    for sender in senders:
+        sender.result(PATIENCE)
+    channel.close()
+    for receiver in receivers:
+        receiver.result(PATIENCE)
+    assert sorted(items.get_nowait() for _ in range(400)) == sorted([*range(100)] * 4)
+
+
+def test_one_schedule_is_worked_off_by_two_runs_and_a_loop():
+    schedule, keys = Schedule(), queue.SimpleQueue()
+    schedule.add_all(range(100))
+
+    async def work():
+        async for job in schedule:
+            with job:
+                keys.put(job.key)
+            if keys.qsize() == 100:
+                schedule.close()
+        assert await schedule.drain_async(PATIENCE)
+
+    for face in faces(work):
+        face.result(PATIENCE)
+    assert sorted(keys.get_nowait() for _ in range(100)) == list(range(100))
+
+
+def test_a_worker_thread_and_its_run():
+    token, channel = CancellationToken(), Channel(0)
+
+    def work():
+        for number in range(20):
+            channel.send(number)
+            assert trio.from_thread.run(CancellationToken(timeout=0.001).wait_async)
+        channel.close()
+        return token.wait(PATIENCE)
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, work)
+            assert [item async for item in channel] == list(range(20))
+            token.cancel()
+
+    run(main)
+
+
+# Waits of one run
+
+
+def test_a_ticker_ends_and_is_stopped():
+    async def counts():
+        return [tick.number async for tick in AsyncTicker(with_max_retries(ConstantBackOff(60), 3))]
+
+    assert run_at_once(counts) == ([1, 2, 3, 4], 180.0)
+
+    async def stopped():
+        ticker = AsyncTicker(NEVER)
+        await ticker.receive()
+        with pytest.raises(TimeoutError):
+            await ticker.receive(timeout=10)
+        async with trio.open_nursery() as nursery:
+            ends = await started(nursery, end_of, ticker)
+            ticker.stop()
+        return ends
+
+    async def end_of(ticker):
+        with pytest.raises(TickerClosed):
+            await ticker.receive()
+        return "stopped"
+
+    assert run_at_once(stopped) == (["stopped"], 10.0)
+
+
+def test_time_limits():
+    async def main():
+        channel, token = Channel(0), CancellationToken()
+        for wait in (
+            lambda: channel.send_async(1, timeout=10),
+            lambda: channel.receive_async(timeout=10),
+            lambda: select_async(channel, token, timeout=10),
+            lambda: Schedule().receive_async(timeout=10),
+        ):
+            with pytest.raises(TimeoutError):
+                await wait()
+        assert await token.wait_async(10) is False
+        assert await CancellationToken(timeout=10).wait_async() is True
+
+    assert run_at_once(main) == (None, 60.0)
+
+
+def test_select_and_merge():
+    async def main():
+        jobs, token, timer = Channel(1), CancellationToken(), Timer()
+        ticker = AsyncTicker(with_max_retries(ConstantBackOff(10), 2))
+        assert (await select_async(ticker, jobs, token))[0] is ticker
+        jobs.send_nowait("job")
+        assert await select_async(jobs, token) == (jobs, "job")
+        timer.start(5)
+        assert (await select_async(timer, jobs))[0] is timer
+        jobs.close()
+        seen = [source async for source, _ in merge(ticker, jobs)]
+        assert (seen.count(ticker), seen.count(jobs)) == (3, 1)
+
+    assert run_at_once(main) == (None, 20.0)
+
+
+def test_a_wait_that_is_cancelled_stays_registered_nowhere():
+    token, channel, ticker = CancellationToken(), Channel(0), AsyncTicker(NEVER)
+
+    async def main():
+        await ticker.receive()
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(token.wait_async)
+                nursery.start_soon(channel.receive_async)
+                nursery.start_soon(ticker.receive)
+                nursery.start_soon(select_async, token, ticker)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(waiters_of(token._wait_set())) == 40
+            nursery.cancel_scope.cancel()
+
+    run(main)
+    sets = [token._wait_set(), channel._buffer, ticker._readers]
+    assert [waiters_of(wait_set) for wait_set in sets] == [[], [], []]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_cancel_that_meets_an_item_loses_nothing(is_first):
+    """Both come before the receiver runs again."""
+
+    async def main():
+        channel, received = Channel(math.inf), []
+
+        async def receive():
+            received.append(await channel.receive_async())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive)
+            await trio.testing.wait_all_tasks_blocked()
+            if is_first:
+                nursery.cancel_scope.cancel()
+            channel.send_nowait("item")
+            nursery.cancel_scope.cancel()
+        return [*received, *(channel.receive_nowait() for _ in range(len(channel)))]
+
+    assert run(main) == ["item"]
+
+
+def test_a_wait_in_a_thread_of_trio_is_refused():
+    async def main():
+        with pytest.raises(RuntimeError, match="would block the event loop"):
+            CancellationToken().wait()
+        with pytest.raises(RuntimeError, match="would block the event loop"):
+            Channel().receive()
+
+    run(main)
+
+
+def test_an_error_in_a_callback_of_a_clock_does_not_end_the_run(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+
+    async def main():
+        clock = SystemClock()
+        clock.call_at(clock.monotonic(), lambda: 1 / 0, loop=current_loop())
+        while not seen:
+            await trio.lowlevel.checkpoint()
+
+    run(main)
+    assert [type(each.exc_value) for each in seen] == [ZeroDivisionError]
+
+
+def test_nothing_of_a_run_stays():
+    token = CancellationToken()
+
+    async def main():
+        await token.wait_async(0.001)
+        return weakref.ref(current_loop())
+
+    link = run(main)
+    gc.collect()
+    assert link() is None
+
+
+# Checkpoints
+
+
+def calls():
+    """Return calls that need not wait, by name."""
+    channel, unbounded, schedule = Channel(9), Channel(math.inf), Schedule()
+    for each in (channel, unbounded):
+        for item in range(9):
+            each.send(item)
+    schedule.add_all(range(9))
+    done, closed = CancellationToken(), Channel(1)
+    done.cancel()
+    closed.close()
+
+    async def closed_channel():
+        with pytest.raises(ChannelClosed):
+            await closed.receive_async()
+
+    async def worked_off():
+        with await schedule.receive_async():
+            pass
+
+    async def retried():
+        fails = iter([True, False])
+
+        async def operation():
+            if next(fails):
+                raise OSError
+
+        await retry_call_async(operation, ZeroBackOff(), on=OSError)
+
+    return {
+        "receive_async": channel.receive_async,
+        "receive_async, unbounded": unbounded.receive_async,
+        "receive_async, closed": closed_channel,
+        "send_async": lambda: Channel(1).send_async(0),
+        "send_async, unbounded": lambda: Channel(math.inf).send_async(0),
+        "async for of a channel": channel.__anext__,
+        "AsyncTicker": AsyncTicker(ZeroBackOff()).receive,
+        "wait_async": done.wait_async,
+        "wait_async, no time": lambda: CancellationToken().wait_async(0),
+        "select_async": lambda: select_async(channel),
+        "merge": merge(channel, unbounded).__anext__,
+        "Schedule": worked_off,
+        "drain_async": Schedule().drain_async,
+        "a retry": retried,
+    }
+
+
+@pytest.mark.parametrize("name", calls())
+def test_every_call_is_a_checkpoint(name):
+    call = calls()[name]
+
+    async def main():
+        for _ in range(3):
+            with trio.testing.assert_checkpoints():
+                await call()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await call()
+        assert scope.cancelled_caught
+
+    run(main)
+
+
+# A program that does not use trio
+
+PROGRAM = """
+import asyncio, sys
+from backoff_ticker import *
+
+async def main():
+    channel, token = Channel(1), CancellationToken(timeout=0.001)
+    await channel.send_async(1)
+    async for tick in AsyncTicker(with_max_retries(ConstantBackOff(0.001), 1), token=token):
+        pass
+    try:
+        async with token.scope():
+            await asyncio.sleep(60)
+    except Cancelled:
+        pass
+    await hedge_call_async(lambda: asyncio.sleep(0))
+    await retry_call_async(lambda: asyncio.sleep(0), timeout=5)
+    Ticker(ConstantBackOff(60)).send_to(asyncio.Queue())
+
+asyncio.run(main())
+print(sorted(name for name in sys.modules if "trio" in name or name in ("sniffio", "anyio")))
+"""
+
+
+def test_a_program_without_trio_imports_nothing_of_it():
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.stdout, ran.stderr) == ("['backoff_ticker.waiting._trio']\n", "")
