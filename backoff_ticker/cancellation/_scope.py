@@ -18,6 +18,7 @@ from ..waiting import (
     complete,
     current_task,
     new_cut,
+    protected_in_trio,
     trio_runs,
 )
 
@@ -62,10 +63,12 @@ class Scope(Generic[T_co]):
     def __repr__(self) -> str:
         return f"<Scope of {self._block.token!r}>"
 
+    @protected_in_trio
     async def __aenter__(self) -> T_co:
         await self._block.enter_async()
         return self._block.token
 
+    @protected_in_trio
     async def __aexit__(self, _: object, exc: BaseException | None, __: object) -> None:
         error, is_pending = self._block.leave(exc)
         if error is not None:

@@ -11,6 +11,7 @@ from .._operation import coroutine_returned, is_awaitable, not_awaitable, run_at
 from .._validation import safe_repr
 from ..clock import start_thread
 from ..retries import Attempt, Ending, StopReason, show
+from ..waiting import interruptible_in_trio, protected_in_trio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class HedgedAttempt:
 
     # In the task or thread
 
+    @protected_in_trio
     async def _make(self, shown: Attempt) -> None:
         """Make the attempt, and tell how it ended, whatever is raised."""
         self.is_begun = True
@@ -99,6 +101,7 @@ class HedgedAttempt:
         shown.end()
         self._tell()
 
+    @interruptible_in_trio
     async def _pay_and_call(self) -> None:
         budget, breaker, ticket = self._call.options.budget, self._call.options.breaker, None
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from ..waiting import protected_in_trio
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol, Self
@@ -140,6 +142,7 @@ class Attempt:
         await self._block().enter_async(self)
         return self
 
+    @protected_in_trio
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
         return await self._block().exit_async(error)
 

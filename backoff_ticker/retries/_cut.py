@@ -7,6 +7,7 @@ from .._errors import DeadlineExceeded
 from .._operation import is_awaitable, kind_of, not_awaitable
 from ..cancellation import CancellableBlock
 from ..clock import later
+from ..waiting import protected_in_trio
 from ._option_table import CUTTING, HOOKS
 from ._outcome import Ending, StopReason
 
@@ -81,9 +82,11 @@ class CuttableAttempt:
         self._by_time: StopReason | None = None if by_time is None else by_time[1]
         self._block = CancellableBlock(limits.derived(run.clock, token, attempt.cut_at))
 
+    @protected_in_trio
     async def __aenter__(self) -> None:
         await self._block.enter_async()
 
+    @protected_in_trio
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
         cancelled, is_pending = self._block.leave(error)
         if is_pending:

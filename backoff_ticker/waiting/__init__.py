@@ -47,7 +47,12 @@ from ._parking import (
     warn_if_loop_runs as warn_if_loop_runs,
 )
 from ._selectable import Source as Source
-from ._trio import current_run as current_run, trio_runs as trio_runs
+from ._trio import (
+    current_run as current_run,
+    interruptible_in_trio as interruptible_in_trio,
+    protected_in_trio as protected_in_trio,
+    trio_runs as trio_runs,
+)
 from ._wait_set import (
     NO_DEADLINE as NO_DEADLINE,
     Place as Place,

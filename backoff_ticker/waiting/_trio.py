@@ -12,10 +12,13 @@ from ..clock import clock_finders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from ..clock import Clock
     from ._trio_run import TrioRun
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Nowhere:
@@ -23,6 +26,8 @@ class _Nowhere:
 
 
 _here: Any = _Nowhere  # sniffio's, from the first look after trio was imported
+_trio_run: Any = None  # the module, from the first look in a task of trio
+_marked: list[tuple[str, Callable[..., Any]]] = []  # until then
 
 
 def trio_runs() -> bool:
@@ -35,11 +40,33 @@ def trio_runs() -> bool:
 
 def current_run() -> TrioRun | None:
     """Return the run of trio whose task runs in this thread; None if none does."""
+    global _trio_run  # noqa: PLW0603
     if not trio_runs():
         return None
-    from ._trio_run import current_run as found
+    if _trio_run is None:
+        from . import _trio_run
 
-    return found()
+        lowlevel = modules["trio"].lowlevel
+        for how, function in _marked:
+            getattr(lowlevel, how)(function)
+    return _trio_run.current_run()  # type: ignore[no-any-return]
+
+
+def protected_in_trio(function: F) -> F:
+    """Have trio raise no ``KeyboardInterrupt`` in ``function``, and what it calls, but in waits."""
+    return _mark("enable_ki_protection", function)
+
+
+def interruptible_in_trio(function: F) -> F:
+    """Undo this for ``function``, and what it calls."""
+    return _mark("disable_ki_protection", function)
+
+
+def _mark(how: str, function: F) -> F:
+    _marked.append((how, function))
+    if _trio_run is not None:
+        getattr(modules["trio"].lowlevel, how)(function)
+    return function
 
 
 def _clock_of_run() -> Clock | None:

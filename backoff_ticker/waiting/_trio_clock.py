@@ -79,7 +79,10 @@ class TrioTimer:
     def start(self) -> None:
         """Begin to wait; called in the run."""
         if self._callbacks:
-            self._scope = self._run.call_at(self.when, self._fire)
+            try:
+                self._scope = self._run.call_at(self.when, self._fire)
+            except RuntimeError:
+                pass  # the run is ending, and with it its time
 
     def _fire(self) -> None:
         try:
@@ -95,7 +98,7 @@ class TrioTimer:
             return False
         if trio.lowlevel.in_trio_task() and current_run() is self._run:
             self._end()
-        elif not self._run.is_closed():
+        else:
             try:
                 self._run.call_soon_threadsafe(self._end)
             except RuntimeError:

@@ -113,11 +113,10 @@ class TrioRun:
     def create_future(self) -> TrioFuture:
         return TrioFuture()
 
+    @enable_ki_protection
     async def checkpoint(self) -> None:
         """Let others run, and raise a cancel; Ctrl-C leaves no scope of this open."""
         await trio.lowlevel.checkpoint()
-
-    enable_ki_protection(checkpoint)
 
     def new_cut(self) -> TrioCut:
         return TrioCut(self)
@@ -215,20 +214,26 @@ class TrioTasks:
     def __init__(self) -> None:
         self._manager = trio.open_nursery()
 
+    @enable_ki_protection
     async def __aenter__(self) -> Self:
         self._nursery = await self._manager.__aenter__()
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    @enable_ki_protection
+    async def __aexit__(self, kind: object, *exc_info: object) -> None:
+        if kind is not None:
+            self._nursery.cancel_scope.cancel()
         await self._manager.__aexit__(None, None, None)
 
+    @enable_ki_protection
     def create_task(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> trio.CancelScope:
         """Start a task, which raises nothing; return what cancels it."""
         scope = trio.CancelScope()
-
-        async def run() -> None:
-            with scope:
-                await coroutine
-
-        self._nursery.start_soon(run, name=name)
+        self._nursery.start_soon(_run, scope, coroutine, name=name)
         return scope
+
+
+@enable_ki_protection
+async def _run(scope: trio.CancelScope, coroutine: Coroutine[Any, Any, None]) -> None:
+    with scope:
+        await coroutine

@@ -1,0 +1,390 @@
+"""Runs that have ended, in whatever way: they stop nobody. Ctrl-C, and storms of cancels."""
+
+import math
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+import trio
+import trio.testing
+
+from backoff_ticker import (
+    CLOSED,
+    AsyncTicker,
+    CancellationToken,
+    Channel,
+    ConstantBackOff,
+    WouldBlock,
+    ZeroBackOff,
+    attempts,
+    hedge_call_async,
+    merge,
+    retry_call_async,
+    select_async,
+)
+from backoff_ticker.waiting import checkpoint, current_loop
+from tests.helpers import PATIENCE, in_thread, waiters_of
+from tests.trio.runs import run
+
+# Runs that ended while something waited in them
+
+
+def crash(function):
+    """Run a task in trio until it waits; then the run crashes."""
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(function)
+            await trio.testing.wait_all_tasks_blocked()
+
+            async def broken():
+                raise ValueError
+
+            trio.lowlevel.spawn_system_task(broken)
+
+    with pytest.raises(trio.TrioInternalError):
+        trio.run(main)
+
+
+def interrupt(function):
+    async def main():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(function)
+            await trio.testing.wait_all_tasks_blocked()
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        trio.run(main)
+    assert caught.group_contains(KeyboardInterrupt)
+
+
+@pytest.mark.parametrize("end", [crash, interrupt])
+def test_an_ended_run_stops_nobody(end):
+    token, channel, ticker = CancellationToken(), Channel(0), AsyncTicker(ConstantBackOff(0.01))
+    taken, runs = [], []
+
+    async def wait():
+        runs.append(current_loop())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(token.wait_async)
+            nursery.start_soon(channel.receive_async)
+            nursery.start_soon(select_async, token, channel)
+            taken.append((await ticker.receive()).number)
+            await trio.sleep_forever()
+
+    end(wait)
+    assert runs[0].is_closed()
+    with pytest.raises(RuntimeError, match="the run of trio has ended"):
+        runs[0].call_soon_threadsafe(print)
+    with pytest.raises(WouldBlock):
+        channel.send_nowait("nobody waits")
+    receives = in_thread(channel.receive)
+    channel.send("item", PATIENCE)
+    assert receives.result(PATIENCE) == "item"
+    waits = in_thread(token.wait)
+    assert run(ticker.receive).number == 2
+    assert token.cancel()
+    assert waits.result(PATIENCE)
+    assert waiters_of(token._wait_set()) == []
+
+
+PROGRAM = """
+import asyncio, sys, threading, warnings
+import trio, trio.testing
+from backoff_ticker import CancellationToken, Channel, WouldBlock
+from backoff_ticker.waiting import current_loop
+
+warnings.simplefilter("ignore")  # trio warns of the guest
+sys.unraisablehook = threading.excepthook = lambda _: None  # and reports what is left
+token, channel, kept = CancellationToken(), Channel(0), []
+
+async def wait():
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(token.wait_async)
+        nursery.start_soon(channel.receive_async)
+        await trio.testing.wait_all_tasks_blocked()
+        kept.append(current_loop())
+        assert not kept[0].is_closed()
+        await in_the_end()
+
+def fail(_):
+    raise ValueError
+
+async def hang():
+    with trio.move_on_after(0.001):
+        await trio.lowlevel.wait_task_rescheduled(fail)  # an error that trio cannot handle
+
+async def be_host():
+    global in_the_end
+    loop, waits = asyncio.get_running_loop(), asyncio.Event()
+
+    async def in_the_end():
+        waits.set()
+        await trio.sleep_forever()
+
+    trio.lowlevel.start_guest_run(
+        wait,
+        run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+        run_sync_soon_not_threadsafe=loop.call_soon,
+        done_callback=kept.append,
+    )
+    await waits.wait()
+
+if sys.argv[1] == "crash":
+    in_the_end = hang
+    try:
+        trio.run(wait)
+    except trio.TrioInternalError as error:
+        kept.append(error)
+else:
+    asyncio.run(be_host())
+assert kept[0].is_closed()
+try:
+    channel.send_nowait("nobody waits")
+except WouldBlock:
+    assert token.cancel()
+    print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("end", ["crash", "end of the host"])
+def test_a_run_that_never_ends_its_tasks_stops_nobody(end):
+    """In a process of its own, since trio leaves much behind."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, end],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "done" in ran.stdout, ran.stderr
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_ends_a_wait():
+    async def main():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, signal.raise_signal, signal.SIGINT)
+            await token.wait_async()
+
+    token = CancellationToken()
+    with pytest.raises(BaseExceptionGroup) as caught:
+        trio.run(main)
+    assert caught.group_contains(KeyboardInterrupt)
+    assert waiters_of(token._wait_set()) == []
+
+
+class AtCall:
+    """A block that calls ``action`` at the start of the call of this number in it."""
+
+    def __init__(self, number, action):
+        self.left, self._action = number, action
+        self._frames = set()  # one that goes on after an `await` is no new call
+
+    def __enter__(self):
+        self._frames.add(sys._getframe(1))
+        sys.setprofile(self._profile)
+        return self
+
+    def _profile(self, frame, event, arg):
+        if event == "call" and frame not in self._frames:
+            self._frames.add(frame)
+            self.left -= 1
+            if self.left == 0:
+                sys.setprofile(None)
+                self._action()
+
+    def __exit__(self, *exc_info):
+        sys.setprofile(None)
+        self._frames.clear()
+
+
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+async def at_each_call(work, action=ctrl_c):
+    """Await ``work()`` again and again, each time with an action at a later call inside of it."""
+    for number in range(1, 2000):
+        try:
+            # trio finds a scope that was left open inside of this one.
+            with trio.CancelScope() as scope, AtCall(number, action) as at_call:
+                await work(scope)
+        except* KeyboardInterrupt:
+            pass
+        try:
+            await trio.lowlevel.checkpoint()
+        except* KeyboardInterrupt:
+            pass
+        if at_call.left > 0:
+            return number
+    raise AssertionError("it does not end")
+
+
+def test_ctrl_c_at_a_checkpoint_leaves_no_scope_open():
+    async def work(scope):
+        scope.cancel()
+        await checkpoint()
+
+    assert trio.run(at_each_call, work) > 5
+
+
+def test_ctrl_c_in_a_scope_leaves_no_scope_of_trio_open():
+    async def work(scope):
+        async with CancellationToken(timeout=60).scope():
+            await trio.lowlevel.checkpoint()
+
+    assert trio.run(at_each_call, work) > 20
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # if it comes in between
+def test_ctrl_c_in_an_attempt_leaves_no_scope_of_trio_open():
+    async def operation():
+        await trio.lowlevel.checkpoint()
+
+    async def work(scope):
+        await retry_call_async(operation, ZeroBackOff(), attempt_timeout=60)
+
+    assert trio.run(at_each_call, work) > 20
+
+
+def test_ctrl_c_in_a_block_leaves_no_scope_of_trio_open():
+    async def work(scope):
+        async for attempt in attempts(ZeroBackOff(), attempt_timeout=60):
+            async with attempt:
+                await trio.lowlevel.checkpoint()
+
+    assert trio.run(at_each_call, work) > 20
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_ctrl_c_in_a_hedged_call_leaves_no_scope_of_trio_open():
+    async def work(scope):
+        await hedge_call_async(trio.lowlevel.checkpoint, ZeroBackOff(), max_attempts=2)
+
+    assert trio.run(at_each_call, work) > 50
+
+
+def test_ctrl_c_loses_no_tick():
+    ticker, numbers = AsyncTicker(ConstantBackOff(0.001)), []
+
+    async def work(scope):
+        tick = await ticker.receive()
+        numbers.append(tick.number)
+
+    assert trio.run(at_each_call, work) > 20
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert waiters_of(ticker._readers) == []
+
+
+def test_ctrl_c_loses_no_item():
+    channel, received = Channel(math.inf), []
+    for number in range(2000):
+        channel.send_nowait(number)
+
+    async def work(scope):
+        received.append(await channel.receive_async())
+
+    assert trio.run(at_each_call, work) > 5
+    assert received == list(range(len(received)))
+
+
+def test_a_signal_handler_wakes_a_task_at_each_call_of_its_wait():
+    """Also just before it sleeps; and it never wakes it twice."""
+    tokens = [CancellationToken() for _ in range(2000)]
+
+    came = {}
+
+    async def work(scope):
+        token, began = tokens[-1], trio.current_time()
+        with trio.move_on_at(began + 0.05) as limit:
+            await token.wait_async()
+        is_early = came.get(token, math.inf) < began + 0.01
+        assert not (is_early and limit.cancelled_caught), "it was not woken"
+
+    def cancel():
+        token = tokens.pop()
+        came[token] = trio.current_time()
+        assert token.cancel()
+
+    assert trio.run(at_each_call, work, cancel) == 2001 - len(tokens) > 50
+
+
+# Storms
+
+
+class Sender:
+    """A thread that sends numbers, as fast as it can, until it is told to stop."""
+
+    def __init__(self, *channels):
+        self._channels, self._stop = channels, threading.Event()
+        self._thread = in_thread(self._send)
+
+    def _send(self):
+        number = 0
+        while not self._stop.is_set():
+            self._channels[number % len(self._channels)].send(number, PATIENCE)
+            number += 1
+        for channel in self._channels:
+            channel.close()
+        return number
+
+    def stop(self):
+        self._stop.set()
+        return self._thread.result(PATIENCE)
+
+
+async def receive_in_a_storm(receive, until):
+    """Receive under cancels at moments of chance; return what was received."""
+    received, number = [], 0
+    while len(received) < until:
+        number += 1
+        with trio.move_on_after(0.0001 * (number % 7)):
+            while len(received) < until:
+                received.append(await receive())
+    return received
+
+
+@pytest.mark.parametrize("capacity", [0, 1, math.inf])
+def test_a_storm_of_cancels_loses_no_item(capacity):
+    channel = Channel(capacity)
+    sender = Sender(channel)
+
+    async def main():
+        received = await receive_in_a_storm(channel.receive_async, 1000)
+        sending = in_thread(sender.stop)
+        received += [item async for item in channel]
+        return received, sending.result(PATIENCE)
+
+    received, sent = run(main)
+    assert received == list(range(sent))
+
+
+def test_a_storm_of_cancels_of_select_loses_no_item():
+    left, right = Channel(1), Channel(1)
+    sender = Sender(left, right)
+
+    async def receive():
+        return (await select_async(left, right))[1]
+
+    async def main():
+        received = await receive_in_a_storm(receive, 1000)
+        sending = in_thread(sender.stop)
+        received += [item async for _, item in merge(left, right) if item is not CLOSED]
+        return received, sending.result(PATIENCE)
+
+    received, sent = run(main)
+    assert sorted(received) == list(range(sent))
+
+
+@pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0005)])
+def test_a_storm_of_cancels_loses_no_tick(backoff):
+    async def main():
+        ticker = AsyncTicker(backoff)
+        return [tick.number for tick in await receive_in_a_storm(ticker.receive, 500)]
+
+    assert run(main) == list(range(1, 501))
