@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clock import Clock, Parker
-    from ._trio_run import TrioRun
+    from ._trio_run import TrioHandle, TrioRun
 
 _clocks: trio.lowlevel.RunVar[TrioClock | None] = trio.lowlevel.RunVar("its clock")
 
@@ -68,19 +68,19 @@ class TrioClock:
 
 
 class TrioTimer:
-    """A callback in a run; once it is cancelled, its time is none that the clock moves to."""
+    """A callback in a run, which any thread may cancel."""
 
     def __init__(self, run: TrioRun, when: float, callback: Callable[[], object]) -> None:
         self.when = when
         self._run = run
         self._callbacks = [callback]  # empty once it is called or cancelled
-        self._scope: trio.CancelScope | None = None
+        self._handle: TrioHandle | None = None
 
     def start(self) -> None:
         """Begin to wait; called in the run."""
         if self._callbacks:
             try:
-                self._scope = self._run.call_at(self.when, self._fire)
+                self._handle = self._run.call_at(self.when, self._fire)
             except RuntimeError:
                 pass  # the run is ending, and with it its time
 
@@ -106,8 +106,8 @@ class TrioTimer:
         return True
 
     def _end(self) -> None:
-        if self._scope is not None:
-            self._scope.cancel()
+        if self._handle is not None:
+            self._handle.cancel()
 
 
 class _Parker:

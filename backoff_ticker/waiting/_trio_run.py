@@ -3,12 +3,16 @@
 Invariants:
     * A task is rescheduled once for each time it sleeps: by ``set_result()``, or by a cancel.
     * No callback raises into trio, which would end its run.
+    * ``_waits`` has the time of the first call as its deadline; cancelled calls are never first.
     * What wakes a task, or enters or leaves a scope, is protected from Ctrl-C, as it is in trio.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from sys import modules
 
 import trio
@@ -65,6 +69,10 @@ class TrioRun:
         self.at_end: dict[Callable[[], object], None] = {}
         self._token = current_trio_token()
         self._is_over = False
+        self._calls: list[tuple[float, int, TrioHandle]] = []
+        self._numbers = count()
+        self._is_timing = False
+        self._waits = trio.CancelScope()  # the task of the calls
         self._host: AbstractEventLoop | None = None  # of a guest, which does not outlive it
         running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
         host = None if running_loop is None else running_loop()
@@ -98,17 +106,45 @@ class TrioRun:
         callback()
 
     def call_later(
-        self, delay: float, callback: Callable[..., object], *args: object, context: Context
-    ) -> trio.CancelScope:
-        return self.call_at(trio.current_time() + delay, partial(callback, *args), context)
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: object,
+        context: Context,  # noqa: ARG002 - it is an empty one
+    ) -> TrioHandle:
+        return self.call_at(trio.current_time() + delay, partial(callback, *args))
 
-    def call_at(
-        self, when: float, callback: Callable[[], object], context: Context | None = None
-    ) -> trio.CancelScope:
-        """Call ``callback()`` at ``when`` of trio's clock, unless the scope is cancelled before."""
-        scope = trio.CancelScope()
-        spawn_system_task(_call_at, scope, when, callback, context=context)
-        return scope
+    def call_at(self, when: float, callback: Callable[[], object]) -> TrioHandle:
+        """Call ``callback()`` at ``when`` of trio's clock, in the context of no task."""
+        if not self._is_timing:
+            spawn_system_task(self._call_due)
+            self._is_timing = True
+        handle = TrioHandle(self, callback)
+        heappush(self._calls, (when, next(self._numbers), handle))
+        self.arm()
+        return handle
+
+    def arm(self) -> None:
+        """Have the task of the calls wake at the time of the next one, if there is one."""
+        calls = self._calls
+        while calls and calls[0][2].callback is None:
+            heappop(calls)
+        when = calls[0][0] if calls else math.inf
+        if self._waits.deadline != when:
+            self._waits.deadline = when
+
+    async def _call_due(self) -> None:
+        calls = self._calls
+        while True:
+            with self._waits:
+                await trio.sleep_forever()
+            self._waits = trio.CancelScope()
+            now = trio.current_time()
+            while calls and calls[0][0] <= now:
+                callback = heappop(calls)[2].callback
+                if callback is not None:
+                    _guarded(callback)
+            self.arm()
 
     def create_future(self) -> TrioFuture:
         return TrioFuture()
@@ -132,10 +168,18 @@ def _guarded(callback: Callable[..., object], *args: object) -> None:
         report(error, "Exception in a callback in trio", callback)
 
 
-async def _call_at(scope: trio.CancelScope, when: float, callback: Callable[[], object]) -> None:
-    with scope:
-        await trio.sleep_until(when)
-        _guarded(callback)
+class TrioHandle:
+    """A call in a run; once it is cancelled, its time is none that a clock of tests moves to."""
+
+    __slots__ = ("_run", "callback")
+
+    def __init__(self, run: TrioRun, callback: Callable[[], object]) -> None:
+        self._run = run
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+        self._run.arm()
 
 
 class TrioFuture:
