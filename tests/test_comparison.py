@@ -409,22 +409,14 @@ def test_how_tests_avoid_the_waits():
 
 
 @about("trio")
-def test_tenacity_and_stamina_wait_on_trio_and_the_others_do_not():
+def test_all_but_backoff_wait_on_trio():
     works = set()
     for package, decorate in decorators(60).items():
         with suppress(RuntimeError):  # no running event loop
             instant = trio_testing.MockClock(autojump_threshold=0)
             assert trio.run(decorate(Failing(1).awaited), clock=instant) == "page"
             works.add(package)
-    assert works == {"tenacity", "stamina"}
-
-
-@about("trio")
-def test_a_retry_of_ours_runs_in_a_worker_thread_of_trio():
-    async def main():
-        return await trio.to_thread.run_sync(decorators()["backoff_ticker"](Failing(1)))
-
-    assert trio.run(main) == "page"
+    assert works == {"backoff_ticker", "tenacity", "stamina"}
 
 
 # Threads and event loops
@@ -671,20 +663,15 @@ def test_a_clock_for_tests_is_here_and_in_trio():
 
 
 @about("runs on trio")
-def test_aiologic_and_anyio_run_on_trio_and_waits_of_ours_do_not():
-    async def theirs():
-        event = aiologic.Event()
+def test_waits_of_aiologic_of_anyio_and_of_ours_run_on_trio():
+    async def main():
+        event, token = aiologic.Event(), b.CancellationToken()
         event.set()
+        token.cancel()
         with anyio.move_on_after(60):
-            return await event
-        return None
+            return await event, await token.wait_async()
 
-    async def ours():
-        await b.CancellationToken().wait_async()
-
-    assert trio.run(theirs) is True
-    with pytest.raises(RuntimeError):
-        trio.run(ours)
+    assert trio.run(main) == (True, True)
 
 
 # The page

@@ -26,7 +26,7 @@ LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 PEER = re.compile(
     r"^(?:from|import) "
     r"((?:aiohttp|backoff|celery|django|dramatiq|fastapi|google|httpx|opentelemetry"
-    r"|prometheus_client|redis|requests|stamina|starlette|structlog|temporalio|tenacity|urllib3)"
+    r"|prometheus_client|redis|requests|stamina|starlette|structlog|temporalio|tenacity|trio|urllib3)"
     r"\b[\w.]*)",
     re.MULTILINE,
 )
@@ -158,7 +158,7 @@ def test_no_code_on_a_page_has_to_be_scrolled(page):
 
 GUIDES = (
     *("cancellation", "channels", "circuit_breaker", "command", "hedging", "policies"),
-    *("retries", "schedules", "testing", "tickers"),
+    *("retries", "schedules", "testing", "tickers", "trio"),
 )
 
 

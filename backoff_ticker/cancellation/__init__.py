@@ -2,7 +2,7 @@
 
 * ``_tree``: what is cancelled together, with which cause, and which callbacks run.
 * ``_token``: the token, and ``any_of``.
-* ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
+* ``_scope``: ``async with token.scope()``, which cancels code through asyncio or trio.
 * ``_signals``: a token that signals cancel; the event loop notices them at once.
 """
 

@@ -213,7 +213,7 @@ class CancellationToken(Node, Source, ProcessBound):
         return handle
 
     def scope(self) -> Scope[Self]:
-        """Return an ``async with`` block whose body the token cancels through asyncio.
+        """Return an ``async with`` block whose body the token cancels through asyncio or trio.
 
         The block then raises ``Cancelled`` or ``DeadlineExceeded``; if others cancelled the task,
         too, ``asyncio.CancelledError``; nothing if the body ends normally all the same. No cancel

@@ -121,10 +121,9 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
     A cancel of the token and ``timeout`` also cut the attempt that is under way, up to the headers
     of its response. If ``attempt_timeout`` cut the last attempt, a ``TimeoutError`` is raised.
 
-    It needs asyncio: under trio, a wait or a time limit raises a ``RuntimeError``.
-
     Thread safety: that of the transport inside; ``httpx.AsyncHTTPTransport`` belongs to one loop.
-    If cancelled: the response is closed, and ``asyncio.CancelledError`` is raised.
+    If cancelled: the response is closed, and the ``Cancelled`` of trio, or
+    ``asyncio.CancelledError``, is raised.
 
     Args:
         transport: What sends each attempt; None means ``httpx.AsyncHTTPTransport()``.

@@ -338,7 +338,7 @@ class Block:
         cuttable, self._cuttable = self._cuttable, None
         try:
             is_cut = cuttable is not None and await cuttable.__aexit__(None, error, None)
-        except Exception as other:  # noqa: BLE001 - a cut, or what is left of a group without it
+        except Exception as other:  # a cut, or what is left of a group without it
             return other
         return None if is_cut else error
 

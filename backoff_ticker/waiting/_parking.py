@@ -138,7 +138,7 @@ def loop_runs() -> bool:
     return _running_loop() is not None or trio_runs()
 
 
-def _runs_task_of(loop: Any) -> bool:  # noqa: ANN401 - a loop, or a run of trio
+def _runs_task_of(loop: Any) -> bool:  # a loop, or a run of trio
     """Whether this is called in a task of ``loop``."""
     if _running_loop() is loop:
         return modules["asyncio"].current_task(loop) is not None
@@ -263,7 +263,7 @@ def current_task() -> asyncio.Task[object]:
     return task
 
 
-def new_cut() -> Any:  # noqa: ANN401 - a task, or what has its shape
+def new_cut() -> Any:  # a task, or what has its shape
     """Return what can cancel this task from now on: itself, or in trio a scope around it."""
     run = current_run()
     return current_task() if run is None else run.new_cut()
@@ -271,13 +271,13 @@ def new_cut() -> Any:  # noqa: ANN401 - a task, or what has its shape
 
 def cancelled_error() -> type[BaseException]:
     if trio_runs():
-        return modules["trio"].Cancelled  # type: ignore[no-any-return]
+        return modules["trio"].Cancelled
     import asyncio
 
     return asyncio.CancelledError
 
 
-def shielded() -> Any:  # noqa: ANN401 - a context manager of either
+def shielded() -> Any:  # a context manager of either
     """Return a ``with`` block in which the waits of a task that was cancelled are not cut again.
 
     asyncio cuts one wait for a cancel, trio all.
@@ -299,7 +299,7 @@ class _Tasks:
         pass
 
 
-def tasks_of_block() -> Any:  # noqa: ANN401 - of either
+def tasks_of_block() -> Any:  # of either
     """Return an ``async with`` block that starts tasks; in trio it waits for their ends."""
     run = current_run()
     return _Tasks() if run is None else run.new_tasks()

@@ -35,7 +35,7 @@ def trio_runs() -> bool:
     global _here  # noqa: PLW0603
     if _here is _Nowhere and "trio" in modules:
         _here = getattr(modules.get("sniffio"), "thread_local", _Nowhere)
-    return _here.name == "trio"  # type: ignore[no-any-return]
+    return _here.name == "trio"
 
 
 def current_run() -> TrioRun | None:
@@ -49,7 +49,7 @@ def current_run() -> TrioRun | None:
         lowlevel = modules["trio"].lowlevel
         for how, function in _marked:
             getattr(lowlevel, how)(function)
-    return _trio_run.current_run()  # type: ignore[no-any-return]
+    return _trio_run.current_run()
 
 
 def protected_in_trio(function: F) -> F:

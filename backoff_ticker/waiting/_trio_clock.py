@@ -60,7 +60,7 @@ class TrioClock:
             self._run.call_soon_threadsafe(timer.start)
         return timer
 
-    def parker(self, what: str = "") -> Parker:  # noqa: ARG002 - for reports of a virtual clock
+    def parker(self, what: str = "") -> Parker:  # for reports of a virtual clock
         return _Parker(self, self._run)
 
     def __repr__(self) -> str:

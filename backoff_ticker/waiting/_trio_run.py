@@ -110,7 +110,7 @@ class TrioRun:
         delay: float,
         callback: Callable[..., object],
         *args: object,
-        context: Context,  # noqa: ARG002 - it is an empty one
+        context: Context,  # it is an empty one
     ) -> TrioHandle:
         return self.call_at(trio.current_time() + delay, partial(callback, *args))
 
@@ -164,7 +164,7 @@ class TrioRun:
 def _guarded(callback: Callable[..., object], *args: object) -> None:
     try:
         callback(*args)
-    except BaseException as error:  # noqa: BLE001 - it would end the run of trio
+    except BaseException as error:  # it would end the run of trio
         report(error, "Exception in a callback in trio", callback)
 
 
