@@ -138,6 +138,12 @@ class BackOffRetries(Retries):
         Raises:
             MiddlewareError: An actor has an option of dramatiq that would have no effect.
             TypeError, ValueError: An option of an actor is invalid.
+
+        Example:
+            >>> from dramatiq.brokers.stub import StubBroker
+            >>> from backoff_ticker import ConstantBackOff
+            >>> from backoff_ticker.integrations.dramatiq import BackOffRetries
+            >>> BackOffRetries(ConstantBackOff(10)).install(StubBroker())
         """
         theirs = next((each for each in broker.middleware if isinstance(each, Retries)), None)
         broker.add_middleware(self, before=None if theirs is None else type(theirs))

@@ -31,6 +31,11 @@ def shutdown_token() -> CancellationToken:
     reason, such as ``max_requests``, lets its requests go on for half of ``graceful_timeout``, and
     cancels it then, or as it exits. The causes are texts, such as ``"SIGTERM"``.
 
+    Example:
+        >>> from backoff_ticker.integrations.gunicorn import shutdown_token
+        >>> shutdown_token().cancelled
+        False
+
     Thread safety: any thread.
     """
     return _token

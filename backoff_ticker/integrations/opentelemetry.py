@@ -84,6 +84,13 @@ class OpenTelemetryObserver(MetricsObserver):
     ``backoff_ticker.circuit_changed``. Their attributes also tell the number of attempts, and the
     seconds that they took; never the text of an error, nor arguments.
 
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, retry_call
+        >>> from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
+        >>> telemetry = OpenTelemetryObserver()
+        >>> retry_call(lambda: "page", ZeroBackOff(), **telemetry.hooks)
+        'page'
+
     Args:
         meter_provider: Where the metrics go: a ``MeterProvider``. None means the global one, also
             if it is set later.

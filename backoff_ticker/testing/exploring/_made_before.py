@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from gc import get_referents
 from threading import Thread
-from types import BuiltinMethodType, CellType, FunctionType, MethodType
+from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ._standard_library import lock_for
@@ -77,7 +77,8 @@ def locks_replaced(watched: Callable[[str], bool], body: object) -> Iterator[Non
     todo: list[Any] = [
         vars(module)
         for module in [*sys.modules.values()]
-        if module is logging or _is_watched(module, watched)
+        if issubclass(type(module), ModuleType)  # packages put other objects there, too
+        and (module is logging or _is_watched(module, watched))
     ]
     handlers: Any = logging._handlerList  # type: ignore[attr-defined]
     todo += [body, *(vars(handler) for each in handlers if (handler := each()))]
