@@ -37,7 +37,10 @@ def _items(holder: Any) -> list[tuple[Any, Any]]:
     if kind is FunctionType:
         parts = (*(holder.__closure__ or ()), holder.__dict__, holder.__kwdefaults__)
         return [(None, each) for each in parts]
-    own = kind.__dictoffset__ and object.__getattribute__(holder, "__dict__")
+    try:
+        own = kind.__dictoffset__ and object.__getattribute__(holder, "__dict__")
+    except AttributeError:
+        own = None  # a class in C may not show it
     return [(None, each) for each in (*get_referents(holder), own)]
 
 
