@@ -10,7 +10,11 @@ What always holds: a result counts only in the state in which its call was let t
 calls than there are places for probes go through a half-open circuit. Nothing here waits.
 """
 
-from ._error_rule import as_error_rule as as_error_rule, rules_by_class as rules_by_class
+from ._error_rule import (
+    as_error_rule as as_error_rule,
+    rule_for as rule_for,
+    rules_by_class as rules_by_class,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the facade loads these when they are first used

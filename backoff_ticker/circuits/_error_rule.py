@@ -49,6 +49,17 @@ def rules_by_class(on: Any) -> Mapping[type, Any] | None:
     return {on: True} if isinstance(on, type) else None
 
 
+def rule_for(rules: Mapping[type, Any], error: BaseException, base: type = object) -> Any:
+    """Return the rule for the class of an error, or for the nearest of its base classes.
+
+    Only rules for ``base`` and its subclasses count. None: there is none.
+    """
+    for kind in type(error).__mro__:
+        if kind in rules and issubclass(kind, base):
+            return rules[kind]
+    return None
+
+
 def judged(on: Any, error: BaseException) -> bool | None:
     """Return whether ``error`` is a failure; None: it says nothing about the service."""
     if not isinstance(error, BaseException):
@@ -68,7 +79,8 @@ def _covers(on: Any, error: BaseException) -> bool:
     if isinstance(on, (type, tuple)):
         return isinstance(error, on)
     if isinstance(on, dict):
-        return next((on[kind] for kind in type(error).__mro__ if kind in on), False) is not False
+        rule = rule_for(on, error)
+        return rule is not None and rule is not False
     answer = called("on", on, error)
     if not isinstance(answer, bool):
         expected = (

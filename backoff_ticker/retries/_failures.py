@@ -16,6 +16,7 @@ from .._errors import (
 )
 from .._operation import answered
 from .._validation import as_seconds, safe_repr
+from ..circuits import rule_for
 from ..policies import End, PolicyRun, start_policy
 from ._limits import SkippingClock
 from ._outcome import Ending, StopReason
@@ -54,7 +55,7 @@ def classify(options: Options, error: Exception, *, was_cut: bool = False) -> De
     ``was_cut``: its own timeout has cut the attempt, which is then retried unless a function
     that was given as ``on``, or a rule for its class, says no.
     """
-    rules: Any = options.rules
+    base: type = object
     # Markers are errors of the package: most errors cost only this look.
     if error.__cause__ is not None or isinstance(error, BackoffTickerError):
         if find_permanent(error) is not None:
@@ -63,17 +64,14 @@ def classify(options: Options, error: Exception, *, was_cut: bool = False) -> De
             return _bounded(options, error.seconds)
         if isinstance(error, CircuitOpen) and error.breaker is options.breaker is not None:
             return options.backoff
-        was_stopped = isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
-        if was_stopped and rules is not None:
-            # What was stopped on purpose is not retried because a rule is for every error.
-            rules = {kind: rule for kind, rule in rules.items() if issubclass(kind, Cancelled)}
-    if rules is None:
+        if isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded):
+            base = Cancelled  # what was stopped on purpose is not meant by a rule for every error
+    if options.rules is None:
         return ASK_ON
-    for kind in type(error).__mro__:
-        if kind in rules:
-            rule = rules[kind]
-            return options.backoff if rule is True else _demand_of(options, rule)
-    return options.backoff if was_cut else _not_retried()
+    rule = rule_for(options.rules, error, base)
+    if rule is None:
+        return options.backoff if was_cut else _not_retried()
+    return options.backoff if rule is True else _demand_of(options, rule)
 
 
 async def reconsidered(run: Any, error: Exception, demand: Demand) -> Demand:

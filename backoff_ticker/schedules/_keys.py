@@ -175,7 +175,7 @@ class Keys:
             is_known = known is not entry
             if hold is not None:
                 hold.again = min(hold.again, due)
-            elif due < known.due:
+            elif due < known.due:  # _put_in_line(), without a call for each of a million keys
                 self._added = number = self._added + 1
                 heappush(heap, (due, number, known))
                 known.due = due

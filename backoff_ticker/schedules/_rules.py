@@ -11,7 +11,7 @@ from .._operation import called
 from .._sentinels import STOP
 from .._shown import shown_error
 from .._validation import as_seconds, safe_repr
-from ..circuits import as_error_rule, rules_by_class
+from ..circuits import as_error_rule, rule_for, rules_by_class
 from ..clock import later
 from ..policies import (
     ExponentialBackOff,
@@ -88,11 +88,10 @@ class Rules:
             answer = called("on", self._on, error)
             rule = answer if isinstance(answer, bool) else as_seconds("what on returns", answer)
         else:
-            kinds = type(error).__mro__
-            named = next((kind for kind in kinds if kind in self._by_class), object)
-            rule = self._by_class.get(named, False)
-            if isinstance(error, Cancelled) and not issubclass(named, Cancelled):
-                rule = False  # who names all errors does not mean a cancel
+            # Who names all errors does not mean a cancel.
+            base = Cancelled if isinstance(error, Cancelled) else object
+            rule = rule_for(self._by_class, error, base)
+            rule = False if rule is None else rule
         if rule is False and isinstance(error, Cancelled):
             return None
         return min(rule, _LONGEST_RETRY_AFTER) if isinstance(rule, float) else rule
