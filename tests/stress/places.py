@@ -6,7 +6,9 @@ jump back; nowhere else, not even between the return of a Python function and it
 
 import contextvars
 import dis
+import gc
 import sys
+import weakref
 from pathlib import Path
 
 import backoff_ticker
@@ -31,6 +33,28 @@ class Interrupted(BaseException):
     pass
 
 
+def is_finalizer(frame):
+    """Whether Python swallows what is raised in this call, such as for an earlier test's garbage.
+
+    It is of a finalizer, of a callback of the collector, or of one of a weak reference, which is
+    told a dead one.
+    """
+    code = frame.f_code
+    arguments = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+    return (
+        code.co_name == "__del__"
+        or any(isinstance(each, weakref.ref) and each() is None for each in arguments)
+        or code in [getattr(each, "__code__", None) for each in gc.callbacks]
+    )
+
+
+def is_in_finalizer(frame):
+    """Whether this call, or one that leads to it, is of a finalizer."""
+    while frame is not None and not is_finalizer(frame):
+        frame = frame.f_back
+    return frame is not None
+
+
 _watching = []
 
 
@@ -48,8 +72,7 @@ class InterruptAt:
         self.left = place
         self.where = None
         self.handler = handler
-        # Python swallows what is raised in a finalizer, such as of an earlier test's garbage.
-        self._but = ("__del__", *but)
+        self._but = but
         self._before = {}
         self._at = {}
 
@@ -85,8 +108,8 @@ class InterruptAt:
         return self._step
 
     def _is_left_out(self, frame):
-        while self._but and frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-            if frame.f_code.co_name in self._but:
+        while frame not in self._before and frame.f_code.co_filename.startswith(PACKAGE):
+            if frame.f_code.co_name in self._but or is_finalizer(frame):
                 return True
             frame = frame.f_back
         return False

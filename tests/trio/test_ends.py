@@ -1,10 +1,12 @@
 """Runs that have ended, in whatever way: they stop nobody. Ctrl-C, and storms of cancels."""
 
+import gc
 import math
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 import trio
@@ -26,6 +28,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.waiting import checkpoint, current_loop
 from tests.helpers import PATIENCE, in_thread, waiters_of
+from tests.stress.places import is_in_finalizer
 from tests.trio.runs import run
 
 # Runs that ended while something waited in them
@@ -179,7 +182,10 @@ def test_ctrl_c_ends_a_wait():
 
 
 class AtCall:
-    """A block that calls ``action`` at the start of the call of this number in it."""
+    """A block that calls ``action`` at the start of the call of this number in it.
+
+    In a finalizer it does so at the next call that is none.
+    """
 
     def __init__(self, number, action):
         self.left, self._action = number, action
@@ -194,7 +200,7 @@ class AtCall:
         if event == "call" and frame not in self._frames:
             self._frames.add(frame)
             self.left -= 1
-            if self.left == 0:
+            if self.left <= 0 and not is_in_finalizer(frame):
                 sys.setprofile(None)
                 self._action()
 
@@ -223,6 +229,42 @@ async def at_each_call(work, action=ctrl_c):
         if at_call.left > 0:
             return number
     raise AssertionError("it does not end")
+
+
+def test_ctrl_c_strikes_no_finalizer():
+    """Python would swallow it, and pytest report it: trio has such callbacks, for any code."""
+    struck = []
+
+    class Finalized:
+        def __del__(self):
+            self.end()
+
+        def end(self):
+            pass
+
+    def callback(*_):
+        Finalized().end()
+
+    def strike():
+        struck.append(sys._getframe(2).f_code.co_name)
+
+    async def work(scope):
+        left = Finalized()
+        link = weakref.ref(left, callback)
+        del left
+        link()
+        gc.collect()
+        work_on()
+
+    def work_on():
+        pass
+
+    gc.callbacks.append(callback)
+    try:
+        assert trio.run(at_each_call, work, strike) > 5
+    finally:
+        gc.callbacks.remove(callback)
+    assert set(struck) == {"work", "work_on", "__exit__"}
 
 
 def test_ctrl_c_at_a_checkpoint_leaves_no_scope_open():
