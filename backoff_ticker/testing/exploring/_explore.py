@@ -29,7 +29,7 @@ from ._made_before import locks_replaced
 from ._points import Points
 from ._schedule import Abandoned, Schedule
 from ._search import Tree, drawing, following, shrunk
-from ._standard_library import in_another, replacements, schedule_here, start_body
+from ._standard_library import free, in_another, replacements, schedule_here, start_body
 from ._story import as_text, from_text, shortened, told
 
 if TYPE_CHECKING:
@@ -382,6 +382,7 @@ class _Explorer:
         self._cut = False
         self._reached = False
         self._refused: TypeError | None = None
+        self._locks: list[Any] = []
 
     def outcome(self, work: Callable[[], Exploration]) -> Exploration:
         """Do the work in a thread of its own, where no signal interrupts it; return its outcome.
@@ -432,7 +433,7 @@ class _Explorer:
             with (
                 self._points.reported(),
                 _patches.installed(self._replacements),
-                locks_replaced(self._points.watched, self._body),
+                locks_replaced(self._points.watched, self._body) as self._locks,
             ):
                 gc.disable()
                 yield
@@ -551,6 +552,8 @@ class _Explorer:
         schedule = Schedule(choose, told=told, **self._choices)
         start_body(schedule, partial(self._context.copy().run, self._call, schedule))
         self._wait_for(schedule)
+        for lock in self._locks:
+            free(lock, schedule)
         if self._refused:
             raise self._refused
         self._decisions = max(self._decisions, len(schedule.decisions))

@@ -69,7 +69,7 @@ def _is_watched(module: Any, watched: Callable[[str], bool]) -> bool:
 
 
 @contextmanager
-def locks_replaced(watched: Callable[[str], bool], body: object) -> Iterator[None]:
+def locks_replaced(watched: Callable[[str], bool], body: object) -> Iterator[list[Any]]:
     """Have locks of a schedule inside the block, in the place of those that watched code can reach.
 
     That is from watched modules and ``body``, by way of variables, attributes, containers,
@@ -103,7 +103,7 @@ def locks_replaced(watched: Callable[[str], bool], body: object) -> Iterator[Non
     try:
         for holder, key, _, new in replaced:
             _put(holder, key, new)
-        yield
+        yield [*made.values()]
     finally:
         for holder, key, old, new in replaced:
             if dict(_items(holder)).get(key) is new:  # else somebody else has put something there

@@ -52,6 +52,7 @@ class Member:
         number: From 0, which is the body, in the order in which they were started.
         go: Released when it may run.
         over: Released when nothing of it runs any more.
+        abandoned: Whether it ended because the schedule was over.
         holder: Returns who has what it waits for, if that is known.
         what: What it waits for; ``ready`` says whether it is there, and ``deadline`` until when.
         interrupted: Whether its wait ends with an interrupt.
@@ -69,6 +70,7 @@ class Member:
         self.go.acquire()
         self.over.acquire()
         self.done: bool = False
+        self.abandoned: bool = False
         self.what: str = ""
         self.ready: Callable[[], bool] | None = None
         self.holder: Callable[[], Member | None] = _nobody
@@ -221,7 +223,7 @@ class Schedule:
 
     def end(self, me: Member) -> None:
         """Hand the turn on for the last time, in a thread that is about to end."""
-        me.done = True
+        me.done, me.abandoned = True, self.ended
         if self.ended:
             return
         self.tell("ends")

@@ -55,13 +55,15 @@ class Lock:
     def __init__(self, lock: _thread.LockType | None = None) -> None:
         self._lock = lock = lock or _thread.allocate_lock()
         self.locked, self.release = lock.locked, lock.release
-        self._owner = 0  # the thread that took it last
+        self._owner = 0  # the member that took it last, by its thread
         self._at_fork_reinit: Any = lock._at_fork_reinit  # type: ignore[attr-defined]
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT002
         schedule = schedule_here()
         if schedule is None or (timeout != -1 and (not blocking or timeout < 0)):
-            return self._lock.acquire(blocking, timeout)
+            taken = self._lock.acquire(blocking, timeout)
+            self._owner = 0 if taken else self._owner
+            return taken
         deadline = None if timeout == -1 else schedule.now + timeout
         while not self._lock.acquire(blocking=False):
             if not blocking or not schedule.wait(
@@ -94,9 +96,19 @@ def lock_for(original: Any) -> Any:
     """Return what stands for a lock that was made before the body."""
     if type(original) is _thread.LockType:
         return Lock(original)
-    made = object.__new__(RLock)
-    made._block, made._owner, made._count = Lock(), None, 0
-    return made
+    lock = object.__new__(RLock)
+    lock._block, lock._owner, lock._count = Lock(), None, 0
+    return lock
+
+
+def free(lock: Any, schedule: Schedule) -> None:
+    """Release what ``lock_for()`` has returned if a member had to leave before it could."""
+    inner = getattr(lock, "_block", lock)
+    holder = schedule.member(inner._owner)
+    if holder is not None and holder.abandoned and inner.locked():
+        if inner is not lock:
+            lock._owner, lock._count = None, 0
+        inner.release()
 
 
 class _Parker:

@@ -263,6 +263,25 @@ def depth_three():
     run(odd, even)
 
 
+def two_switches():
+    """Both have to come in the last lines."""
+    begun, told, ended, noise = [], [], [], []
+
+    def first():
+        for _ in range(9):
+            noise.append(1)
+        begun.append(1)
+        ended.extend(told)
+
+    def second():
+        for _ in range(9):
+            noise.append(2)
+        told.extend(begun)
+        assert not ended
+
+    run(first, second)
+
+
 def pool_that_is_left():
     executor = ThreadPoolExecutor(1)
     executor.submit(list).result()

@@ -89,6 +89,26 @@ def test_locks_made_before_are_put_back():
     assert kept() == before
 
 
+@pytest.mark.parametrize("lock", [threading.Lock(), threading.RLock()])
+def test_locks_made_before_are_released_by_those_who_have_to_leave(lock):
+    came = []
+
+    def hold():
+        with lock:
+            came.append("in")  # where it has to leave comes after this, before the release
+        came.append("out")
+
+    def body():
+        came.clear()
+        bodies.run(hold, lambda: 1 / (came != ["in"]))
+
+    with pytest.raises(ScheduleFailure) as failure:
+        explore(body)
+    assert str(failure.value).startswith("Thread-2 (<lambda>) ended with ZeroDivisionError")
+    assert lock.acquire(blocking=False)
+    lock.release()
+
+
 @pytest.mark.parametrize("interrupts", [1, 2])
 @pytest.mark.usefixtures("on_interrupt")
 def test_an_interrupt_is_raised_when_all_threads_have_ended(interrupts):

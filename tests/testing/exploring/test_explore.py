@@ -419,25 +419,11 @@ def test_all_are_run_in_order_after_the_first_ones(monkeypatch):
     assert str(outcome) == str(complete)
 
 
-def test_two_switches_in_many_lines_are_found_without_an_option(tmp_path):
-    def lines(at):
-        rows = (at.get(number, f"s.x = {number}") for number in range(28))
-        return "".join(f"    {row}\n" for row in rows)
-
-    first = lines({25: "s.began = True", 26: "s.ended = s.told"})
-    second = lines({24: "s.told = s.began", 25: "assert not s.ended"})
-    file = tmp_path / "steps.py"
-    file.write_text(f"def first(s):\n{first}def second(s):\n{second}def third(s):\n{lines({})}")
-    names = {}
-    exec(compile(file.read_text(), str(file), "exec"), names)
-
-    def body():
-        state = types.SimpleNamespace(began=False, told=False, ended=False)
-        bodies.run(*(partial(names[name], state) for name in ("first", "second", "third")))
-
-    failure = failure_of(body, watch=file)
+def test_two_switches_are_found_without_an_option_after_the_first_schedules(monkeypatch):
+    monkeypatch.setattr(_explore, "_FIRST", 20)
+    failure = failure_of(bodies.two_switches)
     assert len(failure.replay.split()) == 2
-    assert failure.schedules > 2000
+    assert failure.schedules > 20
 
 
 def test_numbers_too_large_for_a_float():
