@@ -60,7 +60,7 @@ def _shown(value: object) -> str:
 
 def _shown_inside(error: BaseException) -> str:
     kind = type(error)
-    writer = next(each for each in kind.__mro__ if "__repr__" in vars(each))
+    writer = next(cls for cls in kind.__mro__ if "__repr__" in vars(cls))
     if writer.__module__ == "builtins" or vars(writer)["__repr__"] is shown_error:
         return f"{kind.__name__}({', '.join(map(_shown, error.args))})"
     if not any(hasattr(error, name) for name in _OF_A_REQUEST):

@@ -57,21 +57,20 @@ _with_feedback: dict[type[Policy], type[Policy]] = {}
 def add_feedback(policy: Policy) -> None:
     """Give a policy ``failure()`` and ``success()``, unless its class defines them.
 
-    The policy gets a subclass of its class, which is made once. ``isinstance(policy,
-    FeedbackBackOff)`` looks at classes, so methods set on the instance would not be found.
+    Its class becomes a subclass with these methods. ``isinstance(policy, FeedbackBackOff)`` looks
+    for methods in the class, and only the constructor sees whether the policy inside has them.
     """
     if not is_feedback(policy):
         policy.__class__ = _feedback_class(type(policy))
 
 
 def _feedback_class(cls: type[Policy]) -> type[Policy]:
-    found = _with_feedback.get(cls)
-    if found is None:
+    """Return the subclass of ``cls`` that takes feedback, which is made once."""
+    if cls not in _with_feedback:
         names = ("__module__", "__qualname__", "__doc__")
-        namespace = {name: getattr(cls, name) for name in names}
-        found = type(cls.__name__, (cls, TakesFeedback), {**namespace, "__slots__": ()})
-        found = _with_feedback.setdefault(cls, found)
-    return found
+        namespace = {"__slots__": (), **{name: getattr(cls, name) for name in names}}
+        _with_feedback.setdefault(cls, type(cls.__name__, (cls, TakesFeedback), namespace))
+    return _with_feedback[cls]
 
 
 def _new_with_feedback(cls: type[Policy]) -> Policy:
