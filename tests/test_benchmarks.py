@@ -17,6 +17,7 @@ SCRIPTS = sorted(
 )
 
 
+@pytest.mark.slow
 def test_the_page_names_each_script():
     page = (ROOT / "docs" / "speed_in_detail.md").read_text("utf-8")
     assert sorted(re.findall(r"^python -m tests\.benchmarks\.(\w+)", page, re.MULTILINE)) == SCRIPTS
@@ -27,6 +28,7 @@ def test_the_page_names_each_script():
     "name",
     [pytest.param(name, marks=() if name == "channels" else pytest.mark.slow) for name in SCRIPTS],
 )
+@pytest.mark.slow
 def test_a_benchmark_script_prints_its_table_and_ends_well(name):
     command = [sys.executable, "-W", "error", *LET_PASS, "-m", f"tests.benchmarks.{name}"]
     done = subprocess.run(

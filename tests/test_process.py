@@ -56,6 +56,7 @@ def in_child():
 """
 
 
+@pytest.mark.slow
 def test_forks_under_churn_leave_children_that_work():
     count = rounds(3 if has_lock() else 1, 60)  # without it the churn takes all processors
     run_silently(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")

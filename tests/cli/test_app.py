@@ -143,6 +143,7 @@ def test_no_arguments_raise_and_what_is_bad_prints_nothing_else(words):
         assert said.err
 
 
+@pytest.mark.slow
 def test_without_docstrings_there_is_less_help():
     words = [sys.executable, "-OO", "-m", "backoff_ticker", "delays", "full-jitter", "--help"]
     said = subprocess.run(words, capture_output=True, text=True, check=True, env=environment())
@@ -168,6 +169,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly():
         ("sys.stderr = None", ""),  # Python itself would fail again, with another status
     ],
 )
+@pytest.mark.slow
 def test_a_full_disk_is_told_if_anybody_listens(before, told):
     with FULL.open("wb") as full:
         assert finish(start("delays", "go", stdout=full, before=before))[::2] == (1, told)
@@ -176,6 +178,7 @@ def test_a_full_disk_is_told_if_anybody_listens(before, told):
 @pytest.mark.parametrize(
     ("closed", "args", "status"), [(">&-", "delays zero", 0), ("2>&-", "delays x", 2)]
 )
+@pytest.mark.slow
 def test_closed_streams_are_no_error(closed, args, status):
     done = subprocess.run(
         ["sh", "-c", f'"$0" -m backoff_ticker {args} {closed}', sys.executable],
@@ -232,6 +235,7 @@ def test_without_the_extra_the_command_says_what_to_install(missing, told):
     assert finish(start("delays", "go", before=missing)) == (2, "", told)
 
 
+@pytest.mark.slow
 def test_another_missing_module_is_not_taken_for_the_extra():
     said = finish(start("delays", "go", before="sys.modules['csv'] = None"))
     assert said.status == 1

@@ -101,6 +101,7 @@ def test_stdout_may_be_a_file_or_non_blocking(tmp_path):
     assert out == b"".join(b"%d\n" % number for number in range(1, 50_001))
 
 
+@pytest.mark.slow
 def test_what_a_command_writes_at_its_end_is_passed_on_to_a_slow_reader():
     command = talks("hears(signal.SIGTERM)(); os.write(1, bytes(100_000))")
     with Running(*command, until_output="never") as running:
@@ -124,6 +125,7 @@ LISTED = {"on_exit_code": 141, "max_attempts": 1}
         pytest.param(LISTED, "attempt 1 was killed by SIGPIPE; giving up", marks=slow),
     ],
 )
+@pytest.mark.slow
 def test_a_reader_that_is_gone_is_for_the_command_to_notice(options, told):
     """It gets SIGPIPE, also where a pipe of ours is between; then nothing is left to do."""
     read, write = os.pipe()
@@ -134,6 +136,7 @@ def test_a_reader_that_is_gone_is_for_the_command_to_notice(options, told):
         assert running.err.rest().decode() == lines(told)
 
 
+@pytest.mark.slow
 def test_a_reader_that_does_not_read_holds_up_no_time_out():
     """The second part finds some room, but not enough."""
     options = {"until_output": "never", "timeout": 4, "grace": SOON}

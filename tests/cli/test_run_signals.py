@@ -68,6 +68,7 @@ CHILD = "rests_in_the_background({}); rests()"
         pytest.param(signal.SIGINT, CHILD.format("signal.SIGINT"), 1000, marks=slow),
     ],
 )
+@pytest.mark.slow
 def test_what_ignores_signals_is_ended(number, script, grace):
     with Running(*talks(script), grace=grace) as running:
         running.until(rf"(?s)(ready.*){{{script.count('rests')}}}\n")
@@ -123,6 +124,7 @@ asyncio.selector_events.BaseSelectorEventLoop._close_self_pipe = close
 """
 
 
+@pytest.mark.slow
 def test_a_signal_as_the_event_loop_closes_leaves_no_message():
     with Running("true", how={"prelude": SIGNALLED_AS_IT_CLOSES}) as running:
         assert running.finish() == (0, "", "backoff-ticker: attempt 1 succeeded\n")
@@ -168,6 +170,7 @@ def test_a_signal_does_not_reach_what_a_command_has_left_behind():
 @pytest.mark.parametrize(
     "number", [signal.SIGHUP, pytest.param(signal.SIGINT, marks=slow)], ids=str
 )
+@pytest.mark.slow
 def test_a_signal_that_was_ignored_stays_ignored(number):
     """As nohup wants it, and shells for what they start in the background."""
     script = "echo ready >&9; kill -$0 $$; echo still >&9; sleep 1000; :"
@@ -208,6 +211,7 @@ signal.pause()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux gives orphans to others")
+@pytest.mark.slow
 def test_orphans_that_end_are_collected_as_the_first_process_of_a_container_has_to():
     with Running(*talks(LEAVES_AN_ORPHAN), how={"prelude": SUBREAPER}) as running:
         orphan = int(running.until(r"orphan (\d+)\n").group(1))
