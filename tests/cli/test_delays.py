@@ -71,7 +71,7 @@ PLAIN = "delays exponential --randomization-factor 0"
 
 
 def test_the_chart_takes_the_room_there_is_and_no_line_is_cut():
-    wide, narrow, none = (on_console(PLAIN, width=width) for width in (200, 80, 51))
+    wide, narrow, none = (on_console(PLAIN, width=width) for width in (200, 80, 60))
     for text in (wide, narrow, none):
         assert text.splitlines()[12].split()[:6] == [
             *("12", "43.249", "[43.249,", "43.249]", "43.249", "128.746")

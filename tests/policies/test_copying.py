@@ -95,8 +95,8 @@ def test_data_that_a_policy_holds_costs_nothing(container):
     assert cost(10**6) <= cost(1)
 
 
-def test_what_is_shared_in_the_original_is_shared_in_the_copy():
-    inner = Counting()
+@pytest.mark.parametrize("inner", [Counting(), ExponentialBackOff()], ids=["a user's", "ours"])
+def test_what_is_shared_in_the_original_is_shared_in_the_copy(inner):
     twin = copy.copy(chain(with_max_retries(inner, 1), with_max_retries(inner, 1), inner))
     first, second, third = twin.backoffs
     assert first.backoff is second.backoff is third
