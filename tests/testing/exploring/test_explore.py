@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 import traceback
-import types
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
