@@ -89,8 +89,9 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         group: A function of the key, called when it is added: what it returns names its group.
         limit: The number of jobs of one group that workers may have at once, an int >= 1.
         notify: Called with the job, its error (None after ``fail()``) and the seconds that the key
-            rests, if nobody removes or adds it, after a failure that was swallowed. None: a warning
-            in the log ``backoff_ticker.schedule``.
+            rests, if nobody removes or adds it, after a failure that was swallowed. None: the log
+            ``backoff_ticker.schedule`` has a warning of the first failure in a row, and of the
+            last one if the key is given up; those between are of level DEBUG.
         on_give_up: Called with the job and its error when the policy gives up. The key leaves,
             unless it was added while the worker had it.
 

@@ -313,20 +313,20 @@ def test_a_feedback_policy_is_asked_after_a_success_that_follows_an_error_of_ano
 # Who is told, and what fails
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (OSError("e"), "'a' failed, 1 in a row, and rests for 3 s: OSError('e')"),
-        (Permanent(OSError("e")), "'a' failed, 1 in a row, and leaves the schedule: OSError('e')"),
-    ],
-    ids=repr,
-)
-def test_without_hooks_a_failure_is_a_warning_in_the_log(caplog, error, text):
+def test_without_hooks_the_log_warns_of_the_first_failure_in_a_row_and_of_the_end(caplog, clock):
+    """In an outage a fleet of devices does not fill the log of warnings."""
+    caplog.set_level(logging.DEBUG)
     schedule = Schedule(backoff=ConstantBackOff(3))
     schedule.add("a")
-    fail_once(schedule, error)
+    for error in (OSError("e"), OSError("f"), Permanent(OSError("g"))):
+        fail_once(schedule, error)
+        clock.advance(3)
     name = "backoff_ticker.schedule"
-    assert caplog.record_tuples == [(name, logging.WARNING, text)]
+    assert caplog.record_tuples == [
+        (name, logging.WARNING, "'a' failed, 1 in a row, and rests for 3 s: OSError('e')"),
+        (name, logging.DEBUG, "'a' failed, 2 in a row, and rests for 3 s: OSError('f')"),
+        (name, logging.WARNING, "'a' failed, 3 in a row, and leaves the schedule: OSError('g')"),
+    ]
 
 
 @pytest.mark.parametrize("hook", ["notify", "on_give_up"])
