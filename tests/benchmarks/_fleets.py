@@ -67,25 +67,12 @@ class Meter:
         """Return the seconds in which workers poll what fell due while keys were added."""
         return SETTLE + 2.0 * (time.monotonic() - self._begun)
 
-    def measure(self, settle):
-        """Sleep while it settles, and through the window."""
-        time.sleep(settle)
-        self._open()
-        time.sleep(self.window)
-        self._shut()
-
-    async def measure_async(self, settle):
-        """Do so in a loop."""
-        await asyncio.sleep(settle)
-        self._open()
-        await asyncio.sleep(self.window)
-        self._shut()
-
-    def _open(self):
+    def sleeps(self, settle):
+        """Yield the seconds to sleep: while it settles, and through the window."""
+        yield settle
         self.late.clear()
         self._lap()
-
-    def _shut(self):
+        yield self.window
         used, late = self._lap(), sorted(self.late.copy())
         self._polls = {}
         if late:
@@ -94,6 +81,14 @@ class Meter:
         if late and not math.isnan(late[0]):
             self._polls["p50 ms"] = late[len(late) // 2] * 1e3
             self._polls["p99 ms"] = late[len(late) * 99 // 100] * 1e3
+
+    def measure(self, settle):
+        for seconds in self.sleeps(settle):
+            time.sleep(seconds)
+
+    async def measure_async(self, settle):
+        for seconds in self.sleeps(settle):
+            await asyncio.sleep(seconds)
 
     def stop(self, call):
         """Call what ends it, and note how long that took."""
@@ -130,39 +125,31 @@ def interval(due):
 
 
 class HandMade:
-    """A heap of threads."""
+    """A heap of threads, or of one event loop."""
 
-    def __init__(self, every):
-        self._heap = HeapOfThreads(every)
+    def __init__(self, kind, every):
+        self._heap = kind(every)
         self.add_all, self.stop = self._heap.add_all, self._heap.stop
 
     def run(self, poll):
         heap = self._heap
         while (entry := heap.take()) is not None:
+            failed = False
             try:
                 poll(entry.due)
             except OSError:
-                heap.give_back(entry, failed=True)
-            else:
-                heap.give_back(entry)
-
-
-class HandMadeInLoop:
-    """A heap of one event loop."""
-
-    def __init__(self, every):
-        self._heap = HeapOfALoop(every)
-        self.add_all, self.stop = self._heap.add_all, self._heap.stop
+                failed = True
+            heap.give_back(entry, failed=failed)
 
     async def run_async(self, poll):
         heap = self._heap
         while (entry := await heap.take()) is not None:
+            failed = False
             try:
                 await poll(entry.due)
             except OSError:
-                heap.give_back(entry, failed=True)
-            else:
-                heap.give_back(entry)
+                failed = True
+            heap.give_back(entry, failed=failed)
 
 
 class Scheduled:
@@ -439,24 +426,28 @@ HAND, SCHEDULE = "heap by hand", "Schedule"
 APSCHEDULER, AIOTOOLS = "APScheduler", "aiotools.create_timer"
 ANY, MANY = 1_000_000, 100_000
 
+BY_THREADS = partial(HandMade, HeapOfThreads)
+BY_A_LOOP = partial(HandMade, HeapOfALoop)
+
+
+def beside_hand(measure, hand, workers, work):
+    """Return a schedule and what it is beside, measured with so many workers."""
+    return {
+        HAND: (ANY, partial(measure, hand, workers, work)),
+        SCHEDULE: (ANY, partial(measure, Scheduled, workers, work)),
+    }
+
+
 FLEETS = {
     "threads": {
-        HAND: (ANY, partial(in_threads, HandMade, WORKERS, WORK)),
-        SCHEDULE: (ANY, partial(in_threads, Scheduled, WORKERS, WORK)),
+        **beside_hand(in_threads, BY_THREADS, WORKERS, WORK),
         "Ticker.send_to, one channel": (MANY, forwarded),
         APSCHEDULER: (MANY, apscheduler_in_threads),
     },
-    "thread": {
-        HAND: (ANY, partial(in_threads, HandMade, 1, 0.0)),
-        SCHEDULE: (ANY, partial(in_threads, Scheduled, 1, 0.0)),
-    },
-    "coroutines": {
-        HAND: (ANY, partial(in_coroutines, HandMadeInLoop, WORKERS, WORK)),
-        SCHEDULE: (ANY, partial(in_coroutines, Scheduled, WORKERS, WORK)),
-    },
+    "thread": beside_hand(in_threads, BY_THREADS, 1, 0.0),
+    "coroutines": beside_hand(in_coroutines, BY_A_LOOP, WORKERS, WORK),
     "loop": {
-        HAND: (ANY, partial(in_coroutines, HandMadeInLoop, 1, 0.0)),
-        SCHEDULE: (ANY, partial(in_coroutines, Scheduled, 1, 0.0)),
+        **beside_hand(in_coroutines, BY_A_LOOP, 1, 0.0),
         AIOTOOLS: (MANY, aiotools_in_loop),
         APSCHEDULER: (MANY, apscheduler_in_loop),
     },

@@ -1,4 +1,4 @@
-"""Tickers: how many ticks a second, how late they come, and thousands of tickers in one loop.
+"""Tickers: how many ticks a second, and how late they come; ``scale`` has thousands of them.
 
 Without delays: beside a thread that puts ticks on a queue, and a loop over ``asyncio.sleep(0)``.
 The rate of the thread with a queue differs up to fourfold between runs, and the ratio to it as
@@ -7,13 +7,10 @@ much; the CPU a tick of the tickers is steadier.
 Lateness: beside ``time.sleep`` and ``asyncio.sleep``, which take turns with the tickers every few
 waits, so that a busy moment of the machine hits both.
 
-Thousands: each ticker with its task, beside tasks that sleep.
-
 Run as ``python -m tests.benchmarks.tickers`` from the project's root.
 """
 
 import asyncio
-import gc
 import queue
 import threading
 import time
@@ -21,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 
-from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker, ZeroBackOff
+from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, ZeroBackOff
 from tests.benchmarks._table import compare, options, percentiles, show
 
 INTERVALS = (0.0013, 0.0023)
@@ -125,54 +122,6 @@ async def in_loop(interval, turns):
     return {"asyncio.sleep": percentiles(slept), "AsyncTicker": percentiles(ticked)}
 
 
-async def sleeps(phase, interval, late):
-    await asyncio.sleep(phase)
-    due = time.monotonic() + interval
-    while True:
-        await asyncio.sleep(interval)
-        now = time.monotonic()
-        late.append(now - due)
-        due = now + interval
-
-
-async def reads(phase, interval, late, token=None):
-    await asyncio.sleep(phase)
-    ticker = AsyncTicker(ConstantBackOff(interval), token=token)
-    await ticker.receive()
-    async for tick in ticker:
-        late.append(time.monotonic() - tick.due)
-
-
-async def _measure(reader, count, interval, window):
-    late = []
-    tasks = [
-        asyncio.create_task(reader(index / count * interval, interval, late))
-        for index in range(count)
-    ]
-    # Each reader takes its first tick, and one more: from then on it holds a tick while it waits.
-    # As long as readers begin to, more objects are made than freed, and garbage is collected.
-    await asyncio.sleep(interval * 2.5)
-    late.clear()
-    cpu, start = time.process_time(), time.monotonic()
-    await asyncio.sleep(window)
-    cpu, elapsed = time.process_time() - cpu, time.monotonic() - start
-    seen = late.copy()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return {
-        "us CPU a tick": cpu / len(seen) * 1e6,
-        "ticks/s": len(seen) / elapsed,
-        **percentiles(seen),
-    }
-
-
-def measure(reader, count, interval, window):
-    """Run ``count`` readers, their phases spread evenly, and measure for ``window`` seconds."""
-    gc.collect()
-    return asyncio.run(_measure(reader, count, interval, window))
-
-
 def main():
     """Print a table for each of them."""
     chosen = options(__doc__, rounds=7)
@@ -192,16 +141,6 @@ def main():
         for interval in INTERVALS:
             measured = [run(interval, turns) for _ in range(chosen.rounds)]
             show(f"{interval * 1e3:g} ms asked, late by", measured)
-    token = CancellationToken()
-    window, ticks_a_second = (0.1, 1_000) if chosen.quick else (1.5, 10_000)
-    for count in [20] if chosen.quick else [1_000, 10_000]:
-        sizes = count, count / ticks_a_second, window
-        crowds = {
-            "task + asyncio.sleep": partial(measure, sleeps, *sizes),
-            "task + AsyncTicker": partial(measure, reads, *sizes),
-            "the same, with a token": partial(measure, partial(reads, token=token), *sizes),
-        }
-        compare(f"{count:,} tickers, {ticks_a_second:,} ticks/s", crowds, chosen.rounds)
 
 
 if __name__ == "__main__":
