@@ -71,7 +71,7 @@ def show(title, measured, only=()):
         label = name
         for figure in measured[0][name]:
             value, base = (
-                median(each[subject].get(figure, 0.0) for each in measured)
+                median(figures[subject].get(figure, 0.0) for figures in measured)
                 for subject in (name, names[0])
             )
             lines.append((label, figure, _number(value), f"{value / base:.2f}x" if base else "-"))

@@ -157,9 +157,9 @@ def in_loop(measure, *arguments):
 
 def beside(title, peers, capacity, measure, sizes, rounds):
     """Print a channel beside each of its peers; a rendezvous as well, where there is room for 1."""
-    own = {f"Channel({each:g})": each for each in ([1, 0] if capacity == 1 else [capacity])}
+    own = {f"Channel({room:g})": room for room in ([1, 0] if capacity == 1 else [capacity])}
     others = {name: in_loop(measure, name, capacity, *sizes) for name in installed(peers)}
-    runs = others | {name: in_loop(measure, "Channel", each, *sizes) for name, each in own.items()}
+    runs = others | {name: in_loop(measure, "Channel", room, *sizes) for name, room in own.items()}
     measured = interleaved(runs, rounds)
     for peer in others:
         show(f"{title}, room for {capacity:g}", measured, [peer, *own])

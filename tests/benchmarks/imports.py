@@ -50,7 +50,9 @@ def main():
         say("tenacity is not installed: no comparison with it")
     statements = {**(TENACITY if find_spec("tenacity") else {}), **OURS}
     with tempfile.TemporaryDirectory() as cache:
-        subjects = {name: partial(measure, each, cache) for name, each in statements.items()}
+        subjects = {
+            name: partial(measure, statement, cache) for name, statement in statements.items()
+        }
         compare("an import", subjects, chosen.rounds, warm_up=True)
 
 

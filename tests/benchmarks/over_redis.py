@@ -55,7 +55,7 @@ def fleet(size, target, *arguments):
         context.Process(target=target, args=(*arguments, theirs), daemon=True)
         for _, theirs in pipes
     ]
-    ours = [each for each, _ in pipes]
+    ours = [pipe for pipe, _ in pipes]
     try:
         for process in processes:
             process.start()

@@ -59,7 +59,7 @@ def main():
 def measure(subjects, case, calls, enough, rounds):
     for subject in subjects.values():
         subject.check(case.fails)
-    runs = {name: partial(each.measure, calls, enough) for name, each in subjects.items()}
+    runs = {name: partial(subject.measure, calls, enough) for name, subject in subjects.items()}
     return interleaved(runs, rounds, warm_up=True)
 
 

@@ -160,8 +160,8 @@ def explore_key(name, schedules, monkeypatch, watch=WATCHED):
         play = Play(**({"group": len, "limit": 1} if "group" in name else {}))
         if name.startswith(("taken", "drained")):
             play.job = play.schedule.receive_nowait()
-        for each, act in threads.items():
-            plan.thread(each, act, play)
+        for thread, act in threads.items():
+            plan.thread(thread, act, play)
 
         def check():
             left = play.left()

@@ -90,8 +90,8 @@ def test_each_device_is_polled_to_the_millisecond_and_none_starves(clock, kind):
     clock.advance(END - 0.001)
     schedule.close()
     clock.advance(60)
-    for each in running:
-        each.join(PATIENCE)
+    for worker in running:
+        worker.join(PATIENCE)
     for device in range(DEVICES):
         if device % HOSTS != HANGS:
             right = expected(device * EVERY / DEVICES, device % HOSTS)

@@ -106,7 +106,7 @@ class Scene:
             must_be: Keys that must be there, beside "held" and "late".
         """
         now = self.clock.now
-        faults = [f"{each._recheck} sleeps" for each in self.sleepers if each.sleeps_too_long(now)]
+        faults = [f"{s._recheck} sleeps" for s in self.sleepers if s.sleeps_too_long(now)]
         schedule, must_be = (
             self.schedule,
             {"held", "late", *must_be, *(job.key for job in self.got)},
@@ -387,7 +387,7 @@ def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
         if first == second == "take":
             scene.take() if len(scene.got) < 1 else None
         now = scene.clock.now
-        assert [each for each in scene.sleepers if each.sleeps_too_long(now)] == []
+        assert [sleeper for sleeper in scene.sleepers if sleeper.sleeps_too_long(now)] == []
 
 
 # Keys whose methods raise

@@ -273,9 +273,9 @@ def test_several_workers_get_a_key_each_as_they_fall_due(workers, clock):
     schedule.add_all("abc", over=3)
     clock.settle()
     for count in (1, 2, 3):
-        assert sum(each.done() for each in waiting) == count
+        assert sum(future.done() for future in waiting) == count
         clock.advance(1)
-    assert sorted(value(each).key for each in waiting if each.done()) == ["a", "b", "c"]
+    assert sorted(value(future).key for future in waiting if future.done()) == ["a", "b", "c"]
     schedule.close()
 
 
