@@ -36,6 +36,7 @@ from ..waiting import (
     Source,
     WaitLine,
     acquire,
+    carry_out,
     check_stack,
     complete,
     failure_of,
@@ -214,7 +215,7 @@ class ScheduleCore(Source):
         if taken is not EMPTY:
             taken._give_back()
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: Change | Hold) -> None:
         """Have a change made, now or by the owner. May be repeated."""
         self._told.append(change)
         self._settle()
@@ -226,8 +227,7 @@ class ScheduleCore(Source):
         for one, this is the answer of the moment.
         """
         change = Change(call, what)
-        self._check_stack()
-        complete(self._tell, change)  # those who wait must know of it, if it was told
+        carry_out(self._tell, change)  # those who wait must know of it, if it was told
         patience = _PATIENCE
         while change.answer is None and change.error is None and patience and not self._is_mine():
             patience -= 1
@@ -236,12 +236,6 @@ class ScheduleCore(Source):
         if change.error is not None:
             raise change.error
         return key in self._keys.entries if change.answer is None else change.answer
-
-    def _check_stack(self) -> None:
-        """Look at the stack if somebody waits; what nobody waits for may be made later."""
-        readers = self._readers
-        if readers.first is not None or readers.others or self._is_awaited():
-            check_stack()
 
     def _is_mine(self) -> bool:
         """Whether this thread owns the keys, in what it has interrupted."""
@@ -282,16 +276,14 @@ class ScheduleCore(Source):
 
     def _finish(self, hold: Hold, due: float | None, failures: int, now: float) -> None:
         """Have a hold ended."""
-        # Nobody waits for a key that is due later than the next one: who takes that one, ends this.
-        is_next = due is None or min(due, hold.again) < self._head
-        settles = is_next or self._keys.limit or self._is_awaited()
-        if settles:
-            self._check_stack()
         hold.outcome = due, failures, now
         hold.generation = _process.generation
-        self._told.append(hold)
-        if settles:
-            complete(self._settle)
+        # Nobody waits for a key that is due later than the next one: who takes that one, ends this.
+        is_next = due is None or min(due, hold.again) < self._head
+        if is_next or self._keys.limit or self._is_awaited():
+            carry_out(self._tell, hold)
+        else:
+            self._told.append(hold)
         hold.watch = None
 
     def _drop(self, hold: Hold, watch: ref[Job[Any]]) -> None:
