@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heapify, heappop, heappush
+from itertools import count
 
 from .. import _process
 from ..clock import later
@@ -134,7 +135,7 @@ class Keys:
     """
 
     __slots__ = (
-        *("_added", "_groups", "_heap"),
+        *("_groups", "_heap", "_numbers"),
         *("dropped", "entries", "failing", "generation", "holds", "limit", "picked"),
     )
 
@@ -146,7 +147,7 @@ class Keys:
         self.picked: Hold | None = None
         self.limit: int = limit
         self._heap: list[Item] = []
-        self._added = 0  # keys that are due at the same time come in the order of their numbers
+        self._numbers = count()  # keys that are due at the same time come in their order
         self._groups: dict[Hashable, _Group] = {}
         self.generation: int = _process.generation
 
@@ -166,7 +167,7 @@ class Keys:
 
         Return whether the last one was known before.
         """
-        entries, holds, heap = self.entries, self.holds, self._heap
+        entries, holds, heap, numbers = self.entries, self.holds, self._heap, self._numbers
         is_known = False
         for entry in added:
             key, due = entry.key, entry.origin
@@ -176,8 +177,7 @@ class Keys:
             if hold is not None:
                 hold.again = min(hold.again, due)
             elif due < known.due:  # _put_in_line(), without a call for each of a million keys
-                self._added = number = self._added + 1
-                heappush(heap, (due, number, known))
+                heappush(heap, (due, next(numbers), known))
                 known.due = due
         self._drop_stale(heap)
         return is_known
@@ -247,8 +247,7 @@ class Keys:
         del self.holds[key]
 
     def _put_in_line(self, entry: Entry, due: float) -> None:
-        self._added = number = self._added + 1
-        heappush(self._heap, (due, number, entry))
+        heappush(self._heap, (due, next(self._numbers), entry))
         entry.due = due
         self._drop_stale(self._heap)
 

@@ -48,30 +48,32 @@ _AFTER_BROKEN_POLICY: Final = 60.0
 
 
 class Rules:
-    """The rules of one schedule.
+    """The rules of one schedule, from its options of the same names."""
 
-    Attributes:
-        policies: ``backoff`` and those that ``on`` names, by the names for errors.
-        notify, on_give_up: Hooks of the user; None: there is none.
-    """
-
-    def __init__(self, clock: Clock, backoff: BackOff | None, on: Any) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        backoff: BackOff | None,
+        on: Any,
+        notify: Callable[[Job[Any], Any, float], object] | None,
+        on_give_up: Callable[[Job[Any], Any], object] | None,
+    ) -> None:
         self._clock = clock
         self._backoff = backoff
         self._on = None if on is None else as_error_rule("on", on)
         self._by_class = rules_by_class(self._on)
-        self.policies: dict[str, BackOff] = {
-            "backoff": _DEFAULT_BACKOFF if backoff is None else backoff
-        }
-        for kind, rule in (self._by_class or {}).items():
-            if is_policy(rule):
-                self.policies[f"on[{kind.__name__}]"] = rule
-        self.notify: Callable[[Job[Any], Any, float], object] | None = None
-        self.on_give_up: Callable[[Job[Any], Any], object] | None = None
+        self._notify = notify
+        self._on_give_up = on_give_up
 
     def token(self, given: CancellationToken | None) -> CancellationToken | None:
         """Check the policies; return a token that is cancelled with ``given`` or one of theirs."""
-        for name, policy in self.policies.items():
+        policies: dict[str, Any] = {
+            "backoff": _DEFAULT_BACKOFF if self._backoff is None else self._backoff
+        }
+        for kind, rule in (self._by_class or {}).items():
+            if is_policy(rule):
+                policies[f"on[{kind.__name__}]"] = rule
+        for name, policy in policies.items():
             tokens = () if given is None else (given,)
             given = PolicyRun(start_policy(name, policy, self._clock), self._clock, tokens).token
         return given
@@ -158,12 +160,12 @@ class Rules:
         gives_up = delay == NO_DEADLINE
         if error is not None:
             error = unwrapped(find_permanent(error) or error)
-        if gives_up and self.on_give_up is not None:
-            called("on_give_up", self.on_give_up, job, error)
+        if gives_up and self._on_give_up is not None:
+            called("on_give_up", self._on_give_up, job, error)
         elif not gives_up and is_raised:
             pass  # who catches the error knows
-        elif not gives_up and self.notify is not None:
-            called("notify", self.notify, job, error, delay)
+        elif not gives_up and self._notify is not None:
+            called("notify", self._notify, job, error, delay)
         else:
             import logging
 

@@ -150,8 +150,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             )
         self._group: Any = group
         self._takes_left = CHECKPOINT_EVERY
-        rules = Rules(clock, backoff, on)
-        rules.notify, rules.on_give_up = notify, on_give_up
+        rules = Rules(clock, backoff, on, notify, on_give_up)
         keys = Keys(0 if limit is None else as_count("limit", limit, 1))
         super().__init__(clock, rules.token(token), keys, rules)
 
@@ -185,17 +184,18 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             ScheduleClosed, TypeError, ValueError: As for ``add()``. The keys before are added.
         """
         found = list(keys)
+        count = len(found)
         span = None if over is None else as_seconds("over", over)
-        now = self._monotonic()
-        for start in range(0, len(found) or 1, _BATCH):
+        now, traits = self._monotonic(), self._traits
+        for start in range(0, count or 1, _BATCH):
             if self._token.cancelled:
                 raise ScheduleClosed
             batch: list[Entry] = []
             try:
                 for number, key in enumerate(found[start : start + _BATCH], start):
-                    every, group = self._traits or self._traits_of(key)
-                    share = (every if span is None else span) * number / len(found)
-                    batch.append(Entry(key, later(now, share), every, group))
+                    every, group = traits or self._traits_of(key)
+                    due = later(now, (every if span is None else span) * number / count)
+                    batch.append(Entry(key, due, every, group))
             finally:
                 self._ask(None, Keys.add, batch)
 
