@@ -256,6 +256,7 @@ def planted(owner, method, right, wrong):
     return names[method]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.filterwarnings("ignore:.*_drop:pytest.PytestUnraisableExceptionWarning")
 def test_a_planted_fault_is_found(fault, monkeypatch):

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, Schedule, WouldBlock, select
+from backoff_ticker import Schedule, WouldBlock
 from backoff_ticker.schedules import _core
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
@@ -19,14 +19,6 @@ from tests.interleaving import each_interleaving
 from tests.stress.places import Interrupted, check_each_place, each_place
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-class FeedbackOfMine(ConstantBackOff):
-    def failure(self):
-        return 5.0
-
-    def success(self):
-        raise RuntimeError("no policy")
 
 
 def all_due(schedule):
@@ -52,33 +44,6 @@ def in_child(check):
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-@pytest.mark.parametrize(
-    "receive",
-    [lambda schedule: schedule.receive(), next, lambda schedule: select(schedule)[1]],
-    ids=["receive", "for", "select"],
-)
-def test_an_interrupted_reader_loses_no_key_and_counts_no_failure(receive):
-    failed = []
-
-    def run(interrupt):
-        schedule = Schedule(notify=lambda *args: failed.append(args))
-        schedule.add("a")
-        schedule.add("b")
-        taken = []
-        with contextlib.suppress(Interrupted), interrupt:
-            taken.append(receive(schedule))
-        interrupt.forget()
-        jobs = taken + all_due(schedule)
-        if keys_of(jobs) != ["a", "b"] or failed or schedule._owner is not None:
-            yield keys_of(jobs), failed, schedule._owner
-        for job in jobs:
-            job.succeed()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_each_place(run, all_of_them=True, at_least=15)
 
 
 def test_a_second_interrupt_does_not_leave_the_keys_owned(monkeypatch):
@@ -108,18 +73,6 @@ def test_no_loop_of_an_owner_jumps_back_outside_of_its_try():
     covered = dis._parse_exception_table(code)
     for jump in jumps:
         assert any(entry.start <= jump.offset < entry.end for entry in covered)
-
-
-def test_an_interrupt_in_add_leaves_nothing_told_that_nobody_makes():
-    def run(interrupt):
-        schedule = Schedule()
-        with contextlib.suppress(Interrupted), interrupt:
-            schedule.add("a")
-        interrupt.forget()
-        if schedule._told:
-            yield "told"
-
-    check_each_place(run, all_of_them=True, at_least=20)
 
 
 def test_an_owner_who_is_interrupted_hides_no_key_that_another_thread_has_added():
@@ -197,19 +150,6 @@ def test_what_notify_raises_about_a_dropped_job_is_reported(clock, monkeypatch):
     with schedule.receive(0) as job:
         assert job.key == "b"
     assert [str(report.exc_value) for report in reported] == ["of notify"]
-
-
-@pytest.mark.parametrize("options", [{"backoff": FeedbackOfMine(1)}, {"on": lambda _: 1 / 0}])
-def test_a_key_rests_where_the_code_of_the_user_fails_at_the_end(clock, options):
-    schedule = Schedule(clock=clock, **options)
-    schedule.add("a")
-    with pytest.raises((RuntimeError, ZeroDivisionError)), schedule.receive(0):
-        if "on" in options:
-            raise OSError
-    with pytest.raises(WouldBlock):
-        schedule.receive_nowait()
-    clock.advance(60)
-    schedule.receive(0).leave()
 
 
 def test_a_policy_that_is_false_is_asked(clock):

@@ -47,13 +47,6 @@ def test_a_key_comes_after_its_delay_and_tells_when_it_was_due(workers, clock, d
     )
 
 
-def test_lateness_is_the_time_from_when_it_was_due_until_a_worker_has_it(workers, clock):
-    schedule = Schedule()
-    schedule.add("a", 1)
-    clock.advance(3.5)
-    assert workers.take(schedule).lateness == 2.5
-
-
 @pytest.mark.parametrize(("first", "second", "due"), [(5, 2, 2), (2, 5, 2), (5, 0, 0), (3, 3, 3)])
 def test_a_key_that_waits_falls_due_at_the_earlier_of_two_times_and_once(
     workers, clock, first, second, due
@@ -193,7 +186,7 @@ def test_a_grid_begins_at_the_first_due_time_and_nothing_moves_it(workers, clock
     schedule.add("a", 2)
     missed = []
     work = [
-        lambda _: clock_moves(1),
+        lambda _: None,
         lambda job: job.fail(),  # at 12, again at 15, before the next time of the grid
         lambda _: None,
         lambda job: job.retry_in(25),  # at 22, again at 47: 32 and 42 are left out
@@ -201,10 +194,6 @@ def test_a_grid_begins_at_the_first_due_time_and_nothing_moves_it(workers, clock
         lambda _: None,
         lambda _: None,  # at 52
     ]
-    later = []
-
-    def clock_moves(seconds):
-        later.append(seconds)
 
     def act(job):
         missed.append(job.missed)
