@@ -8,8 +8,8 @@ owner, if there is none. So nothing waits for a thread that a signal handler has
 Invariants:
     * Only the owner touches ``_keys``, save to read a number.
     * An owner ends only when nothing is told. Who tells appends first, and looks for an owner then:
-      so one of the two makes the change. The end of a job, after which its key is not the next that
-      falls due, may wait for the next owner.
+      so one of the two makes the change. The end of a job that nobody waits for is left to the next
+      owner.
     * ``_head`` is when the next key falls due, as of the last owner. An owner that makes it earlier
       wakes those who watch the time, and so it does if a reader has found the keys owned meanwhile.
     * From the change that takes a job to its return to the user there is no call, unless others
@@ -215,7 +215,7 @@ class ScheduleCore(Source):
         if taken is not EMPTY:
             taken._give_back()
 
-    def _tell(self, change: Change | Hold) -> None:
+    def _tell(self, change: Change) -> None:
         """Have a change made, now or by the owner. May be repeated."""
         self._told.append(change)
         self._settle()
@@ -275,16 +275,24 @@ class ScheduleCore(Source):
         return error is not None and verdict is not False
 
     def _finish(self, hold: Hold, due: float | None, failures: int, now: float) -> None:
-        """Have a hold ended."""
+        """Have a hold ended, by the next owner unless somebody may wait for that."""
+        if self._is_urgent(hold, due):
+            check_stack()
         hold.outcome = due, failures, now
         hold.generation = _process.generation
-        # Nobody waits for a key that is due later than the next one: who takes that one, ends this.
-        is_next = due is None or min(due, hold.again) < self._head
-        if is_next or self._keys.limit or self._is_awaited():
-            carry_out(self._tell, hold)
-        else:
-            self._told.append(hold)
+        self._told.append(hold)
+        if self._is_urgent(hold, due):  # what comes from now on finds that it was told
+            complete(self._settle)
         hold.watch = None
+
+    def _is_urgent(self, hold: Hold, due: float | None) -> bool:
+        """Whether somebody may wait for the end of a hold, after which its key is ``due``.
+
+        Nobody waits for a key that is due later than the next one: who takes that one, ends this.
+        """
+        head = self._head
+        is_next = due is None or due < head or hold.again < head
+        return is_next or self._keys.limit > 0 or self._is_awaited()
 
     def _drop(self, hold: Hold, watch: ref[Job[Any]]) -> None:
         """Leave the end of a job that was dropped to the readers, who may ask policies.

@@ -117,7 +117,7 @@ class _Group:
     __slots__ = ("holds", "line")
 
     def __init__(self) -> None:
-        self.holds: dict[Hold, None] = {}
+        self.holds: set[Hold] = set()
         self.line: list[Item] = []  # a heap: who is let in too early keeps its turn
 
 
@@ -142,7 +142,7 @@ class Keys:
     def __init__(self, limit: int) -> None:
         self.entries: dict[Hashable, Entry] = {}
         self.holds: dict[Hashable, Hold] = {}
-        self.failing: dict[Hashable, None] = {}
+        self.failing: set[Hashable] = set()
         self.dropped: deque[Any] = deque()
         self.picked: Hold | None = None
         self.limit: int = limit
@@ -190,7 +190,7 @@ class Keys:
         entry.due = NO_DEADLINE
         if key in self.holds:
             self.holds[key].again = NO_DEADLINE
-        self.failing.pop(key, None)
+        self.failing.discard(key)
         self._let_in(entry.group)  # it may have had its turn
         del self.entries[key]
         return True
@@ -208,7 +208,7 @@ class Keys:
             self.picked = hold = Hold(entry)
             error = failure_of(self.holds.__setitem__, entry.key, hold)
             if group is not None and error is None:
-                group.holds[hold] = None
+                group.holds.add(hold)
             entry.due = NO_DEADLINE
             heappop(self._heap)
             if error is not None:  # its hash fails by now: it must not stop the others
@@ -232,14 +232,14 @@ class Keys:
         elif due is None or due == again == NO_DEADLINE:
             self.remove(key)
         elif due == NO_DEADLINE:
-            self.failing.pop(key, None)
+            self.failing.discard(key)
             known = self.entries[key] = Entry(key, again, entry.every, entry.group)
             self._put_in_line(known, again)
         else:
             if failures:
-                self.failing[key] = None
+                self.failing.add(key)
             elif entry.failures:
-                self.failing.pop(key, None)
+                self.failing.discard(key)
             entry.failures = failures
             self._put_in_line(entry, min(due, again))
         if self.limit:
@@ -272,7 +272,7 @@ class Keys:
         """Free the place of a hold in its group."""
         group = self._groups.get(hold.entry.group)
         if group is not None:
-            group.holds.pop(hold, None)
+            group.holds.discard(hold)
             self._let_in(hold.entry.group)
 
     def _let_in(self, name: Hashable) -> None:

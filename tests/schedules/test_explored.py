@@ -146,6 +146,10 @@ MODELS = {
         {"worker": works(1), "ends": lambda p: p.job.retry_in(1), "looks": Play.look},
         lambda p, left: p.done == [("a", 0)] and left == [],
     ),
+    "taken, and asked for as it ends while another waits": (
+        {"ends": lambda p: p.job.succeed(), "adds": adds("a"), "waits": works(1)},
+        lambda p, left: p.done == [("a", 0)] and left == [],
+    ),
     "closed": (
         {"worker": works(3), "closer": lambda p: p.schedule.close()},
         lambda p, left: p.done in ([], [("a", 0)]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -30,11 +31,13 @@ class Sleeper(Waiter):
         self.look_again()
 
     def look_again(self):
+        self._is_woken = False
         self.register()
-        self.until = self._recheck(self)
+        until = self._recheck(self)
+        self.until = None if self._is_woken else until
 
     def wake(self):
-        self.until = None
+        self._is_woken, self.until = True, None
         return True
 
     def sleeps_too_long(self, now):
@@ -59,11 +62,12 @@ class Scene:
         self.schedule.add("held")
         self.job = self.schedule.receive_nowait()
         self.schedule.add("late", HOUR)
-        self.sleepers = [
-            Sleeper(self.schedule._readers, self.schedule._recheck),
-            Sleeper(self.schedule._drains, self.schedule._recheck_drain),
-        ]
+        self.sleepers = [Sleeper(self.schedule._readers, self.schedule._recheck)]
+        self.drain()
         self.got = []
+
+    def drain(self):
+        self.sleepers.append(Sleeper(self.schedule._drains, self.schedule._recheck_drain))
 
     def due(self):
         """Have a key fall due, while the reader sleeps until then."""
@@ -336,7 +340,7 @@ CALLS = {
     "fail": lambda s: s.job.fail(),
     "leave": lambda s: s.job.leave(),
     "take": Scene.take,
-    "drain": lambda s: Sleeper.look_again(s.sleepers[1]),
+    "drain": Scene.drain,
     "close": lambda s: s.schedule.close(),
 }
 PAIRS = [
@@ -346,14 +350,21 @@ PAIRS = [
     *((end, "drain") for end in ("succeed", "take")),
     ("add", "add late"),
 ]
-QUICK = [("take", "take"), ("take", "add"), ("add held", "succeed"), ("take", "drain")]
+QUICK = [
+    *(("take", "take"), ("take", "add"), ("take", "drain")),
+    *(("succeed", "add held"), ("succeed", "drain")),
+]
+
+
+def do(scene, call):
+    with suppress(WouldBlock, ScheduleClosed):
+        CALLS[call](scene)
 
 
 def state_after(scene, calls):
     """Return who has what and when the others are due, after so many calls."""
     for call in calls:
-        with suppress(WouldBlock, ScheduleClosed):
-            CALLS[call](scene)
+        do(scene, call)
     schedule = scene.schedule
     failing, in_flight = schedule.failing, schedule.in_flight
     due = {entry.key: entry.due for entry in schedule._keys.entries.values()}
@@ -377,12 +388,13 @@ def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
 
     def begin():
         scenes[:] = [scene := Scene(every=None)]
-        scene.due()
-        if "drain" in (first, second):
-            scene.schedule._drains.remove(scene.sleepers[1].place)
-            if "take" in (first, second):  # who takes makes what was told of the end of the job
-                scene.job.fail()
-        return [lambda call=call: state_after(scene, [call]) for call in (first, second)]
+        if "take" in (first, second):
+            scene.due()
+        if "drain" in (first, second) or "take" not in (first, second):  # else a drain waits
+            scene.sleepers.pop().unregister()
+        if {first, second} == {"take", "drain"}:  # who takes makes what was told of the job's end
+            scene.job.fail()
+        return [partial(do, scene, call) for call in (first, second)]
 
     orders = [(first, second), (second, first)]
     orders += [[second]] * (first == "take") + [[first]] * (second == "take")
@@ -392,7 +404,9 @@ def test_two_calls_are_as_if_one_came_after_the_other_and_leave_nobody_asleep(
         allowed.append(state_after(scenes[0], order))
     for _ in each_interleaving(begin, monkeypatch):
         [scene] = scenes
+        asleep = [sleeper for sleeper in scene.sleepers if sleeper.until is not None]
         assert state_after(scene, []) in allowed
+        assert [sleeper for sleeper in asleep if sleeper.until is None] == [], "only now woken"
         if first == second == "take":
             scene.take() if len(scene.got) < 1 else None
         now = scene.clock.now
