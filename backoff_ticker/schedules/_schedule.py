@@ -62,7 +62,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     With ``every`` it is a fleet to poll; without, a work queue with back-off. Any number of threads
     take jobs by ``for job in schedule:``, coroutines of any loops by ``async for``; each does its
     work in ``with job:``. ``len(schedule)`` is the number of keys, ``key in schedule`` tells
-    whether it has one. It has no thread of its own, and a source of time in ``select()``.
+    whether it has one. It has no thread of its own, and is a source for ``select()``.
 
     After a success a key is due at the next time of its own grid, the time at which it was due
     first plus multiples of ``every``; without ``every`` it leaves, or rests as the ``success()`` of
@@ -73,8 +73,8 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
     Wakes when: a key falls due, the schedule is closed, or its token is cancelled.
     If cancelled or interrupted: a key that was just taken is due again at once.
     In a forked child: it has the keys that wait; those that workers have are its parent's.
-    Thread safety: all methods in any thread; those that do not wait also in signal handlers,
-    finalizers and callbacks, save ``receive_nowait()``.
+    Thread safety: all methods in any thread. Those that do not wait never block, and may be called
+    in signal handlers, finalizers and callbacks, save ``receive_nowait()``.
 
     Args:
         every: Seconds > 0 or a timedelta between two times of a key's grid, or a function of the
@@ -159,7 +159,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
         One that waits falls due at the earlier of the two times. One that a worker has comes once
         more afterwards, ``delay`` from now at the earliest. To move a key to a later time, call
-        ``remove()`` first. It never blocks.
+        ``remove()`` first.
 
         Raises:
             ScheduleClosed: The schedule was closed, or its token is cancelled.
@@ -210,12 +210,11 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         """Remove a key; False if it is not there. A worker that has it ends its work.
 
         It does not come again, unless it is added again; then its count of failures begins anew.
-        It never blocks.
         """
         return self._ask(key, Keys.remove, key)
 
     def close(self) -> None:
-        """End all iterations; jobs under way go on. It never blocks, and may be repeated."""
+        """End all iterations; jobs under way go on. May be repeated."""
         self._token.cancel()
 
     @property
