@@ -1,5 +1,6 @@
 """Runs that have ended, in whatever way: they stop nobody. Ctrl-C, and storms of cancels."""
 
+import _imp
 import gc
 import math
 import signal
@@ -185,6 +186,8 @@ class AtCall:
     """A block that calls ``action`` at the start of the call of this number in it.
 
     In a finalizer it does so at the next call that is none.
+    Calls of Python's import system do not count: an error that a handler raises there may leave its
+    lock locked, and then no other thread of the process can import anything.
     """
 
     def __init__(self, number, action):
@@ -197,7 +200,8 @@ class AtCall:
         return self
 
     def _profile(self, frame, event, arg):
-        if event == "call" and frame not in self._frames:
+        imports = frame.f_code.co_filename.startswith("<frozen importlib")
+        if event == "call" and frame not in self._frames and not imports:
             self._frames.add(frame)
             self.left -= 1
             if self.left <= 0 and not is_in_finalizer(frame):
@@ -226,6 +230,7 @@ async def at_each_call(work, action=ctrl_c):
             await trio.lowlevel.checkpoint()
         except* KeyboardInterrupt:
             pass
+        assert not _imp.lock_held()
         if at_call.left > 0:
             return number
     raise AssertionError("it does not end")
