@@ -13,7 +13,7 @@ from .._sentinels import STOP
 from ..policies import FrozenClock, draw_next, start_policy
 from ._commands import PolicyCommand, count_option, examples, form_options, plot_option
 from ._param_types import exact, rounded
-from ._plot import add_legend, panels, write_figure
+from ._plot import add_legend, panels, title_of, write_figure
 from ._policy_names import PolicyGroup, about, summary
 from ._policy_options import (
     build_policy,
@@ -92,6 +92,7 @@ def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     return table_of(
         columns,
         console,
+        dispensable=("interval", "total", "[least, greatest]"),
         chart=chart if longest else None,
         notes=[stop] if len(delays) < requested else [],
     )
@@ -157,7 +158,9 @@ def _delays_command(name: str, policy: NamedPolicy) -> click.Command:
         clock = FrozenClock()
         options = with_arguments(policy, options, values)
         delays = delays_of(build_policy(policy, options, clock), n, clock)
-        write_figure(lambda: figure_of(name, delays), plot)
+        declared = (param.name for param in click.get_current_context().command.params)
+        title = title_of(name, {one: options[one] for one in declared if one in options})
+        write_figure(lambda: figure_of(title, delays), plot)
         if form == "plain":
             click.echo("".join(f"{exact(delay.drawn)}\n" for delay in delays), nl=False)
         else:

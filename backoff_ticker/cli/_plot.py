@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import logging
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
+
+from ._param_types import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,13 +52,31 @@ def _image(make: Callable[[], Figure], path: str) -> bytes:
     return image.getvalue()
 
 
+def title_of(name: str, values: Mapping[str, object]) -> str:
+    """Return a name, and below it the values that are set: ``base 1, cap 20, seed 7``."""
+    words = []
+    for key, value in values.items():
+        flag = key.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(flag if value else f"no-{flag}")
+        elif value is not None:
+            words.append(f"{flag} {exact(value) if isinstance(value, float) else value}")
+    return f"{name}\n{', '.join(words)}"
+
+
 def panels(title: str, count: int, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """Return a new diagram, and its panels, one below the other."""
+    """Return a new diagram, and its panels, one below the other.
+
+    The first line of the title is a name, the others are in smaller letters.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 8.0), layout="constrained")
     all_axes = [*figure.subplots(count, 1, squeeze=False, sharey=sharey)[:, 0]]
-    figure.suptitle(title, fontsize="x-large")
+    name, _, parameters = title.partition("\n")
+    figure.suptitle(name, fontsize="x-large")
+    wrapped = wrap(parameters, 100, break_on_hyphens=False)
+    all_axes[0].set_title("\n".join(wrapped), fontsize="small")
     for axes in all_axes:
         axes.grid(alpha=0.3)
     return figure, all_axes

@@ -10,7 +10,7 @@ import click
 
 from ._commands import Group, PolicyCommand, count_option, examples, form_options, plot_option
 from ._param_types import numbers, rounded, seconds_within
-from ._plot import figure_of_lines, write_figure
+from ._plot import figure_of_lines, title_of, write_figure
 from ._policy_names import PolicyText
 from ._policy_options import seed_option
 from ._table import as_table, print_rows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ._contention import Contention
-    from ._outage import Outage, Scene
+    from ._outage import Outage
     from ._param_types import Context, Param
     from ._policy_names import PolicyArgument
     from ._table import Bar, Chart
@@ -159,7 +159,7 @@ def _show_contention(
     with ShareDone() as bar:
         rows = simulate_contention(policies, crowd, seed, bar)
     parameters = {"trials": crowd.trials, "latency": crowd.latency, "seed": seed}
-    write_figure(lambda: _contention_figure(rows), plot)
+    write_figure(lambda: _contention_figure(rows, parameters), plot)
     columns = {
         "clients": [str(row.clients) for row in rows],
         "policy": [row.policy for row in rows],
@@ -170,7 +170,7 @@ def _show_contention(
         columns["gave up"] = [rounded(row.gave_up) for row in rows]
     most = {row.clients: row.calls for row in sorted(rows, key=attrgetter("calls"))}
     chart = _bars([row.calls / most[row.clients] for row in rows], "calls, by number of clients")
-    table = partial(as_table, columns, chart=chart, words=["policy"])
+    table = partial(as_table, columns, dispensable=["time"], chart=chart, words=["policy"])
     about = {"simulation": "contention", **parameters}
     print_rows(form, "results", rows[0]._fields, rows, about, table)
 
@@ -189,7 +189,7 @@ def _show_outage(
     with ShareDone() as bar:
         courses = [*simulate_outage(policies, scene, seed, bar)]
     parameters = {**scene._asdict(), "seed": seed}
-    write_figure(lambda: _outage_figure(courses, scene), plot)
+    write_figure(lambda: _outage_figure(courses, parameters), plot)
     rows = [row for row, _ in courses]
     columns = {
         **{name: [str(getattr(row, name)) for row in rows] for name in rows[0]._fields[:5]},
@@ -202,7 +202,7 @@ def _show_outage(
     most = max(row.load for row in rows)
     chart = _bars([row.load / most for row in rows], "load") if most else None
     words = ["policy", "limit"]
-    table = partial(as_table, columns, chart=chart, words=words)
+    table = partial(as_table, columns, dispensable=["healthy"], chart=chart, words=words)
     about = {"simulation": "outage", **parameters}
     print_rows(form, "results", rows[0]._fields, rows, about, table)
 
@@ -215,7 +215,7 @@ def _bars(shares: Sequence[float], legend: str) -> Chart:
     return chart
 
 
-def _contention_figure(rows: Sequence[Contention]) -> Figure:
+def _contention_figure(rows: Sequence[Contention], parameters: dict[str, Any]) -> Figure:
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {
         "calls until all are done": {},
         "seconds until all are done": {},
@@ -225,11 +225,15 @@ def _contention_figure(rows: Sequence[Contention]) -> Figure:
             xs, ys = lines.setdefault(row.policy, ([], []))
             xs.append(row.clients)
             ys.append(value)
-    return figure_of_lines("contention", "clients", panels)
+    return figure_of_lines(title_of("contention", parameters), "clients", panels)
 
 
-def _outage_figure(courses: Sequence[tuple[Outage, list[int]]], scene: Scene) -> Figure:
-    step = scene.end / len(courses[0][1])
+def _outage_figure(
+    courses: Sequence[tuple[Outage, list[int]]], parameters: dict[str, Any]
+) -> Figure:
+    start = parameters["healthy"]
+    outage = (start, start + parameters["outage"])
+    step = (outage[1] + parameters["recovery"]) / len(courses[0][1])
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
     for row, counts in courses:
         lines = panels.setdefault(f"calls per second\n{row.policy}", {})
@@ -237,4 +241,4 @@ def _outage_figure(courses: Sequence[tuple[Outage, list[int]]], scene: Scene) ->
             [number * step for number in range(len(counts))],
             [calls / step for calls in counts],
         )
-    return figure_of_lines("outage", "seconds", panels, (scene.healthy, scene.up_again))
+    return figure_of_lines(title_of("outage", parameters), "seconds", panels, outage)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _USUAL_WIDTH = 80  # of a terminal that says it has no columns, as by COLUMNS=0
 _NARROWEST, _WIDEST = 10, 32  # columns of the bar chart; with less room it is left out
+_SHORTENED = 16  # words are never shortened to less than that
 _GAP = 2
 # What bars are made of: filled, not filled, a mark.
 _BLOCKS = ("\u2588", "\u2591", "\u2503")
@@ -63,26 +64,41 @@ def as_table(
     columns: Mapping[str, Sequence[str]],
     console: Console,
     *,
+    dispensable: Sequence[str],
     chart: Chart | None,
     words: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """Return a table, with a bar chart if there is room for it beside the columns.
+    """Return a table with a bar chart, as wide as ``console`` is.
 
-    ``words`` are the columns that begin at the left, ``notes`` the lines below the table.
+    No number is ever cut: with less room the chart shrinks, then is left out. On a terminal
+    ``words``, columns that begin at the left, are then shortened, and at last ``dispensable``
+    columns are left out, the first one first. ``notes`` are lines below the table.
     """
     from rich.text import Text
 
+    columns = dict(columns)
+    count = len(columns)
     widths = {title: max(map(len, (title, *cells))) for title, cells in columns.items()}
+
+    def left() -> int:
+        return console.width - sum(widths.values()) - _GAP * (len(widths) - 1)
+
+    if console.is_terminal:
+        for title in words:
+            widths[title] = max(min(widths[title], _SHORTENED), widths[title] + min(left(), 0))
+        for title in dispensable:
+            if left() < 0:
+                del columns[title], widths[title]
     bars: Iterable[Bar] = repeat(())
     legend = ""
-    room = min(_WIDEST, console.width - sum(widths.values()) - _GAP * len(widths))
-    if chart is not None and room >= _NARROWEST:
+    room = min(_WIDEST, left() - _GAP)
+    if chart is not None and len(columns) == count and room >= _NARROWEST:
         bars, legend = chart(room, _ASCII if console.options.ascii_only else _BLOCKS)
 
     def line(cells: Iterable[str], bar: Bar, style: str = "") -> Text:
         fields = [
-            cell.ljust(width) if title in words else cell.rjust(width)
+            _shortened(cell, width).ljust(width) if title in words else cell.rjust(width)
             for cell, (title, width) in zip(cells, widths.items(), strict=True)
         ]
         gap = [" " * _GAP] if bar else []
@@ -95,3 +111,7 @@ def as_table(
         for note in (*notes, *filter(None, [legend])):
             console.print(note, soft_wrap=True)
     return captured.get()
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 2]}.."

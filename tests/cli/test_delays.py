@@ -71,7 +71,7 @@ PLAIN = "delays exponential --randomization-factor 0"
 
 
 def test_the_chart_takes_the_room_there_is_and_no_line_is_cut():
-    wide, narrow, none = (on_console(PLAIN, width=width) for width in (200, 80, 60))
+    wide, narrow, none = (on_console(PLAIN, width=width) for width in (200, 80, 51))
     for text in (wide, narrow, none):
         assert text.splitlines()[12].split()[:6] == [
             *("12", "43.249", "[43.249,", "43.249]", "43.249", "128.746")
@@ -80,6 +80,28 @@ def test_the_chart_takes_the_room_there_is_and_no_line_is_cut():
     assert max(map(len, narrow.splitlines())) <= 80
     assert "█" in narrow
     assert "█" not in none
+
+
+TITLES = ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "left_out"),
+    [
+        (51, []),
+        (41, ["interval"]),
+        (40, ["interval", "total"]),
+        (1, ["interval", "total", "[least,", "greatest]"]),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_and_no_number_is_cut(columns, left_out):
+    lines = on_console(PLAIN, width=columns).splitlines()
+    assert lines[0].split() == [title for title in TITLES if title not in left_out]
+    assert max(map(len, lines)) <= max(columns, 13)
+    row = dict(zip(TITLES, ["2", "0.75", "[0.75,", "0.75]", "0.75", "1.25"], strict=True))
+    assert lines[2].split()[: 6 - len(left_out)] == [
+        number for title, number in row.items() if title not in left_out
+    ]
 
 
 @pytest.mark.parametrize(

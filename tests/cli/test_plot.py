@@ -139,3 +139,19 @@ def test_a_diagram_of_an_outage_has_a_panel_for_each_policy_and_marks_the_outage
         (grey,) = axes.patches
         corners = grey.get_patch_transform().transform(grey.get_path().vertices)
         assert {x for x, _ in corners} == {10.0, 70.0}
+
+
+@pytest.mark.parametrize(
+    ("line", "parameters"),
+    [
+        ("full-jitter --base 1 --cap none --seed 7", "base 1, cap none, multiplier 2, seed 7"),
+        ("aws --jitter 0.5", "max-retries 2, jitter 0.5"),
+        ("zero", ""),
+    ],
+)
+def test_a_diagram_names_the_policy_and_its_parameters(drawn, line, parameters):
+    figure = drawn(f"delays {line}")
+    assert figure.get_suptitle() == line.split()[0]
+    assert figure.axes[0].get_title() == parameters
+    title = drawn("delays java").axes[0].get_title()
+    assert title.replace("\n", " ").endswith("max-elapsed-time 900, no-look-ahead")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.effort import rounds
 
-from .calling import call, environment, start
+from .calling import call, environment, on_console, start
 from .running import Reader
 
 # By clients and policy: the mean and the standard deviation of the calls, and of the milliseconds,
@@ -155,6 +155,21 @@ def test_a_policy_is_a_name_with_options_and_maybe_a_label():
     plain, labelled = as_data("contention --clients 5 --trials 2 --seed 1", *texts)["results"]
     assert plain["policy"] == texts[0]
     assert labelled == {**plain, "policy": "a-b"}
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"),
+    [
+        (53, ["1", "full-jitter --base 1s --cap ..", "1", "0.047"]),
+        (39, ["1", "full-jitter --..", "1", "0.047"]),
+        (38, ["1", "full-jitter --..", "1"]),
+    ],
+)
+def test_a_narrow_terminal_gets_words_shortened_then_fewer_columns(width, cells):
+    line = "simulate contention --clients 1 --trials 1 --seed 1"
+    shown = on_console(line, "full-jitter --base 1s --cap 20s", width=width).splitlines()
+    assert [cell.strip() for cell in shown[1].split("  ") if cell] == cells
+    assert shown[0].split() == ["clients", "policy", "calls", "time"][: len(cells)]
 
 
 def test_the_bars_compare_policies_with_the_same_number_of_clients():
