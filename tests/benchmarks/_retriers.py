@@ -42,17 +42,6 @@ TIMED = """
     return used / made
 """
 
-STEADY = """
-ASYNC def operation():
-    return "done"
-"""
-FLAKY = """
-ASYNC def operation():
-    if next(plan):
-        raise ConnectionError("refused")
-    return "done"
-"""
-
 
 class Subject:
     """A statement that makes one call with its retries.
@@ -112,16 +101,33 @@ class Case:
         """
         plan = cycle([True] * self.fails + [False])
         operation = self._operation(plan)
-        statement = colored(statement, awaits=self.awaits)
+        for word in ("await", "async"):
+            statement = statement.replace(f"{word.upper()} ", f"{word} " if self.awaits else "")
         names["operation"] = operation
         if "wrap" in names:
             names["call"] = names.pop("wrap")(operation)
         return Subject(statement, names, plan, around)
 
     def _operation(self, plan):
-        names = {"plan": plan}
-        exec(colored(FLAKY if self.fails else STEADY, awaits=self.awaits), names)
-        return names["operation"]
+        def operation():
+            return "done"
+
+        def flaky():
+            if next(plan):
+                raise ConnectionError("refused")
+            return "done"
+
+        async def operation_async():
+            return "done"
+
+        async def flaky_async():
+            if next(plan):
+                raise ConnectionError("refused")
+            return "done"
+
+        if self.fails:
+            return flaky_async if self.awaits else flaky
+        return operation_async if self.awaits else operation
 
 
 LOOP = "loop by hand, attempts shown"
@@ -149,45 +155,78 @@ class Shown:
         self.outer = outer
 
 
-BY_HAND = """
-ASYNC def call():
-    for attempt in range(MOST):{show}
-        try:
-            return AWAIT operation()
-        except Exception:
-            if attempt == MOST - 1:
-                raise
-            delay = DELAYS[attempt]
-            if delay > 0.0:
-                AWAIT sleep(delay){hide}
-    return None
-"""
-SHOW = """
-        shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))"""
-HIDE = """
-        finally:
-            SHOWN.reset(shown)"""
+def loop_by_hand(operation):
+    """Return the loop that one writes instead of using a library."""
+
+    def call():
+        for attempt in range(MOST):
+            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+            try:
+                return operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    time.sleep(delay)
+            finally:
+                SHOWN.reset(shown)
+        return None
+
+    return call
 
 
-def colored(source, *, awaits):
-    """Return a source with both words as a coroutine function has them, or without them."""
-    for word in ("await", "async"):
-        source = source.replace(f"{word.upper()} ", f"{word} " if awaits else "")
-    return source
+def loop_by_hand_async(operation):
+    async def call():
+        for attempt in range(MOST):
+            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+            try:
+                return await operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    await asyncio.sleep(delay)
+            finally:
+                SHOWN.reset(shown)
+        return None
+
+    return call
 
 
-def loop_by_hand(operation, *, shows=True):
-    """Return the loop that one writes instead of using a library.
+def bare_loop_by_hand(operation):
+    """Return the same loop without the attempt that is shown."""
 
-    Args:
-        operation: A function or coroutine function.
-        shows: Whether it shows each attempt.
-    """
-    awaits = inspect.iscoroutinefunction(operation)
-    source = BY_HAND.format(show=SHOW, hide=HIDE) if shows else BY_HAND.format(show="", hide="")
-    names = {**globals(), "operation": operation, "sleep": asyncio.sleep if awaits else time.sleep}
-    exec(colored(source, awaits=awaits), names)
-    return names["call"]
+    def call():
+        for attempt in range(MOST):
+            try:
+                return operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    time.sleep(delay)
+        return None
+
+    return call
+
+
+def bare_loop_by_hand_async(operation):
+    async def call():
+        for attempt in range(MOST):
+            try:
+                return await operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    await asyncio.sleep(delay)
+        return None
+
+    return call
 
 
 def cut_loop_by_hand_async(operation):
@@ -197,14 +236,16 @@ def cut_loop_by_hand_async(operation):
         async with asyncio.timeout(3600):
             return await operation()
 
-    return loop_by_hand(attempt)
+    return loop_by_hand_async(attempt)
 
 
 def by_hand(case):
     """Return the baselines, the first of which is what ratios are to."""
+    loop = loop_by_hand_async if case.awaits else loop_by_hand
+    bare = bare_loop_by_hand_async if case.awaits else bare_loop_by_hand
     subjects = {
-        LOOP: case.subject("AWAIT call()", wrap=loop_by_hand),
-        BARE_LOOP: case.subject("AWAIT call()", wrap=partial(loop_by_hand, shows=False)),
+        LOOP: case.subject("AWAIT call()", wrap=loop),
+        BARE_LOOP: case.subject("AWAIT call()", wrap=bare),
     }
     if case.awaits:
         subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand_async)
