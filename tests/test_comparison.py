@@ -194,6 +194,28 @@ def test_a_token_ends_the_wait_of_a_thread_and_of_a_coroutine():
 
 
 @about("a wait ended from another thread")
+def test_an_event_ends_the_wait_of_tenacity_in_a_thread_and_one_more_call_is_made():
+    class Announced(threading.Event):
+        waits = False
+
+        def wait(self, timeout=None):
+            self.waits = True
+            return super().wait(timeout)
+
+    event, operation = Announced(), endless()
+    reliably = tenacity.retry(
+        wait=tenacity.wait_fixed(3600),
+        sleep=tenacity.sleep_using_event(event),
+        stop=tenacity.stop_when_event_set(event),
+    )
+    end = in_thread(reliably(operation))
+    eventually(lambda: event.waits)  # set before, it would end the retries after one call
+    event.set()
+    assert isinstance(end.exception(PATIENCE), tenacity.RetryError)
+    assert len(operation.calls) == 2
+
+
+@about("a wait ended from another thread")
 @pytest.mark.parametrize(
     "decorate",
     [
@@ -208,6 +230,25 @@ def test_stamina_and_backoff_wait_in_the_sleep_of_the_module_time(decorate):
     sleep.assert_called_once()
     others = options(stamina.retry) | options(backoff.on_exception)
     assert not [name for name in others if re.search("sleep|event|token|cancel", name)]
+
+
+@about("a wait ended from another thread")
+def test_in_a_coroutine_the_task_can_be_cancelled_with_each_package():
+    for decorate in decorators(3600).values():
+        operation = endless()
+        reliably = decorate(operation.awaited)
+
+        async def main(reliably=reliably, operation=operation):
+            task = asyncio.create_task(reliably())
+            while not operation.calls:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        assert len(operation.calls) == 1
 
 
 @pytest.fixture
@@ -270,6 +311,27 @@ def test_only_here_has_an_attempt_a_limit(clock):
     assert not matching("attempt_?time|time_?limit", tenacity, stamina, backoff)
 
 
+@about("a limit for each attempt")
+def test_a_timeout_of_asyncio_in_the_function_serves_each_package(clock):
+    def limited(started):
+        async def fetch():
+            started.append(1)
+            async with asyncio.timeout(5):
+                await asyncio.sleep(3600)
+
+        return fetch
+
+    for decorate in (
+        tenacity.retry(stop=tenacity.stop_after_attempt(3), reraise=True),
+        stamina.retry(on=TimeoutError, attempts=3, wait_max=0, wait_jitter=0),
+        backoff.on_exception(partial(backoff.constant, 0), TimeoutError, max_tries=3, jitter=None),
+    ):
+        started = []
+        with pytest.raises(TimeoutError):
+            clock.run_async(decorate(limited(started))())
+        assert len(started) == 3
+
+
 @about("a wait that the server asks for")
 def test_each_package_can_wait_as_long_as_the_error_says(clock):
     class Busy(Exception):
@@ -287,6 +349,15 @@ def test_each_package_can_wait_as_long_as_the_error_says(clock):
         operation, began = Failing(1, clock, Busy), clock.monotonic()
         decorate(operation)()
         assert operation.calls[1] - began == 30
+
+
+@about("a wait that the server asks for")
+def test_backoff_puts_its_jitter_on_that_wait(clock):
+    operation = Failing(1, clock)
+    with mock.patch("random.uniform", return_value=0.25) as drawn:
+        backoff.on_exception(backoff.runtime, OSError, value=lambda _: 30)(operation)()
+    drawn.assert_called_once_with(0, 30)
+    assert operation.calls[1] == 0.25
 
 
 @about("budget, circuit breaker, hedged calls")
@@ -414,6 +485,23 @@ def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_and_a_token_does(idle
     assert not hasattr(threading.Event(), "__await__")
     token = b.CancellationToken()
     assert is_woken(idle_loop, token.wait_async(), token.cancel, PATIENCE)
+
+
+@about("one signal stops threads and several loops")
+def test_by_hand_an_event_and_a_callback_into_each_loop_do(loops):
+    async def created():
+        return asyncio.Event()
+
+    def stop():
+        stopped.set()
+        for loop, event in woken:
+            loop.loop.call_soon_threadsafe(event.set)
+
+    stopped, woken = threading.Event(), [(loop, loop.run(created())) for loop in loops]
+    waiting = [in_thread(stopped.wait)]
+    waiting += [loop.submit(event.wait()) for loop, event in woken]
+    stop()
+    assert [each.result(PATIENCE) for each in waiting] == [True] * 3
 
 
 @about("one signal stops threads and several loops")
