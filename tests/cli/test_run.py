@@ -220,7 +220,6 @@ def test_other_descriptors_come_through_too():
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc")
 @pytest.mark.parametrize("options", [{}, pytest.param({"until_output": "x"}, marks=slow)])
-@pytest.mark.slow
 def test_the_command_has_no_descriptor_of_ours(options):
     script = "print(sorted(os.listdir('/proc/self/fd'))); print(os.environ['TELL'])"
     with Running(*talks(script), quiet=True, max_attempts=3, **options) as running:
@@ -241,7 +240,6 @@ def test_attempts_leave_no_descriptor_of_ours_open():
 
 @pytest.mark.parametrize("options", [{}, pytest.param({"until_output": "never"}, marks=slow)])
 @pytest.mark.parametrize("closed", ["2>&-", pytest.param("<&- >&- 2>&-", marks=slow)])
-@pytest.mark.slow
 def test_standard_descriptors_may_be_closed(closed, options):
     script = """
 for number in range(3):

@@ -68,7 +68,6 @@ CHILD = "rests_in_the_background({}); rests()"
         pytest.param(signal.SIGINT, CHILD.format("signal.SIGINT"), 1000, marks=slow),
     ],
 )
-@pytest.mark.slow
 def test_what_ignores_signals_is_ended(number, script, grace):
     with Running(*talks(script), grace=grace) as running:
         running.until(rf"(?s)(ready.*){{{script.count('rests')}}}\n")
@@ -170,7 +169,6 @@ def test_a_signal_does_not_reach_what_a_command_has_left_behind():
 @pytest.mark.parametrize(
     "number", [signal.SIGHUP, pytest.param(signal.SIGINT, marks=slow)], ids=str
 )
-@pytest.mark.slow
 def test_a_signal_that_was_ignored_stays_ignored(number):
     """As nohup wants it, and shells for what they start in the background."""
     script = "echo ready >&9; kill -$0 $$; echo still >&9; sleep 1000; :"

@@ -469,9 +469,13 @@ del waiting, job
     ("options", "kind", "message"),
     [
         ({"every": 0}, ValueError, r"every .*> 0.*not 0"),
+        ({"every": -1}, ValueError, r"every .*-1"),
+        ({"every": math.inf}, ValueError, "every .*inf"),
         ({"every": "5"}, TypeError, "every .*'5'"),
         ({"backoff": 5}, TypeError, "backoff .*5"),
         ({"on": "OSError"}, TypeError, "on .*'OSError'"),
+        ({"on": {OSError: -1}}, ValueError, r"on\[OSError\] .*-1"),
+        ({"on": BaseException}, TypeError, "on .*BaseException"),
         ({"token": True}, TypeError, "token .*True"),
         ({"clock": 5}, TypeError, "clock .*5"),
         ({"group": 5, "limit": 1}, TypeError, "group must be callable or None, not 5"),
@@ -480,6 +484,7 @@ del waiting, job
         ({"group": len}, TypeError, "group and limit go together.*limit=None"),
         ({"limit": 1}, TypeError, "group and limit go together.*group=None, limit=1"),
         ({"group": len, "limit": 0}, ValueError, "limit .*0"),
+        ({"group": len, "limit": 1.5}, TypeError, r"limit .*1\.5"),
     ],
 )
 def test_a_wrong_option_is_an_error_that_names_it_and_its_value(options, kind, message):
@@ -496,10 +501,12 @@ def test_a_wrong_option_is_an_error_that_names_it_and_its_value(options, kind, m
         (lambda s: s.remove([]), TypeError, "unhashable type: 'list'"),
         (lambda s: s.add_all("ab", over=-1), ValueError, "over .*-1"),
         (lambda s: s.receive(-1), ValueError, "timeout .*-1"),
+        (lambda s: s.receive(math.nan), ValueError, "timeout .*nan"),
         (lambda s: s.drain("x"), TypeError, "timeout .*'x'"),
         (lambda s: s.receive().retry_in(-1), ValueError, "seconds .*-1"),
         (lambda s: s.receive().retry_in(None), TypeError, "seconds .*None"),
         (lambda s: s.receive().fail("no"), TypeError, "error must be an Exception.*'no'"),
+        (lambda s: s.receive().fail(KeyboardInterrupt()), TypeError, "error must be an Exception"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

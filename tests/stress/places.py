@@ -43,8 +43,8 @@ def is_finalizer(frame):
     arguments = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
     return (
         code.co_name == "__del__"
-        or any(isinstance(each, weakref.ref) and each() is None for each in arguments)
-        or code in [getattr(each, "__code__", None) for each in gc.callbacks]
+        or any(isinstance(value, weakref.ref) and value() is None for value in arguments)
+        or code in [getattr(callback, "__code__", None) for callback in gc.callbacks]
     )
 
 
