@@ -44,11 +44,12 @@ def current_run() -> TrioRun | None:
     if not trio_runs():
         return None
     if _trio_run is None:
-        from . import _trio_run
+        from . import _trio_run as loaded
 
         lowlevel = modules["trio"].lowlevel
         for how, function in _marked:
             getattr(lowlevel, how)(function)
+        _trio_run = loaded  # at last: after an interrupt before this, all are marked again
     return _trio_run.current_run()
 
 

@@ -328,6 +328,16 @@ def test_ctrl_c_loses_no_tick():
     assert waiters_of(ticker._readers) == []
 
 
+def test_ctrl_c_in_the_first_wait_of_a_process_leaves_nothing_unprotected():
+    """Only then are functions marked that trio protects."""
+    script = """
+from tests.trio import test_ends
+test_ends.test_ctrl_c_loses_no_tick()
+test_ends.test_ctrl_c_in_a_scope_leaves_no_scope_of_trio_open()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
+
+
 def test_ctrl_c_loses_no_item():
     channel, received = Channel(math.inf), []
     for number in range(2000):
