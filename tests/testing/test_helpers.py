@@ -6,7 +6,7 @@ import multiprocessing
 import queue
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
 from logging.handlers import QueueHandler, QueueListener
 
@@ -225,6 +225,16 @@ def processes(auto):
     """A pool of one process, which is not forked because this process has threads."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         yield pool
+
+
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_a_job_that_is_done_before_its_future_is_returned_holds_no_time(kind, monkeypatch):
+    failed = Future()  # as where a pool breaks meanwhile
+    failed.set_exception(OSError())
+    monkeypatch.setattr(kind, "submit", lambda *_: failed)
+    with VirtualClock(settle_timeout=0.1) as clock, kind(1) as pool:
+        assert pool.submit(abs, -1) is failed
+        clock.advance(1)
 
 
 @pytest.mark.slow

@@ -96,14 +96,24 @@ class _Job(Participant):
             self._function = self.future = None
             del work
 
-    def drop(self, _future: object = None) -> None:
+    def drop(self) -> None:
         self._pool.kernel.post(self._pool.kernel.give_up_start, self)
 
     def done(self, future: Future[Any]) -> None:
-        """Drop a job whose future was done before a worker took it, after its other callbacks."""
+        """Drop a job whose future was done before a worker took it."""
         # If it was cancelled, a worker will take it, and notify the waiters of the future.
         if not self.begun and not future.cancelled():
-            future._done_callbacks.append(self.drop)  # type: ignore[attr-defined]
+            self.drop()
+
+
+def call_last(future: Future[Any], callback: Callable[[Future[Any]], object]) -> None:
+    """Have ``callback``, which may be repeated, called after the others of a future.
+
+    Those wake who waits for it.
+    """
+    future.add_done_callback(lambda done: done._done_callbacks.append(callback))  # type: ignore[attr-defined]
+    if future.done():  # then nobody may look at what was appended
+        callback(future)
 
 
 _pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
@@ -131,7 +141,7 @@ def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **k
     except BaseException:
         job.drop()
         raise
-    future.add_done_callback(job.done)
+    call_last(future, job.done)
     return future
 
 

@@ -21,6 +21,7 @@ from .._kernel import kernel_here
 from .._reports import name_of
 from ._loops import found_driver
 from ._patches import around
+from ._pools import call_last
 
 if TYPE_CHECKING:
     from ._patches import Original
@@ -59,8 +60,7 @@ def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **k
     except BaseException:
         release(None)
         raise
-    # After all other callbacks, which wake those that wait for the future.
-    future.add_done_callback(lambda done: done._done_callbacks.append(release))
+    call_last(future, release)
     return future
 
 
