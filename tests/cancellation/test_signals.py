@@ -254,6 +254,12 @@ async def wait_for_token(token):
     await token.wait_async()
 
 
+async def wait_once():
+    token = CancellationToken()
+    asyncio.get_running_loop().call_soon(token.cancel)  # a time-out may have come before the wait
+    await token.wait_async()
+
+
 WAITS = [wait_in_scope, wait_for_tick, wait_for_token]
 
 
@@ -273,7 +279,7 @@ def test_a_loop_that_is_closed_leaves_the_wake_up_descriptor_to_others():
     with cancel_on_signals(signal.SIGUSR1):
         for _ in range(2):
             with asyncio.Runner() as runner:
-                runner.run(CancellationToken().wait_async(0.001))
+                runner.run(wait_once())
                 assert wakeup_fd() != -1
             assert (wakeup_fd(), open_files()) == before
 
