@@ -73,7 +73,7 @@ class Rules:
         # The window has the calls and failures of each tenth of its time in which a call ended, so
         # it covers at least nine tenths. A slower thread counts where the others are.
         number = now // (self.seconds / 10)
-        window = {each: window[each] for each in window or () if each > number - 10}
+        window = {tenth: window[tenth] for tenth in window or () if tenth > number - 10}
         number = max([number, *window])
         calls, failures = window.get(number, (0, 0))
         window[number] = calls + 1, failures + failed
@@ -198,7 +198,7 @@ class Circuit:
         succeeded = self.succeeded + (failed is False)
         if succeeded >= self.rules.successes:
             return self.closed()
-        probes = tuple(each for each in self.probes if each is not ticket)
+        probes = tuple(other for other in self.probes if other is not ticket)
         return Circuit(self.rules, HALF_OPEN, probes=probes, succeeded=succeeded)
 
     def state_at(self, now: float) -> CircuitState:
@@ -220,7 +220,7 @@ class Circuit:
     def _held(self, now: float) -> list[CircuitTicket]:
         """Return the tickets that hold a place: not those from before a fork."""
         here = _process.generation
-        return [each for each in self.probes if now < each.expires and each.process == here]
+        return [probe for probe in self.probes if now < probe.expires and probe.process == here]
 
     def shown(self, now: float) -> str:
         """Return the state and what matters in it, for people."""

@@ -123,7 +123,7 @@ class HedgedCall:
         """Wait until an attempt has ended and return it; None if a limit or a start is due."""
         ends, token = self.ends, self._cuts.token
         sources: tuple[Any, ...] = (ends,) if token is None else (ends, token)
-        times = [each for each in (self._next, self._cuts.deadline) if isinstance(each, float)]
+        times = [when for when in (self._next, self._cuts.deadline) if isinstance(when, float)]
         seconds = max(0.0, min(times) - self.clock.monotonic()) if times else None
         try:
             if self.awaits:

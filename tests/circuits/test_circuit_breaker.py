@@ -413,7 +413,7 @@ def test_a_failing_hook_is_reported_and_stops_nothing(now, monkeypatch):
     now.advance(10)
     succeed(breaker)
     assert called == [OPEN, HALF_OPEN, CLOSED]
-    assert [type(each.exc_value) for each in reported] == [LookupError, TypeError] * 3
+    assert [type(one.exc_value) for one in reported] == [LookupError, TypeError] * 3
     assert reported[0].object is failing
     assert reported[0].err_msg == "Exception in on_change of a circuit breaker"
 
@@ -662,8 +662,8 @@ def test_many_failures_at_once_open_it_once(now):
         in_thread(breaker.record, ticket, OSError()).result(PATIENCE)
     assert changes == []
     policy.release.set()
-    for each in first:
-        each.result(PATIENCE)
+    for one in first:
+        one.result(PATIENCE)
     assert (policy.asked, changes, breaker.remaining()) == (1, [(CLOSED, OPEN)], 10)
 
 

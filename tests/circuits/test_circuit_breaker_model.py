@@ -116,7 +116,7 @@ class Model:
         if state is CircuitState.HALF_OPEN:
             if self.state is CircuitState.OPEN:
                 self.state, self.succeeded = state, 0
-            self.valid = {each: end for each, end in self.valid.items() if now < end}
+            self.valid = {one: end for one, end in self.valid.items() if now < end}
         self.valid[call] = now + self.patience
         return True
 

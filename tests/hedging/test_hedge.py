@@ -1,7 +1,5 @@
 """Hedged calls: when attempts start, which result wins, what ends them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import sys
@@ -10,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from operator import le
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,7 +30,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.retries._option_table import OPTIONS
-from backoff_ticker.testing import VirtualClock, no_wait
+from backoff_ticker.testing import no_wait
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.made_policies import at, cancelled_token, spent_budget
@@ -41,11 +38,6 @@ from tests.retries.scripts import Script, Takes, answered, now
 from tests.retries.test_cancelling import PLACES
 from tests.retries.test_options import BAD
 from tests.tickers.made_policies import Scripted
-
-if TYPE_CHECKING:
-    from backoff_ticker.testing import VirtualClock
-    from tests.retries.hedges import HedgeFace
-
 
 pytestmark = pytest.mark.usefixtures("clock")
 
@@ -63,7 +55,7 @@ REPORTED = [Takes(1, OSError), Takes(2, KeyError), Takes(3, ValueError), Takes(9
 RULES = {OSError: 30, KeyError: True, ValueError: ConstantBackOff(2)}
 
 
-def starts(when: str, steps: Any, times: list[float], end: float, **options: Any) -> Any:
+def starts(when, steps, times, end, **options):
     """Return a case: what the attempts do, when they start, and when the call returns 7."""
     return pytest.param(steps, times, end, {"backoff": TEN, **options}, id=when)
 
@@ -117,30 +109,28 @@ def starts(when: str, steps: Any, times: list[float], end: float, **options: Any
         ),
     ],
 )
-def test_the_next_attempt_starts(
-    hedge: HedgeFace, steps: Any, times: list[float], end: float, options: Any
-) -> None:
+def test_the_next_attempt_starts(hedge, steps, times, end, options):
     script, backoff = Script(*steps), options["backoff"]
     policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
     assert hedge(script, **{**options, "backoff": policy}) == 7
     assert (script.times, now()) == (times, end)
 
 
-def test_delays_are_kept_where_waits_are_skipped(hedge: HedgeFace) -> None:
+def test_delays_are_kept_where_waits_are_skipped(hedge):
     script = Script(Takes(25, 7), Takes(2, RetryAfter(5)), Takes(100, 7))
     with no_wait():
         assert hedge(script, TEN, timeout=60) == 7
     assert (script.times, now()) == ([0, 10, 17], 25)
 
 
-def test_without_delays_all_start_at_once() -> None:
+def test_without_delays_all_start_at_once():
     script = Script(Takes(9, 1), Takes(5, 2), Takes(9, 3))
     assert hedge_in_loop(script.in_loop, ZeroBackOff()) == 2
     assert (script.times, now()) == ([0] * 5, 5)
 
 
 @pytest.mark.parametrize("policy", [ZeroBackOff(), TEN])
-def test_one_that_answers_at_once_is_the_only_one_whatever_the_delays(policy: Any) -> None:
+def test_one_that_answers_at_once_is_the_only_one_whatever_the_delays(policy):
     script = Script(7)
     assert hedge_in_loop(script.in_loop, policy) == 7
     assert script.count == 1
@@ -151,11 +141,11 @@ def test_one_that_answers_at_once_is_the_only_one_whatever_the_delays(policy: An
 
 
 @pytest.mark.parametrize("ending", [10, 20, 30, 40])
-def test_a_result_in_the_moment_that_the_next_is_due_comes_first(ending: float) -> None:
+def test_a_result_in_the_moment_that_the_next_is_due_comes_first(ending):
     for others in (0, 1, 7):  # more timers, in another order
         began = now()
 
-        async def first() -> int:
+        async def first():
             for n in range(others):
                 asyncio.get_running_loop().call_later(ending + n % 2, int)
             await asyncio.sleep(ending)
@@ -167,7 +157,7 @@ def test_a_result_in_the_moment_that_the_next_is_due_comes_first(ending: float) 
         assert now() - began == ending
 
 
-def test_a_failure_in_the_moment_that_the_next_is_due_starts_one() -> None:
+def test_a_failure_in_the_moment_that_the_next_is_due_starts_one():
     script = Script(Takes(10, OSError), Takes(15, 7))
     assert hedge_in_loop(script.in_loop, TEN) == 7
     assert script.times == [0, 10, 20]
@@ -181,9 +171,7 @@ IN_THREADS = [SystemExit, KeyboardInterrupt]
 
 
 @pytest.mark.parametrize("then", [*LOSERS, *IN_THREADS])
-def test_the_first_good_result_ends_the_others_whatever_they_do(
-    hedge: HedgeFace, then: Any
-) -> None:
+def test_the_first_good_result_ends_the_others_whatever_they_do(hedge, then):
     if hedge.waits and then in IN_THREADS:
         pytest.skip("ends the loop")
     losers = takes(100, 1, cleanup=5, then=then), takes(100, 2, cleanup=2)
@@ -192,12 +180,12 @@ def test_the_first_good_result_ends_the_others_whatever_they_do(
     assert (operation.times, now()) == ([0, 10, 20], 23 + 5 * hedge.waits)
 
 
-def together(*answers: Any, when: float = 50) -> InTurn:
+def together(*answers, when=50):
     """Return attempts that end in one iteration of the loop, in this order; later ones at once."""
-    gate: list[asyncio.Event] = []
+    gate = []
 
-    def attempt_of(answer: Any) -> Any:
-        async def attempt() -> Any:
+    def attempt_of(answer):
+        async def attempt():
             if not gate:
                 gate.append(asyncio.Event())
                 asyncio.get_running_loop().call_later(when, gate[0].set)
@@ -209,19 +197,19 @@ def together(*answers: Any, when: float = 50) -> InTurn:
     return InTurn(*map(attempt_of, answers))
 
 
-def test_of_results_at_the_same_time_one_is_returned() -> None:
+def test_of_results_at_the_same_time_one_is_returned():
     assert hedge_in_loop(together(1, 2, 3), ConstantBackOff(1), max_attempts=3) == 1
     assert now() == 50
 
 
 @pytest.mark.parametrize("good", range(4))
-def test_a_result_beside_failures_at_the_same_time_wins(good: int) -> None:
-    answers: list[Any] = [OSError] * 4
+def test_a_result_beside_failures_at_the_same_time_wins(good):
+    answers = [OSError] * 4
     answers[good] = 7
     assert hedge_in_loop(together(*answers), ConstantBackOff(1), max_attempts=4) == 7
 
 
-def test_failures_at_the_same_time_are_one_after_the_other() -> None:
+def test_failures_at_the_same_time_are_one_after_the_other():
     errors = [OSError(n) for n in range(3)]
     with pytest.raises(OSError) as caught:
         hedge_in_loop(together(*errors), ConstantBackOff(1), max_attempts=3)
@@ -232,7 +220,7 @@ def test_failures_at_the_same_time_are_one_after_the_other() -> None:
     assert [time - began for time in operation.times] == [0, 10, 15, 15], "each has a successor"
 
 
-def test_if_all_are_rejected_the_last_is_told(hedge: HedgeFace) -> None:
+def test_if_all_are_rejected_the_last_is_told(hedge):
     script = Script(Takes(4, ""), Takes(5, 0))
     with pytest.raises(RejectedResult) as caught:
         hedge(script, TEN, max_attempts=2, on=OSError, until=bool)
@@ -246,7 +234,7 @@ class Interrupt(BaseException):
     """Is no Exception."""
 
 
-def ends(what: str, answer: Any, kind: Any, why: str = "", **options: Any) -> Any:
+def ends(what, answer, kind, why="", **options):
     """Return a case: what the second attempt does, and what the call raises, and says why."""
     return pytest.param(answer, kind, why, {"backoff": TEN, **options}, id=what)
 
@@ -266,7 +254,7 @@ def ends(what: str, answer: Any, kind: Any, why: str = "", **options: Any) -> An
         ends("no Exception, though on retries all", Interrupt(), Interrupt, on=lambda _: True),
     ],
 )
-def test_what_ends_all(hedge: HedgeFace, answer: Any, kind: Any, why: str, options: Any) -> None:
+def test_what_ends_all(hedge, answer, kind, why, options):
     operation, backoff = InTurn(takes(100, 1, cleanup=5), takes(3, answer)), options["backoff"]
     policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
     with pytest.raises(kind) as caught:
@@ -281,7 +269,7 @@ def test_what_ends_all(hedge: HedgeFace, answer: Any, kind: Any, why: str, optio
         assert operation.times == [0, 10]
 
 
-def test_a_policy_that_fails_at_once_leaves_no_attempt(hedge: HedgeFace) -> None:
+def test_a_policy_that_fails_at_once_leaves_no_attempt(hedge):
     with pytest.raises(KeyError, match="policy") as caught:
         hedge(takes(100, 7, cleanup=2), Scripted(KeyError("policy")))
     assert (caught.value.__cause__, now()) == (None, 0)
@@ -289,7 +277,7 @@ def test_a_policy_that_fails_at_once_leaves_no_attempt(hedge: HedgeFace) -> None
 
 # No more attempts
 
-LIMITS: list[tuple[Any, dict[str, Any], str]] = [
+LIMITS = [
     (TEN, {"max_attempts": 2}, "max_attempts is 2"),
     (with_max_retries(TEN, 1), {}, "the policy stopped"),
     (TEN, {"budget": 1}, "nothing left in <RetryBudget 0.0 of 1.0"),
@@ -297,8 +285,8 @@ LIMITS: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("policy", "options", "why"), LIMITS)
-def test_those_that_run_decide(hedge: HedgeFace, policy: Any, options: Any, why: str) -> None:
-    def call(last: Any) -> Any:
+def test_those_that_run_decide(hedge, policy, options, why):
+    def call(last):
         began = now()
         given = {"budget": RetryBudget(1, token_ratio=0)} if "budget" in options else options
         script = Script(Takes(50, OSError(1)), Takes(70, last))
@@ -319,7 +307,7 @@ def test_those_that_run_decide(hedge: HedgeFace, policy: Any, options: Any, why:
 @pytest.mark.parametrize(
     ("policy", "options"), [(StopBackOff(), {}), (TEN, {"max_attempts": 1}), (TEN, {"budget": 1})]
 )
-def test_the_first_attempt_is_always_made(hedge: HedgeFace, policy: Any, options: Any) -> None:
+def test_the_first_attempt_is_always_made(hedge, policy, options):
     if "budget" in options:
         options = {"budget": spent_budget()}
     for step in (RetryAfter(5, OSError()), OSError):
@@ -332,7 +320,7 @@ def test_the_first_attempt_is_always_made(hedge: HedgeFace, policy: Any, options
     assert script.count == 1
 
 
-def test_each_attempt_but_the_first_takes_from_the_budget(hedge: HedgeFace) -> None:
+def test_each_attempt_but_the_first_takes_from_the_budget(hedge):
     budget = RetryBudget(10, token_ratio=0.5)
     hedge(Script(Takes(25, 7)), TEN, budget=budget)
     assert budget.tokens == 10 - 2 + 0.5
@@ -342,7 +330,7 @@ def test_each_attempt_but_the_first_takes_from_the_budget(hedge: HedgeFace) -> N
     assert (caught.value, budget.tokens) == (last, 8.5 - 3)
 
 
-def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge: HedgeFace) -> None:
+def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge):
     script = Script(Takes(11, OSError("last")))
     with pytest.raises(OSError, match="last") as caught:
         hedge(script, ConstantBackOff(6), max_elapsed_time=10)
@@ -358,11 +346,9 @@ def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge: HedgeFace) 
 
 
 @pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
-def test_a_failure_starts_one_though_a_planned_start_is_too_late(
-    hedge: HedgeFace, limit: str
-) -> None:
+def test_a_failure_starts_one_though_a_planned_start_is_too_late(hedge, limit):
     operation = InTurn(takes(4, OSError), takes(5, 7))
-    options: dict[str, Any] = {limit: 20}
+    options = {limit: 20}
     assert hedge(operation, ConstantBackOff(30), **options) == 7
     assert (operation.times, now()) == ([0, 4], 9)
 
@@ -370,7 +356,7 @@ def test_a_failure_starts_one_though_a_planned_start_is_too_late(
 # The timeout
 
 
-def test_at_the_timeout_all_are_cancelled(hedge: HedgeFace) -> None:
+def test_at_the_timeout_all_are_cancelled(hedge):
     last = OSError()
     operation = InTurn(takes(100, 1, cleanup=5), takes(3, last), takes(100, 2))
     with pytest.raises(DeadlineExceeded) as caught:
@@ -382,12 +368,10 @@ def test_at_the_timeout_all_are_cancelled(hedge: HedgeFace) -> None:
 
 
 @pytest.mark.parametrize("by_token", [False, True])
-def test_a_result_that_comes_after_a_cut_is_judged_too(
-    clock: VirtualClock, *, by_token: bool
-) -> None:
+def test_a_result_that_comes_after_a_cut_is_judged_too(clock, *, by_token):
     for late, good in ((1, False), (7, True)):
         began, operation, token = now(), InTurn(takes(100, 0, then=late)), CancellationToken()
-        options: dict[str, Any] = {"until": lambda value: value == 7, "max_attempts": 1}
+        options = {"until": lambda value: value == 7, "max_attempts": 1}
         if by_token:
             at(clock, began + 25, token.cancel)
         else:
@@ -400,16 +384,14 @@ def test_a_result_that_comes_after_a_cut_is_judged_too(
         assert now() - began == 25
 
 
-def test_of_results_that_come_after_a_cut_the_first_good_one_is_returned(
-    clock: VirtualClock,
-) -> None:
+def test_of_results_that_come_after_a_cut_the_first_good_one_is_returned(clock):
     for good in (7, 8):
         operation = InTurn(takes(100, 0, cleanup=2, then=8), takes(100, 0, cleanup=1, then=7))
         until = partial(le, good)
         assert hedge_in_loop(operation, TEN, until=until, max_attempts=2, timeout=25) == good
 
 
-def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> None:
+def test_what_ends_in_the_moment_of_the_timeout_counts(clock):
     assert hedge_in_loop(Script(Takes(10, 7)).in_loop, ConstantBackOff(20), timeout=10) == 7
     for policy in (ConstantBackOff(20), ZeroBackOff()):
         assert hedge_in_loop(Script(7).in_loop, policy, timeout=0) == 7
@@ -422,11 +404,9 @@ def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> N
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3])
-def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_it(
-    turns: int,
-) -> None:
-    def both(end: Any) -> InTurn:
-        async def second() -> int:
+def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_it(turns):
+    def both(end):
+        async def second():
             await asyncio.sleep(9)
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -446,17 +426,17 @@ def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_
     assert caught.value.__cause__ is last
 
 
-def test_nobody_waits_for_a_start_that_the_timeout_forbids(hedge: HedgeFace) -> None:
+def test_nobody_waits_for_a_start_that_the_timeout_forbids(hedge):
     script = Script(Takes(3, RetryAfter(50)))
     with pytest.raises(DeadlineExceeded):
         hedge(script, TEN, timeout=20)
     assert (script.count, now()) == (1, 3)
 
 
-def test_the_fallback_is_called_after_all_attempts_have_ended(hedge: HedgeFace) -> None:
+def test_the_fallback_is_called_after_all_attempts_have_ended(hedge):
     called = []
 
-    def fallback(outcome: object) -> int:
+    def fallback(outcome):
         called.append(now())
         return 8
 
@@ -468,7 +448,7 @@ def test_the_fallback_is_called_after_all_attempts_have_ended(hedge: HedgeFace) 
 # Tokens
 
 
-def test_a_cancel_ends_all_at_once(hedge: HedgeFace, clock: VirtualClock) -> None:
+def test_a_cancel_ends_all_at_once(hedge, clock):
     for when, last in ((5, None), (12, None), (13.5, OSError())):
         began, token = now(), CancellationToken()
         at(clock, began + when, lambda: token.cancel("enough"))
@@ -480,9 +460,7 @@ def test_a_cancel_ends_all_at_once(hedge: HedgeFace, clock: VirtualClock) -> Non
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_the_deadline_of_a_token_ends_all(
-    hedge: HedgeFace, clock: VirtualClock, *, waits: bool
-) -> None:
+def test_the_deadline_of_a_token_ends_all(hedge, clock, *, waits):
     last = OSError()
     token = CancellationToken(clock=clock).child(timeout=25)
     script = Script(Takes(3, last), Takes(100, 7))
@@ -492,9 +470,7 @@ def test_the_deadline_of_a_token_ends_all(
     assert (script.times, now()) == ([0, 3, 13, 23], 25)
 
 
-def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(
-    hedge: HedgeFace, clock: VirtualClock
-) -> None:
+def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(hedge, clock):
     script = Script(Takes(50, 7))
     assert hedge(script, TEN, token=cancelled_token()) == 7
     assert (script.count, now()) == (1, 50)
@@ -509,9 +485,7 @@ def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_token_inside_the_policy_counts(
-    hedge: HedgeFace, clock: VirtualClock, place: str
-) -> None:
+def test_a_token_inside_the_policy_counts(hedge, clock, place):
     for when, others in ((13, None), (5, CancellationToken())):
         token, began, script = CancellationToken(), now(), Script(Takes(100, 7))
         at(clock, began + when, lambda: token.cancel(place))
@@ -520,11 +494,11 @@ def test_a_token_inside_the_policy_counts(
         assert (caught.value.cause, now() - began) == (place, when)
 
 
-def test_no_attempt_starts_after_a_cancel(clock: VirtualClock) -> None:
+def test_no_attempt_starts_after_a_cancel(clock):
     for failure, most in ((OSError(), 5), (RetryAfter(0), 5), (OSError(), 1)):
         token = CancellationToken()
 
-        async def attempt() -> None:
+        async def attempt():
             token.cancel()
             raise failure
 
@@ -537,11 +511,11 @@ def test_no_attempt_starts_after_a_cancel(clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("by_itself", [True, False])
-def test_a_result_beside_a_cancel_is_returned_each_time(*, by_itself: bool) -> None:
+def test_a_result_beside_a_cancel_is_returned_each_time(*, by_itself):
     for _ in range(10):  # the order among sources that are ready is random
         token = CancellationToken()
 
-        async def attempt() -> int:
+        async def attempt():
             loop, gate = asyncio.get_running_loop(), asyncio.Event()
             loop.call_later(3, gate.set)
             if not by_itself:
@@ -554,9 +528,7 @@ def test_a_result_beside_a_cancel_is_returned_each_time(*, by_itself: bool) -> N
         assert in_loop(hedge_call_async(attempt, TEN, token=token)) == 7
 
 
-def test_one_that_obeys_a_token_cancelled_before_ends_the_call_as_cancelled(
-    hedge: HedgeFace,
-) -> None:
+def test_one_that_obeys_a_token_cancelled_before_ends_the_call_as_cancelled(hedge):
     token = cancelled_token("before")
     with pytest.raises(Cancelled) as caught:
         hedge(Script(token.raise_if_cancelled), TEN, token=token)
@@ -566,18 +538,18 @@ def test_one_that_obeys_a_token_cancelled_before_ends_the_call_as_cancelled(
 class Cancelling(CircuitBreaker):
     """Cancels a token as it lets the second call through."""
 
-    def __init__(self, token: CancellationToken) -> None:
+    def __init__(self, token):
         super().__init__()
         self.tokens = [None, token]
 
-    def allow(self) -> Any:
+    def allow(self):
         token = self.tokens.pop(0)
         if token is not None:
             token.cancel()
         return super().allow()
 
 
-def test_no_call_is_made_after_a_cancel_right_before(hedge: HedgeFace) -> None:
+def test_no_call_is_made_after_a_cancel_right_before(hedge):
     token, script = CancellationToken(), Script(Takes(100, 7))
     with pytest.raises(Cancelled) as caught:
         hedge(script, TEN, token=token, breaker=Cancelling(token))
@@ -590,15 +562,15 @@ def test_no_call_is_made_after_a_cancel_right_before(hedge: HedgeFace) -> None:
 
 @pytest.mark.parametrize(("stays_open", "times"), [(2, [0, 11]), (30, [0, 31])])
 def test_the_next_starts_as_planned_but_not_before_the_circuit_lets_it_through(
-    hedge: HedgeFace, stays_open: int, times: list[float]
-) -> None:
+    hedge, stays_open, times
+):
     breaker = CircuitBreaker(ConstantBackOff(stays_open), failures=1)
     operation = InTurn(takes(1, OSError), takes(1, 7))
     assert hedge(operation, TEN, breaker=breaker, max_attempts=3) == 7
     assert operation.times == times
 
 
-def test_an_attempt_that_the_circuit_refuses_counts(hedge: HedgeFace) -> None:
+def test_an_attempt_that_the_circuit_refuses_counts(hedge):
     breaker, script = CircuitBreaker(TEN, failures=1), Script(7)
     breaker.open(30)
     with pytest.raises(CircuitOpen) as caught:
@@ -608,7 +580,7 @@ def test_an_attempt_that_the_circuit_refuses_counts(hedge: HedgeFace) -> None:
     assert script.count == 0
 
 
-def test_what_loses_says_nothing_to_the_circuit(hedge: HedgeFace) -> None:
+def test_what_loses_says_nothing_to_the_circuit(hedge):
     breaker = CircuitBreaker(TEN, failures=1)
     operation = InTurn(takes(100, 1, then=Cancelled("as told")), takes(3, 7))
     assert hedge(operation, TEN, breaker=breaker, on=OSError) == 7
@@ -619,7 +591,7 @@ def test_what_loses_says_nothing_to_the_circuit(hedge: HedgeFace) -> None:
 
 
 @pytest.mark.parametrize("value", [7, None, "text", [1]])
-def test_one_that_returns_no_awaitable_is_not_made_again(value: Any) -> None:
+def test_one_that_returns_no_awaitable_is_not_made_again(value):
     script = Script(value)
     operation = InTurn(takes(50, 1), lambda: script())
     with pytest.raises(TypeError, match=f"awaitable, not one of type {type(value).__name__}"):
@@ -628,18 +600,16 @@ def test_one_that_returns_no_awaitable_is_not_made_again(value: Any) -> None:
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_attempts_see_the_context_of_the_caller_each_in_a_copy(
-    hedge: HedgeFace, *, pooled: bool
-) -> None:
+def test_attempts_see_the_context_of_the_caller_each_in_a_copy(hedge, *, pooled):
     variable = contextvars.ContextVar("variable", default="none")
     seen = []
 
-    def operation() -> None:
+    def operation():
         seen.append(variable.get())
         variable.set("an attempt's")
         raise OSError
 
-    def main() -> None:
+    def main():
         variable.set("the caller's")
         with ThreadPoolExecutor(2) as workers, pytest.raises(OSError):
             options = {"pool": workers} if pooled and not hedge.waits else {}
@@ -650,16 +620,16 @@ def test_attempts_see_the_context_of_the_caller_each_in_a_copy(
     assert seen == ["the caller's"] * 3
 
 
-def test_attempts_are_named_after_the_operation_and_count(hedge: HedgeFace) -> None:
+def test_attempts_are_named_after_the_operation_and_count(hedge):
     names = []
 
-    def fetch() -> None:
+    def fetch():
         thread = threading.current_thread()
         assert thread.daemon, "no process waits for it"
         names.append(thread.name)
         raise OSError
 
-    async def fetch_in_loop() -> None:
+    async def fetch_in_loop():
         names.append(asyncio.current_task().get_name())
         raise OSError
 
@@ -672,15 +642,13 @@ def test_attempts_are_named_after_the_operation_and_count(hedge: HedgeFace) -> N
 
 @pytest.mark.parametrize("turns", range(6))
 @pytest.mark.parametrize("when", [0, 5, 10, 12, 17, 20, 27, 37, 38, 42])
-def test_a_cancel_of_the_task_passes_at_every_await(
-    clock: VirtualClock, when: float, turns: int
-) -> None:
-    running: set[int] = set()
+def test_a_cancel_of_the_task_passes_at_every_await(clock, when, turns):
+    running = set()
 
-    def attempt_of(number: int, seconds: float, answer: Any) -> Any:
+    def attempt_of(number, seconds, answer):
         inner = takes(seconds, answer, cleanup=5).in_loop
 
-        async def attempt() -> Any:
+        async def attempt():
             running.add(number)
             try:
                 return await inner()
@@ -691,7 +659,7 @@ def test_a_cancel_of_the_task_passes_at_every_await(
 
     operation = InTurn(attempt_of(1, 100, 1), attempt_of(2, 7, OSError), attempt_of(3, 20, 7))
 
-    async def main() -> None:
+    async def main():
         task = asyncio.ensure_future(hedge_call_async(operation.in_loop, TEN, max_attempts=3))
         await asyncio.sleep(when)
         for _ in range(turns):
@@ -713,12 +681,10 @@ def test_a_cancel_of_the_task_passes_at_every_await(
     in_loop(main())
 
 
-def test_a_second_cancel_of_the_task_cuts_the_clean_up_of_its_attempts(
-    clock: VirtualClock,
-) -> None:
+def test_a_second_cancel_of_the_task_cuts_the_clean_up_of_its_attempts(clock):
     operation = InTurn(takes(100, 1, cleanup=50))
 
-    async def main() -> None:
+    async def main():
         task = asyncio.ensure_future(hedge_call_async(operation.in_loop, TEN))
         for seconds in (15, 5):
             await asyncio.sleep(seconds)
@@ -732,9 +698,9 @@ def test_a_second_cancel_of_the_task_cuts_the_clean_up_of_its_attempts(
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
-def test_eager_tasks_do_the_same() -> None:
-    def eagerly(operation: Any, backoff: Any = TEN, **options: Any) -> Any:
-        async def main() -> Any:
+def test_eager_tasks_do_the_same():
+    def eagerly(operation, backoff=TEN, **options):
+        async def main():
             asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
             try:
                 return await hedge_call_async(operation.in_loop, backoff, **options)
@@ -762,7 +728,7 @@ TAKEN += ["backoff", "budget", "breaker", "clock", "name"]
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_bad_values_are_refused_by_name(hedge: HedgeFace, name: str) -> None:
+def test_bad_values_are_refused_by_name(hedge, name):
     script = Script(7)
     for value, kind in BAD[name]:
         with pytest.raises(kind, match=name):
@@ -774,7 +740,7 @@ NOT_TAKEN = sorted({*OPTIONS} - {*TAKEN, "fallback", "note"})
 
 
 @pytest.mark.parametrize("name", [*NOT_TAKEN, "retry_if", "tries"])
-def test_no_other_option_is_taken(hedge: HedgeFace, name: str) -> None:
+def test_no_other_option_is_taken(hedge, name):
     """Those of other retries that make no sense here, and any that comes later."""
     script = Script(7)
     with pytest.raises(TypeError, match=rf"^{hedge.name}\(\) has no option '{name}'"):
@@ -783,7 +749,7 @@ def test_no_other_option_is_taken(hedge: HedgeFace, name: str) -> None:
     assert "attempt_timeout" in NOT_TAKEN
 
 
-def test_the_note_may_be_left_off(hedge: HedgeFace) -> None:
+def test_the_note_may_be_left_off(hedge):
     for notes, note, has_note in (
         *((True, None, True), (False, None, False)),
         *((False, True, True), (True, False, False)),
@@ -793,7 +759,7 @@ def test_the_note_may_be_left_off(hedge: HedgeFace) -> None:
         assert hasattr(caught.value, "__notes__") is has_note
 
 
-def test_an_error_that_is_not_retried_is_untouched_at_the_first_attempt(hedge: HedgeFace) -> None:
+def test_an_error_that_is_not_retried_is_untouched_at_the_first_attempt(hedge):
     error = ValueError()
     with pytest.raises(ValueError) as caught:
         hedge(Script(error), TEN, on=OSError, fallback=8)

@@ -1,14 +1,11 @@
 """Hedged calls in threads and loops: interrupts at any place, and calls that are dropped."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,16 +24,11 @@ from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
 from tests.retries.hedges import own_token
 from tests.retries.scripts import Script
-from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import gc_threshold
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from tests.retries.hedges import HedgeFace
-
-
-def wait_for_end_of_all_but(before: set[threading.Thread], when: str | None = None) -> None:
+def wait_for_end_of_all_but(before, when=None):
     """Wait until no thread is left but those that there were before."""
     eventually(lambda: set(threading.enumerate()) <= before, f"the end of all attempts, {when}")
 
@@ -44,31 +36,31 @@ def wait_for_end_of_all_but(before: set[threading.Thread], when: str | None = No
 class Kept(Executor):
     """A pool that keeps its jobs, for the test to make them; ``full()`` is called with two."""
 
-    def __init__(self, full: Callable[[], object]) -> None:
+    def __init__(self, full):
         self._full = full
-        self._jobs: list[Callable[[], object]] = []
+        self._jobs = []
 
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, function, /, *args, **kwargs):
         self._jobs.append(partial(function, *args, **kwargs))
         if len(self._jobs) == 2:
             self._full()
         return Future()
 
-    def make_all(self) -> None:
+    def make_all(self):
         while self._jobs:
             self._jobs.pop()()
 
 
-def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        made: list[int] = []
+def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once():
+    def run(interrupt):
+        made = []
         budget, token = RetryBudget(5, token_ratio=0), CancellationToken()
 
-        def operation() -> int:
-            made.append(current_attempt().number)  # type: ignore[union-attr]
+        def operation():
+            made.append(current_attempt().number)
             return 7
 
-        def cancel() -> None:
+        def cancel():
             interrupt.__enter__()
             token.cancel()
 
@@ -86,12 +78,12 @@ def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once() -
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")  # hit before its first step
-def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        told: list[bool] = []
-        begun: list[None] = []
+def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone():
+    def run(interrupt):
+        told = []
+        begun = []
 
-        def operation() -> int:
+        def operation():
             begun.append(None)
             if len(begun) < 3:
                 told.append(own_token().wait(PATIENCE))
@@ -109,9 +101,9 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
 
 @pytest.mark.parametrize("where", ["operation", "try_acquire", "allow", "record"])
 def test_an_interrupt_in_an_attempt_reaches_the_caller_and_nothing_stays_taken(
-    hedge: HedgeFace, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    def interrupted(*_: object) -> None:
+    hedge, monkeypatch, where
+):
+    def interrupted(*_):
         raise Interrupted
 
     budget, breaker = RetryBudget(5, token_ratio=0), half_open(SetClock(), on=LookupError)
@@ -126,20 +118,18 @@ def test_an_interrupt_in_an_attempt_reaches_the_caller_and_nothing_stays_taken(
     assert breaker.remaining() is not None
 
 
-def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tokens: list[CancellationToken] = []
+def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(monkeypatch):
+    tokens = []
     budget, ignored = RetryBudget(5), []
 
-    async def operation() -> None:
+    async def operation():
         tokens.append(own_token())
         await asyncio.Event().wait()
 
-    async def main() -> None:
+    async def main():
         await hedge_call_async(operation, ZeroBackOff(), max_attempts=3, budget=budget)
 
-    async def until_all_wait() -> None:
+    async def until_all_wait():
         while len(tokens) < 3:
             await asyncio.sleep(0)
 
@@ -157,21 +147,21 @@ def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # coroutines that are not awaited
-def test_ctrl_c_in_a_hedged_coroutine_lets_its_loop_end() -> None:
-    def ctrl_c() -> None:
+def test_ctrl_c_in_a_hedged_coroutine_lets_its_loop_end():
+    def ctrl_c():
         raise KeyboardInterrupt
 
-    def run(interrupt: InterruptAt) -> None:
+    def run(interrupt):
         breaker = half_open(SetClock(), on=OSError)
         errors = [LookupError()]
 
-        async def operation() -> int:
+        async def operation():
             await asyncio.sleep(0)
             if errors:
                 raise errors.pop()
             return 7
 
-        async def main() -> None:
+        async def main():
             assert await hedge_call_async(operation, ZeroBackOff(), breaker=breaker) == 7
 
         loop = asyncio.new_event_loop()
@@ -179,8 +169,8 @@ def test_ctrl_c_in_a_hedged_coroutine_lets_its_loop_end() -> None:
         with suppress(KeyboardInterrupt), interrupt:
             loop.run_until_complete(task)
         tasks = asyncio.all_tasks(loop)  # what follows is what asyncio.run() does
-        for each in tasks:
-            each.cancel()
+        for one in tasks:
+            one.cancel()
         if tasks:
             _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=PATIENCE))
             assert not left, interrupt.where

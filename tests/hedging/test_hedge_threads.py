@@ -1,7 +1,5 @@
 """Hedged calls in threads: what is left of the attempts that lost, and pools."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import gc
@@ -11,7 +9,6 @@ import time
 import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,14 +36,11 @@ from tests.retries.test_leaks import HEDGED, Failure
 from tests.stress.tools import gc_threshold
 from tests.tickers.made_policies import Scripted
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 TEN = ConstantBackOff(10)
 
 
 @pytest.fixture(autouse=True)
-def _threads_end(clock: VirtualClock) -> Iterator[None]:
+def _threads_end(clock):
     """Let all attempts end before the clock is closed."""
     before = set(threading.enumerate())
     yield
@@ -57,17 +51,17 @@ def _threads_end(clock: VirtualClock) -> Iterator[None]:
 class Seen:
     """An operation that keeps the token, thread and context of each attempt."""
 
-    def __init__(self, *functions: Callable[[], Any]) -> None:
+    def __init__(self, *functions):
         self._operation = InTurn(*functions)
-        self.tokens: list[CancellationToken] = []
-        self.threads: list[threading.Thread] = []
+        self.tokens = []
+        self.threads = []
 
-    def __call__(self) -> Any:
+    def __call__(self):
         self.tokens.append(own_token())
         self.threads.append(threading.current_thread())
         return self._operation()
 
-    def join(self) -> None:
+    def join(self):
         for thread in self.threads:
             thread.join()
 
@@ -75,11 +69,9 @@ class Seen:
 # The end of the others
 
 
-def test_each_attempt_has_a_token_of_its_own_cancelled_as_it_or_the_call_ends(
-    clock: VirtualClock,
-) -> None:
+def test_each_attempt_has_a_token_of_its_own_cancelled_as_it_or_the_call_ends(clock):
     operation = Seen(takes(100, 1), takes(3, OSError), takes(100, 2), takes(5, 7))
-    cancelled: list[bool] = []
+    cancelled = []
     at(clock, 20, lambda: cancelled.extend(token.cancelled for token in operation.tokens))
     assert hedge_call(operation, Scripted(10, 10, 10, 10)) == 7
     assert now() == 28
@@ -92,9 +84,9 @@ def test_each_attempt_has_a_token_of_its_own_cancelled_as_it_or_the_call_ends(
 
 
 @pytest.mark.parametrize("ends", ["timeout", "token", "error", "policy", "interrupt"])
-def test_those_that_run_are_told_whatever_ends_the_call(clock: VirtualClock, ends: str) -> None:
+def test_those_that_run_are_told_whatever_ends_the_call(clock, ends):
     token = CancellationToken()
-    options: dict[str, Any] = {"timeout": 15} if ends == "timeout" else {"token": token}
+    options = {"timeout": 15} if ends == "timeout" else {"token": token}
     if ends == "token":
         at(clock, 15, token.cancel)
     last = {"error": ValueError(), "interrupt": GeneratorExit()}.get(ends, OSError())
@@ -108,18 +100,18 @@ def test_those_that_run_are_told_whatever_ends_the_call(clock: VirtualClock, end
     assert now() == (15 if ends == "policy" else 20)
 
 
-def test_current_attempt_tells_what_runs_in_a_thread() -> None:
+def test_current_attempt_tells_what_runs_in_a_thread():
     seen = []
 
-    def fetch() -> int:
+    def fetch():
         attempt = current_attempt()
         assert attempt is not None
         seen.append((attempt.name.rpartition(".")[2], attempt.number, attempt.time_left))
         return takes(15, 7)()
 
-    def outer() -> int:
+    def outer():
         result = hedge_call(fetch, TEN, timeout=30)
-        seen.append(current_attempt().name.rpartition(".")[2])  # type: ignore[union-attr]
+        seen.append(current_attempt().name.rpartition(".")[2])
         return result
 
     assert hedge_call(outer, ConstantBackOff(100)) == 7
@@ -127,10 +119,10 @@ def test_current_attempt_tells_what_runs_in_a_thread() -> None:
     assert current_attempt() is None
 
 
-def test_an_attempt_that_outlives_its_call_still_sees_itself() -> None:
-    seen: list[Any] = []
+def test_an_attempt_that_outlives_its_call_still_sees_itself():
+    seen = []
 
-    def slow() -> None:
+    def slow():
         attempt = current_attempt()
         assert attempt is not None
         attempt.token.wait(100)
@@ -143,21 +135,21 @@ def test_an_attempt_that_outlives_its_call_still_sees_itself() -> None:
     assert seen == [(True, "fetch", 2)]
 
 
-def test_what_an_attempt_leaves_behind_sees_the_attempt_around_the_call() -> None:
-    seen: list[Any] = []
+def test_what_an_attempt_leaves_behind_sees_the_attempt_around_the_call():
+    seen = []
 
-    def operation() -> Any:
+    def operation():
         context = contextvars.copy_context()
         return lambda: context.run(current_attempt)
 
-    def outer() -> None:
+    def outer():
         seen.append(hedge_call(operation, TEN)().name)
 
     retry_call(outer, name="outer")
     assert seen == ["outer"]
 
 
-def test_the_result_is_not_kept_by_an_attempt_that_still_runs() -> None:
+def test_the_result_is_not_kept_by_an_attempt_that_still_runs():
     class Result:
         pass
 
@@ -167,15 +159,15 @@ def test_the_result_is_not_kept_by_an_attempt_that_still_runs() -> None:
     assert now() == 13
 
 
-def ends_as_told() -> bool:
+def ends_as_told():
     return own_token().wait(100)
 
 
 @pytest.mark.parametrize("attempt", [takes(100, 7), takes(100, 7, then=7), ends_as_told])
 @pytest.mark.parametrize("ends", ["timeout", "token", "deadline"])
 def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded(
-    clock: VirtualClock, attempt: Any, ends: str
-) -> None:
+    clock, attempt, ends
+):
     last, timeout = OSError(), 15 if ends == "timeout" else None
     for _ in range(10):  # whichever of the two comes first
         token = CancellationToken(timeout=15) if ends == "deadline" else CancellationToken()
@@ -188,13 +180,13 @@ def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded
         assert note.startswith("gave up after 3 attempts in 15.0 s: ")
         if ends != "token":
             assert isinstance(caught.value, DeadlineExceeded)
-            assert len({each.deadline for each in operation.tokens}) == 1
+            assert len({one.deadline for one in operation.tokens}) == 1
             operation.join()
             assert isinstance(operation.tokens[1].cause, DeadlineExceeded)
 
 
-def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:
-    def cancels() -> None:
+def test_an_attempt_that_cancels_its_own_token_has_failed():
+    def cancels():
         own_token().cancel("mine")
         own_token().raise_if_cancelled()
 
@@ -204,8 +196,8 @@ def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:
     assert "on does not retry this error" in caught.value.__notes__[0]
 
 
-def test_an_attempt_that_cancels_its_own_token_and_returns_has_succeeded() -> None:
-    def cancels() -> int:
+def test_an_attempt_that_cancels_its_own_token_and_returns_has_succeeded():
+    def cancels():
         own_token().cancel("mine")
         own_clock().sleep(15)
         return 7
@@ -213,11 +205,11 @@ def test_an_attempt_that_cancels_its_own_token_and_returns_has_succeeded() -> No
     assert hedge_call(cancels, TEN, max_elapsed_time=12) == 7
 
 
-def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned() -> None:
+def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned():
     for good in (True, False):
         token = CancellationToken()
 
-        def until(value: int) -> bool:
+        def until(value):
             if value == 1:  # two more have ended when this one has been judged
                 clock.sleep(10)
                 token.cancel()
@@ -233,7 +225,7 @@ def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned() -> None:
             assert isinstance(caught.value.__cause__, RejectedResult)
 
 
-def own_clock() -> VirtualClock:
+def own_clock():
     made = CancellationToken().clock
     assert isinstance(made, VirtualClock)
     return made
@@ -242,11 +234,11 @@ def own_clock() -> VirtualClock:
 # Threads
 
 
-def test_no_thread_that_can_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_thread_that_can_be_started_is_an_error(monkeypatch):
     started, budget = [], RetryBudget(5)
     start = threading.Thread.start
 
-    def fails(thread: threading.Thread) -> None:
+    def fails(thread):
         if started:
             raise RuntimeError("can't start new thread")
         started.append(thread)
@@ -261,13 +253,13 @@ def test_no_thread_that_can_be_started_is_an_error(monkeypatch: pytest.MonkeyPat
     assert budget.tokens == 5
 
 
-def test_a_coroutine_function_is_refused_and_not_made_again() -> None:
+def test_a_coroutine_function_is_refused_and_not_made_again():
     calls = []
 
-    async def operation() -> None:
+    async def operation():
         raise AssertionError
 
-    def counted() -> Any:
+    def counted():
         calls.append(1)
         return operation()
 
@@ -276,17 +268,17 @@ def test_a_coroutine_function_is_refused_and_not_made_again() -> None:
     assert calls == [1]
 
 
-def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread() -> None:
+def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread():
     with configure(active=False):
         pool = ThreadPoolExecutor(1)
         assert hedge_call(threading.current_thread, pool=pool) is threading.current_thread()
 
 
 @pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0001)])
-def test_on_the_systems_clock(backoff: Any) -> None:
+def test_on_the_systems_clock(backoff):
     barrier = threading.Barrier(3)
 
-    def operation() -> int:
+    def operation():
         barrier.wait(50)
         return 3
 
@@ -300,12 +292,12 @@ def test_on_the_systems_clock(backoff: Any) -> None:
 
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("case", HEDGED)
-def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualClock) -> None:
+def test_nothing_of_a_call_outlives_it(case, pooled, clock):
     steps, caught, options = HEDGED[case]
     Failure.made.clear()
     token = CancellationToken()
 
-    def call(pool: Any) -> list[weakref.ref[Any]]:
+    def call(pool):
         functions = [
             takes(seconds, answer, then=answer if answer is Failure else None)
             for seconds, answer in steps
@@ -331,8 +323,8 @@ def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualCl
     assert clock.pending() == []
 
 
-def test_an_end_that_nobody_looks_at_any_more_is_dropped() -> None:
-    def until(_: object) -> bool:
+def test_an_end_that_nobody_looks_at_any_more_is_dropped():
+    def until(_):
         own_clock().sleep(10)  # meanwhile, the other one ends
         return True
 
@@ -345,8 +337,8 @@ def test_an_end_that_nobody_looks_at_any_more_is_dropped() -> None:
         eventually(lambda: [ref() for ref in refs] == [None] * 3, "all has been dropped")
 
 
-def test_it_warns_where_it_blocks_a_loop() -> None:
-    async def main() -> None:
+def test_it_warns_where_it_blocks_a_loop():
+    async def main():
         with pytest.warns(RuntimeWarning, match=r"use await hedge_call_async\(\)"):
             assert hedge_call(lambda: 7) == 7
 
@@ -356,7 +348,7 @@ def test_it_warns_where_it_blocks_a_loop() -> None:
 # Pools
 
 
-def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free() -> None:
+def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free():
     operation = InTurn(takes(25, OSError), takes(3, 7))
     with ThreadPoolExecutor(1) as pool:
         assert hedge_call(operation, TEN, pool=pool) == 7
@@ -364,9 +356,7 @@ def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free() -> Non
 
 
 @pytest.mark.parametrize("ends", ["result", "error", "token", "timeout"])
-def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(
-    clock: VirtualClock, ends: str
-) -> None:
+def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(clock, ends):
     budget, token = RetryBudget(10), CancellationToken()
     operation = InTurn(takes(35, Permanent(ValueError()) if ends == "error" else 7))
     at(clock, 12, token.cancel if ends == "token" else lambda: None)
@@ -383,15 +373,15 @@ def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(
 class Late(Executor):
     """A pool that makes its jobs when the test says so, even those that were cancelled."""
 
-    def __init__(self) -> None:
-        self.jobs: list[Any] = []
+    def __init__(self):
+        self.jobs = []
 
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, function, /, *args, **kwargs):
         self.jobs.append(partial(function, *args, **kwargs))
         return Future()
 
 
-def test_one_that_a_pool_makes_after_the_call_has_ended_calls_nothing() -> None:
+def test_one_that_a_pool_makes_after_the_call_has_ended_calls_nothing():
     pool, script, budget = Late(), Script(7), RetryBudget(10)
     with pytest.raises(DeadlineExceeded):
         hedge_call(script, TEN, pool=pool, timeout=15, budget=budget)
@@ -400,7 +390,7 @@ def test_one_that_a_pool_makes_after_the_call_has_ended_calls_nothing() -> None:
     assert (len(pool.jobs), script.count, budget.tokens) == (2, 0, 10)
 
 
-def test_a_pool_that_drops_its_queue_is_an_error(clock: VirtualClock) -> None:
+def test_a_pool_that_drops_its_queue_is_an_error(clock):
     pool, budget, operation = ThreadPoolExecutor(1), RetryBudget(10), InTurn(takes(100, 7))
     at(clock, 25, lambda: pool.shutdown(wait=False, cancel_futures=True))
     with pytest.raises(RuntimeError, match="cancelled an attempt.*shut down") as caught:
@@ -415,18 +405,18 @@ def test_a_pool_that_drops_its_queue_is_an_error(clock: VirtualClock) -> None:
 class Failing(Executor):
     """A pool that makes no job: it is full, or its workers cannot start, as the future says."""
 
-    def __init__(self, *, is_full: bool) -> None:
+    def __init__(self, *, is_full):
         self._is_full = is_full
 
-    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+    def submit(self, function, /, *args, **kwargs):
         if self._is_full:
             raise BlockingIOError("full")
-        future: Future[Any] = Future()
+        future = Future()
         future.set_exception(RuntimeError("no worker"))
         return future
 
 
-def shut_down() -> ThreadPoolExecutor:
+def shut_down():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     return pool
@@ -440,7 +430,7 @@ def shut_down() -> ThreadPoolExecutor:
         (shut_down, RuntimeError, "after shutdown"),
     ],
 )
-def test_a_pool_that_cannot_make_an_attempt_is_an_error(make: Any, kind: Any, text: str) -> None:
+def test_a_pool_that_cannot_make_an_attempt_is_an_error(make, kind, text):
     script, budget = Script(7), RetryBudget(10)
     with pytest.raises(kind, match=text) as caught:
         hedge_call(script, TEN, pool=make(), budget=budget)
@@ -453,12 +443,12 @@ def test_a_pool_that_cannot_make_an_attempt_is_an_error(make: Any, kind: Any, te
 class Unused(ProcessPoolExecutor):
     """A process pool that starts nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         pass
 
 
-def not_threads() -> list[Any]:
-    made: list[Any] = [7, "pool", ThreadPoolExecutor, Unused(), threading.Thread()]
+def not_threads():
+    made = [7, "pool", ThreadPoolExecutor, Unused(), threading.Thread()]
     if sys.version_info >= (3, 14):
         from concurrent.futures import InterpreterPoolExecutor
 
@@ -467,14 +457,14 @@ def not_threads() -> list[Any]:
 
 
 @pytest.mark.parametrize("pool", not_threads(), ids=lambda pool: type(pool).__name__)
-def test_what_is_no_pool_of_threads_is_refused(pool: Any) -> None:
+def test_what_is_no_pool_of_threads_is_refused(pool):
     script = Script(7)
     with pytest.raises(TypeError, match=r"^pool must .*, not "):
         hedge_call(script, TEN, pool=pool)
     assert script.count == 0
 
 
-def test_a_pool_under_patched_time() -> None:
+def test_a_pool_under_patched_time():
     latencies = iter([60, 1])
     with VirtualClock(auto=True, patch_time=True) as clock, ThreadPoolExecutor(8) as pool:
         assert hedge_call(lambda: time.sleep(next(latencies)) or 7, ConstantBackOff(2), pool=pool)

@@ -28,7 +28,7 @@ def check(face, case):
         found = face.run(script, backoff, **options)
     except Exception as error:
         found = error
-    assert script.times == [began + each for each in times]
+    assert script.times == [began + one for one in times]
     assert is_as_expected(found, end), found
     if ended is not None:
         assert now() == began + ended

@@ -74,7 +74,7 @@ def test_an_attempt_has_a_token_of_its_own(clock):
                     assert (attempt.token.cause, now()) == ("enough", 13)
                     attempt.token.raise_if_cancelled()
                 raise OSError
-    assert all(each.cancelled for each in kept)
+    assert all(one.cancelled for one in kept)
     assert now() == 13
 
 
@@ -118,7 +118,7 @@ def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(fa
         run = attempts(ConstantBackOff(delay), token=token, **hooks)
         with pytest.raises(Cancelled) as caught:
             face.blocks(
-                run, lambda _: script(), before=lambda each: each.number == 2 and token.cancel()
+                run, lambda _: script(), before=lambda one: one.number == 2 and token.cancel()
             )
         assert caught.value.__cause__ is error
         assert script.count == 1

@@ -268,12 +268,7 @@ def test_what_a_timer_raises_ends_the_run(face, kind):
     own, gave_up = kind(), Recorded()
     script = Script(OSError, 7)
     with pytest.raises(kind) as caught:
-        face.run(
-            script,
-            ConstantBackOff(10),
-            timer=Failing(own, start=1),
-            on_give_up=gave_up,
-        )
+        face.run(script, ConstantBackOff(10), timer=Failing(own, start=1), on_give_up=gave_up)
     assert caught.value is own
     assert (script.count, len(gave_up.calls)) == (1, isinstance(own, Exception))
 

@@ -328,7 +328,7 @@ async def failing_rows_async(failures):
 
 
 def taking_turns(failures, order):
-    generators = [failing_rows(each) for each in failures]
+    generators = [failing_rows(one) for one in failures]
     for place in order:
         next(generators[place], None)
     for generator in generators:
@@ -338,7 +338,7 @@ def taking_turns(failures, order):
 
 
 async def taking_turns_async(failures, order):
-    generators = [failing_rows_async(each) for each in failures]
+    generators = [failing_rows_async(one) for one in failures]
     for place in order:
         await anext(generators[place], None)
     for generator in generators:
@@ -381,7 +381,7 @@ def test_generators_that_take_turns_for_long_keep_nothing_of_those_that_have_end
     first.close()
     del attempt
     collect_garbage()
-    assert sum(each() is not None for each in made) == 0
+    assert sum(one() is not None for one in made) == 0
 
 
 def test_while_generators_take_turns_only_those_live_that_are_open():
@@ -393,7 +393,7 @@ def test_while_generators_take_turns_only_those_live_that_are_open():
         older.close()
         older = newer
     collect_garbage()
-    assert sum(each() is not None for each in made) <= 2
+    assert sum(one() is not None for one in made) <= 2
     older.close()
 
 

@@ -8,13 +8,7 @@ from unittest.mock import Mock, call, create_autospec
 
 import pytest
 
-from backoff_ticker import (
-    ConstantBackOff,
-    ZeroBackOff,
-    retry,
-    retry_call,
-    with_max_retries,
-)
+from backoff_ticker import ConstantBackOff, ZeroBackOff, retry, retry_call, with_max_retries
 from tests.retries.faces import in_loop
 from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
 from tests.retries.scripts import Script, now

@@ -119,7 +119,7 @@ def test_the_time_that_is_told_is_that_since_the_first_attempt_began(face):
 
 def test_a_note_is_left_off_where_the_retry_or_the_process_says_so(face):
     for own, of_process, has_note in [
-        *[(None, True, True), (None, False, False), (True, False, True), (False, True, False)],
+        *[(None, True, True), (None, False, False), (True, False, True), (False, True, False)]
     ]:
         with configure(notes=of_process), pytest.raises(OSError) as caught:
             face.run(Script(OSError), ConstantBackOff(1), max_attempts=2, note=own)

@@ -347,7 +347,7 @@ def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
         told = [entry[1:3] for entry in log if entry[2].endswith(f" {1 + second}")]
         whole = [("in", "a"), ("in", "b"), ("in", "c"), ("out", "c"), ("out", "b"), ("out", "a")]
         made = {"call": [0, 5], "enter": [0, 1, 5], "leave": range(6)}[how]
-        assert [(end, name[0]) for end, name in told] == [whole[each] for each in made]
+        assert [(end, name[0]) for end, name in told] == [whole[one] for one in made]
         if how != "leave":
             assert log[-1][-1] is own
 

@@ -6,14 +6,7 @@ import warnings
 
 import pytest
 
-from backoff_ticker import (
-    ConstantBackOff,
-    Timer,
-    ZeroBackOff,
-    attempts,
-    retry,
-    retry_call,
-)
+from backoff_ticker import ConstantBackOff, Timer, ZeroBackOff, attempts, retry, retry_call
 from backoff_ticker.testing import no_wait
 from tests.retries.scripts import Script
 

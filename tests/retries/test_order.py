@@ -143,7 +143,7 @@ def test_every_limit_binds_retry_after(face):
     for step in list(STEPS)[2:]:
         inner, gave_up = Refused(), Recorded()
         options = {"backoff": ConstantBackOff(10)} | STEPS[step]
-        options = {name: each() if callable(each) else each for name, each in options.items()}
+        options = {name: one() if callable(one) else one for name, one in options.items()}
         script = Script(RetryAfter(6, inner))
         with pytest.raises(Exception) as caught:
             face.run(script, on_give_up=gave_up, **options)

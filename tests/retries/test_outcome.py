@@ -111,7 +111,7 @@ def test_an_outcome_has_the_arguments_of_a_decorated_function(clock, kind):
     result_of(fetch(self=client))
     outcomes = [outcome for _, outcome in told.calls]
     given, named = ((client,), {}), ((), {"self": client})
-    assert [(each.args, each.kwargs) for each in outcomes] == [given, given, named, named]
+    assert [(one.args, one.kwargs) for one in outcomes] == [given, given, named, named]
     outcomes[2].kwargs["self"] = "another"
     assert outcomes[3].kwargs == {"self": client}
 
@@ -242,9 +242,7 @@ def test_retries_and_the_end_are_logged(face, caplog):
     options = {"max_attempts": 3, "on_retry": hook, "on_give_up": hook, "name": "fetch"}
     with pytest.raises(OSError):
         face.run(script, ConstantBackOff(5), **options)
-    assert {(each.name, each.levelname) for each in caplog.records} == {
-        ("backoff_ticker", "WARNING")
-    }
+    assert {(one.name, one.levelname) for one in caplog.records} == {("backoff_ticker", "WARNING")}
     assert caplog.messages == [
         "fetch failed in attempt 1, again in 5 s: OSError(1)",
         "fetch failed in attempt 2, again in 1.25 s: KeyError('no')",

@@ -167,19 +167,19 @@ def test_managers_of_the_process_are_inside_those_of_the_retry(face):
     with configure(around=spanning(log, "default")):
         face.run(Script(7), around=spanning(log, "own"))
     assert [entry[1:3] for entry in log] == [
-        *[("in", "own 1"), ("in", "default 1"), ("out", "default 1"), ("out", "own 1")],
+        *[("in", "own 1"), ("in", "default 1"), ("out", "default 1"), ("out", "own 1")]
     ]
 
 
 def test_a_decorated_function_sees_each_change():
     function = retry(lambda: 7)
     told = [Recorded(), Recorded()]
-    for each in (*told, *told):
-        with configure(on_success=each):
+    for one in (*told, *told):
+        with configure(on_success=one):
             function()
             function()
     function()
-    assert [len(each.calls) for each in told] == [4, 4]
+    assert [len(one.calls) for one in told] == [4, 4]
 
 
 def test_a_bad_default_hook_is_refused_by_name_and_nothing_is_changed():
@@ -245,8 +245,8 @@ class Equal:
 
 def test_hooks_that_are_equal_are_told_apart(face):
     hooks = [Equal(), Equal()]
-    for each in (*hooks, *hooks):
-        with configure(on_success=each):
+    for one in (*hooks, *hooks):
+        with configure(on_success=one):
             face.run(Script(7))
     assert [hook.calls for hook in hooks] == [2, 2]
 
