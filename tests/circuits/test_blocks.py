@@ -1,10 +1,7 @@
 """CircuitBreaker.guard(): each block is a call of its own, wherever it is entered and left."""
 
 import asyncio
-import contextlib
 import contextvars
-import weakref
-from contextlib import AsyncExitStack, ExitStack
 
 import pytest
 
@@ -13,7 +10,6 @@ from backoff_ticker.types import CircuitGuard
 from tests.circuits.circuits import CLOSED, HALF_OPEN, OPEN, fail, half_open, opened, refused
 from tests.helpers import PATIENCE, collect_garbage, in_thread
 from tests.retries.faces import in_loop
-from tests.stress.tools import gc_threshold
 
 
 def entered(breaker):
@@ -79,16 +75,6 @@ def test_probes_that_overlap_are_told_apart(now):
     assert breaker.state is CLOSED, "nobody has taken the place of the first"
 
 
-def test_blocks_of_several_breakers_may_be_nested(now):
-    one, other = (CircuitBreaker(ConstantBackOff(10), failures=most, clock=now) for most in (4, 2))
-    for _ in range(2):
-        with contextlib.suppress(OSError), one.guard():
-            with contextlib.suppress(LookupError), other.guard(), one.guard():
-                raise LookupError
-            raise OSError
-    assert (one.state, other.state) == (OPEN, OPEN)
-
-
 def test_a_guard_is_what_its_block_gets(now):
     guard = CircuitBreaker(clock=now).guard()
     with guard as got:
@@ -133,92 +119,6 @@ def test_a_guard_that_was_refused_was_not_entered(now):
     with guard:
         refused(breaker)
     assert breaker.state is CLOSED
-
-
-def test_stacks_hold_blocks(now):
-    breakers = half_open(now), half_open(now)
-    for _ in range(3):  # probes, then calls of a closed circuit
-        stacks = ExitStack(), ExitStack()
-        for stack, breaker in zip(stacks, breakers, strict=True):
-            stack.enter_context(breaker.guard())
-        for stack, breaker in zip(stacks, breakers, strict=True):
-            stack.close()
-            assert breaker.state is CLOSED
-
-    async def main():
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(breakers[0].guard())
-            raise OSError
-
-    with pytest.raises(OSError):
-        in_loop(main())
-    assert repr(breakers[0]) == "<CircuitBreaker open, 10.0 s left>"
-
-
-def use_with(breaker):
-    with breaker:
-        raise AssertionError
-
-
-def use_async_with(breaker):
-    async def main():
-        async with breaker:
-            raise AssertionError
-
-    in_loop(main())
-
-
-def use_a_stack(breaker):
-    with ExitStack() as stack:
-        stack.enter_context(breaker)
-
-
-@pytest.mark.parametrize("use", [use_with, use_async_with, use_a_stack])
-def test_the_breaker_is_no_block(now, use):
-    breaker = half_open(now)
-    with pytest.raises(TypeError, match=r"write `with breaker\.guard\(\):`"):
-        use(breaker)
-    assert breaker.remaining() == 0, "no call has begun"
-
-
-class Value:
-    """What a context variable of a program has."""
-
-
-of_request = contextvars.ContextVar("of_request")
-
-
-def test_a_block_leaves_nothing_in_its_context_and_keeps_no_context(now):
-    breaker = CircuitBreaker(clock=now)
-
-    def call():
-        before = dict(contextvars.copy_context())
-        guard = entered(breaker)
-        assert dict(contextvars.copy_context()) == before
-        value = Value()
-        of_request.set(value)
-        return guard, weakref.ref(value)
-
-    with gc_threshold(0):
-        guard, value = contextvars.Context().run(call)
-        assert value() is None
-        leave(guard)
-
-
-@pytest.mark.parametrize("outcome", [None, OSError()])
-def test_a_block_is_forgotten_at_once(now, outcome):
-    breaker = CircuitBreaker(clock=now)
-    with gc_threshold(0):
-        made, guards = [], breaker.guard
-        for _ in range(3):
-            guard = guards()
-            with contextlib.suppress(OSError), guard:
-                if outcome is not None:
-                    raise OSError
-            made.append(guard)
-        kept = weakref.ref(breaker)
-        del breaker, guards, guard, made
-        assert kept() is None
 
 
 def test_an_async_generator_that_its_loop_closes_frees_its_probe(now):

@@ -5,7 +5,6 @@ import copy
 import pickle
 import sys
 from datetime import timedelta
-from types import MappingProxyType
 from unittest.mock import AsyncMock
 
 import pytest
@@ -24,7 +23,6 @@ from backoff_ticker import (
     retry_call,
     with_token,
 )
-from backoff_ticker.circuits import as_error_rule
 from tests.circuits.circuits import (
     CLOSED,
     HALF_OPEN,
@@ -140,25 +138,6 @@ def test_on_has_the_meaning_it_has_for_retries(on, now):
     assert not judges(now, on, FileNotFoundError())
 
 
-def test_the_rules_of_a_mapping_are_kept_as_bools_policies_and_floats():
-    policy = ConstantBackOff(1)
-    given = {OSError: True, KeyError: False, EOFError: policy, IndexError: 3}
-    on = MappingProxyType({**given, TimeoutError: timedelta(minutes=1)})
-    rules = as_error_rule("on", on)
-    assert type(rules) is dict
-    assert rules == {**given, TimeoutError: 60.0}
-    assert type(rules[IndexError]) is float
-    assert as_error_rule("on", OSError | KeyError) == (OSError, KeyError)
-
-
-@pytest.mark.parametrize("wrong", [-1, float("nan"), "1", None, ConstantBackOff, timedelta(-1)])
-def test_a_wrong_rule_of_a_mapping_is_named(wrong):
-    expected = "on[OSError] must be True, False, seconds >= 0, a timedelta or a BackOff, not "
-    with pytest.raises((TypeError, ValueError)) as caught:
-        as_error_rule("on", {KeyError: True, OSError: wrong})
-    assert str(caught.value).startswith(expected + repr(wrong)[:9])
-
-
 @pytest.mark.parametrize("answer", [ConstantBackOff(1), -1, None, "1"])
 def test_a_wrong_answer_of_on_is_named(now, answer):
     breaker = half_open(now, on=lambda error: error.args == () or answer)
@@ -220,28 +199,6 @@ def test_a_rate_is_met_exactly(now):
         assert breaker.state is CLOSED
         fail(breaker)
         assert breaker.state is OPEN
-
-
-def test_a_success_never_opens_it(now):
-    breaker = CircuitBreaker(failure_rate=0.5, minimum_calls=4, clock=now)
-    fail(breaker, 3)
-    succeed(breaker)
-    assert breaker.state is CLOSED, "three of four have failed, but the last one has not"
-    fail(breaker)
-    assert breaker.state is OPEN
-
-
-def test_a_circuit_that_closes_begins_a_new_window(now):
-    breaker = CircuitBreaker(
-        ConstantBackOff(1), failure_rate=0.5, window=1000, minimum_calls=4, clock=now
-    )
-    fail(breaker, 4)
-    now.advance(1)
-    succeed(breaker)
-    fail(breaker, 3)
-    assert breaker.state is CLOSED
-    fail(breaker)
-    assert breaker.state is OPEN
 
 
 def test_the_default_grows_to_a_minute_without_end(now):
@@ -678,17 +635,6 @@ class Overtaken(SetClock):
         if self.coming:
             in_thread(self.coming.pop()).result(PATIENCE)
         return super().monotonic()
-
-
-def test_a_result_that_another_one_overtakes_counts_as_well():
-    now = Overtaken()
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=3, clock=now)
-    now.coming.append(lambda: fail(breaker))
-    fail(breaker)
-    assert repr(breaker) == "<CircuitBreaker closed, 2 of 3 failures in a row>"
-    now.coming.append(lambda: fail(breaker))
-    fail(breaker)
-    assert (breaker.state, breaker.remaining()) == (OPEN, 10)
 
 
 def test_a_call_that_another_one_overtakes_gets_no_second_place():

@@ -1,7 +1,6 @@
 """Retries as loops over attempts."""
 
 import asyncio
-import contextlib
 
 import pytest
 
@@ -16,8 +15,7 @@ from backoff_ticker import (
     current_attempt,
 )
 from tests.retries.faces import BOTH, FACES, LOOPS, in_loop
-from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, answered, now
+from tests.retries.scripts import Recorded, Script, answered
 
 
 def returning(run):
@@ -60,22 +58,6 @@ def test_nothing_happens_before_the_first_step(clock):
             if attempt.number == 1:
                 raise OSError
     assert [(when, outcome.elapsed) for when, outcome in hook.calls] == [(60, 0), (60, 0)]
-
-
-def test_an_attempt_has_a_token_of_its_own(clock):
-    token, kept = CancellationToken(), []
-    at(clock, 13, lambda: token.cancel("enough"))
-    with pytest.raises(Cancelled):
-        for attempt in attempts(ConstantBackOff(10), token=token):
-            with attempt:
-                kept.append(attempt.token)
-                assert not attempt.token.cancelled
-                if attempt.token.wait(5):
-                    assert (attempt.token.cause, now()) == ("enough", 13)
-                    attempt.token.raise_if_cancelled()
-                raise OSError
-    assert all(one.cancelled for one in kept)
-    assert now() == 13
 
 
 @LOOPS
@@ -123,30 +105,6 @@ def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(fa
         assert caught.value.__cause__ is error
         assert script.count == 1
         assert (run.outcome.attempts, run.outcome.reason) == (1, StopReason.CANCELLED)
-
-
-@LOOPS
-def test_a_cancel_by_the_manager_of_an_attempt_ends_the_loop_and_it_is_left(face):
-    token, log = CancellationToken(), []
-
-    @contextlib.contextmanager
-    def span(outcome):
-        log.append(f"in {outcome.attempts}")
-        if outcome.attempts == 2:
-            token.cancel()
-        try:
-            yield
-        except Exception as error:
-            log.append(f"out by {type(error).__name__}")
-            raise
-
-    def block(attempt):
-        log.append(f"block {attempt.number}")
-        raise OSError
-
-    with pytest.raises(Cancelled):
-        face.blocks(attempts(ZeroBackOff(), token=token, around=span), block)
-    assert log == ["in 1", "block 1", "out by OSError", "in 2", "out by Cancelled"]
 
 
 @LOOPS

@@ -153,17 +153,6 @@ def test_an_open_circuit_has_the_last_error_as_its_cause(face):
     assert caught.value.__cause__ is last
 
 
-@pytest.mark.parametrize("on", [OSError, {OSError: True}, lambda error: isinstance(error, OSError)])
-def test_an_inner_circuit_that_on_does_not_name_passes(face, on):
-    breaker = breaking()
-    breaker.open()
-    given_up = Recorded()
-    with pytest.raises(CircuitOpen) as caught:
-        face.run(Script(lambda: breaker.allow()), ZeroBackOff(), on=on, on_give_up=given_up)
-    assert not given_up.calls
-    assert not hasattr(caught.value, "__notes__")
-
-
 @BOTH
 @pytest.mark.parametrize(("delay", "when"), [(2, 6), (0, pytest.approx(4.01, abs=0.01))])
 def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face, clock, delay, when):
@@ -203,14 +192,6 @@ def test_an_attempt_cut_by_the_token_or_the_timeout_says_nothing(face):
 
 
 @BOTH
-def test_an_interrupt_frees_the_place_of_a_probe(face):
-    breaker = opened(0)
-    with pytest.raises(KeyboardInterrupt):
-        face.run(Script(KeyboardInterrupt), breaker=breaker)
-    assert face.run(Script(7), breaker=breaker) == 7
-
-
-@BOTH
 def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     budget = RetryBudget(10, token_ratio=0)
     breaker = breaking(30, 1)
@@ -240,16 +221,6 @@ def test_managers_and_hooks_see_an_open_circuit_as_a_failed_attempt(face):
     ]
     assert [type(entry[-1]) for entry in log[2::3]] == [CircuitOpen, type(None)]
     assert success.last.attempts == 2
-
-
-def test_hedges_go_through_it(hedge):
-    operation = InTurn(takes(1, OSError()), takes(1, OSError()), takes(1, 7))
-    assert hedge(operation, ConstantBackOff(20), breaker=breaking(30, 2)) == 7
-    assert operation.times == [0, 1, 32]
-    operation = InTurn(takes(1, 7))
-    start = now()
-    assert hedge(operation, ConstantBackOff(20), breaker=opened(30)) == 7
-    assert [at - start for at in operation.times] == [30]
 
 
 def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(hedge, clock):

@@ -16,7 +16,6 @@ from backoff_ticker import (
     attempts,
     configure,
     current_attempt,
-    hedge_call_async,
     retry,
     retry_call,
     retry_call_async,
@@ -384,19 +383,6 @@ def test_generators_that_take_turns_for_long_keep_nothing_of_those_that_have_end
     assert sum(one() is not None for one in made) == 0
 
 
-def test_while_generators_take_turns_only_those_live_that_are_open():
-    made, older = [], failing_rows(0)
-    next(older)
-    for _ in range(1_000):
-        newer = failing_rows(0)
-        made.append(weakref.ref(next(newer)))
-        older.close()
-        older = newer
-    collect_garbage()
-    assert sum(one() is not None for one in made) <= 2
-    older.close()
-
-
 def test_a_suspended_generator_shows_its_attempt_to_no_other_thread_or_context():
     generator = failing_rows(0)
     attempt = contextvars.Context().run(next, generator)
@@ -415,23 +401,6 @@ def test_a_generator_may_be_left_in_another_attempt(options):
 
 
 # Hedges
-
-
-def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock):
-    seen = []
-
-    async def operation():
-        attempt = here()
-        seen.append(attempt)
-        await asyncio.sleep(10 if attempt.number == 1 else 1)
-        assert here() is attempt
-        assert not attempt.token.cancelled
-        return attempt.number
-
-    assert in_loop(hedge_call_async(operation, ConstantBackOff(2))) == 2
-    assert [attempt.number for attempt in seen] == [1, 2]
-    assert seen[0].token is not seen[1].token
-    assert all(attempt.token.cancelled for attempt in seen)
 
 
 def test_while_retries_are_off_there_is_the_first_attempt(face):

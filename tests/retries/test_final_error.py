@@ -342,14 +342,6 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face, awaits):
     assert own.__cause__ is last
 
 
-@CALLS
-def test_an_error_in_a_handler_of_the_fallback_shows_all_three(face):
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError("last")), max_attempts=1, fallback=fail_in_a_handler)
-    told = ["LookupError()", "KeyError('inside')", "OSError('last')"]
-    assert shown_in_a_traceback(caught.value) == told
-
-
 @ASYNC_CALLS
 def test_in_a_coroutine_it_may_await(face):
     async def fallback(outcome):

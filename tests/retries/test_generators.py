@@ -151,14 +151,3 @@ def test_one_that_ends_without_an_item_is_a_success(kind):
     assert getattr(caught.value, "value", "empty") == "empty"
     assert log == [0, 5, 10]
     assert [outcome.attempts for _, outcome in success.calls] == [3]
-
-
-def test_one_that_gives_up_raises_its_last_error(kind):
-    log = []
-    running = kind.decorated(echoing(log, 9), max_attempts=3)("first")
-    with pytest.raises(OSError) as caught:
-        kind.call(running, "__next__")
-    assert caught.value.args == (3,)
-    assert len(log) == 3
-    with pytest.raises(kind.ends_with):
-        kind.call(running, "__next__")

@@ -1,7 +1,6 @@
 """The hooks, and the context managers around attempts: when, in what order, and how they end."""
 
 import asyncio
-import signal
 from contextlib import closing, nullcontext
 from itertools import product
 
@@ -22,7 +21,6 @@ from backoff_ticker import (
 from backoff_ticker.waiting._parking import loop_runs
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC, in_loop
 from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning
-from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, answered, now
 from tests.retries.test_breaker_option import until_a_reset
 
@@ -194,23 +192,6 @@ def test_a_manager_is_left_once_with_what_ended_the_attempt(face, end):
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_manager_is_left_once_with_what_cut_the_attempt(face, cut):
     check_end(face, *CUTS[cut])
-
-
-@SYNC
-def test_ctrl_c_in_a_wait_finds_no_manager_entered(face, clock):
-    log, script = [], Script(OSError, 7)
-    at(clock, 3, lambda: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        face.run(
-            script,
-            ConstantBackOff(50),
-            token=CancellationToken(),
-            around=spanning(log),
-            **noting(log),
-        )
-    assert (script.times, now()) == ([0], 3)
-    assert [type(error) for error in left_with(log)] == [OSError]
-    assert (3, "on_give_up") not in log
 
 
 @FOUR

@@ -51,16 +51,6 @@ def test_what_awaits_nothing_is_done():
     ]
 
 
-def test_the_last_error_is_raised():
-    error = OSError("last")
-    script = Script(OSError, error)
-    run = attempts(ConstantBackOff(5), max_attempts=2)
-    with pytest.raises(OSError) as caught:
-        looped(run, script)
-    assert caught.value is error
-    assert (script.times, run.outcome.reason) == ([0, 5], StopReason.MAX_ATTEMPTS)
-
-
 async def awaited(*_):
     raise AssertionError("it is not called")
 

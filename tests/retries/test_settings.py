@@ -1,8 +1,6 @@
 """``configure()``: what is set for the process."""
 
 import contextlib
-import gc
-import weakref
 from itertools import product
 
 import pytest
@@ -27,7 +25,6 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, in_thread
 from tests.retries.faces import BOTH, in_loop
-from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
@@ -77,15 +74,6 @@ def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
                         raise error
         assert run.outcome.reason is reason
         assert attempt.token.cancelled
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_kinds_of_decorated_functions_are_as_if_undecorated(clock, kind):
-    client = Client(Script(OSError))
-    with configure(active=False), pytest.raises(OSError) as caught:
-        result_of(getattr(client, kind)())
-    assert client.script.count == 1
-    assert not hasattr(caught.value, "__notes__")
 
 
 def test_while_retries_are_off_a_function_may_return_a_coroutine(clock):
@@ -228,29 +216,6 @@ def test_a_default_token_that_is_not_one_is_refused():
 # Blocks
 
 
-class Equal:
-    """A hook that says that it equals everything."""
-
-    def __init__(self):
-        self.calls = 0
-
-    def __call__(self, _):
-        self.calls += 1
-
-    def __eq__(self, other):
-        return True
-
-    __hash__ = None
-
-
-def test_hooks_that_are_equal_are_told_apart(face):
-    hooks = [Equal(), Equal()]
-    for one in (*hooks, *hooks):
-        with configure(on_success=one):
-            face.run(Script(7))
-    assert [hook.calls for hook in hooks] == [2, 2]
-
-
 def test_a_block_puts_back_all_that_it_has_changed_and_nothing_else():
     with configure(active=False, on_retry=told("outer")) as nothing:
         assert nothing is None
@@ -288,18 +253,6 @@ def test_a_block_shows_what_it_has_changed():
     block = configure(active=True, notes=True)
     assert repr(block) == "configure(active=True, notes=True)"
     assert is_active()
-
-
-def test_a_default_that_was_replaced_is_not_kept():
-    def hook(_):
-        """Do nothing."""
-
-    kept = weakref.ref(hook)
-    configure(on_retry=hook)
-    configure(on_retry=None)
-    del hook
-    gc.collect()
-    assert kept() is None
 
 
 def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):

@@ -21,7 +21,6 @@ from backoff_ticker import (
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.cases import check
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop, on_faces
-from tests.retries.made_hooks import spanning
 from tests.retries.scripts import Ahead, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
@@ -303,21 +302,6 @@ def test_what_a_coroutine_raises_as_it_is_cut_is_the_last_error(face):
     script.in_loop = closing
     assert ended_by_timeout(face, script, ZeroBackOff(), timeout=10).__cause__ is last
     assert now() == 10
-
-
-@ALL_ASYNC
-def test_notify_and_managers_are_told_what_cut_an_attempt(face):
-    for options, kind in [
-        ({"attempt_timeout": 2}, TimeoutError),
-        ({"timeout": 3}, DeadlineExceeded),
-        ({"token": CancellationToken(timeout=30)}, DeadlineExceeded),
-    ]:
-        log, notify = [], Recorded()
-        told = {"around": spanning(log), "notify": notify}
-        with pytest.raises(kind):
-            face.run(Script(SLOW), max_attempts=2, **told, **options)
-        assert type(log[1][-1]) is kind
-        assert [type(error) for _, error, _ in notify.calls] == [kind] * (kind is TimeoutError)
 
 
 @ASYNC
