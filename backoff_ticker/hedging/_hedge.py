@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from .._operation import run_at_once
 from .._validation import safe_repr
-from ..retries import (
-    NO_FALLBACK,
-    Options,
-    overload,
-    raise_final,
-    require_operation,
-    shows,
-)
+from ..retries import NO_FALLBACK, Options, overload, raise_final, require_operation, shows
 from ..waiting import tasks_of_block, warn_if_loop_runs
 from ._call import HedgedCall
 

@@ -18,7 +18,7 @@ from .._operation import answered
 from .._validation import as_seconds, safe_repr
 from ..circuits import rule_for
 from ..policies import End, PolicyRun, start_policy
-from ._limits import SkippingClock
+from ._limits import SkippingClock, underlying
 from ._outcome import Ending, StopReason
 
 TYPE_CHECKING = False
@@ -112,9 +112,8 @@ def _bounded(options: Options, seconds: float) -> float:
 
 def start_policies(options: Options, clock: Clock) -> Mapping[int, Callable[[], Any]]:
     """Return how to ask a run's own copy of each policy, by its id. The copies begin here."""
-    underlying = clock.clock if isinstance(clock, SkippingClock) else clock
     return {
-        id(policy): PolicyRun(start_policy("backoff", policy, clock), underlying, ()).ask
+        id(policy): PolicyRun(start_policy("backoff", policy, clock), underlying(clock), ()).ask
         for policy in options.policies
     }
 

@@ -63,6 +63,11 @@ class SkippingClock:
         return seconds
 
 
+def underlying(clock: Clock) -> Clock:
+    """Return the clock on which a run really waits."""
+    return clock.clock if isinstance(clock, SkippingClock) else clock
+
+
 class Limits:
     """The limits of one run, which read its clock and wait for nothing.
 
@@ -89,12 +94,10 @@ class Limits:
         if active_no_wait:
             most = (options.max_attempts, *active_no_wait.copy().values())
             self.max_attempts = min((one for one in most if one is not None), default=None)
-        token, underlying = options.token, clock
-        if isinstance(clock, SkippingClock):
-            underlying = clock.clock
-        if token is not None and token.deadline is not None and token.clock is not underlying:
+        token, own = options.token, underlying(clock)
+        if token is not None and token.deadline is not None and token.clock is not own:
             raise ValueError(
-                f"token must have its deadline on the retry's clock {underlying!r}, "
+                f"token must have its deadline on the retry's clock {own!r}, "
                 f"not on {token.clock!r}: make the token where that clock is the current one"
             )
 
@@ -169,11 +172,10 @@ class Limits:
         """Return a new token that is cancelled with ``token``, and when an attempt is cut."""
         cut = self.first_cut(token, cut_at)
         when = None if cut is None else cut[0]
-        if isinstance(clock, SkippingClock):
+        if when is not None and isinstance(clock, SkippingClock):
             # The timers of the underlying clock agree exactly with its time.
-            when = None if when is None else later(when, -clock.skipped)
-            clock = clock.clock
-        return derive_token(clock, () if token is None else (token,), when)
+            when = later(when, -clock.skipped)
+        return derive_token(underlying(clock), () if token is None else (token,), when)
 
 
 def _the_wait(delay: float) -> str:

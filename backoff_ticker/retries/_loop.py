@@ -153,9 +153,7 @@ _BETWEEN, _GIVEN, _INSIDE = "between", "given", "inside"  # two blocks; a block 
 class Block:
     """The block of a loop, which is entered once for each attempt of its run.
 
-    Args:
-        options: The options of the loop, without what is set for the process.
-        awaits: Whether the loop is an ``async for``.
+    The ``options`` are without what is set for the process; an ``async for`` ``awaits``.
     """
 
     __slots__ = ("_cuttable", "_is_async", "_options", "_stage", "run")

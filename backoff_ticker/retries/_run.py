@@ -32,13 +32,7 @@ class Run:
     """The state of one run, used by one thread or task at a time.
 
     Its ``ending`` is None until one of three things ends it: a decision of this class, an error of
-    a user's function (``fail()``), or an interrupt.
-
-    Args:
-        options: The options, those of the process included.
-        name: The name of the operation.
-        args: Its positional arguments, for outcomes.
-        kwargs: Its keyword arguments, for outcomes.
+    a user's function (``fail()``), or an interrupt. Its ``options`` include those of the process.
     """
 
     # What most runs never change has its value here.
@@ -195,11 +189,7 @@ class Run:
         It is that of ``component``; None: of the one that is in use.
         """
         earlier, component = self.ending, component or self.component
-        if (
-            earlier is not None
-            and earlier.reason is StopReason.FAILED
-            and earlier.error is not None
-        ):
+        if earlier and earlier.reason is StopReason.FAILED and earlier.error is not None:
             append_cause(failure, earlier.error)
         self.end(Ending(StopReason.FAILED, f"{component} failed", failure))
 

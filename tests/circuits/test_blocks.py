@@ -6,7 +6,6 @@ import contextvars
 import pytest
 
 from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
-from backoff_ticker.types import CircuitGuard
 from tests.circuits.circuits import CLOSED, HALF_OPEN, OPEN, fail, half_open, opened, refused
 from tests.helpers import PATIENCE, collect_garbage, in_thread
 from tests.retries.faces import in_loop
@@ -61,32 +60,6 @@ def test_calls_that_overlap_are_told_apart_wherever_they_end(now, leave):
     assert breaker.state is CLOSED, "nor is it of the time after the outage"
     leave(later, OSError())
     assert breaker.state is OPEN
-
-
-def test_probes_that_overlap_are_told_apart(now):
-    breaker = half_open(now, probes=2, successes=2)
-    first = entered(breaker)
-    now.advance(30)
-    second = entered(breaker)
-    now.advance(30)  # the time of the first probe is over
-    leave(second)
-    assert breaker.state is HALF_OPEN
-    leave(first)
-    assert breaker.state is CLOSED, "nobody has taken the place of the first"
-
-
-def test_a_guard_is_what_its_block_gets(now):
-    guard = CircuitBreaker(clock=now).guard()
-    with guard as got:
-        assert got is guard
-        assert isinstance(guard, CircuitGuard)
-
-    async def main():
-        guard = CircuitBreaker(clock=now).guard()
-        async with guard as got:
-            assert got is guard
-
-    in_loop(main())
 
 
 def test_a_guard_is_for_one_block(now):

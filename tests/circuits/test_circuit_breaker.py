@@ -389,20 +389,6 @@ def test_an_interrupt_in_a_hook_passes_and_frees_the_probe(now):
     succeed(breaker)
 
 
-def test_a_hook_may_use_the_breaker(now):
-    seen = []
-
-    def on_change(_, new, breaker):
-        seen.append((new, breaker.state, breaker.remaining()))
-        if new is OPEN:
-            refused(breaker)
-            breaker.reset()
-
-    breaker = opened(now, on_change=on_change)
-    assert breaker.state is CLOSED
-    assert seen == [(OPEN, OPEN, 10.0), (CLOSED, CLOSED, 0.0)]
-
-
 @pytest.mark.parametrize(
     ("options", "kind", "text"),
     [

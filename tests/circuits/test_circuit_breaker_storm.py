@@ -12,8 +12,7 @@ import pytest
 from backoff_ticker import CircuitBreaker, CircuitOpen, CircuitState
 from tests import effort
 from tests.helpers import PATIENCE, SetClock
-from tests.stress.places import PACKAGE
-from tests.stress.tools import fast_switching, join_all, run_silently, signal_storm, start_threads
+from tests.stress.tools import fast_switching, join_all, run_silently, start_threads
 
 ENDS = OSError, CircuitOpen, asyncio.CancelledError
 """How calls end, if not well."""
@@ -122,31 +121,6 @@ def test_threads_and_loops_open_it_once_each_time(options):
         ended = sum(number for (old, _), number in changes.items() if old == "half-open")
         assert 0 <= begun - ended <= 1
         service.check()
-
-
-class Interrupt(BaseException):
-    """Raised by a signal handler."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("what", ["raise", "have blocks"])
-def test_signal_handlers_may_come_anywhere(what):
-    service = Service()
-    chance, theirs = random.Random(7), random.Random(8)
-    others = start_threads(2, lambda n: service.call_in_a_row(n, 3000)) if what == "raise" else []
-
-    def handle(frame):
-        if what != "raise":
-            service.call(theirs)
-        elif frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-            raise Interrupt
-
-    with signal_storm(handle) as handled:
-        while len(handled) < 2000:
-            with suppress(Interrupt):
-                service.call(chance)
-    join_all(others)
-    service.check()
 
 
 def test_a_child_has_a_circuit_of_its_own():

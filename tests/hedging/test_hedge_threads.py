@@ -5,7 +5,6 @@ import contextvars
 import gc
 import sys
 import threading
-import time
 import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -462,10 +461,3 @@ def test_what_is_no_pool_of_threads_is_refused(pool):
     with pytest.raises(TypeError, match=r"^pool must .*, not "):
         hedge_call(script, TEN, pool=pool)
     assert script.count == 0
-
-
-def test_a_pool_under_patched_time():
-    latencies = iter([60, 1])
-    with VirtualClock(auto=True, patch_time=True) as clock, ThreadPoolExecutor(8) as pool:
-        assert hedge_call(lambda: time.sleep(next(latencies)) or 7, ConstantBackOff(2), pool=pool)
-        assert clock.monotonic() == 3

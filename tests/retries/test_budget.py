@@ -213,10 +213,11 @@ def test_a_wait_whose_task_is_cancelled_costs_nothing(face, make_budget):
     assert budget.tokens == 5
 
 
-def test_a_retry_that_is_interrupted_costs_what_it_costs(face, make_budget):
-    budget = make_budget(5)
+@pytest.mark.parametrize("options", [{}, {"timeout": 60}], ids=str)
+def test_a_retry_that_is_interrupted_costs_what_it_costs(face, make_budget, options):
+    budget, script = make_budget(5), Script(OSError, KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
-        face.run(Script(OSError, KeyboardInterrupt), ConstantBackOff(10), budget=budget)
+        face.run(script, ConstantBackOff(10), budget=budget, **options)
     assert budget.tokens == 4
 
 

@@ -119,19 +119,6 @@ def test_mocks_are_retried_as_what_they_stand_for():
     assert retry(ZeroBackOff())(Mock(side_effect=[OSError, 7]))() == 7
 
 
-@pytest.mark.parametrize(
-    "wrong", [OSError, (OSError, ValueError), (OSError,), OSError | ValueError]
-)
-def test_what_is_retried_is_not_taken_for_a_policy(wrong):
-    with pytest.raises(TypeError, match=r"retry\(on=...\)"):
-        retry(wrong)
-
-
-def test_a_property_is_told_to_go_above():
-    with pytest.raises(TypeError, match="put @property and the like above @retry"):
-        retry(property(lambda _: 1))
-
-
 async def answer(*_):
     return True
 

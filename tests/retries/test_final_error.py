@@ -18,10 +18,8 @@ from backoff_ticker import (
     StopBackOff,
     StopReason,
     ZeroBackOff,
-    attempts,
     configure,
     hedge_call,
-    retry,
     retry_call,
 )
 from tests.retries.faces import BOTH, on_faces
@@ -383,13 +381,3 @@ def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face):
     assert face.run(Script(Takes(50, 1)), timeout=5, fallback=7) == 7
     with pytest.raises(Cancelled):
         face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)
-
-
-def test_where_there_is_no_result_it_is_refused():
-    def generator():
-        yield
-
-    with pytest.raises(TypeError, match="attempts.. has no option 'fallback'"):
-        attempts(fallback=7)
-    with pytest.raises(TypeError, match="fallback with a generator"):
-        retry(fallback=None)(generator)

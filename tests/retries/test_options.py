@@ -15,15 +15,18 @@ from backoff_ticker import (
     RetryBudget,
     ZeroBackOff,
     attempts,
+    configure,
     hedge_call,
     hedge_call_async,
+    is_active,
     retry,
     retry_call,
     retry_call_async,
+    retry_with,
 )
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.types import AsyncRetryOptions, HedgeOptions, RetryOptions
-from tests.retries.faces import SYNC, in_loop
+from tests.retries.faces import in_loop
 from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import Script
@@ -104,71 +107,71 @@ def test_the_options_most_like_an_unknown_one_are_named(face):
     assert script.count == 0
 
 
-def test_arguments_of_the_operation_are_recognized(clock):
-    for call in (retry_call, lambda *a, **b: in_loop(retry_call_async(*a, **b)), *HEDGES.values()):
-        with pytest.raises(TypeError, match=r"^backoff must be .*'http://x'; functools.partial"):
-            call(Script(7), "http://x")
-        with pytest.raises(TypeError, match=r"no option 'url'.*; functools.partial"):
-            call(Script(7), url="http://x")
-    with pytest.raises(TypeError, match="^backoff must be .*'http://x'$"):
-        attempts("http://x")
+class Connection:
+    open = Script(OSError, None)
+
+    def __init__(self):
+        self.open()
 
 
-@SYNC
-def test_attempt_timeout_is_for_coroutines(face):
-    script = Script(7)
-    with pytest.raises(TypeError, match="attempt_timeout"):
-        face.run(script, attempt_timeout=5)
-    assert script.count == 0
+def generator():
+    yield
 
 
-@pytest.mark.parametrize("operation", [None, 7, "text", ValueError()])
-def test_an_operation_that_cannot_be_called_is_refused(operation):
-    with pytest.raises(TypeError, match="operation"):
-        retry_call(operation)
-    with pytest.raises(TypeError, match="operation"):
-        in_loop(retry_call_async(operation))
+def by_coroutine(*args, **options):
+    return in_loop(retry_call_async(*args, **options))
 
 
-@pytest.mark.parametrize("operation", [Script(7).in_loop, partial(Script(7).in_loop)])
-def test_retry_call_refuses_coroutine_functions(operation):
-    with pytest.raises(TypeError, match="retry_call_async"):
-        retry_call(operation)
+NEEDS_A_FUNCTION = "needs the function to retry, not .*ConstantBackOff"
+NOT_CUT = "attempt_timeout=5.0, but only coroutines"
+OPERATION_OF_CALL = "operation must be callable"
+GOES_TO_ON = r"retry\(on=...\)"
+DECORATES = "decorates a function, not "
+NO_ARGUMENTS = [
+    (call, *mistake)
+    for call in (retry_call, by_coroutine, *HEDGES.values())
+    for mistake in [
+        (((Script(7), "http://x"), {}), r"^backoff must be .*'http://x'; functools.partial"),
+        (((Script(7),), {"url": "x"}), r"no option 'url'.*; functools.partial"),
+        (((ConstantBackOff,), {}), NEEDS_A_FUNCTION),
+        *[(((wrong,), {}), OPERATION_OF_CALL) for wrong in (None, 7, "text", ValueError())],
+    ]
+]
+MISTAKES = [
+    *NO_ARGUMENTS,
+    (attempts, (("http://x",), {}), "^backoff must be .*'http://x'$"),
+    (attempts, ((), {"fallback": 7}), "has no option 'fallback'"),
+    (lambda: iter(attempts(attempt_timeout=5)), ((), {}), NOT_CUT),
+    (lambda: retry(attempt_timeout=5)(len), ((), {}), NOT_CUT),
+    (retry_with, ((retry(len),), {"attempt_timeout": 5}), NOT_CUT),
+    (retry_call, ((len,), {"attempt_timeout": 5}), NOT_CUT),
+    (retry_call, ((Script(7).in_loop,), {}), "retry_call_async"),
+    (retry_call, ((partial(Script(7).in_loop),), {}), "retry_call_async"),
+    (by_coroutine, (([7].pop,), {}), "must return an awaitable"),
+    (retry, ((print,), {"max_attempts": 3}), r"retry_call|@retry\("),
+    (retry, ((print,), {"on": ValueError}), r"retry_call|@retry\("),
+    *[(retry, ((wrong,), {}), GOES_TO_ON) for wrong in (OSError, (OSError,), OSError | ValueError)],
+    *[(retry(ZeroBackOff()), ((wrong,), {}), DECORATES) for wrong in (7, "text", None)],
+    (retry(), ((property(lambda _: 1),), {}), "put @property and the like above @retry"),
+    (retry, ((Connection,), {}), "not the class Connection"),
+    (retry(ZeroBackOff()), ((Connection,), {}), "not the class Connection"),
+    (retry(fallback=None), ((generator,), {}), "fallback with a generator"),
+    (retry(until=bool), ((generator,), {}), "until with a generator"),
+    (retry_with, ((retry(len),), {"max_tries": 3}), r"retry_with\(\) has no option 'max_tries'"),
+    *[(configure, ((), {"active": wrong}), "active must be a bool") for wrong in (None, 1, "off")],
+    (configure, ((), {"token": 3}), "token must be a CancellationToken, not 3"),
+]
 
 
-def test_what_makes_a_policy_is_not_taken_for_the_function_to_retry():
-    for call in (retry_call, *HEDGES.values()):
-        with pytest.raises(TypeError, match="needs the function to retry, not .*ConstantBackOff"):
-            call(ConstantBackOff)
-
-
-def test_retry_call_async_refuses_plain_functions(clock):
-    with pytest.raises(TypeError, match="must return an awaitable"):
-        in_loop(retry_call_async([7].pop))
-
-
-def test_retry_of_a_function_with_options_says_how_to_write_it():
-    for options in ({"max_attempts": 3}, {"on": ValueError}):
-        with pytest.raises(TypeError, match=r"retry_call|@retry\("):
-            retry(print, **options)
-
-
-@pytest.mark.parametrize("thing", [7, "text", None])
-def test_what_a_decorator_cannot_decorate_is_refused(thing):
-    with pytest.raises(TypeError):
-        retry(ZeroBackOff())(thing)
+@pytest.mark.parametrize(("function", "given", "told"), MISTAKES)
+def test_a_mistake_is_refused_and_told_what_to_write(clock, function, given, told):
+    args, options = given
+    with pytest.raises(TypeError, match=told):
+        function(*args, **options)
+    assert is_active()
 
 
 def test_a_class_is_not_decorated_but_may_be_called_again():
-    class Connection:
-        open = Script(OSError, None)
-
-        def __init__(self):
-            self.open()
-
-    for decorate in (retry, retry(ZeroBackOff())):
-        with pytest.raises(TypeError, match="not the class Connection"):
-            decorate(Connection)
     assert isinstance(retry_call(Connection, ZeroBackOff()), Connection)
 
 

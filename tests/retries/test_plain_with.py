@@ -120,10 +120,7 @@ def test_an_answer_that_has_to_be_awaited_is_refused_when_it_comes(name):
 
 
 def test_an_async_with_is_for_async_for():
-    async def main():
-        for attempt in attempts():
-            async with attempt:
-                pass
-
+    run = attempts()
+    attempt = next(run)
     with pytest.raises(TypeError, match="write `with attempt:`"):
-        in_loop(main())
+        in_loop(attempt.__aenter__())

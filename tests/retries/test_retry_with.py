@@ -117,15 +117,6 @@ def test_another_decorator_around_it_is_not_dropped(read):
     assert retry_options(retry(max_attempts=2)(around)) == {"max_attempts": 2}
 
 
-def test_options_are_checked():
-    with pytest.raises(TypeError, match=r"retry_with\(\) has no option 'max_tries'"):
-        retry_with(Client.method, max_tries=3)
-    with pytest.raises(TypeError, match="attempt_timeout"):
-        retry_with(Client.method, attempt_timeout=3)
-    with pytest.raises(TypeError, match="backoff"):
-        retry_with(Client.method, 3)
-
-
 def test_a_decorator_can_be_kept_changed_and_read(clock):
     default = retry(ConstantBackOff(1), on=OSError, max_attempts=2)
     patient = retry_with(default, max_attempts=3)
