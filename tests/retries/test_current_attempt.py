@@ -94,12 +94,6 @@ def test_all_functions_of_a_retry_see_the_attempt_that_they_are_about(face):
     assert seen == [("until", 1), ("on_success", 1)]
 
 
-@on_faces("call", "async call")
-def test_a_fallback_sees_the_last_attempt(face):
-    options = {"max_attempts": 2, "fallback": lambda _: here().number}
-    assert face.run(Script(OSError), ConstantBackOff(5), **options) == 2
-
-
 def test_nothing_is_seen_between_the_blocks_of_a_loop(clock):
     seen = []
     for attempt in attempts(ConstantBackOff(5), on_attempt=lambda _: seen.append(here().number)):

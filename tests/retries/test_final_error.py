@@ -340,16 +340,6 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face, awaits):
     assert own.__cause__ is last
 
 
-@ASYNC_CALLS
-def test_in_a_coroutine_it_may_await(face):
-    async def fallback(outcome):
-        await asyncio.sleep(1)
-        return outcome.attempts
-
-    options = {"max_attempts": 3, "fallback": fallback}
-    assert face.run(Script(OSError), ConstantBackOff(1), **options) == 3
-
-
 @on_faces("call", "decorator")
 def test_in_a_thread_it_cannot_await(face):
     async def fallback(outcome):
@@ -378,6 +368,11 @@ def test_it_may_raise_the_last_error_itself(face):
 
 @ASYNC_CALLS
 def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face):
-    assert face.run(Script(Takes(50, 1)), timeout=5, fallback=7) == 7
+    async def awaited(outcome):
+        await asyncio.sleep(1)
+        return outcome.attempts + 6
+
+    for fallback in (7, awaited):
+        assert face.run(Script(Takes(50, 1)), timeout=5, fallback=fallback) == 7
     with pytest.raises(Cancelled):
         face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)

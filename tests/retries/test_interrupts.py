@@ -112,7 +112,10 @@ def test_a_retry_that_was_not_made_is_not_paid(way):
     assert unexpected(lost) == set()
 
 
-@ways(called, called_with_hooks, looped)
+@pytest.mark.parametrize(
+    "way",
+    [called, *(pytest.param(way, marks=pytest.mark.slow) for way in (called_with_hooks, looped))],
+)
 def test_no_further_call_is_made_after_a_signal_handler_has_cancelled_the_run(way):
     def run(interrupt):
         token, seen = CancellationToken(), []

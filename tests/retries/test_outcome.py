@@ -29,7 +29,6 @@ from backoff_ticker import (
 from tests.helpers import SetClock
 from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, LOOPS
-from tests.retries.hedges import HEDGES
 from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
@@ -210,13 +209,6 @@ def test_hooks_and_the_attempt_have_the_name_that_is_given(face):
     here = face.run(Script(OSError, name_here), ZeroBackOff(), name="prices", **options)
     assert here == "prices"
     assert [outcome.name for _, outcome in told.calls] == ["prices"] * 4
-
-
-@pytest.mark.parametrize("hedge", HEDGES.values(), ids=HEDGES)
-def test_a_hedged_call_has_the_name_that_is_given(hedge, clock):
-    told = Recorded()
-    hedge(Script(OSError), ZeroBackOff(), name="prices", max_attempts=1, fallback=told)
-    assert told.last.name == "prices"
 
 
 def test_a_loop_has_its_name_before_it_begins(clock):

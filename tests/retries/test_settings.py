@@ -9,7 +9,6 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
-    DeadlineExceeded,
     Permanent,
     RetryAfter,
     RetryBudget,
@@ -24,7 +23,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, in_thread
-from tests.retries.faces import BOTH, in_loop
+from tests.retries.faces import in_loop
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
@@ -191,14 +190,6 @@ def test_a_default_token_cuts_a_coroutine(clock, call):
     with configure(token=token), pytest.raises(Cancelled):
         in_loop(call(Script(Takes(50, 7)).in_loop, ConstantBackOff(100)))
     assert now() == 7
-
-
-@BOTH
-def test_a_default_token_may_have_a_deadline(face):
-    script = Script(OSError)
-    with configure(token=CancellationToken(timeout=12)), pytest.raises(DeadlineExceeded):
-        face.run(script, ConstantBackOff(5))
-    assert script.times == [0, 5, 10]
 
 
 # Blocks

@@ -97,13 +97,6 @@ def test_what_limits_of_time_do_between_attempts(face, case):
     check(face, CASES[case])
 
 
-def test_attempts_that_follow_at_once_end_by_a_limit(face):
-    script = Script(Takes(4, OSError))
-    with pytest.raises(OSError):
-        face.run(script, ZeroBackOff(), max_elapsed_time=10, max_attempts=9)
-    assert script.times == [0, 4, 8]
-
-
 def ended_by_timeout(face, script, *args, **options):
     """Return the error of a run that its ``timeout`` ends, as all are told."""
     gave_up = Recorded()
@@ -132,19 +125,6 @@ def test_the_time_that_a_hook_takes_counts(face, clock, name):
     script = Script(OSError)
     ended_by_timeout(face, script, ZeroBackOff(), timeout=5, **{name: hook})
     assert (script.count, now()) == (1, 18)
-
-
-@BOTH
-def test_no_attempt_begins_after_the_timeout_has_passed_in_its_hook(face, clock):
-    def hook(outcome):
-        if outcome.attempts == 1:
-            return None
-        return asyncio.sleep(10) if face.asynchronous else clock.sleep(10)
-
-    script = Script(OSError("first"), 7)
-    error = ended_by_timeout(face, script, ConstantBackOff(1), timeout=5, on_attempt=hook)
-    assert script.count == 1
-    assert str(error.__cause__) == "first"
 
 
 @FOUR
