@@ -158,7 +158,8 @@ def test_participants_that_make_progress_have_more_time_together(stepping):
             task.join()
 
 
-def test_participants_that_make_progress_and_never_rest_are_reported():
+def test_participants_that_make_progress_and_never_rest_are_reported(monkeypatch):
+    monkeypatch.setattr(_real_time, "_ALL_TOGETHER", 3)
     with VirtualClock(settle_timeout=0.2) as clock:
         parkers, ended = [clock.parker() for _ in range(2)], []
 

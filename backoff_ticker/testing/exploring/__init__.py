@@ -1,6 +1,8 @@
 """Threads under every schedule with few switches: ``explore()``.
 
-- ``_explore``: ``explore()`` itself; which schedules are run, and how a failure is told.
+- ``_explore``: ``explore()`` and its options; ``_watched``: what ``watch=`` names;
+  ``_outcome``: what it returns and raises.
+- ``_explorer``: which schedules are run, each how long; how a failing one is told.
 - ``_search``: the order of schedules, the drawn ones, and how a failing one is shrunk.
 - ``_schedule``: one schedule: turns, waits, the time. ``_points``: where turns can change.
 - ``_standard_library``: threads, locks, selectors and clocks as parts of a schedule;
@@ -14,9 +16,9 @@ schedule looks at, so that what ``threading`` builds on locks needs nothing more
 
 from __future__ import annotations
 
-from ._explore import (
+from ._explore import explore as explore
+from ._outcome import (
     Exploration as Exploration,
     ScheduleFailure as ScheduleFailure,
     ScheduleStuck as ScheduleStuck,
-    explore as explore,
 )

@@ -349,6 +349,11 @@ class Schedule:
             self.failure, self.error = failure, error
             self._abandon()
 
+    def get_stuck(self, failure: str) -> None:
+        """End the schedule, in which a member waits for what is not seen."""
+        self.stuck = True
+        self.fail(f"{failure}{self.stacks()}")
+
     def _abandon(self) -> None:
         self.ended = True
         for each in self.members:

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from backoff_ticker.testing import ScheduleFailure, ScheduleStuck, VirtualClock, explore, exploring
-from backoff_ticker.testing.exploring import _explore
+from backoff_ticker.testing.exploring import _explorer
 from backoff_ticker.testing.exploring._points import points_of
 from tests import effort
 from tests.testing.exploring import bodies
@@ -411,7 +411,7 @@ def test_what_would_be_too_many_are_drawn():
 
 def test_all_are_run_in_order_after_the_first_ones(monkeypatch):
     complete = explore(bodies.update_with_a_lock)
-    monkeypatch.setattr(_explore, "_FIRST", 20)
+    monkeypatch.setattr(_explorer, "_FIRST", 20)
     outcome = explore(bodies.update_with_a_lock)
     assert outcome.drawn > 0
     assert outcome.schedules - outcome.drawn == complete.schedules
@@ -419,7 +419,7 @@ def test_all_are_run_in_order_after_the_first_ones(monkeypatch):
 
 
 def test_two_switches_are_found_without_an_option_after_the_first_schedules(monkeypatch):
-    monkeypatch.setattr(_explore, "_FIRST", 20)
+    monkeypatch.setattr(_explorer, "_FIRST", 20)
     failure = failure_of(bodies.two_switches)
     assert len(failure.replay.split()) == 2
     assert failure.schedules > 20
@@ -474,7 +474,7 @@ def test_a_link_to_a_watched_file_is_watched(tmp_path):
 
 
 def test_a_watched_folder_may_hold_this_package():
-    package = Path(_explore.__file__).parents[2]
+    package = Path(_explorer.__file__).parents[2]
     assert explore(bodies.update_with_a_lock, watch=package).complete
     assert failure_of(bodies.lost_update, watch=[package.parent, bodies], schedules=99)
 
@@ -560,7 +560,7 @@ def test_time_begins_anew_with_each_schedule():
 
 
 def test_a_wait_that_is_not_seen_is_reported(monkeypatch):
-    monkeypatch.setattr(_explore, "_STUCK_AFTER", 0.3)
+    monkeypatch.setattr(_explorer, "_STUCK_AFTER", 0.3)
     early, shared = (threading.Lock(),), []  # in a tuple, where it cannot be replaced
 
     def hold():
@@ -579,7 +579,7 @@ def test_a_wait_that_is_not_seen_is_reported(monkeypatch):
 
 
 def test_waits_in_real_time_end(monkeypatch):
-    monkeypatch.setattr(_explore, "_TOO_LONG", 0.3)
+    monkeypatch.setattr(_explorer, "_TOO_LONG", 0.3)
     shared, kept_sleep = [], [time.sleep]
 
     def hold():
