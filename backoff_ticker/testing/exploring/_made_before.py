@@ -33,15 +33,15 @@ def _items(holder: Any) -> list[tuple[Any, Any]]:
     if issubclass(kind, type):
         return [*vars(holder).items()]
     if kind is CellType:
-        return [("cell_contents", each) for each in get_referents(holder)]
+        return [("cell_contents", content) for content in get_referents(holder)]
     if kind is FunctionType:
         parts = (*(holder.__closure__ or ()), holder.__dict__, holder.__kwdefaults__)
-        return [(None, each) for each in parts]
+        return [(None, part) for part in parts]
     try:
         own = kind.__dictoffset__ and object.__getattribute__(holder, "__dict__")
     except AttributeError:
         own = None  # a class in C may not show it
-    return [(None, each) for each in (*get_referents(holder), own)]
+    return [(None, thing) for thing in (*get_referents(holder), own)]
 
 
 def _put(holder: Any, key: Any, value: object) -> None:
@@ -84,8 +84,8 @@ def locks_replaced(watched: Callable[[str], bool], body: object) -> Iterator[lis
         and (module is logging or _is_watched(module, watched))
     ]
     handlers: Any = logging._handlerList  # type: ignore[attr-defined]
-    todo += [body, *(vars(handler) for each in handlers if (handler := each()))]
-    seen = {id(each): each for each in todo}
+    todo += [body, *(vars(handler) for reference in handlers if (handler := reference()))]
+    seen = {id(holder): holder for holder in todo}
     while todo:
         holder = todo.pop()
         for key, value in _items(holder):

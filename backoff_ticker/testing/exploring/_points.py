@@ -42,8 +42,8 @@ def _global_names(file: str) -> frozenset[str]:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:  # not Python's, as that of a template
         return frozenset()
-    found = (each for each in ast.walk(tree) if isinstance(each, ast.Global))
-    return frozenset(name for each in found for name in each.names)
+    found = (statement for statement in ast.walk(tree) if isinstance(statement, ast.Global))
+    return frozenset(name for statement in found for name in statement.names)
 
 
 @cache
@@ -56,27 +56,29 @@ def points_of(code: CodeType, changing: frozenset[str]) -> dict[int, int]:
     points: dict[int, int] = {}
     line, first, read, calls, touched = -1, 0, set[str](), 0, False
     # Intrinsics call nothing; one ends a coroutine that an error leaves, after its last line.
-    for each in (each for each in dis.get_instructions(code) if "INTRINSIC" not in each.opname):
-        if each.opname == "RESUME" and not each.arg:
+    instructions = (step for step in dis.get_instructions(code) if "INTRINSIC" not in step.opname)
+    for instruction in instructions:
+        name, offset, value = instruction.opname, instruction.offset, instruction.argval
+        if name == "RESUME" and not instruction.arg:
             line = -1  # what comes before is never reported
             continue
-        position = each.positions.lineno if each.positions else None
+        position = instruction.positions.lineno if instruction.positions else None
         if position is not None and position != line:
-            line, first, read, calls, touched = position, each.offset, set(), 0, False
-        if each.opname in {"LOAD_GLOBAL", "LOAD_DEREF"}:
-            read.add(str(each.argval))
-        if each.opname == "JUMP_BACKWARD" and max(points, default=-1) < each.argval:
-            points[each.offset] = -line
-        changes = each.opname == "LOAD_GLOBAL" and each.argval in changing
-        if not changes and not each.opname.startswith(_TOUCHING):
+            line, first, read, calls, touched = position, offset, set(), 0, False
+        if name in {"LOAD_GLOBAL", "LOAD_DEREF"}:
+            read.add(str(value))
+        if name == "JUMP_BACKWARD" and max(points, default=-1) < value:
+            points[offset] = -line
+        changes = name == "LOAD_GLOBAL" and value in changing
+        if not changes and not name.startswith(_TOUCHING):
             continue
         if not touched:
             points[first], touched = line, True
-        calls += each.opname.startswith(_CALLING)
-        stores = each.opname.startswith(_STORING) and ("" in read or each.argval in read)
-        if stores or (calls > 1 and each.opname.startswith(_CALLING)):
-            points.setdefault(each.offset, -line)
-        if each.opname.startswith(_READING) or each.argrepr == "[]":  # an operator since 3.14
+        calls += name.startswith(_CALLING)
+        stores = name.startswith(_STORING) and ("" in read or value in read)
+        if stores or (calls > 1 and name.startswith(_CALLING)):
+            points.setdefault(offset, -line)
+        if name.startswith(_READING) or instruction.argrepr == "[]":  # an operator since 3.14
             read.add("")  # no variable, but an object
     return points
 
@@ -111,8 +113,8 @@ class Points:
             return
         monitoring = sys.monitoring
         events = monitoring.events
-        names = {each: monitoring.get_tool(each) for each in (4, 3, 0, 2, 5, 1)}
-        tool = next((each for each, name in names.items() if not name), None)
+        names = {number: monitoring.get_tool(number) for number in (4, 3, 0, 2, 5, 1)}
+        tool = next((number for number, name in names.items() if not name), None)
         if tool is None:
             raise RuntimeError(f"no tool of sys.monitoring is free: {[*names.values()]}")
         watched: list[CodeType] = []

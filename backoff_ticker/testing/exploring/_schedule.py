@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 from ._story import stack_of, tasks_of, waited_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from types import FrameType
 
     from ._story import Step
 
@@ -78,6 +79,15 @@ class Member:
         self.interrupted: bool = False
         self.gave_way: bool = False
         self.steps: int = SPIN
+
+    def waits(self, stack: Iterable[tuple[FrameType, int]]) -> str:
+        """Return what it waits for, and who holds that, as part of a sentence."""
+        if self.ready is None:
+            return "can run"
+        if self.what != "a lock":
+            return f"waits for {self.what}"
+        what, holder = f"waits for {waited_for(stack, self.what)}", self.holder()
+        return what if holder is None or holder is self else f"{what}, held by {holder.name}"
 
 
 class Option(NamedTuple):
@@ -155,7 +165,7 @@ class Schedule:
 
     def member(self, ident: int) -> Member | None:
         """Return the member of a thread."""
-        return next((each for each in self.members if each.ident == ident), None)
+        return next((member for member in self.members if member.ident == ident), None)
 
     # Called by the member whose turn it is
 
@@ -168,8 +178,8 @@ class Schedule:
             self._turn_to(me, self._next(others or [me]))
         else:
             if me.steps > SPIN:
-                for each in self.members:
-                    each.gave_way = False
+                for member in self.members:
+                    member.gave_way = False
             if others:
                 self._turn_to(me, self._decide([me, *others], me, preemptive=True))
         if self.story is not None and file:
@@ -213,7 +223,7 @@ class Schedule:
 
     def pick(self, things: Sequence[Any]) -> Any:
         """Return the first of the things, or another, which counts as a preemption."""
-        able = [Option(*each) for each in enumerate(things, OPTIONS)]
+        able = [Option(*numbered) for numbered in enumerate(things, OPTIONS)]
         return self._decide(able, able[0], preemptive=True).thing
 
     def tell(self, what: str) -> None:
@@ -227,7 +237,7 @@ class Schedule:
         if self.ended:
             return
         self.tell("ends")
-        if all(each.done or each.daemon for each in self.members):
+        if all(member.done or member.daemon for member in self.members):
             self._abandon()
         else:
             self._hand_over(me)
@@ -256,12 +266,12 @@ class Schedule:
         default = me if me in able else self._next(able)
         chosen = self._decide(able, default, preemptive=False)
         if self._timeouts:
-            late = [each for each in self._able(chosen) if each not in able]
+            late = [member for member in self._able(chosen) if member not in able]
             chosen = self._decide([chosen, *late], chosen, preemptive=True)
         self._turn_to(me, chosen)
 
     def _due(self) -> list[float]:
-        return [each.deadline for each in self.members if each.deadline is not None]
+        return [member.deadline for member in self.members if member.deadline is not None]
 
     def _able(self, but: Member | None = None) -> list[Member]:
         until = self.now
@@ -269,36 +279,36 @@ class Schedule:
             until = max(until, min(self._due(), default=until))
         found: list[Member] = []
         late: list[Member] = []
-        for each in self.members:
-            if each.done or each is but:
+        for member in self.members:
+            if member.done or member is but:
                 continue
-            ready, deadline = each.ready, each.deadline
-            interrupts = self.interrupts and but is not None and each.number == 0
+            ready, deadline = member.ready, member.deadline
+            interrupts = self.interrupts and but is not None and member.number == 0
             if (
                 ready is None
                 or (deadline is not None and deadline <= until)
                 or interrupts
                 or ready()
             ):
-                (late if each.gave_way else found).append(each)
+                (late if member.gave_way else found).append(member)
         if found or not late or but is not None:
             return found
         # Those that gave way wait for nothing but the time, or for each other.
         due = self._due()
         self.now = max(self.now, min(due, default=self.now + 0.001))
-        for each in late:
-            each.gave_way = not due
+        for member in late:
+            member.gave_way = not due
         return self._able() if due else [self._next(late)]
 
     def _next(self, able: list[Member]) -> Member:
         last = self.running.number
-        return next((each for each in able if each.number > last), able[0])
+        return next((member for member in able if member.number > last), able[0])
 
     def _decide(self, able: Sequence[Choice], default: Choice, *, preemptive: bool) -> Choice:
         if len(able) == 1:
             return able[0]
         number = len(self.decisions)
-        kind = tuple([each.number for each in able if each is not default]), preemptive
+        kind = tuple([one.number for one in able if one is not default]), preemptive
         self.decisions.append(self._kinds.setdefault(kind, kind))
         chosen: Choice | None = self._choose(number, able, default)
         if chosen is None:
@@ -325,12 +335,12 @@ class Schedule:
 
     def _cycle(self) -> str:
         """Return the members that wait for each other, as the end of a sentence."""
-        for each in self.members:
-            chain = [each]
+        for member in self.members:
+            chain = [member]
             while (holder := chain[-1].holder()) and holder not in chain:
                 chain.append(holder)
-            if holder is each and len(chain) > 1:
-                return ": " + " waits for ".join(one.name for one in [*chain, each])
+            if holder is member and len(chain) > 1:
+                return ": " + " waits for ".join(one.name for one in [*chain, member])
         return ""
 
     # Failing
@@ -356,9 +366,9 @@ class Schedule:
 
     def _abandon(self) -> None:
         self.ended = True
-        for each in self.members:
+        for member in self.members:
             try:
-                each.go.release()
+                member.go.release()
             except RuntimeError:
                 pass  # its turn has come already
 
@@ -366,16 +376,11 @@ class Schedule:
         """Return where each member is, as lines of a text."""
         frames = sys._current_frames()
         told = ""
-        for each in self.members:
-            if not each.done:
-                stack = [*walk_stack(frames.get(each.ident))]
-                what, holder = "can run", each.holder()
-                if each.ready is not None:
-                    called = waited_for(stack, each.what) if each.what == "a lock" else each.what
-                    is_held = each.what == "a lock" and holder not in {None, each}
-                    what = f"waits for {called}" + f", held by {holder and holder.name}" * is_held
-                told += f"\n  {each.name} {what}{stack_of(reversed(stack))}"
+        for member in self.members:
+            if not member.done:
+                stack = [*walk_stack(frames.get(member.ident))]
+                told += f"\n  {member.name} {member.waits(stack)}{stack_of(reversed(stack))}"
                 for name, awaited in tasks_of(stack):
-                    told += f"\n  {each.name}, {name} waits for {awaited}"
+                    told += f"\n  {member.name}, {name} waits for {awaited}"
         frames.clear()  # this frame is one of them: what all hold would stay
         return told

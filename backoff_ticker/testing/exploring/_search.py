@@ -36,24 +36,24 @@ def following(deviations: Deviations) -> Choose:
     def choose(number: int, able: Sequence[Any], default: Any) -> Any:
         if number not in chosen:
             return default
-        return next((each for each in able if each.number == chosen[number]), None)
+        return next((one for one in able if one.number == chosen[number]), None)
 
     return choose
 
 
 def drawing(random: Random, moments: int, decisions: int) -> Choose:
     """Return what draws a schedule in which priorities change at that many moments."""
-    changes = {random.randrange(decisions): -each for each in range(1, moments + 1)}
+    changes = {random.randrange(decisions): -moment for moment in range(1, moments + 1)}
     priorities: dict[int, float] = {}
 
     def choose(number: int, able: Sequence[Any], default: Any) -> Any:
         if isinstance(default, Option):
             return random.choice(able) if random.random() * decisions < moments else default
-        for each in able:
-            priorities.setdefault(each.number, random.random())
+        for one in able:
+            priorities.setdefault(one.number, random.random())
         if number in changes:
             priorities[default.number] = changes[number]
-        return max(able, key=lambda each: priorities[each.number])
+        return max(able, key=lambda one: priorities[one.number])
 
     return choose
 

@@ -310,7 +310,7 @@ class Task(asyncio.Task[Any]):
 
 
 def _is_main(task: Any) -> bool:
-    return any(each[0] is _UNTIL_COMPLETE for each in task._callbacks or ())
+    return any(callback[0] is _UNTIL_COMPLETE for callback in task._callbacks or ())
 
 
 def in_another(schedule: Schedule) -> bool:
@@ -322,9 +322,9 @@ def in_another(schedule: Schedule) -> bool:
 def _reorder(schedule: Schedule, ready: Any) -> None:
     """Let another task than the first that can go on be the first."""
     able = [
-        each
-        for each in ready
-        if isinstance(getattr(each._callback, "__self__", None), asyncio.Task)
+        handle
+        for handle in ready
+        if isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)
     ]
     if able and (first := schedule.pick(able)) is not able[0]:
         place = ready.index(able[0])
@@ -348,7 +348,7 @@ def _select(schedule: Schedule, original: Any, selector: Any, timeout: float | N
     if schedule.cancel_tasks and asyncio._get_running_loop():
         tasks: Any = asyncio.all_tasks()
         by_name = sorted(tasks, key=lambda task: (len(task.get_name()), task.get_name()))
-        able = [each for each in by_name if not _is_main(each) and _may_cancel(schedule, each)]
+        able = [task for task in by_name if not _is_main(task) and _may_cancel(schedule, task)]
         task = schedule.pick([None, *able])
         if task is not None:
             task.cancel()
@@ -394,7 +394,7 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
 
 def replacements() -> Iterator[tuple[Any, str, Any]]:
     """Return what to replace: an owner, the name of its attribute, and by what."""
-    replaced = {each: _scheduled(each, ours) for each, ours in _IN_A_SCHEDULE.items()}
+    replaced = {original: _scheduled(original, ours) for original, ours in _IN_A_SCHEDULE.items()}
     replaced[queue.SimpleQueue] = _in_python(queue._PySimpleQueue, queue.SimpleQueue)  # type: ignore[attr-defined]
     replaced[_thread.RLock] = RLock
     replaced |= dict.fromkeys((_thread.allocate_lock, threading.Lock), Lock)

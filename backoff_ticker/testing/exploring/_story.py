@@ -33,9 +33,9 @@ def _is_inside(file: str) -> bool:
 def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
     """Return the lines of a stack, but for what belongs to the exploration and to ``threading``."""
     lines = [
-        f"\n    {_short(each.filename)}:{each.lineno} {each.name}: {each.line}"
-        for each in StackSummary.extract(frames)
-        if not _is_inside(each.filename)
+        f"\n    {_short(frame.filename)}:{frame.lineno} {frame.name}: {frame.line}"
+        for frame in StackSummary.extract(frames)
+        if not _is_inside(frame.filename)
     ]
     return "".join(_cut(lines, "\n    ... {} more calls"))
 
@@ -61,7 +61,7 @@ def tasks_of(stack: Iterable[tuple[FrameType, int]]) -> Iterator[tuple[str, str]
     """Return the name of each task of the loop that runs in a stack, and where it waits."""
     loops = [frame.f_locals["self"] for frame, _ in stack if frame.f_code.co_name == "run_forever"]
     tasks = [(task.get_name(), task) for loop in loops for task in asyncio.all_tasks(loop)]
-    for name, task in sorted(tasks, key=lambda each: (len(each[0]), each[0])):
+    for name, task in sorted(tasks, key=lambda named: (len(named[0]), named[0])):
         frames, coroutine = [], task.get_coro()
         while (frame := getattr(coroutine, "cr_frame", None)) is not None:
             frames.append((frame, frame.f_lineno))
@@ -94,8 +94,9 @@ def _turn(name: str, turn: Iterable[Step]) -> list[str]:
     whole = [*steps[:1], *(step for step in steps[1:] if step[1] >= 0)]
     steps = [step for step, _ in groupby(whole)]
     marks = [number for number, (_, line) in enumerate(steps) if not line]
-    near = {mark + each for mark in (-1, len(steps), *marks) for each in range(-_ENDS, _ENDS + 1)}
-    for is_near, group in groupby(enumerate(steps), key=lambda each: each[0] in near):
+    around, ends = range(-_ENDS, _ENDS + 1), (-1, len(steps))
+    near = {mark + distance for mark in (*ends, *marks) for distance in around}
+    for is_near, group in groupby(enumerate(steps), key=lambda step: step[0] in near):
         told_or_not = [_row(*step) for _, step in group]
         if not is_near and len(told_or_not) > 1:
             told_or_not = [f"... {len(told_or_not)} more lines"]
@@ -138,7 +139,7 @@ def from_text(text: str) -> tuple[tuple[int, int], ...]:
     if not isinstance(text, str):
         raise TypeError(f"{expected} {safe_repr(text)}")
     try:
-        pairs = [each.split(":") for each in text.split()]
+        pairs = [pair.split(":") for pair in text.split()]
         return tuple((int(number), int(member)) for number, member in pairs)
     except ValueError:
         raise ValueError(f"{expected} {safe_repr(text)}") from None
