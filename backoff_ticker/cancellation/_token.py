@@ -108,7 +108,7 @@ class CancellationToken(Node, Source, ProcessBound):
     @property
     def cause(self) -> BaseException | str | None:
         """The cause given to ``cancel()``, or a ``DeadlineExceeded``; None if not cancelled."""
-        return self._cells["cause"][0] if self.cancelled else None
+        return self._cause()[0] if self.cancelled else None
 
     @property
     def clock(self) -> Clock:
@@ -226,14 +226,14 @@ class CancellationToken(Node, Source, ProcessBound):
 
     def disarm(self) -> None:
         """Do not cancel the token at the end of its ``with`` block."""
-        self._cells["armed"] = False
+        self._state.armed = False
 
     def __enter__(self) -> Self:
-        self._cells["armed"] = True
+        self._state.armed = True
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._cells.get("armed", True):
+        if self._state.armed:
             self.cancel()
 
     def __repr__(self) -> str:
@@ -242,7 +242,7 @@ class CancellationToken(Node, Source, ProcessBound):
         except Exception:  # of the clock that measures the deadline
             left = None
         state = "open" if left is None else f"open, {round(left, 3)} s left"
-        for cause in self._cells.get("cause", ()):
+        for cause in self._state.cause or ():
             # Only the type of an exception: its text may be secret.
             shown = safe_repr(cause) if isinstance(cause, str) else type(cause).__name__
             state = "cancelled" if cause is None else f"cancelled: {shown}"

@@ -1,25 +1,16 @@
 """The tree of tokens: what is cancelled together, with which cause, and which callbacks run.
 
-Each token has a dict of *cells*, made with the first that needs them, by one ``setdefault``:
-
-* ``cause``: a tuple of it; the first one stays
-* ``waiters``: the ``WaitSet`` of the threads, coroutines and scopes that a cancel wakes
-* ``children``: weak references to them, oldest first; ``forget``: what removes a dead one
-* ``callbacks``: handles of callbacks that were neither called nor removed, oldest first
-* ``timers``: by process generation, the one that calls them at the deadline
-* ``pins``: handles of descendants, which a root keeps alive
-* ``armed``: whether the end of a ``with`` block cancels the token
-
 Invariants:
-    * A child, a waiter or a callback registers first, then it looks whether the token is cancelled.
-      A cancel marks the token first, then it looks who has registered. So one sees the other.
-    * When a cancel returns to any caller, every descendant is marked. All its steps may be
-      repeated, by several callers at once, and one cancel may interrupt another.
-    * A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents it.
-    * A deadline has one timer while there are callbacks, and none otherwise.
-
-References: a child holds its parents; they hold it weakly. A registered callback keeps its token
-alive while something can cancel it: the roots of the tree pin its handle, the timer has the token.
+    1. A child, a waiter or a callback registers first, then it looks whether the token is
+       cancelled. A cancel marks the token first, then it looks who has registered. Both take the
+       lock of the same dict, or the claim of the set, so one of the two sees the other.
+    2. When a cancel returns to any caller, every descendant is marked. All its steps may be
+       repeated, by several callers at once, and one cancel may interrupt another.
+    3. A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents
+       it.
+    4. A deadline has one timer while there are callbacks, and none otherwise.
+    5. A child holds its parents; they hold it weakly. A registered callback keeps its token alive
+       while something can cancel it: the roots of the tree pin its handle, the timer has the token.
 """
 
 from __future__ import annotations
@@ -31,14 +22,13 @@ from weakref import ref
 from .. import _process
 from .._errors import Cancelled, DeadlineExceeded
 from .._unraisable import report
-from ..waiting import FREED, NO_DEADLINE, WaitSet, acquire, claim_of, complete
+from ..waiting import FREED, NO_DEADLINE, WaitSet, acquire, claim_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from ..clock import Clock
+    from ..clock import Clock, TimerHandle
 
     Cause = tuple[BaseException | str | None]
 
@@ -46,16 +36,43 @@ _running: set[tuple[int, int, int]] = set()
 """Which callbacks run where: the identity of their dict, the thread, the process generation."""
 
 
+class State:
+    """What changes in a token.
+
+    Attributes:
+        armed: Whether the end of a ``with`` block cancels the token.
+        cause: In a tuple; None: it is not cancelled. The first one stays.
+        waiters: The threads, coroutines and scopes that a cancel wakes.
+        children: Weak references to them, oldest first.
+        callbacks: Handles of callbacks that were neither called nor removed, oldest first.
+        pins: Of a root: handles of descendants, which it keeps alive.
+        timers: With a deadline: by process generation, the one that calls the callbacks then.
+    """
+
+    __slots__ = ("armed", "callbacks", "cause", "children", "pins", "timers", "waiters")
+
+    def __init__(self, parents: tuple[Node, ...], deadline: float) -> None:
+        self.armed = True
+        self.cause: Cause | None = None
+        self.waiters = WaitSet()
+        self.children: dict[ref[Node], None] = {}
+        self.callbacks: dict[CallbackHandle, None] = {}
+        if not parents:
+            self.pins: dict[CallbackHandle, None] = {}
+        if deadline != NO_DEADLINE:
+            self.timers: dict[int, TimerHandle] = {}
+
+
 class Node:
     """What the tree knows of a token."""
 
-    __slots__ = ("__weakref__", "_cells", "_clock", "_deadline", "_marked", "_parents")
+    __slots__ = ("__weakref__", "_clock", "_deadline", "_marked", "_parents", "_state")
 
     _clock: Clock
-    _parents: tuple[Node, ...]
     _deadline: float
-    _cells: dict[str, Any]
     _marked: bool
+    _parents: tuple[Node, ...]
+    _state: State
 
     if TYPE_CHECKING:
 
@@ -66,47 +83,55 @@ class Node:
         _set_clock(self, clock)
         _set_parents(self, parents)
         _set_deadline(self, deadline)
-        _set_cells(self, {})
+        _set_state(self, State(parents, deadline))
         _set_marked(self, False)
         for parent in parents:
             # A link is compared as the child: by identity, as no child is of a user's subclass.
-            children = parent._cells.setdefault("children", {})
-            children[ref(self, parent._cells.setdefault("forget", children.pop))] = None
-            if parent.cancelled:  # after that: see the invariants
-                self._mark(parent._cells["cause"])
+            children = parent._state.children
+            children[ref(self, children.pop)] = None
+            if parent.cancelled:  # by invariant 1
+                self._mark(parent._cause())
+
+    def _cause(self) -> Cause:
+        """Return the cause of a token that is cancelled."""
+        cause = self._state.cause
+        assert cause is not None  # noqa: S101 - for type checkers: it is stored before the mark
+        return cause
 
     def _mark(self, cause: Cause) -> bool:
         """Mark only this token as cancelled; True if no other cause was stored before."""
-        won = self._cells.setdefault("cause", cause) is cause
+        state = self._state
+        claim = claim_of(state)
+        acquire(claim)
+        try:
+            won = state.cause is None
+            if won:
+                state.cause = cause
+        finally:
+            claim += FREED
         _set_marked(self, True)
         return won
 
     def _cancel(self, cause: Cause) -> bool:
         """Mark this token and its descendants, then wake all waiters, then run all callbacks."""
         won = not self.cancelled and self._mark(cause)
-        tree: dict[int, dict[str, Any]] = {}
-        todo = [self]
-        for each in todo:
-            if id(each) in tree:
-                continue
-            # On some processors a load may overtake a store. A copy waits for each ``setdefault``
-            # that has begun: so who registers after it finds the token marked: see the invariants.
-            tree[id(each)] = cells = each._cells.copy()
-            for link in [*cells["children"]] if "children" in cells else ():
+        tree, seen = [self], {id(self)}
+        for token in tree:
+            for link in [*token._state.children]:
                 child = link()
-                if child is not None:
+                if child is not None and id(child) not in seen:
                     if not child.cancelled:
-                        child._mark(cells["cause"])
-                    todo.append(child)
-        for cells in tree.values():
-            if "waiters" in cells:
-                cells["waiters"].close()
-        _run_callbacks([cells["callbacks"] for cells in tree.values() if "callbacks" in cells])
+                        child._mark(token._cause())
+                    seen.add(id(child))
+                    tree.append(child)
+        for token in tree:
+            token._state.waiters.close()
+        _run_callbacks([token._state.callbacks for token in tree])
         return won
 
     def _error(self) -> Cancelled:
         """Return what ``raise_if_cancelled()`` raises if the token is cancelled."""
-        (cause,) = self._cells["cause"]
+        (cause,) = self._cause()
         if isinstance(cause, DeadlineExceeded):
             return DeadlineExceeded(cause)
         error = Cancelled(cause)
@@ -115,14 +140,17 @@ class Node:
         return error
 
     def _wait_set(self) -> WaitSet:
-        found: WaitSet | None = self._cells.get("waiters")
-        return found or self._cells.setdefault("waiters", WaitSet())
+        return self._state.waiters
+
+    def _have_waiters(self, waiters: WaitSet) -> None:
+        """Wake those of ``waiters`` from now on; for a new token, for which nobody waits yet."""
+        self._state.waiters = waiters
 
 
 Node.cancelled = Node._marked  # type: ignore[assignment, misc]  # a name of the same slot
 
 # A token refuses to set ``cancelled``, by a ``__setattr__`` that is slow for the other slots, too.
-_set_cells, _set_clock, _set_deadline, _set_marked, _set_parents = (
+_set_clock, _set_deadline, _set_marked, _set_parents, _set_state = (
     Node.__dict__[name].__set__ for name in Node.__slots__[1:]
 )
 
@@ -135,7 +163,7 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
     interrupt: BaseException | None = None
     for callbacks in tree:
         here = id(callbacks), get_ident(), _process.generation
-        if here not in _running:
+        if callbacks and here not in _running:
             try:
                 _running.add(here)
                 for handle in [*callbacks]:
@@ -154,24 +182,16 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
 
 def _set_timer(token: Node) -> None:
     """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
-    callbacks = token._cells["callbacks"]
-    timers = token._cells.setdefault("timers", {})
+    state = token._state
     generation = _process.generation  # the scheduler of a forked child starts empty
-    unused = None
-    claim = claim_of(timers)
-    acquire(claim)
-    try:
-        if not callbacks and generation in timers:
-            unused = timers[generation]
-            del timers[generation]
-    finally:
-        claim += FREED
+    unused = None if state.callbacks else state.timers.get(generation)
     if unused is not None:
         unused.cancel()
-    if callbacks and generation not in timers:
-        made = token._clock.call_at(token._deadline, lambda: token._cancel((DeadlineExceeded(),)))
-        if timers.setdefault(generation, made) is not made:
-            made.cancel()
+        state.timers.pop(generation, None)
+    if state.callbacks and generation not in state.timers:
+        timer = token._clock.call_at(token._deadline, lambda: token._cancel((DeadlineExceeded(),)))
+        if state.timers.setdefault(generation, timer) is not timer:
+            timer.cancel()
         _set_timer(token)  # the callbacks may be gone meanwhile
 
 
@@ -185,23 +205,23 @@ class CallbackHandle:
         True
     """
 
-    __slots__ = ("_callback", "_callbacks", "_context", "_pins", "_token")
+    __slots__ = ("_callback", "_callbacks", "_context", "_roots", "_token")
 
     def __init__(self, token: Node, callback: Callable[[], object]) -> None:
         self._token = token
         self._callback = callback
-        self._callbacks: dict[CallbackHandle, None] = token._cells.setdefault("callbacks", {})
+        self._callbacks = token._state.callbacks
         self._context = copy_context()
-        self._pins: list[dict[CallbackHandle, None]] = []
+        self._roots: list[Node] = []
 
     def remove(self) -> bool:
         """Prevent the call, from anywhere; False if it has begun, or was prevented before."""
         removed = self._callbacks.pop(self, self) is None
-        complete(self._forget)  # also if it was not this call: that one may have been interrupted
+        self._forget()  # also if it was not this call: that one may have been interrupted
         return removed
 
     def _run(self) -> None:
-        """Run the callback, unless it ran or was removed."""
+        """Run the callback, unless it ran or was removed: by invariant 3."""
         try:
             del self._callbacks[self]
         except KeyError:
@@ -213,30 +233,29 @@ class CallbackHandle:
         except Exception as error:  # no callback stops the others
             report(error, "Exception in a callback of a cancellation token", self._callback)
         finally:
-            complete(self._forget)
+            self._forget()
 
     def _register(self) -> None:
         """Have the callback run when the token is cancelled, by its deadline too."""
         seen = set()
         todo = [*self._token._parents]
-        for each in todo:
-            if id(each) not in seen:
-                seen.add(id(each))
-                todo += each._parents
-                if not each._parents:
-                    pins = each._cells.setdefault("pins", {})
-                    self._pins.append(pins)
-                    pins[self] = None
+        for token in todo:
+            if id(token) not in seen:
+                seen.add(id(token))
+                todo += token._parents
+                if not token._parents:
+                    self._roots.append(token)
+                    token._state.pins[self] = None
         self._callbacks[self] = None
-        if self._token.cancelled:
+        if self._token.cancelled:  # by invariant 1
             self._run()
         elif self._token._deadline != NO_DEADLINE:
             _set_timer(self._token)
 
     def _forget(self) -> None:
         """Keep the token alive no longer. May be repeated."""
-        for pins in self._pins:
-            pins.pop(self, None)
+        for root in self._roots:
+            root._state.pins.pop(self, None)
         if not self._callbacks and self._token._deadline != NO_DEADLINE:
             _set_timer(self._token)
 

@@ -108,7 +108,7 @@ class ScheduleCore(Source):
         self._monotonic = clock.monotonic
         self._token = CancellationToken(clock=clock) if token is None else token.child()
         self._readers = WaitLine()
-        self._token._cells["waiters"] = self._readers
+        self._token._have_waiters(self._readers)
         self._keys = keys
         self._rules = rules
         self._drains = WaitLine()

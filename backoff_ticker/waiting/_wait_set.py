@@ -211,7 +211,8 @@ class WaitSet(Line):
     __slots__ = ("claim", "closed", "others", "resting")
 
     def __init__(self, claim: Claim | None = None) -> None:
-        super().__init__(THREADS)
+        self.domain = THREADS
+        self.first = self.last = None
         self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
         self.others: dict[int, Line] | None = None

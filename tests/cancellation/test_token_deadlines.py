@@ -126,7 +126,7 @@ def test_a_callback_that_is_removed_as_its_timer_is_made_leaves_no_timer(clock):
 
         def call_at(self, when, callback):
             made = clock.call_at(when, callback)
-            for handle in [*token._cells["callbacks"]]:
+            for handle in [*token._state.callbacks]:
                 handle.remove()
             return made
 

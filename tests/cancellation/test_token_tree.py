@@ -12,7 +12,7 @@ from tests.helpers import PATIENCE, in_thread, wait_until_collected
 
 def children(token):
     """How many entries for children ``token`` holds."""
-    return len(token._cells.get("children", ()))
+    return len(token._state.children)
 
 
 def chain(length):

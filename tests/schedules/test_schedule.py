@@ -335,7 +335,7 @@ def test_a_token_outlives_its_schedules_and_keeps_nothing_of_them(clock):
         assert not token.cancelled
         del schedule, waiting
     gc.collect()
-    assert not token._cells.get("children")
+    assert not token._state.children
 
 
 def test_drain_waits_until_no_worker_has_a_job(workers, clock):

@@ -121,7 +121,7 @@ def join_all(threads):
 
 def children_of(token):
     """How many children a token knows, dead ones included."""
-    return len(token._cells.get("children", ()))
+    return len(token._state.children)
 
 
 def run_script(body, *options, timeout=50.0, **environment):
