@@ -15,7 +15,6 @@ from ..waiting import (
     Waiter,
     cancelled_error,
     checkpoint,
-    complete,
     current_task,
     new_cut,
     protected_in_trio,
@@ -118,11 +117,6 @@ class CancellableBlock(Waiter, Generic[T_co]):
             self.leave(None)
             raise
 
-    def _detach(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self.unregister()
-
     def fire(self) -> None:
         if self.token.cancelled and not self._fired:
             self._fired = True
@@ -135,11 +129,9 @@ class CancellableBlock(Waiter, Generic[T_co]):
         itself: then ``settle()`` must be awaited.
         """
         fired, self._fired = self._fired, True
-        try:
-            self._detach()
-        except BaseException:
-            complete(self._detach)
-            raise
+        if self._timer is not None:
+            self._timer.cancel()
+        self.unregister()
         if hasattr(self._task, "catches"):  # in trio
             return self.token._error() if self._task.catches(exc) else None, False
         if not fired or self._task.uncancel() > self._cancelling:

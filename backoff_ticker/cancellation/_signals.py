@@ -79,7 +79,7 @@ class SignalBlock:
         return token
 
     def __exit__(self, *_: object) -> None:
-        complete(complete, self._restore, self._entries[-1])  # a storm of signals cuts two
+        complete(self._restore, self._entries[-1])
 
     def _restore(self, entry: Entry) -> None:
         """Bring the former handlers back; may be repeated."""

@@ -5,6 +5,7 @@
 * ``_system``: the system clock, and which clock is the current one.
 * ``_scheduler``: where a thread parks, the one thread that calls back at given times, and threads
   for work of the user.
+* ``_calls``: a call at some time, made or prevented.
 * ``_loop_timers``: all timers of an event loop in one heap.
 
 What always holds:
@@ -17,6 +18,7 @@ What always holds:
 
 from __future__ import annotations
 
+from ._calls import PendingCall as PendingCall
 from ._loop_timers import Alarm as Alarm
 from ._scheduler import start_thread as start_thread
 from ._system import (

@@ -7,8 +7,8 @@ Invariants:
     * The heap is touched only where the loop runs; so is an ``Alarm``, which its loop owns. Other
       threads, signal handlers and finalizers may only cancel a ``LoopTimer``.
     * While a timer is pending, a handle of the loop is armed for the earliest time, or before.
-    * An interrupt in the loop's own code can lose a handle as it fires. An overdue handle is
-      therefore ignored: no new timer relies on it, and setting a timer replaces it.
+    * An interrupt in the loop's own code can lose a handle as it fires. So no new timer relies on
+      a handle that is overdue: a second one is armed.
     * No callback runs early, however the loop rounds.
 """
 
@@ -20,6 +20,7 @@ from heapq import heapify, heappop, heappush
 from weakref import ref
 
 from .._validation import LONGEST_WAIT
+from ._calls import PendingCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _SPARE_HANDLES = 16
 """How many more handles than timers may stay armed before they are cancelled."""
 
 _GRACE = 0.05
-"""Seconds for which one new handle is enough for everything that is overdue."""
+"""Seconds after which a second handle fires, in case the loop has lost one that is overdue."""
 
 
 _IN_SUBCLASSES: tuple[str, ...] = ()  # a literal would tell mypy that there are no attributes
@@ -76,34 +77,21 @@ class Alarm:
         return True
 
 
-class LoopTimer(Alarm):
-    """A callback in a loop: called once, in the context it was set in, unless cancelled before.
+class LoopTimer(PendingCall, Alarm):
+    """A callback in a loop: called in the context it was set in; any thread may cancel it."""
 
-    Any thread, signal handler or finalizer may cancel it. The callback belongs to ``cancel()`` or
-    to the loop, whichever pops it.
-    """
+    __slots__ = ("_heap", "_number")
 
-    __slots__ = ("_callbacks", "_heap", "_number", "when")
-
-    def __init__(self, callback: Callable[[], object]) -> None:
-        self._callbacks: list[Callable[[], object]] = [partial(copy_context().run, callback)]
+    def __init__(self, when: float, callback: Callable[[], object]) -> None:
+        super().__init__(when, partial(copy_context().run, callback))
         self._heap = None
         self._number = None
 
-    def fire(self) -> None:
-        try:
-            callback = self._callbacks.pop()
-        except IndexError:
-            return  # it was cancelled meanwhile
-        callback()
-
     def cancel(self) -> bool:
-        try:
-            self._callbacks.pop()
-        except IndexError:
-            return False
-        super().cancel()  # so that the heap drops it
-        return True
+        prevented = super().cancel()
+        if prevented:
+            Alarm.cancel(self)  # so that the heap drops it
+        return prevented
 
 
 class _TimerHeap:
@@ -120,10 +108,10 @@ class _TimerHeap:
     __slots__ = (
         "__weakref__",
         "_added",
-        "_grace_ends",
         "_handles",
         "_heap",
         "_monotonic",
+        "_trusted_until",
         "cancelled",
     )
 
@@ -133,7 +121,7 @@ class _TimerHeap:
         self._heap: list[tuple[float, int, Alarm]] = []
         self._added = 0
         self._handles: list[tuple[float, LoopHandle]] = []  # by time; the next to fire is last
-        self._grace_ends = 0.0  # monotonic; until then overdue timers get no second handle
+        self._trusted_until = 0.0  # monotonic; until then an overdue handle is not lost
 
     def add(self, loop: AbstractEventLoop, when: float, alarm: Alarm) -> None:
         heap, handles = self._heap, self._handles
@@ -148,23 +136,10 @@ class _TimerHeap:
             # Most often a handle that is not overdue fires before all timers; then that is enough.
             now = self._monotonic()
             if not handles or not now < handles[-1][0] <= heap[0][0]:
-                self._ensure_handle(loop, when, now)
+                self._arm(loop, now)
         except BaseException:
             alarm.cancel()
             raise
-
-    def _ensure_handle(self, loop: AbstractEventLoop, when: float, now: float) -> None:
-        """Arm a handle for a new timer, and one for those that are overdue."""
-        first = self._heap[0][0]
-        if first <= now:
-            # Either the loop is late, or an interrupt took a handle out of it.
-            if now >= self._grace_ends:
-                self._grace_ends = now + _GRACE
-                self._arm(loop, 0.0, now)
-                if when <= now:
-                    return
-            first = max(when, self._grace_ends)
-        self._arm(loop, first - now, now)
 
     def _sweep(self) -> None:
         self.cancelled = 0
@@ -175,12 +150,14 @@ class _TimerHeap:
                 handle.cancel()
             self._handles.clear()
 
-    def _arm(self, loop: AbstractEventLoop, delay: float, now: float) -> None:
-        """Make the loop fire in ``delay`` seconds, unless it will fire before."""
+    def _arm(self, loop: AbstractEventLoop, now: float, least: float = 0.0) -> None:
+        """Make the loop fire for the first timer, in ``least`` seconds or later, or before."""
         handles = self._handles
         while handles and handles[-1][0] <= now:
-            handles.pop()
-        delay = min(delay, LONGEST_WAIT)
+            self._trusted_until = handles.pop()[0] + _GRACE  # it fires now, unless it is lost
+        if self._trusted_until > now:
+            least = self._trusted_until - now
+        delay = min(max(self._heap[0][0] - now, least), LONGEST_WAIT)
         at = now + delay
         if not handles or at < handles[-1][0]:
             # An empty context: the handle serves all timers, not the task that happens to arm it.
@@ -190,6 +167,7 @@ class _TimerHeap:
         """Run what is due, except timers set meanwhile, and arm a handle for the rest."""
         heap = self._heap
         least = _PAUSE_AFTER_EARLY
+        self._trusted_until = 0.0
         try:
             if self._handles and self._handles[-1][0] == at:
                 self._handles.pop()
@@ -218,7 +196,7 @@ class _TimerHeap:
     def _arm_for_rest(self, loop: AbstractEventLoop, least: float) -> None:
         if self._heap:
             now = self._monotonic()
-            self._arm(loop, max(self._heap[0][0] - now, least), now)
+            self._arm(loop, now, least)
 
 
 class LoopTimers:
@@ -229,18 +207,14 @@ class LoopTimers:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
 
-    def call_at(
-        self, when: float, callback: Callable[[], object], loop: AbstractEventLoop
-    ) -> LoopTimer:
-        """Call ``callback()`` in ``loop`` at ``when``; to be called where the loop runs."""
-        if loop.is_closed():
+    def call_at(self, when: float, callback: Callable[[], object], loop: Any) -> Alarm:
+        """Call ``callback()`` in ``loop``, which runs here, at ``when``; an alarm is the timer."""
+        if isinstance(callback, Alarm):
+            alarm = callback
+        elif loop.is_closed():
             raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
-        timer = LoopTimer(callback)
-        self.set_alarm(when, timer, loop)
-        return timer
-
-    def set_alarm(self, when: float, alarm: Alarm, loop: Any) -> None:
-        """Call ``alarm.fire()`` in ``loop``, which runs here, at ``when``."""
+        else:
+            alarm = LoopTimer(when, callback)
         try:
             timers = loop._backoff_ticker_timers()
         except AttributeError:
@@ -252,3 +226,4 @@ class LoopTimers:
             except AttributeError:
                 pass  # a loop that takes no attributes: each timer has a heap of its own
         timers.add(loop, when, alarm)
+        return alarm

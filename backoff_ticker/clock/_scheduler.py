@@ -24,6 +24,7 @@ from contextvars import Context
 from .._process import after_fork
 from .._unraisable import report
 from .._validation import LONGEST_WAIT
+from ._calls import PendingCall
 from ._time import monotonic
 
 TYPE_CHECKING = False
@@ -75,39 +76,28 @@ def start_thread(target: Callable[[], object], name: str) -> None:
     threading.Thread(target=target, name=name, daemon=True).start()
 
 
-class ScheduledCall:
+class ScheduledCall(PendingCall):
     """A callback that the scheduler calls once, unless it is cancelled before."""
 
-    __slots__ = ("_callbacks", "_scheduler", "when")
+    __slots__ = ("_scheduler",)
 
     def __init__(self, scheduler: Scheduler, when: float, callback: Callable[[], object]) -> None:
-        self.when: float = when
+        super().__init__(when, callback)
         self._scheduler = scheduler
-        self._callbacks = [callback]  # empty once it is called or cancelled
 
-    @property
-    def spent(self) -> bool:
-        return not self._callbacks
+    def fire(self) -> None:
+        callback = self.take()
+        if callback is not None:
+            try:
+                callback()
+            except BaseException as error:  # no error of a callback ends the thread
+                report(error, "Exception in a scheduled callback", callback)
 
     def cancel(self) -> bool:
-        """Prevent the call; True if this is what prevented it."""
-        try:
-            self._callbacks.pop()
-        except IndexError:
-            return False
-        self._scheduler.note_cancelled()
-        return True
-
-    def run(self) -> None:
-        """Run the callback, unless cancelled; its error is reported, not raised."""
-        try:
-            callback = self._callbacks.pop()
-        except IndexError:
-            return
-        try:
-            callback()
-        except BaseException as error:  # no error of a callback ends the thread
-            report(error, "Exception in a scheduled callback", callback)
+        prevented = super().cancel()
+        if prevented:
+            self._scheduler.note_cancelled()
+        return prevented
 
 
 class Scheduler:
@@ -126,7 +116,7 @@ class Scheduler:
         self._parker = SystemParker()
         self._heap: list[tuple[float, int, ScheduledCall]] = []
         self._added = 0
-        self._cancelled: deque[None] = deque()  # a counter whose increments are atomic
+        self._cancelled = 0  # about how many: threads that count at once may count one
         self._sweep_wanted = False
         self._runner: dict[str, threading.Thread] = {}
 
@@ -152,8 +142,8 @@ class Scheduler:
 
     def note_cancelled(self) -> None:
         """Count a cancelled call; wake the thread for a sweep when over half are cancelled."""
-        self._cancelled.append(None)
-        cancelled, held = len(self._cancelled), len(self)
+        self._cancelled = cancelled = self._cancelled + 1
+        held = len(self)
         if not self._sweep_wanted and cancelled >= min(_SWEEP_FROM, held) and cancelled * 2 > held:
             self._sweep_wanted = True
             self._parker.unpark()
@@ -191,18 +181,17 @@ class Scheduler:
 
     def _run_due(self) -> None:
         now = self._monotonic()
-        while (heap := self._heap) and heap[0][
-            0
-        ] <= now:  # another one in a child that a call forks
-            heap[0][2].run()
+        # The heap is another one in a child that a call forks.
+        while (heap := self._heap) and heap[0][0] <= now:
+            heap[0][2].fire()
             heapq.heappop(heap)
 
     def _sweep(self) -> None:
         """Remove cancelled calls from the heap if they are over half of it."""
-        if self._sweep_wanted or len(self._cancelled) * 2 > len(self._heap):
+        if self._sweep_wanted or self._cancelled * 2 > len(self._heap):
             self._sweep_wanted = False
-            self._cancelled.clear()
-            self._heap = [entry for entry in self._heap if not entry[2].spent]
+            self._cancelled = 0
+            self._heap = [entry for entry in self._heap if not entry[2].is_taken]
             heapq.heapify(self._heap)
 
     def _wait(self) -> bool:
@@ -211,7 +200,7 @@ class Scheduler:
         woken = bool(self._posted) or self._parker.park(until)
         while self._posted:
             call = self._posted.popleft()
-            if not call.spent:
+            if not call.is_taken:
                 self._added += 1
                 heapq.heappush(self._heap, (call.when, self._added, call))
         return woken

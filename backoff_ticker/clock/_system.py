@@ -58,8 +58,7 @@ class SystemClock:
                 interpreter shuts down), or the event loop is closed.
         """
         if loop is not None and isinstance(callback, Alarm):
-            loop_timers.set_alarm(when, callback, loop)
-            return callback
+            return loop_timers.call_at(when, callback, loop)
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         if when.__class__ is not float or not -LARGEST <= when <= LARGEST:

@@ -15,7 +15,7 @@ from types import coroutine
 from .._unraisable import report
 from ..clock import Alarm
 from ._trio import current_run, trio_runs
-from ._wait_set import NO_DEADLINE, THREADS, Waiter, check_stack, complete, failure_of
+from ._wait_set import NO_DEADLINE, THREADS, Waiter, check_stack, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class LoopWaiter(Waiter, Alarm):
         self, clock: Clock, recheck: Callable[[LoopWaiter], float | None]
     ) -> asyncio.Future[None] | None:
         """Register everywhere; return what to await before the next call; None: it is over."""
-        timer, self._timer = self._timer, None
-        if timer is not None and not timer.cancel():
+        if not self._cancel_timer():
             return None  # the deadline has passed
         if self.future is not None and recheck(self) is None:
             return None  # it was woken: see WaitQueue
@@ -90,12 +89,8 @@ class LoopWaiter(Waiter, Alarm):
         So the next wait need not enter the other one. Until its loop is set again, it keeps no
         loop alive, and a wake-up does nothing.
         """
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
-        held = getattr(self.loop, "_backoff_ticker_waiters", None)
-        if held:
-            held.discard(self)
+        self._cancel_timer()
+        self.release()
         self.future = self.loop = None  # type: ignore[assignment]
         sources: Any = self.sources
         if (place := self.place) is not None:
@@ -103,11 +98,14 @@ class LoopWaiter(Waiter, Alarm):
 
     def end(self) -> None:
         """Leave everything. May be repeated."""
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
+        self._cancel_timer()
         self.unregister()
         self.sources: Collection[WaitSet] = ()  # its cancelled timer may stay in the heap
+
+    def _cancel_timer(self) -> bool:
+        """Have no timer; False if it has fired already."""
+        timer, self._timer = self._timer, None
+        return timer is None or timer.cancel()
 
     def wake(self) -> bool:
         future = self.future
@@ -197,11 +195,10 @@ def park_thread(
                 warn_if_loop_runs(what, instead, ends=ends or deadline != NO_DEADLINE)
             woken = waiter.parker.park(None if deadline == NO_DEADLINE else deadline)
     finally:
-        # An interrupt may hit the first call of a finally clause, and the next one its repetition.
         try:
             waiter.unregister()
-        except BaseException:
-            complete(waiter.unregister)
+        except BaseException:  # an interrupt; one that comes in complete() as it is entered, too
+            waiter.unregister()
             raise
 
 
@@ -223,7 +220,7 @@ async def park_coroutine(
         try:
             waiter.end()
         except BaseException:
-            complete(waiter.end)
+            waiter.end()
             raise
 
 

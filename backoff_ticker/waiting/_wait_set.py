@@ -88,9 +88,7 @@ class Waiter:
 
     def unregister(self) -> None:
         """Undo ``register()`` and ``hold()``, and wake who must be woken now. May be repeated."""
-        held = getattr(self.loop, "_backoff_ticker_waiters", None)
-        if held:
-            held.discard(self)
+        self.release()
         place = self.place
         if place is not None:
             for source in self.sources:
@@ -129,6 +127,12 @@ class Waiter:
         except AttributeError:
             loop._backoff_ticker_waiters = {self}
 
+    def release(self) -> None:
+        """Undo ``hold()``."""
+        held = getattr(self.loop, "_backoff_ticker_waiters", None)
+        if held:
+            held.discard(self)
+
 
 def check_stack(frames: int = 20) -> None:
     """Raise a ``RecursionError`` now, while nothing has happened, if the stack is nearly used up.
@@ -150,14 +154,13 @@ def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
 
 def carry_out(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Call ``end(*args)`` as ``complete()`` does; not at all if the stack has no room for it."""
-    has_room = False
     try:
         check_stack()
-        has_room = True
         return end(*args)
-    except BaseException as error:
-        if has_room or not isinstance(error, RecursionError):
-            end(*args)
+    except RecursionError:
+        raise
+    except BaseException:
+        end(*args)
         raise
 
 
@@ -307,9 +310,7 @@ class WaitSet(Line):
         for domain in self.domains():
             while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first
-                # Twice: an interrupt that comes as the loop begins a call loses that call.
-                call = complete, self._fire_all_of, domain
-                if place.after is not None and waiter.call_soon(*call) and waiter.call_soon(*call):
+                if place.after and waiter.call_soon(complete, self._fire_all_of, domain):
                     break
                 waiter.wake()
                 self.remove(place)

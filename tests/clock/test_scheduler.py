@@ -162,7 +162,7 @@ def test_no_frame_keeps_the_last_callback_alive(scheduler, monkeypatch, error):
     del callback
     wait_until_collected(link)
     assert scheduler.thread.is_alive()
-    assert call.spent
+    assert call.is_taken
 
 
 def test_a_cancelled_callback_is_released_at_once(scheduler):

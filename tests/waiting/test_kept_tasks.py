@@ -22,8 +22,7 @@ from backoff_ticker import (
     retry,
     select_async,
 )
-from tests.helpers import wait_until_collected, waiters_of
-from tests.stress.places import Interrupted, each_place
+from tests.helpers import wait_until_collected
 
 HOUR = 3600.0
 
@@ -123,21 +122,3 @@ def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(wait, monkeypat
     assert errors == []
     for source in (sources.token._wait_set(), sources.ticker._readers, sources.empty._buffer):
         assert (source.first, source.others or {}) == (None, {})
-
-
-@pytest.mark.parametrize("timeout", [None, HOUR])
-def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout):
-    token = CancellationToken(timeout=timeout)
-    kept: list[str] = []
-
-    async def leave(interrupt):
-        scope = token.scope()
-        await scope.__aenter__()
-        with suppress(Interrupted), interrupt:
-            await scope.__aexit__(None, None, None)
-        if scope._block in waiters_of(token._wait_set()) or held_waiters():
-            kept.append(str(interrupt.where).partition(":")[0])
-            scope._block.leave(None)
-
-    assert each_place(lambda each: asyncio.run(leave(each)), all_of_them=True) > 5
-    assert kept == ["Scope.__aexit__", "CancellableBlock.leave"]  # as they are entered
