@@ -100,17 +100,6 @@ def test_a_channel_is_shown_whatever_its_capacity(clock):
         assert repr(channel) == f"<Channel closed, capacity={shown}, 0 items>"
 
 
-def test_a_subclass_may_send_in_its_own_way():
-    class Doubling(Channel[int]):
-        def send(self, item, timeout=None):
-            self.send_nowait(2 * item)
-
-    for capacity in (1, math.inf):
-        channel = Doubling(capacity)
-        channel.send(3)
-        assert channel.receive() == 6
-
-
 @BOUNDED
 def test_blocked_senders_are_let_in_in_the_order_they_came(senders, clock, capacity):
     channel = filled(capacity)

@@ -13,7 +13,6 @@ from backoff_ticker import (
     ConstantBackOff,
     Ticker,
     Timer,
-    merge,
     select,
 )
 from backoff_ticker.waiting import WaitSet
@@ -209,31 +208,6 @@ def test_selecting_from_a_ticker_loses_no_tick(delay):
                 taken.append(select(ticker, Channel(), timeout=PATIENCE)[1].number)
         taken.append(in_thread(ticker.receive, PATIENCE).result(PATIENCE).number)
         return [] if taken == list(range(1, len(taken) + 1)) else [taken]
-
-    check_each_place(run, at_least=20)
-
-
-def test_merging_gives_each_item_and_each_end_once():
-    def run(interrupt):
-        channels = [Channel(2), Channel(1)]
-        token = CancellationToken()
-        token.cancel("cause")
-        for number, channel in enumerate(channels):
-            channel.send_nowait(number)
-            channel.close()
-        merged = merge(*channels, token)
-        got = []
-        while True:
-            try:
-                with interrupt:
-                    got.append(next(merged))
-            except Interrupted:
-                pass
-            except StopIteration:
-                break
-        expected = [(channels[0], 0), (channels[0], CLOSED), (channels[1], 1)]
-        expected += [(channels[1], CLOSED), (token, "cause")]
-        return [] if sorted(got, key=repr) == sorted(expected, key=repr) else [got]
 
     check_each_place(run, at_least=20)
 

@@ -25,10 +25,9 @@ from backoff_ticker import (
     merge,
     with_token,
 )
-from backoff_ticker._sentinels import EMPTY
 from backoff_ticker.channels import _merge
 from backoff_ticker.testing import VirtualClock
-from backoff_ticker.waiting import Source, WaitLine, WaitSet
+from backoff_ticker.waiting import WaitLine, WaitSet
 from tests.channels.ends import End, drained, ended, still_waits, turns, value, values
 from tests.channels.test_select import even, of
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
@@ -127,20 +126,6 @@ def test_the_ends_of_all_cost_as_much_as_there_are(clock, end):
         return calls.count
 
     assert cost(400) <= 4.1 * cost(100)
-
-
-def test_what_is_registered_once_stays(clock):
-    tickers = idle_tickers(Ticker, 3)
-    channel = of(*range(3))
-    merging = merge(channel, *tickers)
-    registered = [waiters_of(ticker._readers) for ticker in tickers]
-    assert [len(waiters) for waiters in registered] == [1, 1, 1]
-    for number in range(3):
-        assert next(merging) == (channel, number)
-        assert [waiters_of(ticker._readers) for ticker in tickers] == registered
-    channel.close()
-    assert next(merging) == (channel, CLOSED)
-    assert waiters_of(channel._buffer) == []
 
 
 def test_those_that_are_ready_have_the_same_chance(receivers, clock):
@@ -484,65 +469,6 @@ def test_one_of_several_readers_watches_the_time(receivers, clock):
         assert value(done)[0][1].number == number
 
 
-class Dated(Source):
-    """A source of the least that one needs: values that are due at times of their own."""
-
-    _clock = _timing_clock = None
-
-    def __init__(self, clock, due):
-        self._clock = self._timing_clock = clock
-        self._line = WaitLine()
-        self._values = [due]
-
-    def _wait_sets(self):
-        return (self._line,)
-
-    def _recheck(self, waiter):
-        for due in self._values[:1]:
-            if due <= self._clock.monotonic():
-                return None
-            if self._line.leads(waiter):
-                return due
-        return waiter.limit
-
-    def _take_nowait(self, *, fresh):
-        if self._values and self._values[0] <= self._clock.monotonic():
-            return self._values.pop(0)
-        return EMPTY
-
-    def add(self, due):
-        self._values = sorted([*self._values, due])
-        self._line.wake_firsts()
-
-
-def test_a_source_of_another_kind_needs_no_more_than_a_source_has(receivers, clock):
-    sources = [Dated(clock, 1000 + number) for number in range(5)]
-    merging = merge(*sources)
-    for number, source in enumerate(sources):
-        assert value(receivers.step(merging)) == [(source, 1000 + number)]
-        clock.advance(1)
-    step = receivers.step(merging)
-    still_waits(clock, step)
-    sources[2].add(1050)
-    still_waits(clock, step)
-    sources[3].add(1040)
-    clock.advance(35)
-    assert value(step) == [(sources[3], 1040)]
-
-
-def test_a_time_far_off_is_noted_once_however_many_come_before_it(receivers, clock):
-    source = Dated(clock, 9000)
-    merging = merge(source, Channel())
-    for number in range(1, 20):
-        step = receivers.step(merging)
-        still_waits(clock, step)
-        source.add(1000 + number)
-        still_waits(clock, step)
-        clock.advance(1)
-        assert value(step) == [(source, 1000 + number)]
-        assert len(merging._heap) <= 2
-
-
 # The end of a merge
 
 
@@ -608,8 +534,17 @@ assert len(heard) == 12, heard
 # Interrupts
 
 
-@pytest.mark.parametrize("act", ["waits", "is ready"])
-@pytest.mark.parametrize("capacity", [0, 1])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("act", "capacity"),
+    [
+        ("waits", 1),
+        *(pytest.param(*case, marks=SLOW) for case in [("waits", 0), ("is ready", 0)]),
+        pytest.param("is ready", 1, marks=SLOW),
+    ],
+)
 def test_an_interrupt_of_a_reader_loses_nothing(act, capacity):
     """Two readers share a merge; the one that goes on gets what the other did not."""
 
@@ -634,22 +569,6 @@ def test_an_interrupt_of_a_reader_loses_nothing(act, capacity):
         return [] if is_right else [(seen, ticks)]
 
     check_each_place(run, at_least=20)
-
-
-def test_an_interrupted_sender_has_woken_the_readers_or_has_not_sent():
-    def run(interrupt):
-        channel = Channel(inf)
-        merging = merge(channel, Channel())
-        reading = in_thread(next, merging)
-        eventually(lambda: waiters_of(merging._readers), "it waits")
-        with suppress(Interrupted), interrupt:
-            channel.send("item")
-        if len(channel) == 0 and not reading.done():
-            eventually(reading.done, "it was sent") if interrupt.where is None else None
-            channel.send("item")
-        return [] if reading.result(PATIENCE) == (channel, "item") else ["lost"]
-
-    check_each_place(run, at_least=5)
 
 
 def test_a_handler_takes_a_step_of_the_merge_that_it_interrupts():

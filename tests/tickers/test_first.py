@@ -10,7 +10,6 @@ from backoff_ticker import (
     ConstantBackOff,
     ExponentialFeedbackBackOff,
     Pace,
-    Timer,
 )
 from tests.helpers import PATIENCE
 from tests.tickers.made_policies import (
@@ -98,13 +97,6 @@ def test_a_timer_measures_it(face, clock):
     assert waiting.result(PATIENCE).time == 7.5
     nothing_is_due(ticker)
     assert timer.delays == [20, 5]
-
-
-def test_a_timer_of_the_package_measures_it(face, clock):
-    ticker = face.ticker(ConstantBackOff(5), clock=clock, timer=Timer(clock=clock), first=20)
-    waiting = reader_that_waits(face, clock, ticker)
-    clock.advance(20)
-    assert waiting.result(PATIENCE).due == 1020
 
 
 def test_a_tick_after_it_that_was_given_back_comes_again(face, clock):

@@ -327,50 +327,6 @@ def test_a_cancel_costs_its_caller_the_same_however_many_are_sent(clock, many):
     assert waiters_of(token._wait_set()) == []
 
 
-@pytest.mark.parametrize("many", [2, 30])
-def test_a_cancel_makes_two_calls_into_the_loop_of_all_sinks(clock, many):
-    token = CancellationToken()
-    queues = [asyncio.Queue() for _ in range(many)]
-    loop = LoopThread()
-
-    async def send():
-        for made in queues:
-            AsyncTicker(ConstantBackOff(10), clock=clock, token=token).send_to(made)
-
-    loop.submit(send()).result(PATIENCE)
-    clock.settle()
-    assert [made.qsize() for made in queues] == [1] * many
-    callers, call_soon = [], loop.loop.call_soon_threadsafe
-
-    def noted(*call, **context):
-        callers.append(threading.get_ident())
-        return call_soon(*call, **context)
-
-    loop.loop.call_soon_threadsafe = noted
-    token.cancel()
-    assert callers.count(threading.get_ident()) == 2
-    clock.settle()
-    del loop.loop.call_soon_threadsafe
-    loop.close()
-    assert waiters_of(token._wait_set()) == []
-    assert loop.errors == []
-
-
-def test_several_senders_of_one_ticker_do_nothing_between_its_ticks(clock):
-    watched = WatchedClock(clock)
-    ticker = Ticker(ConstantBackOff(10), clock=watched)
-    sinks = [Sink() for _ in range(5)]
-    for sink in sinks:
-        ticker.send_to(sink)
-    clock.advance(5)
-    watched.readings = 0
-    clock.advance(4)
-    assert watched.readings == 0
-    clock.advance(100)
-    assert sorted(number for sink in sinks for number in sink.numbers) == list(range(1, 12))
-    assert watched.readings < 300
-
-
 def test_readers_and_senders_share_the_ticks(face, clock):
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     sinks = [Sink(), Sink()]

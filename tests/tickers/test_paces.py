@@ -96,16 +96,6 @@ any_float = st.floats(allow_nan=False, allow_infinity=False)
 any_delay = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
-@given(st.floats(0, 1e9).map(nanoseconds), st.floats(1e-6, 1e9), st.floats(0, 1e9).map(nanoseconds))
-def test_the_first_slot_of_the_grid_is_found(slot, delay, now):
-    due, (caught, missed) = nanoseconds(slot + delay), skip(slot, delay, now)
-    if due < now and now + delay == now:
-        assert (caught, missed) == (now, 0)
-    else:
-        assert caught == nanoseconds(due + missed * delay)
-        assert missed == 0 or nanoseconds(due + (missed - 1) * delay) < now
-
-
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.integers(0, 10**6))
 @example(-0.1, 0.1, 3)
 @example(-0.1, 0.1, 7)

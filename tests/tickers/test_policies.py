@@ -153,28 +153,19 @@ def test_a_policy_that_cancels_is_told_as_the_reason(face, last, whose):
     assert reason_of(face.start_receive(ticker)) is CloseReason.CANCELLED
 
 
-@pytest.mark.parametrize("how", ["receive_nowait", "receive", "next"])
-def test_a_policy_that_asks_its_own_ticker_for_a_tick_gets_a_runtime_error(face, how):
+@pytest.mark.parametrize(
+    "how", ["receive_nowait", "receive", "next", "success", "failure", "reset"]
+)
+def test_a_policy_that_uses_its_own_ticker_gets_a_runtime_error(face, how):
     def act(ticker):
-        if how == "receive_nowait":
-            ticker.receive_nowait()
+        if how not in ("receive", "next"):
+            getattr(ticker, how)()
         elif face.name == "thread":
             ticker.receive() if how == "receive" else next(ticker)
         else:
             (ticker.receive() if how == "receive" else anext(ticker)).send(None)
 
-    ticker, _ = reaching(face, act)
-    assert face.receive(ticker).number == 1
-    error = face.start_receive(ticker).exception(PATIENCE)
-    assert type(error) is RuntimeError
-    assert "its own policy" in str(error)
-    assert reason_of(face.start_receive(ticker)) is CloseReason.FAILED
-
-
-@pytest.mark.parametrize("what", ["success", "failure", "reset"])
-def test_a_policy_that_tells_its_own_ticker_of_an_outcome_gets_a_runtime_error(face, what):
-    """It would be asked again for each time it tells."""
-    ticker, policy = reaching(face, lambda ticker: getattr(ticker, what)())
+    ticker, policy = reaching(face, act)
     assert face.receive(ticker).number == 1
     error = face.start_receive(ticker).exception(PATIENCE)
     assert type(error) is RuntimeError

@@ -13,10 +13,7 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     Pace,
-    Ticker,
     TickerClosed,
-    ZeroBackOff,
-    with_max_retries,
     with_token,
 )
 from tests.helpers import PATIENCE, LoopThread, collect_garbage, wait_until_collected, waiters_of
@@ -35,14 +32,6 @@ def test_a_receive_that_times_out_loses_no_tick(face, clock, timeout):
     assert clock.pending() == []
     clock.advance_to(1010)
     assert face.receive(ticker, 0).number == 2
-
-
-def test_iteration_is_over_the_ticker_itself():
-    ticker = Ticker(with_max_retries(ZeroBackOff(), 2))
-    assert iter(ticker) is ticker
-    assert next(ticker).number == 1
-    asynchronous = AsyncTicker(ZeroBackOff())
-    assert aiter(asynchronous) is asynchronous
 
 
 @pytest.fixture
