@@ -45,8 +45,8 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
         channel.send_nowait("a")
         await cancelled_after(0 if later == "before" else later, *tasks[:leaving])
         received = [task.result() for task in tasks if task.done() and not task.cancelled()]
+        assert received == ["a"] or leaving == 8
         assert received + drained(channel) == ["a"]
-        assert len(channel) == 0
         channel.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -192,3 +192,14 @@ def test_all_who_wait_end_whatever_they_wait_with(receivers, clock, capacity):
     assert value(collecting) == []
     assert value(selecting) == (channel, CLOSED)
     assert value(merging) == [(channel, CLOSED)]
+
+
+def test_a_subclass_may_send_in_its_own_way():
+    class Doubling(Channel[int]):
+        def send(self, item, timeout=None):
+            self.send_nowait(2 * item)
+
+    for capacity in (1, math.inf):
+        channel = Doubling(capacity)
+        channel.send(3)
+        assert channel.receive() == 6
