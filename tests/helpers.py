@@ -32,9 +32,11 @@ def configure_django() -> None:
         django.setup()
 
 
-def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
+def eventually(
+    condition: Callable[[], object], what: str = "the condition", patience: float = PATIENCE
+) -> None:
     """Wait for something that no event announces, such as a thread's end."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < end, f"{what} did not come true"
         threading.Event().wait(0.001)
