@@ -162,11 +162,12 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
     """
     interrupt: BaseException | None = None
     for callbacks in tree:
+        handles = [*callbacks]  # by invariant 1; to look whether there are any takes no lock
         here = id(callbacks), get_ident(), _process.generation
-        if callbacks and here not in _running:
+        if handles and here not in _running:
             try:
                 _running.add(here)
-                for handle in [*callbacks]:
+                for handle in handles:
                     try:
                         handle._run()
                     except BaseException as error:
@@ -182,15 +183,22 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
 
 def _set_timer(token: Node) -> None:
     """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
-    state = token._state
+    callbacks, timers = token._state.callbacks, token._state.timers
     generation = _process.generation  # the scheduler of a forked child starts empty
-    unused = None if state.callbacks else state.timers.get(generation)
+    unused = None
+    claim = claim_of(timers)
+    acquire(claim)
+    try:  # so no callback that comes now relies on a timer that is to go
+        if not callbacks and generation in timers:
+            unused = timers[generation]
+            del timers[generation]
+    finally:
+        claim += FREED
     if unused is not None:
         unused.cancel()
-        state.timers.pop(generation, None)
-    if state.callbacks and generation not in state.timers:
+    if callbacks and generation not in timers:
         timer = token._clock.call_at(token._deadline, lambda: token._cancel((DeadlineExceeded(),)))
-        if state.timers.setdefault(generation, timer) is not timer:
+        if timers.setdefault(generation, timer) is not timer:
             timer.cancel()
         _set_timer(token)  # the callbacks may be gone meanwhile
 

@@ -157,9 +157,8 @@ def carry_out(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     try:
         check_stack()
         return end(*args)
-    except RecursionError:
-        raise
     except BaseException:
+        check_stack()  # which raises again, or it was a signal handler that had no room
         end(*args)
         raise
 

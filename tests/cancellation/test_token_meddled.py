@@ -1,10 +1,12 @@
 """Two threads at one token: all of what one does, at each place in the middle of the other's."""
 
 import weakref
+from contextlib import suppress
 
 import pytest
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
+from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, SetClock, in_thread, wait_until_collected
 from tests.stress.places import Interrupted, each_place
 
@@ -211,6 +213,26 @@ def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(wha
         scene.root.cancel()
         if "ran" in scene.runs or not scene.leaves_nothing():
             wrong.append((interrupt.where, scene.runs, scene.clock.pending))
+
+    assert each_place(run, all_of_them=True) > 3
+    assert wrong == []
+
+
+@pytest.mark.parametrize("what", ["register", "remove"])
+def test_after_an_interrupt_in_either_the_next_callback_is_called_at_the_deadline(what):
+    wrong = []
+
+    def run(interrupt):
+        runs = []
+        with VirtualClock() as clock:
+            token = CancellationToken(timeout=HOUR)
+            handle = token.on_cancel(list) if what == "remove" else None
+            with suppress(Interrupted), interrupt:
+                handle = token.on_cancel(list) if handle is None else handle.remove()
+            token.on_cancel(lambda: runs.append("ran"))
+            clock.advance(HOUR)
+        if runs != ["ran"]:
+            wrong.append(interrupt.where)
 
     assert each_place(run, all_of_them=True) > 3
     assert wrong == []
