@@ -85,7 +85,8 @@ class CircuitBreaker(ProcessBound):
         window: The rate covers the calls that ended in this time instead: seconds >= 0.001 or a
             timedelta. The window moves in steps of a tenth.
         minimum_calls: An int >= 1. None means 20, or ``window_calls`` if that is less.
-        probes: How many probes may run at once: an int >= 1.
+        probes: How many probes may run at once: an int >= 1. One that runs on as another fails and
+            the circuit opens again counts, too.
         successes: How many probes have to succeed to close the circuit: an int >= 1.
         probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. Then another
             call may take it, and the result of the late probe is ignored.
@@ -331,7 +332,7 @@ class CircuitBreaker(ProcessBound):
                 self.release(ticket)
                 raise
         if last.ticket is None and ticket not in last.probes:
-            raise CircuitOpen(last.seconds_left(now), self, last.state)
+            raise CircuitOpen(last.seconds_left(now), self, last.state_at(now))
         return last.ticket or ticket
 
     def __repr__(self) -> str:

@@ -154,8 +154,9 @@ class Circuit:
         # whether it was closed before, if the policy is to be asked.
         self.until: float | None = rest.get("until")
         self.question: tuple[float, bool] | None = rest.get("question")
-        # Half-open: the tickets of the probes that run; how many have succeeded.
-        self.probes: tuple[CircuitTicket, ...] = rest.get("probes", ())
+        # Not closed: the tickets of the probes that run, and whether their results count, not so if
+        # the circuit has opened since. Half-open: how many have succeeded.
+        self.probes: dict[CircuitTicket, bool] = rest.get("probes", {})
         self.succeeded: int = rest.get("succeeded", 0)
 
     def closed(self, ticket: CircuitTicket | None = None, history: History = (0, 0, 0)) -> Circuit:
@@ -167,19 +168,21 @@ class Circuit:
     def opened(self, since: float, until: float | None = None) -> Circuit:
         """Return an open circuit, for which the policy is to be asked if it may end."""
         question = self.question or (None if until == inf else (since, self.state is CLOSED))
-        return Circuit(self.rules, OPEN, until=until, question=question)
+        probes = dict.fromkeys(self.probes, False)
+        return Circuit(self.rules, OPEN, until=until, question=question, probes=probes)
 
     def answered(self, question: object, until: float | None) -> Circuit:
         """Return the state after the policy has answered; ``until=None``: it has failed."""
         until = until if self.until is None else self.until
         is_known = self.question is question and until is not None
-        return Circuit(self.rules, OPEN, until=until) if is_known else self
+        return Circuit(self.rules, OPEN, until=until, probes=self.probes) if is_known else self
 
     def admitted(self, ticket: CircuitTicket, now: float) -> Circuit:
         """Return the state with a probe that holds ``ticket``, if there is a place for it."""
-        if self.state_at(now) is not HALF_OPEN or len(self._held(now)) >= self.rules.probes:
+        held = self._held(now)
+        if self.state_at(now) is not HALF_OPEN or len(held) >= self.rules.probes:
             return self
-        probes = (*self._held(now), ticket)
+        probes = {**{probe: self.probes[probe] for probe in held}, ticket: True}
         return Circuit(self.rules, HALF_OPEN, probes=probes, succeeded=self.succeeded)
 
     def ended(self, ticket: CircuitTicket, failed: bool | None, now: float) -> Circuit:
@@ -191,15 +194,15 @@ class Circuit:
             if failed and is_enough:
                 return self.opened(now)
             return self if history == self.history else self.closed(ticket, history)
-        if ticket not in self.probes:
+        probes = self.probes.copy()
+        counts = probes.pop(ticket, None)
+        if counts is None:
             return self
-        if failed:
-            return self.opened(now)
-        succeeded = self.succeeded + (failed is False)
+        succeeded = self.succeeded + (counts and failed is False)
         if succeeded >= self.rules.successes:
             return self.closed()
-        probes = tuple(other for other in self.probes if other is not ticket)
-        return Circuit(self.rules, HALF_OPEN, probes=probes, succeeded=succeeded)
+        after = Circuit(**{**vars(self), "probes": probes, "succeeded": succeeded})
+        return after.opened(now) if counts and failed else after
 
     def state_at(self, now: float) -> CircuitState:
         """Return the state that a call would meet."""
@@ -207,7 +210,7 @@ class Circuit:
 
     def seconds_left(self, now: float) -> float | None:
         """Return how long no call is let through; None if that is not known."""
-        if self.state is not OPEN:
+        if self.state_at(now) is HALF_OPEN:
             return None if len(self._held(now)) >= self.rules.probes else 0.0
         if self.until is None:
             return 0.0

@@ -514,6 +514,37 @@ def test_as_many_probes_at_once_as_asked_for(now):
     assert breaker.state is CLOSED, "the other probes belong to the past"
 
 
+@pytest.mark.parametrize("end", ["by its result", "by its timeout"])
+def test_a_probe_from_before_the_circuit_opened_again_keeps_its_place_to_its_end(now, end):
+    breaker = half_open(now, probes=3, successes=3, probe_timeout=60)
+    failing, *late = [breaker.allow() for _ in range(3)]
+    breaker.record(failing, OSError())
+    now.advance(breaker.remaining())
+    breaker.allow()
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, None)
+    assert str(refused(breaker)) == "the circuit is half-open, and lets no further probe through"
+    if end == "by its result":
+        breaker.record(late[0], OSError())
+    else:
+        now.advance(60)
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0), "its result does not count"
+    breaker.allow()
+    breaker.reset()
+    assert breaker.state is CLOSED
+
+
+def test_late_probes_keep_all_places_of_a_circuit_that_opened_again(now):
+    breaker = half_open(now, probes=2)
+    late = [breaker.allow() for _ in range(2)]
+    breaker.open(5)
+    now.advance(5)
+    error = refused(breaker)
+    assert (error.state, error.seconds, breaker.remaining()) == (HALF_OPEN, None, None)
+    breaker.release(late[0])
+    breaker.record(breaker.allow())
+    assert breaker.state is CLOSED
+
+
 def test_one_probe_decides_whatever_a_rate_needs(now):
     breaker = CircuitBreaker(Counting(), failure_rate=0.5, minimum_calls=10, clock=now)
     fail(breaker, 10)

@@ -93,9 +93,11 @@ class Model:
 
     def close(self):
         self.state, self.failures = CircuitState.CLOSED, 0
-        self.valid = {}
+        self.valid, self.late = {}, {}
 
     def open(self, now, seconds=None):
+        if self.state is CircuitState.HALF_OPEN:
+            self.late |= self.valid  # they still run
         self.state, self.until = CircuitState.OPEN, now + (seconds or self.delay)
         self.valid = {}
 
@@ -103,11 +105,10 @@ class Model:
         """Return the state that a call would meet, and the seconds until one is let through."""
         if self.state is CircuitState.OPEN and now < self.until:
             return self.state, self.until - now
-        if self.state is CircuitState.OPEN:
-            return CircuitState.HALF_OPEN, 0.0
-        is_full = sum(now < end for end in self.valid.values()) == self.probes
-        is_refused = self.state is CircuitState.HALF_OPEN and is_full
-        return self.state, None if is_refused else 0.0
+        if self.state is CircuitState.CLOSED:
+            return self.state, 0.0
+        is_full = sum(now < end for end in (self.valid | self.late).values()) == self.probes
+        return CircuitState.HALF_OPEN, None if is_full else 0.0
 
     def allow(self, call, now):
         state, left = self.look(now)
@@ -121,6 +122,7 @@ class Model:
         return True
 
     def record(self, call, result, now):
+        self.late.pop(call, None)
         if self.valid.pop(call, None) is None or result is None:
             return
         if self.state is CircuitState.CLOSED:

@@ -1,5 +1,6 @@
 """Tickers whose delays a user's timer measures: when it is started, fires and is stopped."""
 
+import asyncio
 import math
 import sys
 import weakref
@@ -9,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from backoff_ticker import (
     STOP,
+    AsyncTicker,
     CancellationToken,
     Channel,
     CloseReason,
@@ -225,6 +227,30 @@ def test_it_is_stopped_with_the_ticker(face, clock, pace, ending, *, waiting):
     with pytest.raises(TickerClosed):
         ticker.receive_nowait()
     assert len(timer.delays) == 1
+
+
+def test_what_the_timer_sends_as_a_stopped_ticker_is_left_goes_to_the_next_that_has_the_timer():
+    """The reader of the stopped one, woken but not gone yet, stands before that of the other."""
+
+    async def main():
+        timer = Fake()
+        former, other = (AsyncTicker(ConstantBackOff(10), timer=timer) for _ in range(2))
+        await former.receive()
+        leaving = asyncio.create_task(former.receive())
+        await asyncio.sleep(0)
+
+        async def second_tick():
+            await other.receive()
+            return await other.receive()
+
+        waiting = asyncio.create_task(second_tick())
+        asyncio.get_running_loop().call_soon(timer.fire)
+        former.stop()
+        assert (await asyncio.wait_for(waiting, PATIENCE)).number == 2
+        with pytest.raises(TickerClosed):
+            await leaving
+
+    asyncio.run(main())
 
 
 def test_stopped_by_two_threads_at_once_it_is_stopped_once(monkeypatch):
