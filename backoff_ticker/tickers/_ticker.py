@@ -354,7 +354,7 @@ class AsyncTicker(BaseTicker):
     def _end_wait(self, waiter: LoopWaiter, future: object) -> None:
         """Let a waiter rest, or end it if it was cut short. May be repeated."""
         readers = self._readers
-        if future is None and readers.resting is None and self._timer is None:
+        if future is None and readers.resting in (None, waiter) and self._timer is None:
             waiter.rest()
         if readers.resting is not waiter:
             waiter.end()

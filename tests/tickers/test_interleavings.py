@@ -1,12 +1,15 @@
 """What a second thread, or an interrupt, does at each instruction of a thread at a ticker."""
 
+import asyncio
 import threading
+from contextlib import nullcontext, suppress
 from itertools import islice
 from operator import itemgetter
 
 import pytest
 
 from backoff_ticker import (
+    AsyncTicker,
     CancellationToken,
     CloseReason,
     ConstantBackOff,
@@ -296,6 +299,26 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action):
 
     assert each_place(run) > 3
     assert stuck == []
+
+
+def test_an_interrupt_as_a_reader_of_a_loop_leaves_has_the_next_watch_the_time():
+    class Interruptible(AsyncTicker):
+        def _end_wait(self, waiter, future):
+            with interrupts.pop() if interrupts else nullcontext():
+                super()._end_wait(waiter, future)
+
+    interrupts = []
+
+    async def read(interrupt):
+        ticker = Interruptible(ConstantBackOff(0.002), token=CancellationToken())
+        await ticker.receive()
+        leaving, other = (asyncio.create_task(ticker.receive()) for _ in range(2))
+        interrupts.append(interrupt)
+        with suppress(Interrupted):
+            await leaving
+        assert await asyncio.wait_for(other, PATIENCE), interrupt.where
+
+    assert each_place(lambda interrupt: asyncio.run(read(interrupt)), all_of_them=True) > 10
 
 
 def test_an_interrupted_wait_leaves_nobody_behind_in_the_line():
