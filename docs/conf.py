@@ -176,6 +176,7 @@ ANSWERS = {
     "how_to/shut_down_django": "django",
     "how_to/shut_down_fastapi": "fastapi, starlette, uvicorn",
     "how_to/shut_down_gunicorn": "gunicorn",
+    "interrupts": "ctrl-c, KeyboardInterrupt, interrupt, signal handler",
     "policies": "backoff, back-off, jitter, policy",
     "retries": "retry, retries, attempts",
     "schedules": "schedule, schedules, worker",

@@ -290,7 +290,7 @@ class Bounded(Unbounded):
                 self.wake_receiver()
             except BaseException:
                 self.put_back(item)
-                complete(send.close)
+                send.close()
                 raise
         return item
 
@@ -298,11 +298,9 @@ class Bounded(Unbounded):
         return self.first_send is not None or super().is_ready()
 
     def close(self) -> None:
-        try:
-            super().close()  # a send that comes after this sees it, one before it is found below
-        finally:
-            while (send := self.first_send) is not None:
-                complete(self.refuse, send)
+        super().close()  # a send that comes after this sees it, one before it is found below
+        while (send := self.first_send) is not None:
+            complete(self.refuse, send)
 
 
 class Rendezvous(Bounded):

@@ -236,7 +236,7 @@ class TickerCore(Source):
                 if due > now:
                     if self._timer is None or not self._timer.may_change():
                         return EMPTY
-                    self._defer([unchanged])
+                    self._defer(unchanged)
                     continue
                 if due < now and first_poll and self._pace is _SKIP:
                     self._fix_due(pending)
@@ -358,46 +358,34 @@ class TickerCore(Source):
         except BaseException:
             if self._asker is mark:
                 self._asker = None
-            # What is interrupted here is repeated: who presses Ctrl-C twice loses no tick either.
-            rules: list[Rule] = []
-            if is_taken:  # not a closure: that would cost each tick a little
-                rules = [lambda pending, tick=tick: pending.given_back(tick)]  # type: ignore[misc]
-            try:
-                self._tell(rules)
-            except BaseException:
-                self._tell(rules)
-                raise
+            if is_taken:
+                self._put_back(tick)
+            else:
+                self._wake()
             raise
         else:
             return tick if is_taken else None
-
-    def _tell(self, rules: list[Rule]) -> None:
-        """Leave a rule to the readers, and wake them; may be repeated with the same list."""
-        self._defer(rules)
-        self._wake()
 
     def _change(self, rule: Rule, *, resets: bool = False) -> None:
         """Have a rule applied: now, or by the asker."""
         check_stack()
         self._is_asked()
-        self._defer([rule], resets=resets)
+        self._defer(rule, resets=resets)
         self._settle()
 
-    def _defer(self, rules: list[Rule], *, resets: bool = False) -> None:
-        """Move at most one rule from ``rules`` to those that are deferred."""
+    def _defer(self, rule: Rule, *, resets: bool = False) -> None:
+        """Leave a rule to the next asker."""
         deferred = _Rules()
         claim = self._readers.claim
         acquire(claim)
         try:
-            if rules:
-                if self._deferred is None:
-                    self._deferred = deferred
-                else:
-                    deferred = self._deferred
-                deferred.last_in = rules[0]
-                if resets:
-                    self._resets += 1
-                del rules[0]
+            if self._deferred is None:
+                self._deferred = deferred
+            else:
+                deferred = self._deferred
+            deferred.last_in = rule
+            if resets:
+                self._resets += 1
         finally:
             claim += FREED
 
@@ -420,7 +408,7 @@ class TickerCore(Source):
         except BaseException:
             if self._asker is mark:
                 self._asker = None
-            complete(self._wake)
+            self._wake()
             raise
 
     def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
@@ -546,4 +534,5 @@ class TickerCore(Source):
             return ENDED
 
     def _put_back(self, value: Any) -> None:
-        self._tell([lambda pending: pending.given_back(value)])
+        self._defer(lambda pending: pending.given_back(value))
+        self._wake()

@@ -133,7 +133,7 @@ class _Forwarder(Waiter):
         try:
             self._look()
         except BaseException:
-            complete(self.wake)
+            self.wake()
             raise
 
     def _look(self) -> None:

@@ -14,7 +14,6 @@ from ..waiting import (
     NO_DEADLINE,
     LoopWaiter,
     checkpoint,
-    complete,
     current_loop,
     park_thread,
     trio_runs,
@@ -128,7 +127,7 @@ class BaseTicker(TickerCore):
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        complete(self.stop)
+        self.stop()
 
     def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Forwarding:
         """Send every tick, when it is due, to a queue or channel, until ``stop()`` of the result.
@@ -328,7 +327,7 @@ class AsyncTicker(BaseTicker):
                     try:
                         self._end_wait(waiter, future)
                     except BaseException:
-                        complete(self._end_wait, waiter, future)
+                        self._end_wait(waiter, future)
                         raise
                 tick = self._poll(first_poll=False)
                 if tick is not EMPTY:  # ATOMIC: as in Ticker._wait_for_tick()
@@ -374,4 +373,4 @@ class AsyncTicker(BaseTicker):
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        complete(self.stop)
+        self.stop()

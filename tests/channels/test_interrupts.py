@@ -15,9 +15,8 @@ from backoff_ticker import (
     Timer,
     select,
 )
-from backoff_ticker.waiting import WaitSet
 from tests.channels.traffic import CAPACITIES, Traffic
-from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import Interrupted, check_each_place
 
 LIMITED = pytest.mark.parametrize("capacity", [2, 0])
@@ -274,24 +273,3 @@ def test_the_time_of_a_start_that_is_over_is_not_given_back(act):
         return [*timer.c._buffer.items]
 
     check_each_place(run, at_least=20)
-
-
-@pytest.mark.parametrize("call", ["receive_nowait", "close"])
-def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(call, monkeypatch):
-    channel = Channel(1)
-    channel.send("first")
-    sender = in_thread(channel.send, "second")
-    eventually(lambda: any(waiters_of(each) for each in pending_sends_of(channel)), "it waits")
-    wake, left = WaitSet.close, [Interrupted, Interrupted]
-
-    def close(self):
-        if left:
-            raise left.pop()
-        wake(self)
-
-    monkeypatch.setattr(WaitSet, "close", close)
-    with pytest.raises(Interrupted):
-        getattr(channel, call)()
-    assert left == []
-    outcome = sender.exception(PATIENCE)
-    assert (outcome is None) == (call == "receive_nowait")

@@ -45,7 +45,8 @@ class ClockGate:
         self._open.set()
 
 
-def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(clock):
+@pytest.mark.parametrize("call", [Ticker.receive, Ticker.reset])
+def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(clock, call):
     gate = ClockGate()
 
     def interrupt_once(asked):
@@ -54,13 +55,14 @@ def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(
             raise KeyboardInterrupt
 
     ticker = Ticker(Hooked(HOUR, interrupt_once), clock=clock)
-    interrupted = in_thread(ticker.receive)
+    interrupted = in_thread(call, ticker)
     gate.wait_until_reached()
     other = in_thread(ticker.receive)
     clock.settle()
     gate.open()
     with pytest.raises(KeyboardInterrupt):
         interrupted.result(PATIENCE)
+    clock.advance(HOUR)
     assert other.result(PATIENCE).number == 1
 
 

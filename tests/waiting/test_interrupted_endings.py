@@ -178,7 +178,7 @@ ENDINGS = {
     "with token": partial(cancel, end=leave_a_block, entries=5),
     "stop": stop,
     "stop async": partial(stop, kind=AsyncTicker),
-    "with ticker": partial(stop, end="__exit__", entries=2),
+    "with ticker": partial(stop, end="__exit__"),
     "close empty": partial(close, capacity=0),
     "close full": partial(close, capacity=1),
     "stop timer": stop_timer,
