@@ -18,6 +18,7 @@ What always holds:
 
 from __future__ import annotations
 
+from ._calls import PendingCall as PendingCall
 from ._loop_timers import Alarm as Alarm
 from ._scheduler import start_thread as start_thread
 from ._system import (

@@ -7,7 +7,7 @@ from functools import partial
 import trio
 
 from .._validation import as_number
-from ..clock import SystemClock
+from ..clock import PendingCall, SystemClock
 from ._trio_run import current_run
 
 TYPE_CHECKING = False
@@ -67,34 +67,26 @@ class TrioClock:
         return f"<the time of {self._clock!r}>"
 
 
-class TrioTimer:
+class TrioTimer(PendingCall):
     """A callback in a run, which any thread may cancel."""
 
+    __slots__ = ("_handle", "_run")
+
     def __init__(self, run: TrioRun, when: float, callback: Callable[[], object]) -> None:
-        self.when = when
+        super().__init__(when, callback)
         self._run = run
-        self._callbacks = [callback]  # empty once it is called or cancelled
         self._handle: TrioHandle | None = None
 
     def start(self) -> None:
         """Begin to wait; called in the run."""
-        if self._callbacks:
+        if not self.is_taken:
             try:
-                self._handle = self._run.call_at(self.when, self._fire)
+                self._handle = self._run.call_at(self.when, self.fire)
             except RuntimeError:
                 pass  # the run is ending, and with it its time
 
-    def _fire(self) -> None:
-        try:
-            callback = self._callbacks.pop()
-        except IndexError:
-            return
-        callback()
-
     def cancel(self) -> bool:
-        try:
-            self._callbacks.pop()
-        except IndexError:
+        if not super().cancel():
             return False
         if trio.lowlevel.in_trio_task() and current_run() is self._run:
             self._end()
