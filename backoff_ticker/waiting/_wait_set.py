@@ -309,7 +309,9 @@ class WaitSet(Line):
         for domain in self.domains():
             while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first
-                if place.after and waiter.call_soon(complete, self._fire_all_of, domain):
+                # Twice: an interrupt that comes as the loop begins a call loses that call.
+                call = complete, self._fire_all_of, domain
+                if place.after and waiter.call_soon(*call) and waiter.call_soon(*call):
                     break
                 waiter.wake()
                 self.remove(place)

@@ -313,7 +313,7 @@ class WatchedClock:
 
 @pytest.mark.parametrize("many", [2, 30])
 def test_a_cancel_costs_its_caller_the_same_however_many_are_sent(clock, many):
-    """One call into the thread that serves them wakes all."""
+    """One call into the thread that serves them wakes all; it is set twice, as one may be lost."""
     watched, token = WatchedClock(clock), CancellationToken()
     sinks = [ShutdownSink() for _ in range(many)]
     for sink in sinks:
@@ -321,7 +321,7 @@ def test_a_cancel_costs_its_caller_the_same_however_many_are_sent(clock, many):
     clock.settle()
     watched.calls = 0
     token.cancel()
-    assert watched.calls == 1
+    assert watched.calls == 2
     clock.settle()
     assert [sink.ended for sink in sinks] == [["shutdown"]] * many
     assert waiters_of(token._wait_set()) == []

@@ -164,7 +164,8 @@ def test_a_loop_is_woken_by_as_few_calls_for_five_waiters_as_for_one():
         register(Probe(f"one{number}", log, one), source)
         register(Probe(f"two{number}", log, two), source)
     source.close()
-    assert (len(one.calls), len(two.calls), log) == (1, 1, [])
+    assert (len(one.calls), len(two.calls), log) == (2, 2, [])
+    del one.calls[0]  # an interrupt may lose it
     one.run()
     assert log == [f"one{number}" for number in range(5)]
     two.run()
@@ -181,8 +182,6 @@ def test_an_interrupt_anywhere_as_a_loop_wakes_its_waiters_leaves_nobody_asleep(
         with interrupt:
             while loop.calls:
                 loop.run()
-        if str(interrupt.where).startswith("complete:"):
-            return []  # the loop has just begun the call
         return [log] if {*log} != {*"abc"} or waiters_of(source) else []
 
     check_each_place(run, all_of_them=True, at_least=10)
