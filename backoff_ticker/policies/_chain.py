@@ -62,12 +62,6 @@ class _Chain(Policy):
             self.position += 1
         return STOP
 
-    def _failure(self, timestamp: float | None) -> float | Stop:
-        return self._told("failure", timestamp)
-
-    def _success(self, timestamp: float | None) -> float | Stop:
-        return self._told("success", timestamp)
-
     def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
         def ask(backoff: BackOff) -> float | Stop:
             if is_feedback(backoff):

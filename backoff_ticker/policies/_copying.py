@@ -24,6 +24,8 @@ _SEARCHED_SIZE = 100
 """A larger container is searched only if its first item is a policy. That keeps the cost
 of a copy independent of data that a policy holds, such as a list of a million numbers."""
 
+_ATOMS = frozenset((float, int, bool, str, type(None)))
+
 _IMMUTABLE: Final[set[type]] = set()
 
 
@@ -95,10 +97,7 @@ def clone(policy: Any) -> Any:
 def held_policies(policy: BackOff) -> Iterator[BackOff]:
     """Yield the policies that a copy of ``policy`` would copy as well."""
     for value in _attributes(policy).values():
-        if is_policy(value):
-            yield value
-        else:
-            yield from filter(is_policy, _searched(value))
+        yield from filter(is_policy, [value] if is_policy(value) else _searched(value))
 
 
 def _copied(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:
@@ -132,11 +131,8 @@ def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any
     # A class may forbid assignment; setattr() is faster for the others.
     put = setattr if cls.__setattr__ is object.__setattr__ else object.__setattr__
     for name, value in _attributes(policy).items():
-        kind = type(value)
-        if kind is float or value is None or kind is int or kind is bool or kind is str:
-            put(copied, name, value)  # the usual case, without the calls below
-        else:
-            put(copied, name, _copied_inside(value, memo, clock))
+        is_atom = type(value) in _ATOMS  # as most are: this saves the call
+        put(copied, name, value if is_atom else _copied_inside(value, memo, clock))
     return copied
 
 

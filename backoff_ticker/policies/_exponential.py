@@ -114,8 +114,7 @@ class ExponentialBackOff(MeasuresTime, Policy):
         delay = interval
         if spread:
             delay = min(interval + spread * (2.0 * draw_from(self._rng) - 1.0), LARGEST)
-        cap = self.max_interval
-        if interval < (LARGEST if cap is None else cap) and interval < LARGEST:
+        if interval < LARGEST and interval != self.max_interval:
             self._step += 1
             self._interval = self._interval_at(self._step)
         if limit is not None and self.look_ahead and is_too_late(elapsed, delay, limit):

@@ -6,7 +6,7 @@ from .._sentinels import STOP
 from .._validation import as_count, safe_repr, whole_repr
 from ..cancellation import require_token
 from ._base import MeasuresTime, as_cap, capped, is_too_late, limited
-from ._run import checked_delay, combined, token_of
+from ._run import combined, token_of
 from ._wrapper import BackOffWrapper, overload
 
 TYPE_CHECKING = False
@@ -43,17 +43,18 @@ class _MaxRetries(BackOffWrapper):
         return delay
 
     def _answer(self, answer: float | Stop) -> float | Stop:
-        delay = STOP if answer is STOP else checked_delay(self.backoff, answer)
-        self.retries += 1
-        return delay
+        if answer is STOP:
+            self.retries += 1
+        return super()._answer(answer)
 
     def reset(self) -> None:
         self.retries = 0
         super().reset()
 
-    def _success(self, timestamp: float | None) -> float | Stop:
-        delay = super()._success(timestamp)
-        self.retries = 0
+    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
+        delay = super()._told(outcome, timestamp)
+        if outcome == "success":
+            self.retries = 0
         return delay
 
     def _span(self, first: int, last: int) -> Bounds | None:
@@ -147,8 +148,8 @@ class _Token(BackOffWrapper):
     def _may_ask(self) -> bool:
         return not self._token.cancelled
 
-    def _success(self, timestamp: float | None) -> float | Stop:
-        return super()._success(timestamp) if self._may_ask() else STOP
+    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
+        return super()._told(outcome, timestamp) if self._may_ask() else STOP
 
     def _span(self, first: int, last: int) -> Bounds | None:
         return None if self._token.cancelled else super()._span(first, last)

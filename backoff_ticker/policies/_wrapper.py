@@ -38,34 +38,38 @@ class TakesFeedback:
         Raises:
             Exception: The policy inside raised an error; nothing is counted then.
         """
-        return self._failure(timestamp)  # type: ignore[attr-defined]
+        return self._told("failure", timestamp)
 
     def success(self, timestamp: float | None = None) -> float | Stop:
         """Report a successful attempt; return the seconds to wait, or ``STOP``.
 
         Takes and raises the same as ``failure()``.
         """
-        return self._success(timestamp)  # type: ignore[attr-defined]
+        return self._told("success", timestamp)
+
+    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
+        """Return the answer to ``"failure"`` or ``"success"``; the policy's own class has it."""
+        raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _new_with_feedback, (type(self).__bases__[0],), object.__getstate__(self)
 
 
-_with_feedback: dict[type[Policy], type[Policy]] = {}
-
-
 def add_feedback(policy: Policy) -> None:
     """Give a policy ``failure()`` and ``success()``, unless its class defines them.
 
-    Its class becomes a subclass with these methods. ``isinstance(policy, FeedbackBackOff)`` looks
-    for methods in the class, and only the constructor sees whether the policy inside has them.
+    Whether it takes feedback depends on the policy inside, which its constructor sees; but
+    ``isinstance(policy, FeedbackBackOff)`` and ``hasattr`` look at the class. So the object gets
+    another class, which is the same but for these methods.
     """
     if not is_feedback(policy):
         policy.__class__ = _feedback_class(type(policy))
 
 
+_with_feedback: dict[type[Policy], type[Policy]] = {}
+
+
 def _feedback_class(cls: type[Policy]) -> type[Policy]:
-    """Return the subclass of ``cls`` that takes feedback, which is made once."""
     if cls not in _with_feedback:
         names = ("__module__", "__qualname__", "__doc__")
         namespace = {"__slots__": (), **{name: getattr(cls, name) for name in names}}
@@ -148,13 +152,12 @@ class BackOffWrapper(Policy):
             return STOP
         return self.transform(checked_delay(self.backoff, answer))
 
-    def _failure(self, timestamp: float | None) -> float | Stop:
-        return self._answer(tell(self.backoff, "failure", timestamp)) if self._may_ask() else STOP
-
-    def _success(self, timestamp: float | None) -> float | Stop:
-        answer = tell(self.backoff, "success", timestamp)
-        if answer is STOP:
+    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
+        if outcome == "failure" and not self._may_ask():
             return STOP
+        answer = tell(self.backoff, outcome, timestamp)
+        if outcome == "failure" or answer is STOP:
+            return self._answer(answer)
         return self.transform_success(checked_delay(self.backoff, answer))
 
     def _span(self, first: int, last: int) -> Bounds | None:
