@@ -6,6 +6,8 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +19,8 @@ from backoff_ticker.cli import _run
 from backoff_ticker.cli._app import app
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +55,45 @@ def call(line: str, *more: str, **variables: str | None) -> Said:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def words_of(options: dict[str, Any]) -> list[str]:
+    """Return the words of options of ``run``; ``delay`` is that of its policy."""
+    words = ["--policy=constant", f"--interval={options.pop('delay', 0)}"]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        words += [flag] if value is True else [] if value is False else [f"{flag}={value}"]
+    return words
+
+
+@contextmanager
+def replaced(descriptor: int, by: int) -> Iterator[None]:
+    """Have a standard descriptor of this process be another one meanwhile."""
+    kept = os.dup(descriptor)
+    os.dup2(by, descriptor)
+    try:
+        yield
+    finally:
+        os.dup2(kept, descriptor)
+        os.close(kept)
+
+
+def run_here(*command: str, stdin: int = 0, stdout: int | None = None, **options: Any) -> Said:
+    """Call ``run`` in this process; ``out`` is what the commands have printed to no ``stdout``."""
+    with (
+        tempfile.TemporaryFile() as out,
+        replaced(0, stdin),
+        replaced(1, out.fileno() if stdout is None else stdout),
+    ):
+        said = call("run", *words_of(options), "--", *command)
+        assert said.out == ""
+        out.seek(0)
+        return said._replace(out=out.read().decode())
+
+
+def shell_here(script: str, **options: Any) -> Said:
+    """Call ``run`` in this process for a script of the shell."""
+    return run_here("sh", "-c", script, **options)
 
 
 def on_console(line: str, *more: str, width: int, color: bool = False) -> str:

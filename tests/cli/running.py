@@ -18,12 +18,11 @@ import sys
 import termios
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any
 
+from tests.cli.calling import ROOT, words_of
 from tests.helpers import PATIENCE
 
-ROOT = Path(__file__).parents[2]
 SOON = 0.05
 """Seconds: a time limit that a test wants to be reached."""
 
@@ -105,6 +104,9 @@ def rests(*ignored):
     tell("ready %d\\n" % os.getpgrp())
     while True:
         signal.pause()
+def rests_and_is_stopped():
+    tell("ready\\n")
+    os.kill(os.getpid(), signal.SIGSTOP)
 def rests_in_the_background(*ignored):
     os.fork() or rests(*ignored)
 """
@@ -159,12 +161,8 @@ class Running:
     """
 
     def __init__(self, *command: str, how: dict[str, Any] | None = None, **options: Any) -> None:
-        words = ["--policy=constant", f"--interval={options.pop('delay', 0)}"]
-        for name in [name for name in options if name not in NOT_OPTIONS]:
-            value = options.pop(name)
-            flag = f"--{name.replace('_', '-')}"
-            words += [flag] if value is True else [] if value is False else [f"{flag}={value}"]
-        options["words"] = words
+        own = {name: options.pop(name) for name in NOT_OPTIONS & options.keys()}
+        own["words"] = words_of(options)
         self.tell, tell = os.pipe()
         self.told = Reader(self.tell)
         how = {
@@ -187,7 +185,7 @@ class Running:
         }
         descriptors = (tell, *(value for value in also.values() if isinstance(value, int)))
         self.process = subprocess.Popen(
-            [*before, sys.executable, "-c", prelude + RUNNER, json.dumps(options), *command],
+            [*before, sys.executable, "-c", prelude + RUNNER, json.dumps(own), *command],
             env=environment,
             pass_fds=descriptors,
             **how,

@@ -7,76 +7,75 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.calling import run_here, shell_here
 from tests.cli.running import SOON, Running, lines, shell, talks
 
-NAME = "backoff-ticker"
 slow = pytest.mark.slow
+has_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc")
 
 
 # How often
 
 
-def test_a_command_is_repeated_until_it_succeeds_and_finds_the_number_of_its_attempt():
+def test_a_command_is_repeated_until_it_succeeds_and_finds_the_number_of_its_attempt(monkeypatch):
+    monkeypatch.setenv("BACKOFF_TICKER_ATTEMPT", "x")
     script = 'echo "$BACKOFF_TICKER_ATTEMPT"; [ "$BACKOFF_TICKER_ATTEMPT" = 3 ] || exit 3'
-    with shell(script, how={"also": {"BACKOFF_TICKER_ATTEMPT": "x"}}) as running:
-        told = lines(
-            "attempt 1 exited with 3; next attempt in 0 s",
-            "attempt 2",
-            "attempt 2 exited with 3; next attempt in 0 s",
-            "attempt 3",
-            "attempt 3 succeeded",
-        )
-        assert running.finish() == (0, "1\n2\n3\n", told)
+    told = lines(
+        "attempt 1 exited with 3; next attempt in 0 s",
+        "attempt 2",
+        "attempt 2 exited with 3; next attempt in 0 s",
+        "attempt 3",
+        "attempt 3 succeeded",
+    )
+    assert shell_here(script) == (0, "1\n2\n3\n", told)
 
 
-QUICK = [
-    ("exit 7", {"max_attempts": 3}, 7, 3, "exited with 7; giving up"),
-    ("kill -INT $$", {}, 130, 1, "was killed by SIGINT; interrupted"),
-    (
-        "kill -KILL $$",
-        {"max_attempts": 2, "on_exit_code": 137},
-        137,
-        2,
-        "was killed by SIGKILL; giving up",
-    ),
-    ("exit 2", {"on_exit_code": "1,75"}, 2, 1, "exited with 2; not to be retried"),
-    ("echo ready; exit 3", {"until_output": "ready"}, 0, 1, "succeeded"),
-    ("echo ready; kill -INT $$", {"until_output": "ready"}, 130, 1, "SIGINT; interrupted"),
-]
 TWICE = {"max_attempts": 2}
 LISTED = {**TWICE, "on_exit_code": "75"}
 SEARCHED = {**TWICE, "until_output": "ready"}
-LONG = [
-    ("exit 7", {"max_retries": 2}, 7, 3, "exited with 7; giving up"),
-    ("kill -TERM $$", TWICE, 143, 2, "was killed by SIGTERM; giving up"),
-    ("exit 130", {}, 130, 1, "exited with 130; interrupted"),
-    ("kill -HUP $$", {}, 129, 1, "was killed by SIGHUP; interrupted"),
-    ("exit 75", LISTED, 75, 2, "exited with 75; giving up"),
-    ("exit 130", {**TWICE, "on_exit_code": 130}, 130, 2, "exited with 130; giving up"),
-    ("echo ready; kill -KILL $$", SEARCHED, 0, 1, "succeeded"),
-    ("echo ready; exit 130", SEARCHED, 130, 1, "exited with 130; interrupted"),
-    ("echo ready; exit 130", {**SEARCHED, "on_exit_code": 130}, 0, 1, "succeeded"),
-    ("echo no", SEARCHED, 1, 2, "printed no match; giving up"),
-    ("echo ready >&2", SEARCHED, 1, 2, "printed no match; giving up"),
-    (":", {**SEARCHED, **LISTED}, 1, 2, "printed no match; giving up"),
-    ("exit 5", {**SEARCHED, **LISTED}, 5, 1, "exited with 5; not to be retried"),
-    # Such an attempt has failed whatever codes are listed, and even if it matched.
-    ("sleep 1000; :", {**LISTED, "attempt_timeout": 2}, 124, 2, "timed out; giving up"),
-    ("echo ready; sleep 9; :", {**SEARCHED, "attempt_timeout": 2}, 124, 2, "timed out; giving up"),
-]
 
 
 @pytest.mark.parametrize(
     ("script", "options", "status", "attempts", "last"),
-    [*QUICK, *(pytest.param(*row, marks=slow) for row in LONG)],
+    [
+        ("exit 7", {"max_attempts": 3}, 7, 3, "exited with 7; giving up"),
+        ("exit 7", {"max_retries": 2}, 7, 3, "exited with 7; giving up"),
+        ("kill -TERM $$", TWICE, 143, 2, "was killed by SIGTERM; giving up"),
+        ("kill -INT $$", {}, 130, 1, "was killed by SIGINT; interrupted"),
+        ("kill -HUP $$", {}, 129, 1, "was killed by SIGHUP; interrupted"),
+        ("exit 130", {}, 130, 1, "exited with 130; interrupted"),
+        ("exit 2", {"on_exit_code": "1,75"}, 2, 1, "exited with 2; not to be retried"),
+        ("exit 75", LISTED, 75, 2, "exited with 75; giving up"),
+        ("exit 130", {**TWICE, "on_exit_code": 130}, 130, 2, "exited with 130; giving up"),
+        (
+            *("kill -KILL $$", {**TWICE, "on_exit_code": 137}, 137, 2),
+            "was killed by SIGKILL; giving up",
+        ),
+        ("echo ready; exit 3", SEARCHED, 0, 1, "succeeded"),
+        ("echo ready; kill -KILL $$", SEARCHED, 0, 1, "succeeded"),
+        ("echo ready; kill -INT $$", SEARCHED, 130, 1, "was killed by SIGINT; interrupted"),
+        ("echo ready; exit 130", SEARCHED, 130, 1, "exited with 130; interrupted"),
+        ("echo ready; exit 130", {**SEARCHED, "on_exit_code": 130}, 0, 1, "succeeded"),
+        ("echo no", SEARCHED, 1, 2, "printed no match; giving up"),
+        ("echo ready >&2", SEARCHED, 1, 2, "printed no match; giving up"),
+        (":", {**SEARCHED, **LISTED}, 1, 2, "printed no match; giving up"),
+        ("exit 5", {**SEARCHED, **LISTED}, 5, 1, "exited with 5; not to be retried"),
+        # An attempt that timed out has failed whatever codes are listed, and even if it matched
+        # or ended well.
+        *(
+            pytest.param(script, {**more, "attempt_timeout": 1}, 124, 2, last, marks=slow)
+            for script, more, last in [
+                ("sleep 1000; :", LISTED, "timed out; giving up"),
+                ("echo ready; sleep 1000; :", SEARCHED, "timed out; giving up"),
+                ("trap 'exit 0' TERM; sleep 1000 & wait", TWICE, "timed out; giving up"),
+            ]
+        ),
+    ],
 )
 def test_the_end_of_a_command_decides_what_follows(script, options, status, attempts, last):
-    with shell(f"echo x >&9; {script}", **options) as running:
-        assert running.wait() == status
-        assert running.told.rest() == b"x\n" * attempts
-        said = running.err.rest().decode()
-    assert said.splitlines()[-1].startswith(f"{NAME}: attempt {attempts} ")
-    assert said.endswith(f"{last}\n")
+    said = shell_here(f"echo x; {script}", **options)
+    assert (said.status, said.out.count("x")) == (status, attempts)
+    assert said.err.splitlines()[-1] == f"backoff-ticker: attempt {attempts} {last}"
 
 
 # What cannot be executed
@@ -90,17 +89,16 @@ LINE = "'echo hi | grep x'"
     [
         ("no-such-command-anywhere", 127, "no-such-command-anywhere: command not found"),
         ("/etc/passwd", 126, "/etc/passwd: Permission denied"),
-        pytest.param("/", 126, "/: Permission denied", marks=slow),
+        ("/", 126, "/: Permission denied"),
         (
-            "echo hi | grep x",
-            127,
+            *("echo hi | grep x", 127),
             f"{LINE}: command not found; no shell reads it: is sh -c {LINE} meant?",
         ),
     ],
 )
 def test_what_cannot_be_executed_is_told_and_not_repeated(name, status, told):
-    with Running(name, delay=1000, quiet=True) as running:
-        assert running.finish() == (status, "", f"Error: cannot run {told}\n")
+    said = run_here(name, delay=1000, quiet=True)
+    assert said == (status, "", f"Error: cannot run {told}\n")
 
 
 # How long
@@ -108,23 +106,13 @@ def test_what_cannot_be_executed_is_told_and_not_repeated(name, status, told):
 
 def test_an_attempt_that_never_ends_is_ended_and_repeated():
     with shell("sleep 1000; :", attempt_timeout=SOON, max_attempts=2) as running:
-        assert running.finish() == (
-            124,
-            "",
-            lines(
-                "attempt 1 timed out; next attempt in 0 s",
-                "attempt 2 of 2",
-                "attempt 2 timed out; giving up",
-            ),
+        told = lines(
+            "attempt 1 timed out; next attempt in 0 s",
+            "attempt 2 of 2",
+            "attempt 2 timed out; giving up",
         )
+        assert running.finish() == (124, "", told)
         assert running.nobody_left()
-
-
-@slow
-def test_a_command_that_ends_well_when_it_is_ended_has_timed_out_all_the_same():
-    command = talks("hears(signal.SIGTERM)()")
-    with Running(*command, attempt_timeout=1, max_attempts=1) as running:
-        assert running.wait() == 124
 
 
 def test_a_command_that_ignores_sigterm_is_killed_with_its_children():
@@ -135,17 +123,21 @@ def test_a_command_that_ignores_sigterm_is_killed_with_its_children():
         assert running.nobody_left()
 
 
-@pytest.mark.parametrize("options", [{}, pytest.param({"attempt_timeout": 1000}, marks=slow)])
-def test_the_time_for_everything_ends_a_running_attempt(options):
-    with shell("sleep 1000; :", timeout=SOON, **options) as running:
-        assert running.finish() == (124, "", f"{NAME}: timed out\n")
-        assert running.nobody_left()
-
-
-def test_no_wait_is_begun_that_would_pass_the_time_for_everything():
-    with shell("exit 3", timeout=100, delay=1000) as running:
-        text = f"{NAME}: attempt 1 exited with 3; no time for another attempt\n"
-        assert running.finish() == (124, "", text)
+@pytest.mark.parametrize(
+    ("script", "options", "told"),
+    [
+        ("sleep 1000; :", {"timeout": SOON}, "timed out"),
+        ("sleep 1000; :", {"timeout": SOON, "attempt_timeout": 1000}, "timed out"),
+        (
+            *("exit 3", {"timeout": 100, "delay": 1000}),
+            "attempt 1 exited with 3; no time for another attempt",
+        ),
+    ],
+)
+def test_the_time_for_everything_ends_an_attempt_and_no_wait_begins_that_would_pass_it(
+    script, options, told
+):
+    assert shell_here(script, **options) == (124, "", lines(told))
 
 
 # What comes through
@@ -178,10 +170,16 @@ def test_a_file_on_stdin_is_read_anew_by_each_attempt_from_where_it_stood(tmp_pa
     (tmp_path / "in").write_text("first\nsecond\n")
     with (tmp_path / "in").open("rb", buffering=0) as file:
         os.lseek(file.fileno(), len("first\n"), os.SEEK_SET)
-        with shell("cat; exit 1", how={"stdin": file}, max_attempts=3) as running:
-            status, out, err = running.finish()
-    assert (status, out) == (1, "second\n" * 3)
-    assert USED_UP not in err
+        said = shell_here("cat; exit 1", stdin=file.fileno(), max_attempts=3)
+    assert said[:2] == (1, "second\n" * 3)
+    assert USED_UP not in said.err
+
+
+def a_pipe_with(content):
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    return read
 
 
 @pytest.mark.parametrize(
@@ -189,36 +187,26 @@ def test_a_file_on_stdin_is_read_anew_by_each_attempt_from_where_it_stood(tmp_pa
     [
         (b"x", "cat; exit 1", {}, "x", 1),
         (b"x", "cat; exit 1", {"keep_stdin": True}, "xxx", 0),
-        pytest.param(b"", "cat; exit 1", {}, "", 0, marks=slow),  # there never was anything
-        pytest.param(b"x", "exit 1", {}, "", 0, marks=slow),  # it is still there
+        (b"", "cat; exit 1", {}, "", 0),  # there never was anything
+        (b"x", "exit 1", {}, "", 0),  # it is still there
     ],
 )
 def test_a_pipe_on_stdin_is_used_up_once_unless_it_is_kept(given, script, options, out, said):
-    read, write = os.pipe()
-    os.write(write, given)
-    os.close(write)
-    with shell(script, how={"stdin": read}, max_attempts=3, **options) as running:
-        os.close(read)
-        status, printed, err = running.finish()
-    assert (status, printed) == (1, out)
-    assert err.count(USED_UP) == said
+    read = a_pipe_with(given)
+    status, printed, err = shell_here(script, stdin=read, max_attempts=3, **options)
+    os.close(read)
+    assert (status, printed, err.count(USED_UP)) == (1, out, said)
 
 
-@slow
 def test_other_descriptors_come_through_too():
     """Such as those of ``<(...)`` in a shell."""
-    read, write = os.pipe()
-    os.write(write, b"hello\n")
-    os.close(write)
-    try:
-        also = {"HELLO": read}
-        with shell('cat "/dev/fd/$HELLO"', how={"also": also}) as running:
-            assert running.finish()[:2] == (0, "hello\n")
-    finally:
-        os.close(read)
+    read = a_pipe_with(b"hello\n")
+    os.set_inheritable(read, True)
+    assert shell_here(f"cat /dev/fd/{read}")[:2] == (0, "hello\n")
+    os.close(read)
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc")
+@has_proc
 @pytest.mark.parametrize("options", [{}, pytest.param({"until_output": "x"}, marks=slow)])
 def test_the_command_has_no_descriptor_of_ours(options):
     script = "print(sorted(os.listdir('/proc/self/fd'))); print(os.environ['TELL'])"
@@ -229,12 +217,11 @@ def test_the_command_has_no_descriptor_of_ours(options):
     assert len(found - {"0", "1", "2", "9", tell}) == 1
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc")
-@pytest.mark.slow
+@has_proc
 def test_attempts_leave_no_descriptor_of_ours_open():
     script = "echo $(ls /proc/$PPID/fd | wc -l); exit 1"
-    with shell(script, max_attempts=16, until_output="never") as running:
-        first, *_, last = map(int, running.finish()[1].split())
+    said = shell_here(script, max_attempts=16, until_output="never")
+    first, *_, last = map(int, said.out.split())
     assert last < first + 10  # some may still be closed as the command starts
 
 
@@ -258,7 +245,7 @@ raise SystemExit(3)
     assert found == left[closed] * 2
 
 
-@pytest.mark.slow
+@slow
 def test_progress_and_warnings_survive_a_reader_that_is_gone():
     read, write = os.pipe()
     os.close(read)

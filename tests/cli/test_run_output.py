@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backoff_ticker.cli._output import LineSearch
-from tests.cli.calling import finish, start
+from tests.cli.calling import shell_here
 from tests.cli.running import SOON, Running, lines, shell, state, talks, unread
 from tests.helpers import eventually
 
@@ -54,10 +54,9 @@ def test_a_line_without_end_is_searched_where_parts_of_it_meet():
 
 
 def test_a_command_is_repeated_until_its_output_matches():
-    with shell('echo "run $BACKOFF_TICKER_ATTEMPT"', until_output=r"^run\s+2$") as running:
-        status, out, err = running.finish()
-    assert (status, out) == (0, "run 1\nrun 2\n")
-    assert err.startswith(lines("attempt 1 printed no match; next attempt in 0 s"))
+    said = shell_here('echo "run $BACKOFF_TICKER_ATTEMPT"', until_output=r"^run\s+2$")
+    assert said[:2] == (0, "run 1\nrun 2\n")
+    assert said.err.startswith(lines("attempt 1 printed no match; next attempt in 0 s"))
 
 
 def test_a_match_may_come_in_parts_and_nothing_is_held_back():
@@ -83,17 +82,10 @@ def test_what_is_still_in_the_pipe_when_a_command_ends_is_passed_on():
 
 
 @slow
-def test_stdout_may_be_a_file_or_non_blocking(tmp_path):
-    options = {"until_output": "^50000$"}
-    with (
-        (tmp_path / "out").open("wb") as file,
-        shell("seq 50000", how={"stdout": file}, **options) as running,
-    ):
-        assert running.wait() == 0
-    assert (tmp_path / "out").read_text().split()[-1] == "50000"
+def test_stdout_may_be_non_blocking():
     read, write = os.pipe()
     os.set_blocking(write, False)
-    with shell("seq 50000", how={"stdout": write}, **options) as running:
+    with shell("seq 50000", how={"stdout": write}, until_output="^50000$") as running:
         os.close(write)
         with os.fdopen(read, "rb") as reader:
             out = reader.read()
@@ -101,7 +93,7 @@ def test_stdout_may_be_a_file_or_non_blocking(tmp_path):
     assert out == b"".join(b"%d\n" % number for number in range(1, 50_001))
 
 
-@pytest.mark.slow
+@slow
 def test_what_a_command_writes_at_its_end_is_passed_on_to_a_slow_reader():
     command = talks("hears(signal.SIGTERM)(); os.write(1, bytes(100_000))")
     with Running(*command, until_output="never") as running:
@@ -112,31 +104,25 @@ def test_what_a_command_writes_at_its_end_is_passed_on_to_a_slow_reader():
         assert running.wait() == 143
 
 
-ALONE = "attempt 1 was killed by SIGPIPE; nobody reads the output"
-LISTED = {"on_exit_code": 141, "max_attempts": 1}
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, ALONE),
-        ({"until_output": "never"}, ALONE),
-        pytest.param({"on_exit_code": 1}, ALONE, marks=slow),
-        pytest.param(LISTED, "attempt 1 was killed by SIGPIPE; giving up", marks=slow),
+        ({}, "nobody reads the output"),
+        ({"until_output": "never"}, "nobody reads the output"),
+        ({"on_exit_code": 1}, "nobody reads the output"),
+        ({"on_exit_code": 141, "max_attempts": 1}, "giving up"),
     ],
 )
-@pytest.mark.slow
 def test_a_reader_that_is_gone_is_for_the_command_to_notice(options, told):
     """It gets SIGPIPE, also where a pipe of ours is between; then nothing is left to do."""
     read, write = os.pipe()
     os.close(read)
-    with shell("exec yes", how={"stdout": write}, **options) as running:
-        os.close(write)
-        assert running.wait() == 141
-        assert running.err.rest().decode() == lines(told)
+    said = shell_here("exec yes", stdout=write, **options)
+    os.close(write)
+    assert said == (141, "", lines(f"attempt 1 was killed by SIGPIPE; {told}"))
 
 
-@pytest.mark.slow
+@slow
 def test_a_reader_that_does_not_read_holds_up_no_time_out():
     """The second part finds some room, but not enough."""
     options = {"until_output": "never", "timeout": 4, "grace": SOON}
@@ -161,10 +147,8 @@ def test_a_signal_ends_a_run_whose_output_nobody_reads_or_that_never_pauses(how)
         assert running.nobody_left()
 
 
-@slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk_is_told_and_ends_the_run():
     with Path("/dev/full").open("wb") as full:
-        said = finish(start("run", "--until-output", "x", "--", "seq", "100000", stdout=full))
-    told = os.strerror(errno.ENOSPC)
-    assert (said.status, said.err) == (1, f"Error: cannot go on: {told}\n")
+        said = shell_here("seq 100000", stdout=full.fileno(), until_output="x")
+    assert said == (1, "", f"Error: cannot go on: {os.strerror(errno.ENOSPC)}\n")

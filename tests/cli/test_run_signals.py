@@ -64,6 +64,7 @@ CHILD = "rests_in_the_background({}); rests()"
         (signal.SIGINT, f"rests({ALL})", SOON),
         pytest.param(signal.SIGTERM, f"rests({ALL})", SOON, marks=slow),
         pytest.param(signal.SIGINT, CHILD.format(ALL), SOON, marks=slow),
+        pytest.param(signal.SIGTERM, "rests_and_is_stopped()", 1000, marks=slow),
         # It gets SIGTERM as soon as the command itself has ended.
         pytest.param(signal.SIGINT, CHILD.format("signal.SIGINT"), 1000, marks=slow),
     ],
@@ -76,7 +77,7 @@ def test_what_ignores_signals_is_ended(number, script, grace):
         assert running.nobody_left()
 
 
-@pytest.mark.parametrize("options", [{}, {"until_output": "never"}], ids=["plain", "searched"])
+@pytest.mark.parametrize("options", [pytest.param({}, marks=slow), {"until_output": "never"}])
 def test_a_command_gets_time_to_end_in_its_own_way(options):
     """No SIGTERM follows a SIGINT before the time is over."""
     read, write = os.pipe()
@@ -123,19 +124,10 @@ asyncio.selector_events.BaseSelectorEventLoop._close_self_pipe = close
 """
 
 
-@pytest.mark.slow
+@slow
 def test_a_signal_as_the_event_loop_closes_leaves_no_message():
     with Running("true", how={"prelude": SIGNALLED_AS_IT_CLOSES}) as running:
         assert running.finish() == (0, "", "backoff-ticker: attempt 1 succeeded\n")
-
-
-@slow
-def test_a_stopped_command_is_ended_too():
-    with shell("echo ready >&9; kill -STOP $$; :") as running:
-        running.until("ready")
-        running.signal(signal.SIGTERM)
-        assert running.wait() == 143
-        assert running.nobody_left()
 
 
 @slow
@@ -209,7 +201,7 @@ signal.pause()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux gives orphans to others")
-@pytest.mark.slow
+@slow
 def test_orphans_that_end_are_collected_as_the_first_process_of_a_container_has_to():
     with Running(*talks(LEAVES_AN_ORPHAN), how={"prelude": SUBREAPER}) as running:
         orphan = int(running.until(r"orphan (\d+)\n").group(1))

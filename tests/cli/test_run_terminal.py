@@ -24,7 +24,7 @@ from tests.helpers import eventually
 slow = pytest.mark.slow
 
 
-@pytest.mark.slow
+@slow
 def test_each_attempt_can_read_the_terminal():
     with on_terminal(*talks(f"{ASKS}\nraise SystemExit(1)"), max_attempts=2) as (running, screen):
         answer(running, screen)
@@ -45,7 +45,7 @@ def test_ctrl_c_in_an_attempt_ends_the_command_and_the_run(key, name, status):
         assert running.nobody_left()
 
 
-@pytest.mark.slow
+@slow
 def test_what_a_command_makes_of_ctrl_c_is_its_own_affair():
     """It has heard it from the terminal, so nobody hurries it; it may even go on."""
     hears = "wait = hears(signal.SIGINT); wait(); tell('heard')"
@@ -77,14 +77,14 @@ subprocess.Popen = Popen
 """
 
 
-@pytest.mark.slow
+@slow
 def test_ctrl_c_reaches_a_command_that_is_just_starting():
     with on_terminal("sleep", "1000", how={"prelude": TYPED_AS_IT_STARTS}) as (running, _):
         assert running.wait() == 130
         assert running.nobody_left()
 
 
-@pytest.mark.slow
+@slow
 def test_ctrl_c_ends_a_run_whose_output_nobody_reads():
     """The rest of the output is waited for, but not for long."""
     options = {"until_output": "never", "grace": SOON, "how": {"stdout": subprocess.PIPE}}
@@ -126,7 +126,7 @@ def test_a_terminal_that_is_closed_ends_the_command_and_the_run(options):
 
 
 @pytest.mark.parametrize("ignored", ["", "signal.SIGTERM"])
-@pytest.mark.slow
+@slow
 def test_a_time_limit_ends_all_that_the_command_has_started(ignored):
     script = f"rests_in_the_background({ignored}); rests()"
     options = {"attempt_timeout": 1, "max_attempts": 1, "grace": SOON}
