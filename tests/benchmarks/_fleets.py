@@ -23,6 +23,7 @@ from backoff_ticker import (
     merge,
 )
 from tests.benchmarks._by_hand import HeapOfALoop, HeapOfThreads
+from tests.benchmarks._measures import defined
 from tests.benchmarks.memory import resident
 
 RATE = 2_000
@@ -124,32 +125,25 @@ def interval(due):
 # Few workers.
 
 
+RUN = """
+ASYNC def run(heap, poll):
+    while (entry := AWAIT heap.take()) is not None:
+        failed = False
+        try:
+            AWAIT poll(entry.due)
+        except OSError:
+            failed = True
+        heap.give_back(entry, failed=failed)
+"""
+
+
 class HandMade:
     """A heap of threads, or of one event loop."""
 
     def __init__(self, kind, every):
-        self._heap = kind(every)
-        self.add_all, self.stop = self._heap.add_all, self._heap.stop
-
-    def run(self, poll):
-        heap = self._heap
-        while (entry := heap.take()) is not None:
-            failed = False
-            try:
-                poll(entry.due)
-            except OSError:
-                failed = True
-            heap.give_back(entry, failed=failed)
-
-    async def run_async(self, poll):
-        heap = self._heap
-        while (entry := await heap.take()) is not None:
-            failed = False
-            try:
-                await poll(entry.due)
-            except OSError:
-                failed = True
-            heap.give_back(entry, failed=failed)
+        heap = kind(every)
+        self.add_all, self.stop = heap.add_all, heap.stop
+        self.run = partial(defined("run", RUN, kind is HeapOfALoop), heap)
 
 
 class Scheduled:
@@ -165,7 +159,11 @@ class Scheduled:
             with job:
                 poll(job.due)
 
-    async def run_async(self, poll):
+
+class ScheduledInALoop(Scheduled):
+    """The same, used by coroutines."""
+
+    async def run(self, poll):
         async for job in self._schedule:
             with job:
                 await poll(job.due)
@@ -209,7 +207,7 @@ def in_coroutines(make, workers, work, count, window):
 
         fleet.add_all(keys)
         meter.started()
-        tasks = [asyncio.create_task(fleet.run_async(poll)) for _ in range(workers)]
+        tasks = [asyncio.create_task(fleet.run(poll)) for _ in range(workers)]
         await meter.measure_async(meter.to_catch_up())
         meter.stop(fleet.stop)
         await asyncio.gather(*tasks)
@@ -352,12 +350,12 @@ def merged(count, window):
     return asyncio.run(run())
 
 
-def _add_jobs(scheduler, poll, keys):
+def _add_jobs(scheduler, poll, count):
     """Add a job of APScheduler for each key; return when the first falls due."""
     scheduler.start(paused=True)
-    wait, every = settled(len(keys)), len(keys) / RATE
+    wait, every = settled(count), count / RATE
     now, first = dt.datetime.now(dt.UTC), time.monotonic() + wait
-    for number, key in enumerate(keys):
+    for number, key in enumerate(names_of(count)):
         offset = number / RATE
         scheduler.add_job(
             poll,
@@ -382,7 +380,6 @@ def apscheduler_in_threads(count, window):
     from apscheduler.executors.pool import ThreadPoolExecutor
     from apscheduler.schedulers.background import BackgroundScheduler
 
-    keys = names_of(count)
     meter = Meter(count, window)
     executors = {"default": ThreadPoolExecutor(WORKERS)}
     scheduler = BackgroundScheduler(executors=executors, timezone=dt.UTC)
@@ -391,7 +388,7 @@ def apscheduler_in_threads(count, window):
         meter.late.append(_late_job(first, every))
         time.sleep(WORK)
 
-    first = _add_jobs(scheduler, poll, keys)
+    first = _add_jobs(scheduler, poll, count)
     meter.started()
     meter.measure(interval(first))
     meter.stop(scheduler.shutdown)
@@ -403,14 +400,13 @@ def apscheduler_in_loop(count, window):
     from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
     async def run():
-        keys = names_of(count)
         meter = Meter(count, window)
         scheduler = AsyncIOScheduler(timezone=dt.UTC)
 
         async def poll(first, every):
             meter.late.append(_late_job(first, every))
 
-        first = _add_jobs(scheduler, poll, keys)
+        first = _add_jobs(scheduler, poll, count)
         meter.started()
         await meter.measure_async(interval(first))
         meter.stop(scheduler.shutdown)
@@ -424,30 +420,31 @@ def apscheduler_in_loop(count, window):
 
 HAND, SCHEDULE = "heap by hand", "Schedule"
 APSCHEDULER, AIOTOOLS = "APScheduler", "aiotools.create_timer"
+PACKAGES = {APSCHEDULER: "apscheduler", AIOTOOLS: "aiotools"}
 ANY, MANY = 1_000_000, 100_000
 
-BY_THREADS = partial(HandMade, HeapOfThreads)
-BY_A_LOOP = partial(HandMade, HeapOfALoop)
 
-
-def beside_hand(measure, hand, workers, work):
+def beside_hand(workers, work, *, in_loop=False):
     """Return a schedule and what it is beside, measured with so many workers."""
+    measure = in_coroutines if in_loop else in_threads
+    by_hand = partial(HandMade, HeapOfALoop if in_loop else HeapOfThreads)
+    schedule = ScheduledInALoop if in_loop else Scheduled
     return {
-        HAND: (ANY, partial(measure, hand, workers, work)),
-        SCHEDULE: (ANY, partial(measure, Scheduled, workers, work)),
+        HAND: (ANY, partial(measure, by_hand, workers, work)),
+        SCHEDULE: (ANY, partial(measure, schedule, workers, work)),
     }
 
 
 FLEETS = {
     "threads": {
-        **beside_hand(in_threads, BY_THREADS, WORKERS, WORK),
+        **beside_hand(WORKERS, WORK),
         "Ticker.send_to, one channel": (MANY, forwarded),
         APSCHEDULER: (MANY, apscheduler_in_threads),
     },
-    "thread": beside_hand(in_threads, BY_THREADS, 1, 0.0),
-    "coroutines": beside_hand(in_coroutines, BY_A_LOOP, WORKERS, WORK),
+    "thread": beside_hand(1, 0.0),
+    "coroutines": beside_hand(WORKERS, WORK, in_loop=True),
     "loop": {
-        **beside_hand(in_coroutines, BY_A_LOOP, 1, 0.0),
+        **beside_hand(1, 0.0, in_loop=True),
         AIOTOOLS: (MANY, aiotools_in_loop),
         APSCHEDULER: (MANY, apscheduler_in_loop),
     },

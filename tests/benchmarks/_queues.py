@@ -6,11 +6,10 @@ import asyncio
 import math
 import queue
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from backoff_ticker import Channel
-from tests.benchmarks._table import say
+from tests.benchmarks._table import is_installed
 
 
 async def _nothing():
@@ -112,12 +111,5 @@ MAKERS = {
 
 
 def installed(names):
-    """Return those whose package is installed; say which is not."""
-    found = []
-    for name in names:
-        package = name.partition(".")[0]
-        if name == "Channel" or find_spec(package):
-            found.append(name)
-        else:
-            say(f"{name} is left out: {package} is not installed")
-    return found
+    """Return those whose package is installed."""
+    return [name for name in names if name == "Channel" or is_installed(name.partition(".")[0])]

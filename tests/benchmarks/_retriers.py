@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
@@ -12,7 +11,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
-from textwrap import indent
 
 from backoff_ticker import (
     CancellationToken,
@@ -25,22 +23,11 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.testing import no_wait
-from tests.benchmarks._table import say
+from tests.benchmarks._measures import defined, timed
+from tests.benchmarks._table import is_installed
 
 MOST = 5
 """The attempts a call may make where a subject has such a limit."""
-
-TIMED = """
-{start} run(count, enough):
-    used = made = 0
-    while made == 0 or used < enough:
-        begun = cpu()
-        for _ in range(count):
-{statement}
-        used += cpu() - begun
-        made += count
-    return used / made
-"""
 
 
 class Subject:
@@ -48,18 +35,14 @@ class Subject:
 
     Args:
         statement: What is timed, as a user writes it.
-        names: What stands for the names in it.
+        measure: Measures it.
         plan: Whether each coming call of the operation fails.
         around: Made and entered around each measurement, untimed.
     """
 
-    def __init__(self, statement, names, plan, around):
-        self._statement, self._plan, self._around = statement, plan, around
-        start = "async def" if "await " in statement else "def"
-        source = TIMED.format(start=start, statement=indent(statement, " " * 12))
-        names["cpu"] = time.process_time
-        exec(source, names)
-        self._run = names["run"]
+    def __init__(self, statement, measure, plan, around):
+        self._statement, self._measure = statement, measure
+        self._plan, self._around = plan, around
 
     def measure(self, calls, enough):
         """Return the nanoseconds of CPU that a call takes, of those made in ``enough`` seconds.
@@ -70,18 +53,27 @@ class Subject:
         gc.freeze()
         try:
             with self._around():
-                seconds = self._run(calls, enough)
-                if inspect.iscoroutine(seconds):
-                    seconds = asyncio.run(seconds)
+                return {"ns CPU": self._measure(calls, enough)}
         finally:
             gc.unfreeze()
-        return {"ns CPU": seconds * 1e9}
 
     def check(self, fails):
         """Make one call, and see to it that it took so many failures and one success."""
         self.measure(1, 0.0)
         if list(islice(self._plan, fails + 1)) != [True] * fails + [False]:
             raise AssertionError(f"not {fails} failures, then a success: {self._statement}")
+
+
+OPERATION = """
+ASYNC def operation():
+    return "done"
+"""
+FLAKY = """
+ASYNC def operation():
+    if next(plan):
+        raise ConnectionError("refused")
+    return "done"
+"""
 
 
 @dataclass(frozen=True)
@@ -97,37 +89,20 @@ class Case:
         Args:
             statement: ``AWAIT`` and ``ASYNC`` stand for the two words, or for nothing.
             around: Entered around each measurement.
-            names: ``wrap`` makes ``call`` out of the operation.
+            names: ``wrap`` makes ``call`` out of the operation; it may be the source of ``call``.
         """
         plan = cycle([True] * self.fails + [False])
-        operation = self._operation(plan)
-        for word in ("await", "async"):
-            statement = statement.replace(f"{word.upper()} ", f"{word} " if self.awaits else "")
-        names["operation"] = operation
-        if "wrap" in names:
-            names["call"] = names.pop("wrap")(operation)
-        return Subject(statement, names, plan, around)
-
-    def _operation(self, plan):
-        def operation():
-            return "done"
-
-        def flaky():
-            if next(plan):
-                raise ConnectionError("refused")
-            return "done"
-
-        async def operation_async():
-            return "done"
-
-        async def flaky_async():
-            if next(plan):
-                raise ConnectionError("refused")
-            return "done"
-
-        if self.fails:
-            return flaky_async if self.awaits else flaky
-        return operation_async if self.awaits else operation
+        source = FLAKY if self.fails else OPERATION
+        operation = names["operation"] = defined("operation", source, self.awaits, plan=plan)
+        wrap = names.pop("wrap", None)
+        if isinstance(wrap, str):
+            sleep = asyncio.sleep if self.awaits else time.sleep
+            names["call"] = defined(
+                "call", wrap, self.awaits, operation=operation, sleep=sleep, **HAND
+            )
+        elif wrap is not None:
+            names["call"] = wrap(operation)
+        return Subject(statement, timed(statement, self.awaits, **names), plan, around)
 
 
 LOOP = "loop by hand, attempts shown"
@@ -135,11 +110,6 @@ BARE_LOOP = "loop by hand"
 CUT_BY_HAND = "loop by hand, asyncio.timeout(3600)"
 CUTTING = ("@retry(ZeroBackOff(), token=)", "@retry(ZeroBackOff(), timeout=3600)")
 """What cuts attempts of coroutine functions."""
-
-DELAYS = [0.0] * (MOST - 1)
-
-
-SHOWN = ContextVar("shown", default=None)
 
 
 class Shown:
@@ -155,101 +125,57 @@ class Shown:
         self.outer = outer
 
 
-def loop_by_hand(operation):
-    """Return the loop that one writes instead of using a library."""
+HAND = {
+    "MOST": MOST,
+    "DELAYS": [0.0] * (MOST - 1),
+    "SHOWN": ContextVar("shown", default=None),
+    "Shown": Shown,
+    "timeout": asyncio.timeout,
+}
+"""What the names in the loops by hand stand for."""
 
-    def call():
-        for attempt in range(MOST):
-            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
-            try:
-                return operation()
-            except Exception:
-                if attempt == MOST - 1:
-                    raise
-                delay = DELAYS[attempt]
-                if delay > 0.0:
-                    time.sleep(delay)
-            finally:
-                SHOWN.reset(shown)
-        return None
-
-    return call
-
-
-def loop_by_hand_async(operation):
-    async def call():
-        for attempt in range(MOST):
-            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
-            try:
-                return await operation()
-            except Exception:
-                if attempt == MOST - 1:
-                    raise
-                delay = DELAYS[attempt]
-                if delay > 0.0:
-                    await asyncio.sleep(delay)
-            finally:
-                SHOWN.reset(shown)
-        return None
-
-    return call
-
-
-def bare_loop_by_hand(operation):
-    """Return the same loop without the attempt that is shown."""
-
-    def call():
-        for attempt in range(MOST):
-            try:
-                return operation()
-            except Exception:
-                if attempt == MOST - 1:
-                    raise
-                delay = DELAYS[attempt]
-                if delay > 0.0:
-                    time.sleep(delay)
-        return None
-
-    return call
-
-
-def bare_loop_by_hand_async(operation):
-    async def call():
-        for attempt in range(MOST):
-            try:
-                return await operation()
-            except Exception:
-                if attempt == MOST - 1:
-                    raise
-                delay = DELAYS[attempt]
-                if delay > 0.0:
-                    await asyncio.sleep(delay)
-        return None
-
-    return call
-
-
-def cut_loop_by_hand_async(operation):
-    """Return a loop of which each attempt is cut when its time is up."""
-
-    async def attempt():
-        async with asyncio.timeout(3600):
-            return await operation()
-
-    return loop_by_hand_async(attempt)
+BARE_BY_HAND = """
+ASYNC def call():
+    for attempt in range(MOST):
+        try:
+            return AWAIT operation()
+        except Exception:
+            if attempt == MOST - 1:
+                raise
+            delay = DELAYS[attempt]
+            if delay > 0.0:
+                AWAIT sleep(delay)
+    return None
+"""
+BY_HAND = """
+ASYNC def call():
+    for attempt in range(MOST):
+        shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+        try:
+            return AWAIT operation()
+        except Exception:
+            if attempt == MOST - 1:
+                raise
+            delay = DELAYS[attempt]
+            if delay > 0.0:
+                AWAIT sleep(delay)
+        finally:
+            SHOWN.reset(shown)
+    return None
+"""
+CUT = """
+async def attempt_in_time():
+    async with timeout(3600):
+        return await operation()
+"""
 
 
 def by_hand(case):
-    """Return the baselines, the first of which is what ratios are to."""
-    loop = loop_by_hand_async if case.awaits else loop_by_hand
-    bare = bare_loop_by_hand_async if case.awaits else bare_loop_by_hand
-    subjects = {
-        LOOP: case.subject("AWAIT call()", wrap=loop),
-        BARE_LOOP: case.subject("AWAIT call()", wrap=bare),
-    }
+    """Return the baselines, the first of which is what ratios are to: what one writes instead."""
+    loops = {LOOP: BY_HAND, BARE_LOOP: BARE_BY_HAND}
     if case.awaits:
-        subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand_async)
-    return subjects
+        loops[CUT_BY_HAND] = CUT + BY_HAND.replace("operation()", "attempt_in_time()")
+    return {name: case.subject("AWAIT call()", wrap=source) for name, source in loops.items()}
 
 
 def nothing(_):
@@ -372,14 +298,11 @@ def with_google_api_core(case):
 
 def peers():
     """Return those that are installed; say which are not."""
-    found = []
-    for build in (with_tenacity, with_backoff, with_stamina, with_google_api_core):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what they warn of on import is no matter of ours
-            try:
-                build(Case(fails=0, awaits=False))
-            except ImportError as error:
-                say(f"{error.name} is not installed: left out")
-                continue
-        found.append(build)
-    return found
+    builds = {
+        "tenacity": with_tenacity,
+        "backoff": with_backoff,
+        "stamina": with_stamina,
+        "google.api_core": with_google_api_core,
+    }
+    warnings.simplefilter("ignore")  # what they warn of is no matter of ours
+    return [build for package, build in builds.items() if is_installed(package)]

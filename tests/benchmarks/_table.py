@@ -2,6 +2,7 @@
 
 import argparse
 import platform
+from importlib.util import find_spec
 from statistics import median
 
 
@@ -30,6 +31,17 @@ def options(doc, *, rounds, **flags):
 
 def say(text=""):
     print(text, flush=True)
+
+
+def is_installed(package):
+    """Return whether a package is installed; say so if it is not."""
+    try:
+        if find_spec(package):
+            return True
+    except ModuleNotFoundError:  # of the package in which it is
+        pass
+    say(f"{package} is not installed: left out")
+    return False
 
 
 def interleaved(subjects, rounds, *, warm_up=False):
@@ -87,9 +99,3 @@ def _number(value):
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.3f}"
-
-
-def percentiles(late):
-    """Return the median and the 99th percentile of seconds, in microseconds."""
-    late = sorted(late)
-    return {"p50 us": late[len(late) // 2] * 1e6, "p99 us": late[len(late) * 99 // 100] * 1e6}

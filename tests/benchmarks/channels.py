@@ -16,8 +16,9 @@ from contextlib import suppress
 from time import perf_counter, process_time
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, select, select_async
+from tests.benchmarks._measures import percentiles
 from tests.benchmarks._queues import MAKERS, installed
-from tests.benchmarks._table import compare, interleaved, options, percentiles, show
+from tests.benchmarks._table import compare, interleaved, options, show
 
 TOGETHER = 100
 PAUSE = 0.001

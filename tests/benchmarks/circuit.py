@@ -1,14 +1,12 @@
 """What a circuit breaker adds to a call, beside one written by hand and other libraries.
 
-The call returns at once. By hand: a lock, a count of failures in a row, and a time; no half-open
-state. pybreaker, aiobreaker and circuitbreaker are left out where they are not installed; all count
-failures in a row. ``closed``: the call is let through and succeeds. ``open``: it is refused, and
-the error caught.
+The call returns at once. All count failures in a row. By hand: a lock, a count, and a time; no
+half-open state. ``closed``: the call is let through and succeeds. ``open``: it is refused, and the
+error caught.
 
 Run as ``python -m tests.benchmarks.circuit`` from the project's root.
 """
 
-import asyncio
 import threading
 import time
 import warnings
@@ -17,6 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from backoff_ticker import CircuitBreaker, ConstantBackOff
+from tests.benchmarks._measures import timed
 from tests.benchmarks._table import compare, options
 
 HOUR = 3600
@@ -127,35 +126,18 @@ def guarded_async(service):
     return calls
 
 
-def run(call, count):
-    """Return the nanoseconds of CPU that a call takes; errors are caught."""
-    begun = time.process_time()
-    for _ in range(count):
-        try:
-            call()
-        except Exception:
-            pass
-    return (time.process_time() - begun) / count * 1e9
-
-
-async def run_async(call, count):
-    begun = time.process_time()
-    for _ in range(count):
-        try:
-            await call()
-        except Exception:
-            pass
-    return (time.process_time() - begun) / count * 1e9
+CALL = """\
+try:
+    AWAIT call()
+except Exception:
+    pass
+"""
 
 
 def figures(make, name, count):
-    """Measure one subject while it is closed, then while it is open."""
+    """Measure one subject while it is closed, then while it is open, by nanoseconds of CPU."""
     service = Service()
-    call = make(service)[name]
-
-    def measured(count):
-        return asyncio.run(run_async(call, count)) if make is guarded_async else run(call, count)
-
+    measured = timed(CALL, make is guarded_async, call=make(service)[name])
     closed = measured(count)
     service.is_down = True
     measured(100)

@@ -8,10 +8,9 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
-from importlib.util import find_spec
 
 import backoff_ticker
-from tests.benchmarks._table import compare, options, say
+from tests.benchmarks._table import compare, is_installed, options
 
 NAMES = [name for name in backoff_ticker.__all__ if not name.startswith("Async")]
 OURS = {
@@ -46,9 +45,7 @@ def measure(statement, cache):
 def main():
     """Print what is measured beside tenacity."""
     chosen = options(__doc__, rounds=15)
-    if not find_spec("tenacity"):
-        say("tenacity is not installed: no comparison with it")
-    statements = {**(TENACITY if find_spec("tenacity") else {}), **OURS}
+    statements = {**(TENACITY if is_installed("tenacity") else {}), **OURS}
     with tempfile.TemporaryDirectory() as cache:
         subjects = {
             name: partial(measure, statement, cache) for name, statement in statements.items()

@@ -6,7 +6,6 @@ Run as ``python -m tests.benchmarks.memory`` from the project's root.
 
 import asyncio
 import gc
-import multiprocessing
 import os
 import threading
 import tracemalloc
@@ -14,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker
+from tests.benchmarks._measures import in_a_process
 from tests.benchmarks._table import compare, options, say
 
 FAR = 3600.0
@@ -82,19 +82,13 @@ def measure(subject, count):
     return {"allocated B": allocated, "resident B": held}
 
 
-def in_its_own_process(subject, count):
-    """Return what ``measure`` returns in a fresh process."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(measure, (subject, count))
-
-
 def main():
     """Print a table for what is not waited for, and one with the waiting tasks."""
     chosen = options(__doc__, rounds=3)
     count = 200 if chosen.quick else 10_000
     say(f"{count:,} of each")
     for title, subjects in (("nobody waits", ALONE), ("with a reader that waits", WAITING)):
-        runs = {name: partial(in_its_own_process, name, count) for name in subjects}
+        runs = {name: partial(in_a_process, measure, name, count) for name in subjects}
         compare(title, runs, chosen.rounds)
 
 

@@ -12,12 +12,11 @@ Each is measured in a process of its own. "stop() ms" is how long the call that 
 caller. Run as ``python -m tests.benchmarks.scale`` from the project's root.
 """
 
-import multiprocessing
 from functools import partial
-from importlib.util import find_spec
 
-from tests.benchmarks._fleets import AIOTOOLS, APSCHEDULER, FLEETS, WORK, WORKERS, measure
-from tests.benchmarks._table import compare, options, say
+from tests.benchmarks._fleets import FLEETS, PACKAGES, WORK, WORKERS, measure
+from tests.benchmarks._measures import in_a_process
+from tests.benchmarks._table import compare, is_installed, options
 
 TITLES = {
     "threads": f"{WORKERS} threads, {WORK * 1e3:g} ms a poll",
@@ -26,16 +25,6 @@ TITLES = {
     "loop": "one event loop",
     "tickers": "a task for each key",
 }
-HERE = {
-    APSCHEDULER: find_spec("apscheduler") is not None,
-    AIOTOOLS: find_spec("aiotools") is not None,
-}
-
-
-def in_a_process(context, *what):
-    """Return what ``measure`` returns in a fresh process."""
-    with context.Pool(1) as pool:
-        return pool.apply(measure, what)
 
 
 def main():
@@ -46,18 +35,14 @@ def main():
         only={"choices": list(FLEETS), "help": "one of the fleets"},
         keys={"type": int, "help": "one number of keys"},
     )
-    for name, is_here in HERE.items():
-        if not is_here:
-            say(f"{name} is left out: it is not installed")
+    missing = {name for name, package in PACKAGES.items() if not is_installed(package)}
     window = 0.1 if chosen.quick else 3.0
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.benchmarks._fleets"])
 
     def sizes(quick, *usual):
         return [chosen.keys] if chosen.keys else quick if chosen.quick else usual
 
     def run(*what):
-        return partial(in_a_process, context, *what, window)
+        return partial(in_a_process, measure, *what, window)
 
     for fleet, title in TITLES.items():
         if chosen.only not in {None, fleet}:
@@ -66,7 +51,7 @@ def main():
             subjects = {
                 name: run(fleet, name, count)
                 for name, (most, _) in FLEETS[fleet].items()
-                if count <= most and HERE.get(name, True)
+                if count <= most and name not in missing
             }
             if subjects:
                 compare(f"{title}, {count:,} keys", subjects, chosen.rounds)

@@ -19,18 +19,11 @@ from functools import partial
 from itertools import islice
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, ZeroBackOff
-from tests.benchmarks._table import compare, options, percentiles, show
+from tests.benchmarks._measures import defined, percentiles, rate
+from tests.benchmarks._table import compare, options, show
 
 INTERVALS = (0.0013, 0.0023)
 TURN = 20
-
-
-def rate(count, run):
-    """Return how often a second, and at what cost, ``run`` did something ``count`` times."""
-    cpu, start = time.process_time(), time.perf_counter()
-    run()
-    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
-    return {"ticks/s": count / wall, "us CPU a tick": cpu / count * 1e6}
 
 
 def thread_and_queue(count):
@@ -90,36 +83,31 @@ def loop_sleep(count):
     return rate(count, lambda: asyncio.run(read()))
 
 
-def in_threads(interval, turns):
-    slept, ticked = [], []
-    ticker = Ticker(ConstantBackOff(interval))
-    ticker.receive()
+LATE = """
+ASYNC def late(ticker, interval, turns, slept, ticked):
+    AWAIT ticker.receive()
     for _ in range(turns):
         for _ in range(TURN):
             due = time.monotonic() + interval
-            time.sleep(interval)
+            AWAIT sleep(interval)
             slept.append(time.monotonic() - due)
         ticker.reset()
         for _ in range(TURN):
-            tick = ticker.receive()
+            tick = AWAIT ticker.receive()
             ticked.append(time.monotonic() - tick.due)
-    return {"time.sleep": percentiles(slept), "Ticker": percentiles(ticked)}
+"""
 
 
-async def in_loop(interval, turns):
+def lateness(kind, interval, turns):
+    """Return how late sleeps and ticks are, of one kind of ticker, in microseconds."""
     slept, ticked = [], []
-    ticker = AsyncTicker(ConstantBackOff(interval))
-    await ticker.receive()
-    for _ in range(turns):
-        for _ in range(TURN):
-            due = time.monotonic() + interval
-            await asyncio.sleep(interval)
-            slept.append(time.monotonic() - due)
-        ticker.reset()
-        for _ in range(TURN):
-            tick = await ticker.receive()
-            ticked.append(time.monotonic() - tick.due)
-    return {"asyncio.sleep": percentiles(slept), "AsyncTicker": percentiles(ticked)}
+    awaits = kind is AsyncTicker
+    module = asyncio if awaits else time
+    run = defined("late", LATE, awaits, time=time, sleep=module.sleep, TURN=TURN)
+    done = run(kind(ConstantBackOff(interval)), interval, turns, slept, ticked)
+    if awaits:
+        asyncio.run(done)
+    return {f"{module.__name__}.sleep": percentiles(slept), kind.__name__: percentiles(ticked)}
 
 
 def main():
@@ -137,9 +125,9 @@ def main():
     }
     compare("event loop, no delay", loops, chosen.rounds)
     turns = 1 if chosen.quick else 15
-    for run in (in_threads, lambda *sizes: asyncio.run(in_loop(*sizes))):
+    for kind in (Ticker, AsyncTicker):
         for interval in INTERVALS:
-            measured = [run(interval, turns) for _ in range(chosen.rounds)]
+            measured = [lateness(kind, interval, turns) for _ in range(chosen.rounds)]
             show(f"{interval * 1e3:g} ms asked, late by", measured)
 
 

@@ -5,19 +5,11 @@ looptime drives an event loop, and knows of no thread. Run as
 """
 
 import asyncio
-import time
 from functools import partial
-from importlib.util import find_spec
 
 from backoff_ticker.testing import VirtualClock
-from tests.benchmarks._table import compare, options
-
-
-def rate(sleeps, run):
-    """Return how many of these sleeps there were a second."""
-    start = time.perf_counter()
-    run()
-    return {"sleeps/s": sleeps / (time.perf_counter() - start)}
+from tests.benchmarks._measures import rate
+from tests.benchmarks._table import compare, is_installed, options
 
 
 def in_thread(sleeps):
@@ -28,7 +20,7 @@ def in_thread(sleeps):
             for _ in range(sleeps):
                 clock.sleep(1)
 
-        return rate(sleeps, lambda: clock.spawn(work).join())
+        return rate(sleeps, lambda: clock.spawn(work).join(), "sleep")
 
 
 async def _sleepers(tasks, turns):
@@ -42,7 +34,7 @@ async def _sleepers(tasks, turns):
 def in_tasks(tasks, sleeps):
     turns = sleeps // tasks
     with VirtualClock(auto=True):
-        return rate(turns * tasks, lambda: asyncio.run(_sleepers(tasks, turns)))
+        return rate(turns * tasks, lambda: asyncio.run(_sleepers(tasks, turns)), "sleep")
 
 
 def on_looptime(tasks, sleeps):
@@ -52,7 +44,7 @@ def on_looptime(tasks, sleeps):
         with asyncio.Runner(loop_factory=_looptime_loop) as runner:
             runner.run(_sleepers(tasks, turns))
 
-    return rate(turns * tasks, run)
+    return rate(turns * tasks, run, "sleep")
 
 
 def _looptime_loop():
@@ -67,9 +59,10 @@ def main():
     """Measure, and print what came of it."""
     chosen = options(__doc__, rounds=5)
     sleeps = 200 if chosen.quick else 20_000
+    has_looptime = is_installed("looptime")
     for tasks in (1, 10, 100, 1000):
         count = max(sleeps, tasks)
-        theirs = {"looptime": partial(on_looptime, tasks, count)} if find_spec("looptime") else {}
+        theirs = {"looptime": partial(on_looptime, tasks, count)} if has_looptime else {}
         subjects = {**theirs, "VirtualClock": partial(in_tasks, tasks, count)}
         compare(f"{tasks} coroutines", subjects, chosen.rounds)
     subjects = {"a coroutine": partial(in_tasks, 1, sleeps), "a thread": partial(in_thread, sleeps)}

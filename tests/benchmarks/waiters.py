@@ -9,6 +9,7 @@ Run as ``python -m tests.benchmarks.waiters`` from the project's root.
 import asyncio
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 
 from backoff_ticker import AsyncTicker, CancellationToken, Channel, ConstantBackOff, Ticker
@@ -33,15 +34,13 @@ def woken(wake, crowd, times):
     }
 
 
-def threads(count, make):
-    """Let ``count`` threads wait, and wake them."""
-    waiting = []
-    times = []
-    wait, wake = make()
+def threads(count, kind):
+    """Let ``count`` threads wait for an event or a token, and wake them."""
+    thing, waiting, times = kind(), [], []
 
     def run():
         waiting.append(None)
-        wait()
+        thing.wait()
         times.append(time.perf_counter())
 
     started = [threading.Thread(target=run) for _ in range(count)]
@@ -50,18 +49,18 @@ def threads(count, make):
     while len(waiting) < count:
         time.sleep(0.01)
     time.sleep(0.05 + count / 20_000)
-    return woken(wake, started, times)
+    return woken(thing.set if kind is threading.Event else thing.cancel, started, times)
 
 
-def coroutines(count, make):
-    """Let ``count`` tasks of a loop wait, and wake them from another thread."""
-    ready = threading.Event()
-    times = []
-    wakes = []
+def coroutines(count, kind):
+    """Let ``count`` tasks of a loop wait for an event or a token, and wake them from a thread."""
+    ready, times, wakes = threading.Event(), [], []
 
     async def run():
-        wait, wake = make()
-        wakes.append(wake)
+        thing, loop = kind(), asyncio.get_running_loop()
+        is_event = kind is asyncio.Event
+        wakes.append(partial(loop.call_soon_threadsafe, thing.set) if is_event else thing.cancel)
+        wait = thing.wait if is_event else thing.wait_async
 
         async def one():
             await wait()
@@ -77,26 +76,6 @@ def coroutines(count, make):
     ready.wait()
     time.sleep(0.05 + count / 50_000)
     return woken(wakes[0], [thread], times)
-
-
-def event_of_threads():
-    event = threading.Event()
-    return event.wait, event.set
-
-
-def event_of_a_loop():
-    event, loop = asyncio.Event(), asyncio.get_running_loop()
-    return event.wait, lambda: loop.call_soon_threadsafe(event.set)
-
-
-def token_of_threads():
-    token = CancellationToken()
-    return token.wait, token.cancel
-
-
-def token_of_a_loop():
-    token = CancellationToken()
-    return token.wait_async, token.cancel
 
 
 def forwardings(count):
@@ -123,10 +102,8 @@ def cost(start, count):
 
 async def _time_out(count, wait):
     async def run():
-        try:
+        with suppress(TimeoutError):
             await wait()
-        except TimeoutError:
-            pass
 
     start = time.process_time()
     await asyncio.gather(*(run() for _ in range(count)))
@@ -188,10 +165,7 @@ async def ticks_in_turn(count, seconds):
 
 
 async def _cancelled(count, wait):
-    async def run():
-        await wait()
-
-    tasks = [asyncio.create_task(run()) for _ in range(count)]
+    tasks = [asyncio.create_task(wait()) for _ in range(count)]
     await asyncio.sleep(0)
     start = time.process_time()
     for task in reversed(tasks):
@@ -234,15 +208,15 @@ def main():
     threading.stack_size(256 * 1024)
     for count in [5] if chosen.quick else [100] + [10_000] * chosen.huge:
         subjects = {
-            "threading.Event": partial(threads, count, event_of_threads),
-            "token": partial(threads, count, token_of_threads),
+            "threading.Event": partial(threads, count, threading.Event),
+            "token": partial(threads, count, CancellationToken),
         }
         rounds = 1 if count > 100 else chosen.rounds
         compare(f"a cancel wakes {count:,} threads, rounds: {rounds}", subjects, rounds)
     count = 10 if chosen.quick else 10_000
     subjects = {
-        "asyncio.Event": partial(coroutines, count, event_of_a_loop),
-        "token": partial(coroutines, count, token_of_a_loop),
+        "asyncio.Event": partial(coroutines, count, asyncio.Event),
+        "token": partial(coroutines, count, CancellationToken),
         "token, tickers sent to channels": partial(forwardings, count),
     }
     compare(f"a cancel wakes {count:,} coroutines", subjects, chosen.rounds)
