@@ -9,14 +9,13 @@ Run as ``python -m tests.benchmarks.channels`` from the project's root.
 """
 
 import asyncio
-import inspect
 import math
 import time
 from contextlib import suppress
 from time import perf_counter, process_time
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, select, select_async
-from tests.benchmarks._measures import percentiles
+from tests.benchmarks._measures import defined, percentiles
 from tests.benchmarks._queues import MAKERS, installed
 from tests.benchmarks._table import compare, interleaved, options, show
 
@@ -38,78 +37,45 @@ def moment():
     return perf_counter(), process_time()
 
 
-def send_all(send, count):
-    began = moment()
-    for item in range(count):
-        send(item)
-    return began
-
-
-async def send_all_async(send, count):
+BURST = """
+ASYNC def send(put, count):
     began = moment()
     for first in range(0, count, TOGETHER):
         for item in range(first, min(first + TOGETHER, count)):
-            await send(item)
-        await asyncio.sleep(0)
+            AWAIT put(item)
+        AWAIT give_way(0)
     return began
 
-
-def receive_all(receive, count):
+ASYNC def receive(get, count):
     for _ in range(count):
-        receive()
+        AWAIT get()
     return moment()
+"""
+"""Both ends as fast as they can."""
 
-
-async def receive_all_async(receive, count):
+WAKE_UPS = """
+ASYNC def send(put, count):
     for _ in range(count):
-        await receive()
-    return moment()
+        AWAIT sleep(PAUSE)
+        AWAIT put(perf_counter())
+
+ASYNC def receive(get, count):
+    return [-(AWAIT get()) + perf_counter() for _ in range(count)]
+"""
+"""The time of each send, and how long ago that was when it came."""
+
+NAMES = {"TOGETHER": TOGETHER, "PAUSE": PAUSE, "moment": moment, "perf_counter": perf_counter}
 
 
-def send_times(send, count):
-    """Send what time it is, now and then."""
-    for _ in range(count):
-        time.sleep(PAUSE)
-        send(perf_counter())
-
-
-async def send_times_async(send, count):
-    for _ in range(count):
-        await asyncio.sleep(PAUSE)
-        await send(perf_counter())
-
-
-def receive_times(receive, count):
-    """Return how long ago it was sent when each time came."""
-    return [-receive() + perf_counter() for _ in range(count)]
-
-
-async def receive_times_async(receive, count):
-    return [-(await receive()) + perf_counter() for _ in range(count)]
-
-
-BURST = {
-    "send": send_all,
-    "send_async": send_all_async,
-    "receive": receive_all,
-    "receive_async": receive_all_async,
-}
-WAKE_UPS = {
-    "send": send_times,
-    "send_async": send_times_async,
-    "receive": receive_times,
-    "receive_async": receive_times_async,
-}
-
-
-async def at_once(made, way, works, count):
+async def at_once(made, way, source, count):
     """Run a sender and a reader at once; return what they return."""
 
     def begin(end):
-        work, method = works[end], getattr(made, end)
-        if inspect.iscoroutinefunction(work):
-            return work(method, count)
-        return asyncio.to_thread(work, method, count)
+        awaits, method = end.endswith("_async"), getattr(made, end)
+        sleeps = {"sleep": asyncio.sleep if awaits else time.sleep}
+        sleeps["give_way"] = asyncio.sleep if awaits else int  # only a loop has to
+        work = defined(end.removesuffix("_async"), source, awaits, **NAMES, **sleeps)
+        return work(method, count) if awaits else asyncio.to_thread(work, method, count)
 
     send, receive = way
     reading = asyncio.create_task(begin(receive))

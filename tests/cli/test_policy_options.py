@@ -59,23 +59,6 @@ def test_a_duration_may_have_units(text, seconds):
     assert call(f"delays constant {text} -n 1 --plain") == (0, f"{seconds}\n", "")
 
 
-@pytest.mark.parametrize(
-    ("line", "name"),
-    [
-        ("exponential --max-elapsed-time none", "max-interval"),
-        ("full-jitter --base 1", "cap"),
-        ("fibonacci 1 1", "max-interval"),
-    ],
-)
-def test_a_cap_may_be_none_or_inf(line, name):
-    most = {
-        call(f"delays {line} -n 20 --seed 7 --json --{name}={text}") for text in ("none", "inf")
-    }
-    (said,) = most
-    assert said.status == 0
-    assert json.loads(said.out)["delays"][19]["greatest"] > 900
-
-
 def rows(line):
     return json.loads(call(f"delays {line} --json").out)["delays"]
 
@@ -88,12 +71,44 @@ def drawn(line):
     return [row["drawn"] for row in rows(line)]
 
 
-def test_any_policy_can_have_a_jitter():
-    fixed = "fibonacci --initial-delay1 2 --initial-delay2 2 -n 3"
-    assert ranges(f"{fixed} --jitter full") == [(0, 2), (0, 2), (0, 4)]
-    assert ranges(f"{fixed} --jitter 0.5") == [(1, 3), (1, 3), (2, 6)]
-    assert ranges(f"{fixed} --max-jitter 1") == [(2, 3), (2, 3), (4, 5)]
-    assert ranges(f"{fixed} --max-jitter 1 --max-interval 4") == [(2, 3), (2, 3), (4, 4)]
+FIXED = "fibonacci --initial-delay1 2 --initial-delay2 2 -n 3"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"{FIXED} --jitter full", [(0, 2), (0, 2), (0, 4)]),
+        (f"{FIXED} --jitter 0.5", [(1, 3), (1, 3), (2, 6)]),
+        (f"{FIXED} --max-jitter 1", [(2, 3), (2, 3), (4, 5)]),
+        (f"{FIXED} --max-jitter 1 --max-interval 4", [(2, 3), (2, 3), (4, 4)]),
+        (f"{FIXED} --max-interval 3", [(2, 2), (2, 2), (3, 3)]),
+        (f"{FIXED} --max-elapsed-time 7", [(2, 2), (2, 2)]),
+        (f"{FIXED} --max-interval 3 --max-elapsed-time 7", [(2, 2), (2, 2), (3, 3)]),
+        (f"{FIXED} --max-retries 1", [(2, 2)]),
+        # A limit that a policy has itself is its own.
+        (
+            "exponential --randomization-factor 0 --multiplier 2 -n 4 --max-interval 1.5",
+            [(0.5, 0.5), (1, 1), (1.5, 1.5), (1.5, 1.5)],
+        ),
+        ("aws --max-retries 3", [(0, 1), (0, 2), (0, 4)]),
+    ],
+)
+def test_any_policy_can_have_a_jitter_and_limits(line, expected):
+    assert ranges(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("exponential --max-elapsed-time none", "max-interval"),
+        ("full-jitter --base 1", "cap"),
+        ("fibonacci 1 1", "max-interval"),
+    ],
+)
+def test_a_cap_may_be_none_or_inf(line, name):
+    none, inf = (ranges(f"{line} -n 20 --{name}={text}") for text in ("none", "inf"))
+    assert none == inf
+    assert none[19][1] > 900
 
 
 @pytest.mark.parametrize("jitter", ["--max-jitter 5", "--jitter 0.9", "--jitter full"])
@@ -113,20 +128,6 @@ def test_a_seed_fixes_what_is_drawn(line):
     once, again, other = (call(f"{line} --seed {seed}").out for seed in (1, 1, 2))
     assert once == again != other
     assert len({call(line).out for _ in range(5)}) == 5
-
-
-def test_any_policy_can_be_limited():
-    fixed = "limd --initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0"
-    assert drawn(f"{fixed} -n 4 --max-interval 7") == [2.0, 6.0, 7.0, 7.0]
-    assert drawn(f"{fixed} --max-elapsed-time 8") == [2.0, 6.0]
-    assert drawn(f"{fixed} --max-retries 3") == [2.0, 6.0, 10.0]
-    assert drawn(f"{fixed} --max-interval 4 --max-elapsed-time 10") == [2.0, 4.0, 4.0]
-
-
-def test_a_limit_that_a_policy_has_itself_is_its_own():
-    plain = "exponential --randomization-factor 0 --multiplier 2"
-    assert drawn(f"{plain} -n 4 --max-interval 1.5") == [0.5, 1.0, 1.5, 1.5]
-    assert len(drawn("aws --max-retries 9 -n 20")) == 9
 
 
 def test_a_policy_of_ones_own_is_named_by_its_import_path(own, monkeypatch):

@@ -125,21 +125,22 @@ def test_a_terminal_that_is_closed_ends_the_command_and_the_run(options):
         assert running.told.rest() == b"\n"
 
 
-@pytest.mark.parametrize("ignored", ["", "signal.SIGTERM"])
+WITHOUT_PS = {"prelude": f"{CONTROLLING}import os; os.environ['PATH'] = ''\n"}
+
+
 @slow
-def test_a_time_limit_ends_all_that_the_command_has_started(ignored):
-    script = f"rests_in_the_background({ignored}); rests()"
-    options = {"attempt_timeout": 1, "max_attempts": 1, "grace": SOON}
+@pytest.mark.parametrize(
+    ("script", "how"),
+    [
+        ("rests_in_the_background(); rests()", {}),
+        ("rests_in_the_background(signal.SIGTERM); rests()", {}),
+        ("rests()", WITHOUT_PS),
+    ],
+)
+def test_a_time_limit_ends_all_that_the_command_has_started(script, how):
+    options = {"attempt_timeout": 1, "max_attempts": 1, "grace": SOON, "how": how}
     with on_terminal(*talks(script), **options) as (running, screen):
         screen.until("attempt 1 timed out; giving up")
-        assert running.wait() == 124
-        assert running.nobody_left()
-
-
-@slow
-def test_without_ps_the_command_itself_is_ended():
-    how = {"prelude": f"{CONTROLLING}import os; os.environ['PATH'] = ''\n"}
-    with on_terminal(*talks("rests()"), how=how, attempt_timeout=1, max_attempts=1) as (running, _):
         assert running.wait() == 124
         assert running.nobody_left()
 
@@ -166,18 +167,12 @@ def test_ctrl_z_stops_both_and_the_shell_continues_them():
         ({"how": {"also": {"NO_COLOR": "1"}}}, b"giving up", b"\x1b"),
         ({"how": {"also": {"TERM": "dumb"}}, "max_attempts": 2}, b"2 exited .*giving up", b"\x1b"),
         ({"quiet": True}, b"^$", b" "),
+        ({"how": {"stderr": subprocess.PIPE}}, b"giving up", b"\x1b"),
     ],
 )
 def test_colours_are_there_where_the_terminal_takes_them(options, shown, left_out):
     with on_terminal("false", **{"max_attempts": 1, **options}) as (running, screen):
-        said = screen.rest()
+        said = (running.err or screen).rest()
         assert running.wait() == 1
     assert re.search(shown, said)
     assert left_out not in said
-
-
-@slow
-def test_what_is_no_terminal_gets_no_colours():
-    how = {"stderr": subprocess.PIPE}
-    with on_terminal("false", max_attempts=1, how=how) as (running, _):
-        assert running.err.rest() == b"backoff-ticker: attempt 1 exited with 1; giving up\n"
