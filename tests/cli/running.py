@@ -1,7 +1,8 @@
 """Runs the real ``run`` in a process of its own, as the command would.
 
 Commands tell what they do through a pipe that they inherit as descriptor 9. Everybody
-who runs holds it open, so its end tells that nobody is left.
+who runs holds it open, so its end tells that nobody is left. They may wait for a line on another
+one, whose number is in ``GO``.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ TALKS = """
 import os, signal, time
 def tell(text):
     os.write(9, text.encode())
+def waits():
+    os.read(int(os.environ["GO"]), 1)
 def hears(*numbers):
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     tell("ready %d\\n" % os.getpgrp())
@@ -175,22 +178,23 @@ class Running:
         how.setdefault("stderr", subprocess.PIPE)
         prelude = how.pop("prelude", "")
         before = how.pop("before", ())
-        also = how.pop("also", {})
+        go, self._go = os.pipe()
         environment = {
             **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
             "PYTHONPATH": str(ROOT),
             "TERM": "xterm",
             "TELL": str(tell),
-            **{name: str(value) for name, value in also.items()},
+            "GO": str(go),
+            **how.pop("also", {}),
         }
-        descriptors = (tell, *(value for value in also.values() if isinstance(value, int)))
         self.process = subprocess.Popen(
             [*before, sys.executable, "-c", prelude + RUNNER, json.dumps(own), *command],
             env=environment,
-            pass_fds=descriptors,
+            pass_fds=(tell, go),
             **how,
         )
         os.close(tell)
+        os.close(go)
         out, err = self.process.stdout, self.process.stderr
         self.out = Reader(out.fileno()) if out else None
         self.err = Reader(err.fileno()) if err else None
@@ -198,6 +202,10 @@ class Running:
     def until(self, text: str) -> re.Match[bytes]:
         """Wait until the command has told ``text``."""
         return self.told.until(text)
+
+    def go(self) -> None:
+        """Send the line that the command waits for."""
+        os.write(self._go, b"\n")
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
@@ -231,6 +239,7 @@ class Running:
             if stream:
                 stream.close()
         os.close(self.tell)
+        os.close(self._go)
 
 
 def lines(*texts: str) -> str:

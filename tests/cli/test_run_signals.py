@@ -1,6 +1,5 @@
 """`run` and signals: who gets them, what it exits with, and that nobody is left."""
 
-import os
 import signal
 import sys
 
@@ -80,39 +79,31 @@ def test_what_ignores_signals_is_ended(number, script, grace):
 @pytest.mark.parametrize("options", [pytest.param({}, marks=slow), {"until_output": "never"}])
 def test_a_command_gets_time_to_end_in_its_own_way(options):
     """No SIGTERM follows a SIGINT before the time is over."""
-    read, write = os.pipe()
-    script = "hears(signal.SIGINT)(); tell('heard'); os.read(int(os.environ['GO']), 1)"
-    script += "; os.write(1, b'all is saved')"
-    with Running(*talks(script), how={"also": {"GO": read}}, **options) as running:
-        os.close(read)
+    script = "hears(signal.SIGINT)(); tell('heard'); waits(); os.write(1, b'all is saved')"
+    with Running(*talks(script), **options) as running:
         running.until("ready")
         running.signal(signal.SIGINT)
         running.until("heard")
-        os.write(write, b"x")
+        running.go()
         assert running.out.rest() == b"all is saved"
         assert running.wait() == 130
-    os.close(write)
 
 
 BREAKS = """
 from backoff_ticker.cli._process import Process
 async def wait(self, timeout):
-    os.read(int(os.environ["READY"]), 1)
+    os.read(int(os.environ["GO"]), 1)
     raise OSError(28, "no room")
 Process.wait = wait
 """
 
 
 def test_a_command_that_ignores_all_signals_is_killed_as_the_run_breaks_off():
-    read, ready = os.pipe()
-    how = {"prelude": f"import os{BREAKS}", "also": {"READY": read}}
-    with Running(*talks(f"rests({ALL})"), how=how) as running:
-        os.close(read)
+    with Running(*talks(f"rests({ALL})"), how={"prelude": f"import os{BREAKS}"}) as running:
         running.until("ready")
-        os.write(ready, b"!")
+        running.go()
         assert running.finish() == (1, "", "Error: cannot go on: no room\n")
         assert running.nobody_left()
-    os.close(ready)
 
 
 SIGNALLED_AS_IT_CLOSES = """
@@ -144,18 +135,14 @@ def test_no_signal_is_lost_and_nobody_is_left_while_attempts_start_and_end():
 @slow
 def test_a_signal_does_not_reach_what_a_command_has_left_behind():
     """The command has ended, and some of its output is still to be read."""
-    read, write = os.pipe()
-    script = "(read line </dev/fd/$GO; echo got $line >&9) & head -c 100000 /dev/zero; echo $$ >&9"
-    options = {"how": {"also": {"GO": read}}, "until_output": "never", "grace": SOON}
-    with shell(script, **options) as running:
-        os.close(read)
+    script = "(read line </dev/fd/$GO; echo went >&9) & head -c 100000 /dev/zero; echo $$ >&9"
+    with shell(script, until_output="never", grace=SOON) as running:
         command = int(running.until(r"(\d+)\n")[1])
         eventually(lambda: not state(command), "the end of the command")
         running.signal(signal.SIGTERM)
         assert running.wait() == 143
-        os.write(write, b"hello\n")
-        running.until("got hello")
-    os.close(write)
+        running.go()
+        running.until("went")
 
 
 @pytest.mark.parametrize(
