@@ -13,6 +13,7 @@ from backoff_ticker import (
     ExponentialBackOff,
     FeedbackBackOff,
     LIMDBackOff,
+    StopBackOff,
     Ticker,
     ZeroBackOff,
     chain,
@@ -34,8 +35,7 @@ def constant(seconds, count):
 
 
 GROWING = ExponentialBackOff(1, 0, 2, 1000, None)
-
-
+NINE = ConstantBackOff(9)
 TOKEN = CancellationToken()
 WRAPPERS = {
     "max_retries": lambda inner: with_max_retries(inner, 3),
@@ -155,6 +155,9 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
         (with_max_elapsed_time(GROWING, 3), [(1, 1), (2, 2), None, None]),
         (with_max_elapsed_time(ExponentialBackOff(2, 0.5, 1, 2, None), 2), [(1, 2), (1, 2)]),
         (chain(constant(9, 2), GROWING), [(9, 9), (9, 9), (1, 1), (2, 2)]),
+        (chain(StopBackOff(), GROWING), [(1, 1), (2, 2)]),
+        # What has no state may be in several parts.
+        (chain(with_max_retries(NINE, 1), with_max_interval(NINE, 8)), [(9, 9), (8, 8), (8, 8)]),
         (chain(chain(constant(9, 1), constant(8, 1)), GROWING), [(9, 9), (8, 8), (1, 1), (2, 2)]),
         # The first part may stop at any time: the second may be at any of its calls by then.
         (
