@@ -156,7 +156,8 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
         (with_max_elapsed_time(ExponentialBackOff(2, 0.5, 1, 2, None), 2), [(1, 2), (1, 2)]),
         (chain(constant(9, 2), GROWING), [(9, 9), (9, 9), (1, 1), (2, 2)]),
         (chain(StopBackOff(), GROWING), [(1, 1), (2, 2)]),
-        # What has no state may be in several parts.
+        # How often the first part has used it is unknown; what has no state may be in several.
+        (chain(with_max_retries(GROWING, 2), GROWING), [(1, 1), (2, 2), (0, LARGEST)]),
         (chain(with_max_retries(NINE, 1), with_max_interval(NINE, 8)), [(9, 9), (8, 8), (8, 8)]),
         (chain(chain(constant(9, 1), constant(8, 1)), GROWING), [(9, 9), (8, 8), (1, 1), (2, 2)]),
         # The first part may stop at any time: the second may be at any of its calls by then.
