@@ -11,6 +11,8 @@ from backoff_ticker import (
     TruncatedExponentialBackOff,
     delays,
     named_policy,
+    retry,
+    retry_call,
 )
 from tests.policies.policy_strategies import GIVEN, needed
 
@@ -67,6 +69,14 @@ def test_a_preset_has_the_published_defaults(name, published):
     for parameter in parameters(name).values():
         if parameter.default is not None:
             assert parameter.default == getattr(published, parameter.name)
+
+
+@pytest.mark.parametrize("entry", [POLICIES["zero"], POLICIES["zero"].make], ids=repr)
+def test_what_makes_policies_is_no_function_to_retry(entry):
+    with pytest.raises(TypeError, match="which makes a policy: call it, and pass the policy as"):
+        retry_call(entry)
+    with pytest.raises(TypeError, match=r"^backoff must be a BackOff.* \(call what makes one\)"):
+        retry(entry)
 
 
 @pytest.mark.parametrize("name", [None, b"constant", ["constant"], ConstantBackOff])
