@@ -83,16 +83,18 @@ class Meter:
             self._polls["p50 ms"] = late[len(late) // 2] * 1e3
             self._polls["p99 ms"] = late[len(late) * 99 // 100] * 1e3
 
-    def measure(self, settle):
+    def measure(self, settle, stop):
+        """Measure what happens after some seconds, then end it."""
         for seconds in self.sleeps(settle):
             time.sleep(seconds)
+        self._stop(stop)
 
-    async def measure_async(self, settle):
+    async def measure_async(self, settle, stop):
         for seconds in self.sleeps(settle):
             await asyncio.sleep(seconds)
+        self._stop(stop)
 
-    def stop(self, call):
-        """Call what ends it, and note how long that took."""
+    def _stop(self, call):
         self._lap()
         begun = time.perf_counter()
         call()
@@ -185,8 +187,7 @@ def in_threads(make, workers, work, count, window):
     threads = [threading.Thread(target=fleet.run, args=(poll,)) for _ in range(workers)]
     for thread in threads:
         thread.start()
-    meter.measure(meter.to_catch_up())
-    meter.stop(fleet.stop)
+    meter.measure(meter.to_catch_up(), fleet.stop)
     for thread in threads:
         thread.join()
     return meter.ended()
@@ -208,8 +209,7 @@ def in_coroutines(make, workers, work, count, window):
         fleet.add_all(keys)
         meter.started()
         tasks = [asyncio.create_task(fleet.run(poll)) for _ in range(workers)]
-        await meter.measure_async(meter.to_catch_up())
-        meter.stop(fleet.stop)
+        await meter.measure_async(meter.to_catch_up(), fleet.stop)
         await asyncio.gather(*tasks)
         return meter.ended()
 
@@ -250,8 +250,7 @@ def forwarded(count, window):
         policy = ConstantBackOff(interval(first + number / RATE))
         Ticker(policy, token=token).send_to(Feed(key, jobs))
     meter.started()
-    meter.measure(interval(first))
-    meter.stop(token.cancel)
+    meter.measure(interval(first), token.cancel)
     jobs.close()
     for thread in threads:
         thread.join()
@@ -295,13 +294,12 @@ def in_tasks(start, count, window, *, by_token=False):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         meter.started()
-        await meter.measure_async(interval(first))
 
         def cancel_all():
             for task in tasks:
                 task.cancel()
 
-        meter.stop(token.cancel if by_token else cancel_all)
+        await meter.measure_async(interval(first), token.cancel if by_token else cancel_all)
         await asyncio.gather(*tasks, return_exceptions=True)
         return meter.ended()
 
@@ -342,8 +340,7 @@ def merged(count, window):
         reader = asyncio.create_task(read(tickers, meter.late))
         await asyncio.sleep(0)
         meter.started()
-        await meter.measure_async(interval(first))
-        meter.stop(token.cancel)
+        await meter.measure_async(interval(first), token.cancel)
         await reader
         return meter.ended()
 
@@ -390,8 +387,7 @@ def apscheduler_in_threads(count, window):
 
     first = _add_jobs(scheduler, poll, count)
     meter.started()
-    meter.measure(interval(first))
-    meter.stop(scheduler.shutdown)
+    meter.measure(interval(first), scheduler.shutdown)
     return meter.ended()
 
 
@@ -408,8 +404,7 @@ def apscheduler_in_loop(count, window):
 
         first = _add_jobs(scheduler, poll, count)
         meter.started()
-        await meter.measure_async(interval(first))
-        meter.stop(scheduler.shutdown)
+        await meter.measure_async(interval(first), scheduler.shutdown)
         await asyncio.sleep(0)
         return meter.ended()
 
