@@ -100,13 +100,13 @@ SESSIONS = [
     ],
 )
 def test_the_pages_about_the_command_show_what_it_prints(command):
-    ((line, printed),) = (each for each in SESSIONS if each[0].startswith(command))
+    ((line, printed),) = (session for session in SESSIONS if session[0].startswith(command))
     assert call("", *shlex.split(line.replace("\\\n", " ")), COLUMNS="76") == (0, printed, "")
 
 
 @pytest.mark.slow
 def test_the_page_shows_what_run_prints_and_the_command_below_it(tmp_path):
-    ((line, printed),) = (each for each in SESSIONS if each[0].startswith("run"))
+    ((line, printed),) = (session for session in SESSIONS if session[0].startswith("run"))
     program = tmp_path / "curl"  # for a service that is up at the third attempt
     program.write_text(
         "#!/bin/sh\n"

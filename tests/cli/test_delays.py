@@ -27,7 +27,7 @@ def test_every_policy_draws_within_its_bounds(name):
         assert row["retry"] == number
         assert row["least"] <= row["drawn"] <= row["greatest"]
         assert row["interval"] == row["least"] + (row["greatest"] - row["least"]) / 2
-        assert row["total"] == pytest.approx(sum(each["drawn"] for each in found[:number]))
+        assert row["total"] == pytest.approx(sum(before["drawn"] for before in found[:number]))
 
 
 def test_the_table_says_where_the_policy_stops():

@@ -224,7 +224,7 @@ def test_nothing_is_left_over():
         "from demo import main\n"
         "before = os.listdir('/dev/fd')\n"
         "main()\n"
-        "threads = [each for each in threading.enumerate() if not each.daemon]\n"
+        "threads = [one for one in threading.enumerate() if not one.daemon]\n"
         "print(threads == [threading.main_thread()], os.listdir('/dev/fd') == before)"
     )
     done = subprocess.run(

@@ -9,11 +9,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import backoff_ticker
 from backoff_ticker import testing, types
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -73,9 +77,10 @@ def is_of_others(module: str) -> bool:
     return package != "backoff_ticker" and package not in sys.stdlib_module_names
 
 
-def start(name: str, *options: str) -> subprocess.Popen[str]:
+def start(name: str, *arguments: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
+    python = [sys.executable, "-X", "dev", "-W", "error", *NOT_OURS, *options]
     return subprocess.Popen(
-        [sys.executable, "-X", "dev", "-W", "error", *NOT_OURS, *options, str(path_of(name))],
+        [*python, str(path_of(name)), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -110,9 +115,7 @@ def test_an_example_prints_what_is_kept(name):
 @pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize("name", ["fleet", "reconnecting_client", "web_service", "worker_pool"])
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_an_example_cleanly(name, number):
     process = start(name)
     assert process.stdout.readline()
@@ -123,7 +126,7 @@ def test_a_signal_ends_an_example_cleanly(name, number):
 @pytest.mark.slow
 def test_the_tests_of_an_example_run_in_pytest():
     options = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    assert "2 passed" in finish(start("test_with_virtual_clock", *options))
+    assert "2 passed" in finish(start("test_with_virtual_clock", options=options))
 
 
 def test_each_example_is_listed_and_its_output_is_kept():
@@ -158,7 +161,7 @@ def test_an_example_is_short_and_says_how_it_is_run(name):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_an_example_uses_public_names_and_those_of_integrations_other_packages_only(path):
-    package = {each.__name__: each for each in (backoff_ticker, testing, types)}
+    package = {module.__name__: module for module in (backoff_ticker, testing, types)}
     for module, names in imported_by(path):
         if module in package:
             assert names <= set(package[module].__all__)
@@ -173,5 +176,5 @@ def test_an_example_uses_public_names_and_those_of_integrations_other_packages_o
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_an_example_hides_no_package(path):
     """Python looks for packages beside the program first."""
-    hidden = {each.stem for each in path.parent.glob("*.py")}
+    hidden = {neighbour.stem for neighbour in path.parent.glob("*.py")}
     assert hidden.isdisjoint(module.partition(".")[0] for module, _ in imported_by(path))

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
-from .test_examples import ENVIRONMENT, OUTPUT, finish, path_of
+from .test_examples import OUTPUT, finish, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
 WAYS = pytest.mark.parametrize("options", [(), ("--loop",)], ids=["threads", "loop"])
 
 
-def start(devices, *options):
-    command = [sys.executable, "-X", "dev", "-W", "error", path_of("fleet")]
-    return subprocess.Popen(
-        [*command, "--devices", str(devices), *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-
-
 @WAYS
 def test_it_polls_all_devices_and_tells_how_they_are(options):
-    process = start(200, *options)
+    process = start("fleet", "--devices=200", *options)
     title = process.stdout.readline()
     polls = most_failing = 0
     while polls < 400:
@@ -47,7 +34,7 @@ def test_it_polls_all_devices_and_tells_how_they_are(options):
 
 @WAYS
 def test_a_signal_ends_it_although_the_next_poll_is_due_in_nine_seconds(options):
-    process = start(1, *options)
+    process = start("fleet", "--devices=1", *options)
     process.stdout.readline()
     while process.stdout.readline().split()[2] != "1":  # the only poll of ten seconds
         pass

@@ -208,7 +208,7 @@ GIVEN = {
 def needed(name):
     """Return a value for each parameter that the policy of that name must be given."""
     parameters = signature(POLICIES[name]).parameters.values()
-    return {each.name: GIVEN[each.name] for each in parameters if each.default is each.empty}
+    return {one.name: GIVEN[one.name] for one in parameters if one.default is one.empty}
 
 
 def samples():
