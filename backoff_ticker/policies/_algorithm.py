@@ -140,8 +140,8 @@ class AlgorithmBackOff(Policy):
         self._timestamp: float | None = None
         self._start = self._time()
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        """Return how the raw delay after failure number ``attempts``, or a success, is computed.
+    def _rule(self, attempts: int) -> Rule:
+        """Return how the raw delay is computed after so many failures in a row; 0: after a success.
 
         It is the first delay, or None if it does not depend on whether there was one before; the
         factor of the previous delay; and what is added to that product.
@@ -166,19 +166,14 @@ class AlgorithmBackOff(Policy):
         if self.max_attempts and attempts >= self.max_attempts:
             self.attempts = attempts
             return STOP
-        self._check(now)
-        self.attempts = attempts
-        return self._next_delay(self._rule(attempts, success=False), now)
+        return self._next_delay(attempts, now)
 
     def success(self, timestamp: float | None = None) -> float:
         """Report a successful attempt; return the seconds to wait.
 
         Takes and raises the same as ``failure()``.
         """
-        now = self._moment(timestamp)
-        self._check(now)
-        self.attempts = 0
-        return self._next_delay(self._rule(0, success=True), now)
+        return self._next_delay(0, self._moment(timestamp))
 
     def next_backoff(self) -> float | Stop:
         """Report a failed attempt now: the same as ``failure()``."""
@@ -195,30 +190,28 @@ class AlgorithmBackOff(Policy):
             return max(now, self._timestamp)
         return now
 
-    def _check(self, now: float) -> None:
-        if self._timestamp is not None and now < self._timestamp:
+    def _next_delay(self, attempts: int, now: float) -> float:
+        """Take the steps from 3 on, after so many failures in a row."""
+        before, last = self._timestamp, self.last_delay
+        if before is not None and now < before:
             raise ValueError(
-                f"timestamp must not be less than the previous one ({self._timestamp!r}), "
-                f"not {now!r}"
+                f"timestamp must not be less than the previous one ({before!r}), not {now!r}"
             )
-
-    def _next_delay(self, rule: Rule, now: float) -> float:
-        first, factor, summand = rule
-        last = self.last_delay
+        first, factor, summand = self._rule(attempts)
         if last is None:
             last = first or 0.0  # so with consider_actual_delay the first delay counts twice
             delay = summand if first is None else first
         else:
             delay = last * factor + summand
         if self.consider_actual_delay:
-            passed = 0.0 if self._timestamp is None else now - self._timestamp
+            passed = 0.0 if before is None else now - before
             delay = min(delay + last, LARGEST) - passed
         if self.jitter_factor and delay:
             least, greatest = self._jittered(delay)
             delay = least + (greatest - least) * draw_from(self._rng)
-        delay = self._limited(delay)
+        self.attempts = attempts
         self._timestamp = now
-        self.last_delay = delay
+        self.last_delay = delay = self._limited(delay)
         return delay
 
     def _jittered(self, delay: float) -> Bounds:
@@ -253,7 +246,7 @@ class AlgorithmBackOff(Policy):
 
     def _failure_bounds(self, n: int) -> Bounds:
         """Return the bounds of the ``n``-th failure in a row, whatever time has passed."""
-        if self._rule(n, success=False)[0] is None and not self.consider_actual_delay:
+        if self._rule(n)[0] is None and not self.consider_actual_delay:
             return self._following_bounds(n, None)
         bounds = self._following_bounds(1, None)
         for attempt in range(2, min(n, _EXACT_CALLS) + 1):
@@ -265,7 +258,7 @@ class AlgorithmBackOff(Policy):
 
         Rounding keeps the order of numbers, so these are exact.
         """
-        first, factor, summand = self._rule(attempt, success=False)
+        first, factor, summand = self._rule(attempt)
         if last is None:
             raw = summand if first is None else first
             least = greatest = raw + (first or 0.0) if self.consider_actual_delay else raw
@@ -283,7 +276,7 @@ class AlgorithmBackOff(Policy):
 
         An end that rises once always rises, and one that falls always falls.
         """
-        if self._rule(_EXACT_CALLS, success=False)[0] is None:
+        if self._rule(_EXACT_CALLS)[0] is None:
             return self._limited(0.0), self._limited(LARGEST)  # a sum of delays, each by a rule
         following = self._following_bounds(_EXACT_CALLS + 1, last)
         least = last[0] if following[0] >= last[0] else self._limited(0.0)

@@ -46,8 +46,8 @@ class ConstantFeedbackBackOff(AlgorithmBackOff):
         self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        return None, 0.0, self.delay_on_success if success else self.delay
+    def _rule(self, attempts: int) -> Rule:
+        return None, 0.0, self.delay if attempts else self.delay_on_success
 
 
 class ExponentialFeedbackBackOff(AlgorithmBackOff):
@@ -85,8 +85,8 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
         self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        if success:
+    def _rule(self, attempts: int) -> Rule:
+        if not attempts:
             return None, 0.0, self.delay_on_success
         return None, 0.0, geometric(self.initial_delay, self.exponent_base, attempts - 1)
 
@@ -126,8 +126,8 @@ class FibonacciBackOff(AlgorithmBackOff):
         self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        return None, 0.0, self.delay_on_success if success else self._nth(attempts)
+    def _rule(self, attempts: int) -> Rule:
+        return None, 0.0, self._nth(attempts) if attempts else self.delay_on_success
 
     def _nth(self, n: int) -> float:
         if n == 1:
@@ -192,10 +192,10 @@ class LILDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        if success:
-            return self.initial_delay, 1.0, self.delay_increment_on_success
-        return self.initial_delay, 1.0, self.delay_increment_on_failure
+    def _rule(self, attempts: int) -> Rule:
+        if attempts:
+            return self.initial_delay, 1.0, self.delay_increment_on_failure
+        return self.initial_delay, 1.0, self.delay_increment_on_success
 
 
 class LIMDBackOff(AlgorithmBackOff):
@@ -236,10 +236,10 @@ class LIMDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        if success:
-            return self.initial_delay, self.delay_multiple_on_success, 0.0
-        return self.initial_delay, 1.0, self.delay_increment_on_failure
+    def _rule(self, attempts: int) -> Rule:
+        if attempts:
+            return self.initial_delay, 1.0, self.delay_increment_on_failure
+        return self.initial_delay, self.delay_multiple_on_success, 0.0
 
 
 class MILDBackOff(AlgorithmBackOff):
@@ -280,10 +280,10 @@ class MILDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        if success:
-            return self.initial_delay, 1.0, self.delay_increment_on_success
-        return self.initial_delay, self.delay_multiple_on_failure, 0.0
+    def _rule(self, attempts: int) -> Rule:
+        if attempts:
+            return self.initial_delay, self.delay_multiple_on_failure, 0.0
+        return self.initial_delay, 1.0, self.delay_increment_on_success
 
 
 class MIMDBackOff(AlgorithmBackOff):
@@ -324,7 +324,7 @@ class MIMDBackOff(AlgorithmBackOff):
         )
         super().__init__(**options)
 
-    def _rule(self, attempts: int, *, success: bool) -> Rule:
-        if success:
-            return self.initial_delay, self.delay_multiple_on_success, 0.0
-        return self.initial_delay, self.delay_multiple_on_failure, 0.0
+    def _rule(self, attempts: int) -> Rule:
+        if attempts:
+            return self.initial_delay, self.delay_multiple_on_failure, 0.0
+        return self.initial_delay, self.delay_multiple_on_success, 0.0
