@@ -45,7 +45,6 @@ class _Jitter(BackOffWrapper):
             self._least, self._greatest = 1.0 - fraction, 1.0 + fraction
 
     def _range(self, delay: float) -> Bounds:
-        """Return the range to draw from; both ends rise with ``delay``."""
         return delay * self._least, min(delay * self._greatest + self.max_jitter, LARGEST)
 
     def transform(self, delay: float) -> float:
@@ -53,10 +52,6 @@ class _Jitter(BackOffWrapper):
         if least == greatest:
             return least
         return min(least + (greatest - least) * draw_from(self._rng), greatest)
-
-    def _span(self, first: int, last: int) -> Bounds | None:
-        inside = super()._span(first, last)
-        return inside and (self._range(inside[0])[0], self._range(inside[1])[1])
 
     def __repr__(self) -> str:
         if self.jitter is None:

@@ -120,12 +120,9 @@ class _MaxInterval(BackOffWrapper):
     def transform(self, delay: float) -> float:
         return capped(delay, self.max_interval)
 
-    def _span(self, first: int, last: int) -> Bounds | None:
-        inside = super()._span(first, last)
-        return inside and (
-            capped(inside[0], self.max_interval),
-            capped(inside[1], self.max_interval),
-        )
+    def _range(self, delay: float) -> Bounds:
+        limited_delay = self.transform(delay)
+        return limited_delay, limited_delay
 
     def __repr__(self) -> str:
         return f"with_max_interval({whole_repr(self.backoff)}, {self.max_interval!r})"

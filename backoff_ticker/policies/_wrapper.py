@@ -160,8 +160,15 @@ class BackOffWrapper(Policy):
             return self._answer(answer)
         return self.transform_success(checked_delay(self.backoff, answer))
 
+    def _range(self, delay: float) -> Bounds:
+        """Return the least and the greatest that ``delay`` can become; both rise with it."""
+        return delay, delay
+
     def _span(self, first: int, last: int) -> Bounds | None:
-        return known(self.backoff)._span(first, last) if is_builtin(type(self)) else UNKNOWN
+        if not is_builtin(type(self)):
+            return UNKNOWN
+        inside = known(self.backoff)._span(first, last)
+        return inside and (self._range(inside[0])[0], self._range(inside[1])[1])
 
     def _calls(self) -> Calls:
         return known(self.backoff)._calls()
