@@ -63,10 +63,8 @@ def block_until(kernel: Kernel, timers: int | None, parked: int | None, timeout:
         return len(pending(kernel)) >= wanted_timers and count_parked() >= wanted_parked
 
     if not kernel.commands.wait_for(enough, as_seconds("timeout", timeout)):
-        wanted = [f"{n}={v}" for n, v in (("timers", timers), ("parked", parked)) if v]
-        found, waiting = kernel.query(lambda: (pending(kernel), count_parked()))
-        due = ", ".join(f"{info.what} at t={info.when:.9g}" for info in found)
+        waiting = kernel.query(count_parked)
         raise SettleTimeout(
-            f"block_until({', '.join(wanted)}): only {len(found)} timers and {waiting} parked "
-            f"after {timeout:g} s real: {due or 'nothing is due'}"
+            f"block_until({timers=}, {parked=}): only {pending(kernel)} and {waiting} parked "
+            f"after {timeout:g} s real"
         )

@@ -45,7 +45,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from ..clock import current_clocks
 from ._commands import Commands
@@ -67,7 +67,6 @@ T = TypeVar("T")
 _MAX_STALLS = 8  # deadlock errors in a row, at one time, before the driver is aborted
 
 _CLOSED = "the clock was closed meanwhile"
-_ONE_STEP = "this clock is being advanced already: one step at a time, in one thread"
 
 kernels: WeakSet[Kernel] = WeakSet()
 
@@ -117,6 +116,7 @@ class Kernel(Participants):
         self.entered: bool = False  # whether the clock's `with` block runs
         self.closed: bool = False
         self.loops: list[Any] = []  # the drivers of the event loops on the clock's time
+        self.pools: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # what stands for them here
         # For each task whose function raised: returns the error if no caller got it.
         self.unretrieved: list[Callable[[], BaseException | None]] = []
         self.traps: list[Any] = []  # those that are open
@@ -144,20 +144,20 @@ class Kernel(Participants):
         if found is not None:
             return found
         here = kernel_here()
-        elsewhere = here is not None and here is not self
-        if ident == driver.ident and (self.entered or driver.counted or not elsewhere):
+        other = None if here is self else here
+        if ident == driver.ident and (self.entered or driver.counted or other is None):
             return driver
         name = threading.current_thread().name
-        if self.strict and here is not None and elsewhere:
-            text = on_another_clock(called_object() or what, self.clock, here.clock)
+        if not self.strict:
+            return Participant(name, counted=False)
+        if other is not None:
+            text = on_another_clock(called_object() or what, self.clock, other.clock)
             raise UntrackedThreadError(text)
-        if self.strict:
-            raise UntrackedThreadError(
-                f"thread {name!r} waits on a virtual clock that does not track it"
-                f"{f' ({what})' if what else ''}. Start it inside `with clock:`, with "
-                "clock.spawn(function), or submit clock.tracked(function)."
-            )
-        return Participant(name, counted=False)
+        raise UntrackedThreadError(
+            f"thread {name!r} waits on a virtual clock that does not track it"
+            f"{f' ({what})' if what else ''}. Start it inside `with clock:`, with "
+            "clock.spawn(function), or submit clock.tracked(function)."
+        )
 
     def known_here(self) -> Participant | None:
         """Return the participant that this thread is, or the driver."""
@@ -173,12 +173,11 @@ class Kernel(Participants):
         if self.closed:
             raise ClockUsageError(f"{what} of a closed clock")
 
-    @property
-    def calls_here(self) -> bool:
+    def runs_callback_here(self) -> bool:
         return self._calls_in == threading.get_ident()
 
     def check_not_in_callback(self, what: str) -> None:
-        if self.calls_here:
+        if self.runs_callback_here():
             raise ClockUsageError(f"a timer callback must not block ({what or 'a wait'})")
 
     def check_may_drive(self, what: str) -> None:
@@ -215,7 +214,9 @@ class Kernel(Participants):
         if self.closing:
             self._finish(step, ClockUsageError(_CLOSED))
         elif self.step is not None:
-            self._finish(step, ClockUsageError(_ONE_STEP))
+            self._finish(
+                step, ClockUsageError("this clock is being advanced already: one step at a time")
+            )
         else:
             self.step = step
             self.settle_timer.restart()
@@ -290,7 +291,9 @@ class Kernel(Participants):
         self.move(timer.due)
         if self.step is not None:
             self.step.fired += 1
-        if timer.sleeper is None:
+        if timer.sleeper is not None:
+            timer.fire()
+        else:
             self.firing = timer
             callback = partial(self._call, timer)
             try:
@@ -298,8 +301,6 @@ class Kernel(Participants):
             except RuntimeError as error:  # the process may start no more threads
                 timer.cancel()
                 self._callback_ended(timer, error)
-        else:
-            self.end_wait(timer.sleeper, timed_out=True)
 
     def _call(self, timer: VirtualTimer) -> None:
         error: BaseException | None = None

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 class _Parker(VirtualParker):
     """Where a thread of a virtual clock waits for an object on the system clock."""
 
-    __slots__ = ("_real",)
-
     def __init__(self, kernel: Kernel, real: Parker, what: str) -> None:
         super().__init__(kernel, what)
         self._real = real

@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ..waiting import FREED, acquire, claim_of
 from ._errors import ParticipantAborted
 from ._timers import TimerHeap, VirtualTimer, in_seconds
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 POLLS_PER_TURN = 128  # after so many waits in a row that end before they begin, others get a turn
-_LAST_OF_ALL = 1 << 62  # added to the order of the driver's own timers: they fire last
 
 
 class State(Enum):
@@ -97,9 +96,6 @@ class Participant:
             return self.place is not None and self.place.for_work
         return self.aside
 
-    def __repr__(self) -> str:
-        return f"<Participant {self.name!r} {self.state.value}>"
-
 
 class Participants:
     """The participants of one clock, the current time, and the timers."""
@@ -120,23 +116,11 @@ class Participants:
         self.closing: bool = False  # whether waits are aborted
         self.turns_given: int = 0
         self.progress: int = 0  # how many waits have begun, and participants ended
-        self._orders_given = 0
-        self._claim = claim_of(self)
 
     def move(self, now: int) -> None:
         if now > self.now:
             self.now = now
             self.seconds = in_seconds(now)
-
-    def next_order(self) -> int:
-        """Return the order of a new timer among those due with it. From any thread."""
-        claim = self._claim
-        acquire(claim)
-        try:
-            self._orders_given = order = self._orders_given + 1
-        finally:
-            claim += FREED
-        return order
 
     # Turns
 
@@ -220,13 +204,10 @@ class Participants:
 
     # Waits
 
-    def park(
-        self, participant: Participant, place: ParkingPlace, when: float | None, order: int = 0
-    ) -> None:
+    def park(self, participant: Participant, place: ParkingPlace, when: float | None) -> None:
         """Make a participant wait until ``when``; its turn is granted once the wait is over.
 
-        ``when`` is in seconds of the clock; None: no limit. ``order`` is that among the timers due
-        at the same time; 0: after all others.
+        ``when`` is in seconds of the clock; None: no limit.
         """
         participant.place = place
         self._come_back(participant)
@@ -247,7 +228,7 @@ class Participants:
         else:
             self._wait_at(place, participant)
             if when is not None:
-                self._set_timer(participant, when, order)
+                self._set_timer(participant, when)
 
     def _wait_at(self, place: ParkingPlace, participant: Participant) -> None:
         self.progress += 1
@@ -261,13 +242,11 @@ class Participants:
         if place.selects:
             self.external[participant] = None
 
-    def _set_timer(self, participant: Participant, when: float, order: int) -> None:
-        if participant is self.driver:
-            order = _LAST_OF_ALL + self.next_order()
-        order = order or self.next_order()
-        timer = VirtualTimer(when, order, participant.what, self.timers, sleeper=participant)
+    def _set_timer(self, participant: Participant, when: float) -> None:
+        end = partial(self.end_wait, participant, timed_out=True)
+        timer = VirtualTimer(when, participant.what, self.timers, end, sleeper=participant)
         participant.timer = timer
-        self.timers.push(timer)
+        self.timers.push(timer, last=participant is self.driver)
 
     def unpark(self, place: ParkingPlace) -> None:
         """End the wait at a place, or the next one there."""

@@ -62,7 +62,6 @@ def note_activity(one: Participant) -> None:
 
 # Steps and waits that take too long
 
-_ALL_TOGETHER = 12  # timeouts that participants get in total if they act one after the other
 _HELD = 60.0  # the timeout while time is held on purpose, unless the usual one is longer
 _AFTER_ERROR = 0.5  # the timeout once something has failed, unless it is shorter anyway
 
@@ -73,28 +72,21 @@ class SettleTimer:
     def __init__(self, seconds: float) -> None:
         self.seconds: float = seconds  # the timeout, in real time
         self._if_held = max(_HELD, seconds)
-        self._still: tuple[int, bool] | None = None
-        self._still_since = 0.0
-        self._progress = 0
-        self._progress_since = 0.0
+        self._still: tuple[int, int, bool] | None = None
+        self._since = 0.0
 
     def restart(self) -> None:
         self._still = None
 
     def has_expired(self, real: float, now: int, progress: int, *, held: bool) -> bool:
-        """Return whether time has stood still for too long at ``real`` seconds; if so, start again.
+        """Return whether nothing has moved for too long at ``real`` seconds; if so, start again.
 
         ``now`` is the time of the clock; ``progress`` changes whenever a participant begins a wait
         or ends. ``held``: time is held on purpose.
         """
-        if self._still != (now, held):
-            self._still = now, held
-            self._progress, self._progress_since, self._still_since = progress, real, real
-        elif progress != self._progress:
-            self._progress, self._progress_since = progress, real
-        limit = self.limit(held=held)
-        together = max(limit, _ALL_TOGETHER * self.seconds)
-        if real - self._progress_since < limit and real - self._still_since < together:
+        if self._still != (now, progress, held):
+            self._still, self._since = (now, progress, held), real
+        if real - self._since < self.limit(held=held):
             return False
         self.restart()
         return True

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextvars import Context
-from functools import partial
 from pathlib import Path
 from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
-from .._validation import safe_repr
+from .._validation import counted, safe_repr
 from ._participants import Participant, State
 from ._real_time import works_inside_idle
 from ._timers import in_seconds
@@ -31,7 +29,7 @@ def stuck(
     what: str, timeout: float, now: int, members: Collection[Participant], holds: Iterable[str]
 ) -> str:
     """Tell that ``what``, a step or wait, gave up after ``timeout`` real seconds."""
-    active = (State.RUNNING, State.QUEUED)
+    active = {State.RUNNING, State.QUEUED}
     busy = [one for one in members if one.state in active or works_inside_idle(one)]
     who = "; ".join([*(f"thread {one.name!r}{_place(one.ident)}" for one in busy), *holds])
     return (
@@ -91,20 +89,14 @@ def called_object() -> str | None:
 
 
 def leaks(participants: list[Participant]) -> str:
-    number = len(participants)
     return (
-        f"{number} participant{'s' * (number != 1)} still waited at close: "
+        f"{counted(len(participants), 'participant')} still waited at close: "
         f"{_with_places(participants)}. "
         "Before the block ends, cancel the token and join the thread or task."
     )
 
 
-def name_of(function: Any) -> object:
-    """Return a function's name; with ``asyncio.to_thread()``, that of the function it runs."""
-    while isinstance(function, partial):
-        called = function.func
-        in_context = isinstance(getattr(called, "__self__", None), Context) and function.args
-        function = function.args[0] if in_context else called
+def name_of(function: object) -> object:
     return getattr(function, "__qualname__", function)
 
 
@@ -142,20 +134,17 @@ def _awaiting(coroutine: Any) -> Iterable[FrameType]:
 def _place_of(frames: Iterable[FrameType]) -> str:
     """Return the innermost frame of the user's code, and the function that it called.
 
-    Without any: the outermost frame that only calls thread machinery.
+    Without any: the innermost frame that is not of this package.
     """
-    called = outermost = innermost = ""
+    called = innermost = ""
     for frame in frames:
-        package = _package(frame)
-        here = _location(frame)
+        package, here = _package(frame), _location(frame)
         if package not in sys.stdlib_module_names and package != _PACKAGE:
             return f" in {called}{here}"
-        called = f"{here} <- "
         if package != _PACKAGE:
             innermost = innermost or f" in {here}"
-            if _module(frame) not in {"threading", "concurrent.futures.thread"}:
-                outermost = f" in {here}"
-    return outermost or innermost
+        called = f"{here} <- "
+    return innermost
 
 
 def _module(frame: FrameType) -> str:

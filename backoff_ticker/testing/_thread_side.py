@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from math import inf, nextafter
+from math import inf
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from .._validation import as_number
@@ -97,12 +97,7 @@ def wait_until(
     """
     parker = VirtualParker(kernel, what, gives_up=timeout is not None, for_work=for_work)
     register(parker.unpark)
-    deadline = None
-    if timeout is not None:
-        now = kernel.seconds
-        # A timeout that rounding reduces to 0 must still let others run first.
-        deadline = max(later(now, timeout), nextafter(now, inf)) if timeout > 0.0 else now
-    return parker.park(deadline)
+    return parker.park(None if timeout is None else later(kernel.seconds, max(timeout, 0.0)))
 
 
 def wait_for_end(kernel: Kernel, one: Participant, what: str, timeout: float | None) -> bool:
@@ -133,7 +128,7 @@ def tracked(kernel: Kernel, function: Callable[P, T]) -> Callable[P, T]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         participant = None
-        if kernel.member_here() is None and not kernel.calls_here:
+        if kernel.member_here() is None and not kernel.runs_callback_here():
             participant = Participant(name)
             kernel.post(kernel.enter, participant)
         kernel.post(kernel.expected.pop, key, None)

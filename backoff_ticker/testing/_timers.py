@@ -10,6 +10,8 @@ from heapq import heapify, heappop, heappush
 from math import floor
 from typing import TYPE_CHECKING, Any
 
+from ..clock import PendingCall
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,54 +32,34 @@ def in_seconds(nanoseconds: int) -> float:
 LATEST = in_nanoseconds(sys.float_info.max)  # that a float of seconds can express
 
 
-class VirtualTimer:
-    """Calls a callback, or ends the wait of ``sleeper``, a participant, at a given time.
+class VirtualTimer(PendingCall):
+    """Calls a callback at a given time, which ends the wait of ``sleeper`` if that is given.
 
-    ``when`` is in seconds, ``due`` in nanoseconds. ``order`` is that among timers which are due at
-    the same time; ``what`` is shown in reports.
+    ``when`` is in seconds, ``due`` in nanoseconds; ``what`` is shown in reports.
     """
 
-    __slots__ = ("_callbacks", "_heap", "due", "order", "sleeper", "what", "when")
+    __slots__ = ("_heap", "due", "sleeper", "what")
 
     def __init__(
         self,
         when: float,
-        order: int,
         what: str,
         heap: TimerHeap,
+        callback: Callable[[], object],
         *,
         sleeper: Any = None,
-        callback: Callable[[], object] | None = None,
     ) -> None:
         due = in_nanoseconds(when)
         self.due: int = due + (in_seconds(due) < when)  # nothing runs early
-        self.when: float = in_seconds(self.due)
-        self.order: int = order
+        super().__init__(in_seconds(self.due), callback)
         self.what: str = what
         self.sleeper: Any = sleeper
-        self._callbacks = [callback]  # whoever pops it has fired or cancelled the timer
         self._heap = heap
 
-    @property
-    def pending(self) -> bool:
-        return bool(self._callbacks)
-
     def cancel(self) -> bool:
-        """Prevent the call; True if this call prevented it. From any thread; never blocks."""
-        try:
-            self._callbacks.pop()
-        except IndexError:
-            return False
-        self._heap.cancelled += 1
-        return True
-
-    def fire(self) -> None:
-        try:
-            callback = self._callbacks.pop()
-        except IndexError:
-            return
-        if callback is not None:
-            callback()
+        prevented = super().cancel()
+        self._heap.cancelled += prevented
+        return prevented
 
 
 class TimerHeap:
@@ -88,16 +70,17 @@ class TimerHeap:
     def __init__(self) -> None:
         # About how many were cancelled since the last sweep: two threads may count one.
         self.cancelled: int = 0
-        self._added = 0  # a tie-breaker, so that timers are never compared
-        self._entries: list[tuple[int, int, int, VirtualTimer]] = []
+        self._added = 0
+        self._entries: list[tuple[int, bool, int, VirtualTimer]] = []
 
-    def push(self, timer: VirtualTimer) -> None:
+    def push(self, timer: VirtualTimer, *, last: bool = False) -> None:
+        """Add a timer after those due at the same time; ``last``: after those that come, too."""
         entries = self._entries
         self._added += 1
-        heappush(entries, (timer.due, timer.order, self._added, timer))
+        heappush(entries, (timer.due, last, self._added, timer))
         if self.cancelled * 2 > len(entries):
             self.cancelled = 0
-            entries[:] = [entry for entry in entries if entry[3].pending]
+            entries[:] = [entry for entry in entries if not entry[3].is_taken]
             heapify(entries)
 
     def first(self) -> VirtualTimer | None:
@@ -105,13 +88,10 @@ class TimerHeap:
         entries = self._entries
         while entries:
             timer = entries[0][3]
-            if timer.pending:
+            if not timer.is_taken:
                 return timer
             heappop(entries)
         return None
 
     def pending(self) -> list[VirtualTimer]:
-        return [timer for _, _, _, timer in sorted(self._entries) if timer.pending]
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        return [timer for _, _, _, timer in sorted(self._entries) if not timer.is_taken]

@@ -85,9 +85,11 @@ class Trap:
         """Hold the call that this thread is making, if it matches."""
         kernel = self._kernel
         participant = kernel.by_ident.get(threading.get_ident())
-        if participant is None or kernel.calls_here:
-            return
-        if self._match is not None and not self._match(*args):
+        if (
+            participant is None
+            or kernel.runs_callback_here()
+            or (self._match and not self._match(*args))
+        ):
             return
         call = Call(kernel, f"a trap of {self.kind}()", args)
 

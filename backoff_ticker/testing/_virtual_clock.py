@@ -157,12 +157,8 @@ class VirtualClock:
             check_not_strict(kernel, loop)
             callback = partial(loop.call_soon_threadsafe, callback)
         what = f"call of {name_of(callback)}"
-        timer = VirtualTimer(when, kernel.next_order(), what, kernel.timers, callback=callback)
-        try:
-            kernel.post(kernel.timers.push, timer)
-        except BaseException:
-            timer.cancel()
-            raise
+        timer = VirtualTimer(when, what, kernel.timers, callback)
+        kernel.post(kernel.timers.push, timer)
         return timer
 
     def parker(self, what: str = "") -> VirtualParker:

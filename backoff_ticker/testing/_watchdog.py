@@ -5,9 +5,10 @@ Whether a participant waits for another thread, is stuck, or takes too long.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ._commands import LOOK_INTERVAL
 from ._errors import SettleTimeout, VirtualDeadlockError
-from ._kernel import Kernel, kernels
 from ._participants import State
 from ._real_time import (
     is_active,
@@ -18,9 +19,11 @@ from ._real_time import (
 )
 from ._reports import stuck
 
+if TYPE_CHECKING:
+    from ._kernel import Kernel
+
 _STALLED_AFTER = 0.05  # seconds without any thread computing; then another one gets a turn, too
 _LATE = 2.0 * LOOK_INTERVAL  # between looks: another thread has the interpreter or processor
-_WEIGHT_IF_UNKNOWN = 0.05  # of a second in which nothing can be judged
 
 
 class Watchdog:
@@ -63,8 +66,8 @@ class Watchdog:
             return False
         # This thread needs the interpreter as they do: if it is late, no judgement is possible.
         begun = all(one.ident is not None for one in running)
-        known = begun and elapsed < _LATE and not others_are_active()
-        self._stalled_for += elapsed if known else elapsed * _WEIGHT_IF_UNKNOWN
+        if begun and elapsed < _LATE and not others_are_active():
+            self._stalled_for += elapsed
         return self._stalled_for >= _STALLED_AFTER
 
     def _share_turn(self) -> None:
@@ -77,18 +80,6 @@ class Watchdog:
                 kernel.set_aside(one)
         if kernel.queue:
             kernel.run_next()
-            return
-        if kernel.horizon() is None:
-            return
-        # None is queued. A participant whose timer is due now may hold the lock, so that timer
-        # fires although others run.
-        for timer in kernel.timers.pending():
-            if timer.due > kernel.now:
-                break
-            if timer.sleeper is not None:
-                kernel.fire(timer)
-                kernel.run_next()
-                break
 
     def _give_up(self) -> None:
         """Fail the step, or the wait of the driver, that has taken too long."""
@@ -97,7 +88,7 @@ class Watchdog:
         if kernel.step is not None:
             kernel.end_step(SettleTimeout(self._text_of_stuck(kernel.step.what)))
         elif driver.state is not State.PARKED:
-            if not others_are_active() and not self._driver_waits_elsewhere():
+            if not others_are_active():
                 kernel.interrupt.send(driver.ident, self._error_of_driver())
         elif self._is_held_up():
             text = self._text_of_stuck(f"{driver.name}: {driver.what}")
@@ -127,17 +118,4 @@ class Watchdog:
             bool(kernel.running or kernel.queue or kernel.firing or kernel.holds or kernel.expected)
             or (timer is not None and timer.due <= kernel.until)
             or any(map(works_inside_idle, kernel.external))
-        )
-
-    def _driver_waits_elsewhere(self) -> bool:
-        """Whether the driver's thread waits for another clock, which has its own timeout."""
-        kernel = self._kernel
-        try:
-            others = [one for one in kernels if one is not kernel and not one.closed]
-        except RuntimeError:
-            return True  # another thread has just made one
-        return any(
-            one.driver.ident == kernel.driver.ident
-            and (one.step is not None or one.driver.state is not State.RUNNING)
-            for one in others
         )

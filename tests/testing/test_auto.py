@@ -3,11 +3,10 @@
 import asyncio
 import queue
 import threading
-from itertools import islice
 
 import pytest
 
-from backoff_ticker import CancellationToken, ConstantBackOff, Ticker
+from backoff_ticker import CancellationToken
 from backoff_ticker.testing import ClockUsageError, VirtualClock
 
 from .real_threads import in_real_thread
@@ -82,21 +81,3 @@ def test_only_the_thread_that_entered_drives(clock):
 
     in_real_thread(drive).join(10)
     assert "only the thread that entered" in refused.get(timeout=10)
-
-
-def test_a_time_out_that_is_lost_in_rounding_lets_others_run_first(auto):
-    auto.sleep(1e300)
-    assert auto.monotonic() + 10 == auto.monotonic()
-    assert auto.spawn(lambda: "done").result(10) == "done"
-    with pytest.raises(TimeoutError):
-        auto.spawn(auto.sleep, 1e301).result(10)
-    auto.sleep(1e302)
-
-
-def test_times_of_many_short_waits_are_exact(auto):
-    ticker = Ticker(ConstantBackOff(0.1), clock=auto)
-    reader = auto.spawn(lambda: [tick.due for tick in islice(ticker, 1000)])
-    auto.sleep(30)
-    assert auto.monotonic() == 30
-    auto.sleep(100)
-    assert reader.result(10) == [n / 10 for n in range(1000)]

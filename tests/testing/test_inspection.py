@@ -46,7 +46,9 @@ def test_block_until_waits_for_untracked_threads(condition):
         clock.block_until(**{condition: 1})
         clock.advance(5)
         thread.join(10)
-        with pytest.raises(SettleTimeout, match=rf"block_until\({condition}=1\): only 0 timers"):
+        with pytest.raises(
+            SettleTimeout, match=rf"block_until\(.*{condition}=1.*: only \[\] and 0"
+        ):
             clock.block_until(**{condition: 1}, timeout=0.01)
 
 

@@ -1,13 +1,11 @@
 """Thread pools and futures inside a virtual clock."""
 
 import gc
-import threading
 import weakref
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, as_completed, wait
 
 import pytest
 
-from backoff_ticker import CancellationToken, SystemClock
 from backoff_ticker.testing import VirtualClock
 from tests import effort
 
@@ -79,18 +77,6 @@ def test_a_pool_that_breaks_holds_nothing_up(auto):
     auto.sleep(1)
 
 
-def test_the_clock_is_the_current_one_in_initializers(clock):
-    made = []
-
-    def initialize(word):
-        made.append((word, CancellationToken().clock))
-
-    with ThreadPoolExecutor(2, initializer=initialize, initargs=("here",)) as pool:
-        assert list(pool.map(len, ["one", "four"])) == [3, 4]
-    assert made
-    assert set(made) == {("here", clock)}
-
-
 def test_a_wait_for_a_cancelled_job_lasts_until_a_worker_takes_it(auto):
     for _ in range(effort.rounds(10, 50)):
         start = auto.monotonic()
@@ -120,20 +106,6 @@ def test_time_outs_of_as_completed_follow_those_of_wait(auto):
         with pytest.raises(TimeoutError):
             list(as_completed([never], timeout=seconds))
         assert auto.monotonic() == start + seconds
-
-
-def test_a_pool_that_outlives_the_clock_initializes_its_threads_in_real_time():
-    clocks = []
-    with ThreadPoolExecutor(
-        2, initializer=lambda: clocks.append(CancellationToken().clock)
-    ) as pool:
-        with VirtualClock(auto=True) as clock:
-            pool.submit(clock.sleep, 1).result()
-        barrier = threading.Barrier(2)
-        for job in [pool.submit(barrier.wait, 10) for _ in range(2)]:
-            job.result(10)
-    assert clocks[0] is clock
-    assert isinstance(clocks[1], SystemClock)
 
 
 def test_a_function_of_a_job_may_have_parameters_of_any_name(auto):

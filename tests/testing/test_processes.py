@@ -51,17 +51,6 @@ def test_time_stands_still_while_a_process_of_a_loop_runs(ending, options):
         assert task.result() == (b"input", 0.0)
 
 
-def test_a_process_holds_time_only_while_its_loop_runs(auto, ending):
-    file, end = ending
-    with asyncio.Runner() as runner:
-        process = runner.run(_cat(file))
-        auto.sleep(5)
-        ender = end()
-        output, _ = runner.run(asyncio.wait_for(process.communicate(), 3600))
-        ender.join(PATIENCE)
-    assert (output, auto.monotonic()) == (b"input", 5.0)
-
-
 def test_a_process_that_does_not_end_is_named(monkeypatch, ending):
     monkeypatch.setattr(_real_time, "_HELD", 0.2)
     file, end = ending

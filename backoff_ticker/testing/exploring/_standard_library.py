@@ -20,7 +20,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..._process import after_fork
-from ...clock import current_clocks, let_other_threads_run
+from ...clock import PendingCall, current_clocks, let_other_threads_run
 from .. import _virtual_clock
 from ._schedule import Abandoned, Schedule
 from ._story import stack_of
@@ -124,19 +124,9 @@ class _Parker:
         self._permit = True
 
 
-class _Timer:
-    def __init__(self, when: float, callback: Callable[[], object]) -> None:
-        self.when: float = when
-        self._callbacks = {0: callback}
-
-    def cancel(self) -> bool:
-        return self._callbacks.pop(0, None) is not None
-
-    def fire(self) -> None:
-        self._callbacks.pop(0, lambda: None)()
-
+class _Timer(PendingCall):
     def wait(self, schedule: Schedule) -> None:
-        schedule.wait("a timer", lambda: not self._callbacks, self.when)
+        schedule.wait("a timer", lambda: self.is_taken, self.when)
         self.fire()
 
 

@@ -10,7 +10,7 @@ from asyncio import base_events, selector_events
 from math import inf, isfinite, ulp
 from typing import TYPE_CHECKING, Any
 
-from ...clock import SystemClock
+from ...clock import PendingCall, SystemClock
 from .._errors import (
     ClockUsageError,
     ParticipantAborted,
@@ -33,43 +33,30 @@ if TYPE_CHECKING:
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
 LOOP_WAIT = "event loop"  # in reports
 _DRIVER = "_backoff_ticker_driver"
-_MAX_STALE = 1024  # orders of past timers that are kept, in addition to twice the number of timers
 
 
-class LoopTimer:
-    """The handle of ``clock.call_at(..., loop=loop)`` for a loop that runs on the clock.
+class LoopTimer(PendingCall):
+    """The handle of ``clock.call_at(..., loop=loop)`` for a loop that runs on the clock."""
 
-    The callback belongs to the loop or to ``cancel()``, whichever pops it; any thread may cancel.
-    """
-
-    __slots__ = ("_callback", "_handle", "_loop", "when")
+    __slots__ = ("_handle", "_loop", "what")
 
     def __init__(self, loop: Any, when: float, callback: Callable[[], object]) -> None:
-        self.when: float = when
-        self._callback = {0: callback}
+        super().__init__(when, callback)
+        self.what: object = name_of(callback)
         self._loop = loop
-        self._handle = loop.call_at(when, self._run)
+        self._handle = loop.call_at(when, self.fire)
 
     def cancel(self) -> bool:
-        if self._callback.pop(0, None) is None:
-            return False
-        # Not cancel(), which also clears what the loop, in its own thread, may be about to call.
-        self._loop._timer_handle_cancelled(self._handle)
-        self._handle._cancelled = True
-        return True
-
-    def _run(self) -> None:
-        callback = self._callback.pop(0, None)
-        if callback is not None:
-            callback()
+        prevented = super().cancel()
+        if prevented:
+            # Not by its cancel(), which clears what the loop, in its own thread, may be calling.
+            self._loop._timer_handle_cancelled(self._handle)
+            self._handle._cancelled = True
+        return prevented
 
 
 class LoopDriver(ParkingPlace):
-    """Drives one event loop by one clock, in place of the loop's selector, and is where it waits.
-
-    The loop knows when a timer is due, but not which of those that are due at the same time was set
-    first. That is recorded when a timer is set.
-    """
+    """Drives an event loop by a clock, in place of the loop's selector, and is where it waits."""
 
     def __init__(self, kernel: Kernel, loop: Any) -> None:
         super().__init__(LOOP_WAIT)
@@ -79,8 +66,6 @@ class LoopDriver(ParkingPlace):
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
         self._call_at = loop.call_at
-        self._orders: dict[float, int] = {}  # among all timers of the clock, by when they are due
-        self._holders: dict[object, str] = {}
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
@@ -121,19 +106,12 @@ class LoopDriver(ParkingPlace):
             self.member = participant
             participant.tasks = self._tasks
             try:
-                for holder, what in self._holders.items():
-                    kernel.post(kernel.holds.setdefault, holder, what)
                 run(self._loop)
             finally:
                 self.member = participant.tasks = None
-                for holder in self._holders:
-                    kernel.post(kernel.holds.pop, holder, None)
 
     def _call_on_clock_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
-        when = round(when, 9)  # as later() does
-        if when not in self._orders:
-            self._orders[when] = self.kernel.next_order()
-        return self._call_at(when, callback, *args, context=context)
+        return self._call_at(round(when, 9), callback, *args, context=context)
 
     def _wake(self) -> None:
         if self.member is None:
@@ -172,7 +150,7 @@ class LoopDriver(ParkingPlace):
         events: list[Any] = []
 
         def begin() -> None:
-            kernel.post(kernel.park, participant, self, *self._next_timer())
+            kernel.post(kernel.park, participant, self, self._next_timer())
             if self.selects:
                 # It blocks here until a descriptor is ready, or until break_select() is called.
                 # In the first case it has no turn yet and asks for one.
@@ -209,26 +187,20 @@ class LoopDriver(ParkingPlace):
             raise SettleTimeout(f"{at(kernel.now)}: an event loop never waits: {participant.name}")
         wait_for_turn(kernel, participant, lambda: kernel.post(kernel.yield_turn, participant))
 
-    def _next_timer(self) -> tuple[float | None, int]:
-        """Return when the next timer is due on the clock, and its order among those due then."""
-        scheduled, orders = self._loop._scheduled, self._orders
+    def _next_timer(self) -> float | None:
+        """Return when the next timer is due on the clock."""
+        scheduled = self._loop._scheduled
         when = scheduled[0]._when if scheduled else inf
-        if len(orders) > _MAX_STALE + 2 * len(scheduled):
-            pending = {handle._when for handle in scheduled}
-            for stale in orders.keys() - pending:
-                del orders[stale]
-        return (when, orders.get(when, 0)) if isfinite(when) else (None, 0)
+        return when if isfinite(when) else None
 
     def pending(self) -> Iterator[tuple[float, str, str]]:
         """Yield when each timer is due, what it calls, and the name of the participant."""
         member = self.member
         for handle in list(self._loop._scheduled):
             if member is not None and not handle._cancelled:
-                called = handle._callback
-                timer = getattr(called, "__self__", None)
-                if isinstance(timer, LoopTimer):
-                    called = timer._callback.get(0)
-                yield handle._when, f"call of {name_of(called)}", member.name
+                timer = getattr(handle._callback, "__self__", None)
+                called = timer.what if isinstance(timer, LoopTimer) else name_of(handle._callback)
+                yield handle._when, f"call of {called}", member.name
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         return sorted(asyncio.all_tasks(self._loop), key=lambda task: task.get_name())
@@ -251,16 +223,6 @@ class LoopDriver(ParkingPlace):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._selector, name)
-
-    def hold_time(self, holder: object, what: str) -> None:
-        """Stop time while the loop runs."""
-        self._holders[holder] = what
-        if self.member is not None:
-            self.kernel.post(self.kernel.holds.setdefault, holder, what)
-
-    def release_time(self, holder: object) -> None:
-        self._holders.pop(holder, None)
-        self.kernel.post(self.kernel.holds.pop, holder, None)
 
 
 def found_driver(loop: object) -> LoopDriver | None:

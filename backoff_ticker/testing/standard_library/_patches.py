@@ -37,7 +37,6 @@ class Patches:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._applied: list[tuple[Any, str, Any, Any]] = []
-        self._originals: dict[Any, Any] = {}
         self._users = 0
 
     @contextmanager
@@ -60,29 +59,20 @@ class Patches:
     def apply(self, patch: Patch) -> None:
         """Apply one patch until the last user has gone."""
         owner, name, replace = patch
-        replacement = original = vars(owner).get(name, _INHERITED)
-        # It is one of ours if somebody had replaced that before we could, and has put it back.
-        if original in self._originals:
-            original = self._originals[original]
-        else:
-            replacement = replace(getattr(owner, name))
-            setattr(owner, name, replacement)
-            self._originals[replacement] = original
+        original = vars(owner).get(name, _INHERITED)
+        replacement = replace(getattr(owner, name))
+        setattr(owner, name, replacement)
         self._applied.append((owner, name, replacement, original))
 
     def _restore(self) -> None:
-        restored = []
         while self._applied:
             owner, name, replacement, original = self._applied.pop()
             if vars(owner).get(name) is not replacement:
                 continue  # somebody else has replaced ours, which does nothing from now on
-            restored.append(replacement)  # which may stand for several attributes
             if original is _INHERITED:
                 delattr(owner, name)
             else:
                 setattr(owner, name, original)
-        for replacement in restored:
-            self._originals.pop(replacement, None)
 
     def forget_users(self) -> None:
         """Undo all patches in a forked child."""

@@ -6,15 +6,12 @@ job ends, which passes its place on. So time waits for jobs that run, not for qu
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from .._errors import ClockLeakError, ParticipantAborted
-from .._kernel import Kernel, as_current, kernel_here
+from .._kernel import Kernel, kernel_here
 from .._participants import Participant
 from .._reports import name_of
 from .._thread_side import attached, wait_for_end
@@ -73,7 +70,7 @@ class _Job(Participant):
         self.at_end.append(partial(pool.leave, self))
         self.future: Future[Any] | None = None
         self._function: Callable[..., Any] | None = function
-        self._pool = pool
+        self.pool: _Pool = pool
 
     def __call__(self, /, *args: object, **kwargs: object) -> object:
         assert self._function is not None  # noqa: S101 - it is called once
@@ -84,7 +81,7 @@ class _Job(Participant):
 
     def run(self, work: Callable[[], object]) -> None:
         """Do the work of a pool's item, as a participant until its future's callbacks have run."""
-        pool, kernel = self._pool, self._pool.kernel
+        pool, kernel = self.pool, self.pool.kernel
         try:
             kernel.post(pool.count, self)
             with attached(kernel, self):
@@ -97,7 +94,7 @@ class _Job(Participant):
             del work
 
     def drop(self) -> None:
-        self._pool.kernel.post(self._pool.kernel.give_up_start, self)
+        self.pool.kernel.post(self.pool.kernel.give_up_start, self)
 
     def done(self, future: Future[Any]) -> None:
         """Drop a job whose future was done before a worker took it."""
@@ -116,24 +113,11 @@ def call_last(future: Future[Any], callback: Callable[[Future[Any]], object]) ->
         callback(future)
 
 
-_pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
-_lock = threading.RLock()  # so that no pool is added twice
-
-
-def _pool_of(executor: ThreadPoolExecutor, kernel: Kernel) -> _Pool:
-    with _lock:
-        pool = _pools.get(executor)
-        if pool is None or pool.kernel is not kernel:
-            pool = _pools[executor] = _Pool(kernel, executor._max_workers)
-            _wrap_initializer(executor, kernel)
-        return pool
-
-
 def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
     kernel = kernel_here()
     if kernel is None or isinstance(function, _Job):
         return original(executor, function, *args, **kwargs)
-    pool = _pool_of(executor, kernel)
+    pool = kernel.pools.setdefault(executor, _Pool(kernel, executor._max_workers))
     job = _Job(pool, function)
     try:
         kernel.post(pool.add, job)
@@ -143,29 +127,6 @@ def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **k
         raise
     call_last(future, job.done)
     return future
-
-
-def _wrap_initializer(executor: Any, kernel: Kernel) -> None:
-    """Make the clock current in the initializer of a pool, which runs before any job."""
-
-    def on_clock(initialize: Callable[..., Any]) -> Callable[..., Any]:
-        def initialize_on_clock(*args: object) -> object:
-            with nullcontext() if kernel.closed else as_current(kernel.clock):
-                return initialize(*args)
-
-        return initialize_on_clock
-
-    if getattr(executor, "_initializer", None) is not None:
-        executor._initializer = on_clock(executor._initializer)
-    elif hasattr(executor, "_create_worker_context"):  # Python 3.14 and later
-        create = executor._create_worker_context
-
-        def create_context() -> Any:
-            context = create()
-            context.initialize = on_clock(context.initialize)
-            return context
-
-        executor._create_worker_context = create_context
 
 
 def _running(original: Original) -> Callable[..., Any]:
@@ -190,12 +151,14 @@ def _shut_down(
     cancel_futures: bool = False,
 ) -> None:
     original(executor, wait=False, cancel_futures=cancel_futures)
-    pool = _pools.get(executor)
-    for job in [] if pool is None else pool.kernel.query(pool.jobs.copy):
+    kernel = kernel_here()
+    pool = None if kernel is None else kernel.pools.get(executor)
+    jobs = [] if pool is None else pool.kernel.query(lambda: list(pool.jobs))
+    for job in jobs:
         if cancel_futures and job.future is not None and job.future.cancelled():
             job.drop()  # no worker will take it any more
-        elif wait and pool is not None and pool.kernel is kernel_here():
-            wait_for_end(pool.kernel, job, "Executor.shutdown()", None)
+    for job in jobs if wait else ():
+        wait_for_end(job.pool.kernel, job, "Executor.shutdown()", None)
     original(executor, wait=wait)
 
 

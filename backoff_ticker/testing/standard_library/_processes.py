@@ -1,8 +1,7 @@
 """Processes and sockets inside a virtual clock.
 
 Time stands still while a process runs that an event loop has started, or a ``ProcessPoolExecutor``
-has a job. A loop's processes hold time only while the loop runs, since a loop that was left cannot
-notice their end.
+has a job.
 
 TCP sockets send at once. The system may hold back the end of a message until the peer has
 acknowledged what came before (Nagle's algorithm), which a peer may put off for 40 ms. Nobody in the
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._kernel import kernel_here
 from .._reports import name_of
-from ._loops import found_driver
+from ._loops import loop_kernel
 from ._patches import around
 from ._pools import call_last
 
@@ -31,17 +30,18 @@ _OF_THE_INTERNET = {socket.AF_INET, socket.AF_INET6}
 
 def _start(original: Original, transport: Any, loop: Any, *args: Any, **kwargs: Any) -> None:
     original(transport, loop, *args, **kwargs)
-    driver = found_driver(loop)
-    if driver is not None:
+    kernel = loop_kernel(loop)
+    if kernel is not None:
         _, command, *_ = args
         program = command if isinstance(command, (str, bytes)) else command[0]
-        driver.hold_time(transport, f"process {transport.get_pid()} ({program!r})")
+        what = f"process {transport.get_pid()} ({program!r})"
+        kernel.post(kernel.holds.setdefault, transport, what)
 
 
 def _exit(original: Original, transport: Any, returncode: int) -> None:
-    driver = found_driver(transport._loop)
-    if driver is not None:
-        driver.release_time(transport)
+    kernel = loop_kernel(transport._loop)
+    if kernel is not None:
+        kernel.post(kernel.holds.pop, transport, None)
     original(transport, returncode)
 
 

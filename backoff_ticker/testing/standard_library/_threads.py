@@ -74,20 +74,15 @@ def start_participant(
     """Start a thread as a participant, which counts from now on; the one of a task has to end."""
     participant = Participant(thread.name)
     participant.daemon = thread.daemon and not is_task
-    own = vars(thread)  # a `run` in here takes precedence over that of a subclass
-    usual = {name: value for name, value in own.items() if name == "run"}
+    own, work = vars(thread), thread.run
 
     def run() -> None:
-        restore()
+        own.pop("run", None)
         try:
             with attached(kernel, participant):
-                thread.run()
+                work()
         except (ParticipantAborted, VirtualDeadlockError):
             pass  # the driver of the clock gets an error as well
-
-    def restore() -> None:
-        own.pop("run", None)
-        own.update(usual)
 
     own["run"] = run
     own[PARTICIPANT] = kernel, participant
@@ -97,7 +92,7 @@ def start_participant(
             start(thread)
     except BaseException:
         if not participant.begun:
-            restore()
+            own.pop("run", None)
         kernel.post(kernel.give_up_start, participant)
         raise
     return participant

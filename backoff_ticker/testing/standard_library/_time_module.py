@@ -14,6 +14,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ...clock import later
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 _REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}  # which wait in it
 
 
-def seconds(kernel: Kernel) -> float:
-    return kernel.seconds
+seconds = attrgetter("seconds")  # of a kernel
 
 
 def _wall_nanoseconds(kernel: Kernel) -> int:
@@ -93,9 +93,9 @@ def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
 
 _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     (time, "monotonic", telling(seconds)),
-    (time, "monotonic_ns", telling(lambda kernel: kernel.now)),
+    (time, "monotonic_ns", telling(attrgetter("now"))),
     (time, "perf_counter", telling(seconds)),
-    (time, "perf_counter_ns", telling(lambda kernel: kernel.now)),
+    (time, "perf_counter_ns", telling(attrgetter("now"))),
     (time, "time", telling(lambda kernel: (kernel.epoch or 0.0) + kernel.seconds)),
     (time, "time_ns", telling(_wall_nanoseconds)),
     (time, "sleep", _sleeping),
