@@ -9,7 +9,6 @@ import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from backoff_ticker import (
     AsyncTicker,
@@ -107,36 +106,6 @@ def lost_global_object():
     forget()
     run(lambda: got.append(get()), forget)
     assert got != [None]
-
-
-def copied_too_late():
-    items, copies = {}, []
-
-    def copy(items):
-        items["a"] = 1
-        copied = {**items}
-        copies.append(copied)
-
-    def add():
-        items["b"] = 2
-
-    run(lambda: copy(items), add)
-    assert [*copies[0]] != ["a", "b"]
-
-
-def told_too_late():
-    items, texts = [], []
-
-    def tell(items):
-        items.append("a")
-        text = f"{items}"
-        texts.append(text)
-
-    def add():
-        items.append("b")
-
-    run(lambda: tell(items), add)
-    assert texts != ["['a', 'b']"]
 
 
 def jobs_of_one_line():
@@ -376,15 +345,6 @@ def first_task_first():
     asyncio.run(main())
 
 
-def sleep_with_a_lock():
-    lock = threading.Lock()
-    with suppress(KeyboardInterrupt):
-        lock.acquire()
-        time.sleep(1)
-        lock.release()
-    assert not lock.locked()
-
-
 def work_for(worker, items):
     worker.start()
     items.put("work")
@@ -422,8 +382,6 @@ WRONG = {
     lost_global: "body ended with AssertionError",
     check_then_act: "body ended with AssertionError",
     lost_global_object: "body ended with AssertionError",
-    copied_too_late: "body ended with AssertionError",
-    told_too_late: "body ended with AssertionError",
     jobs_of_one_line: "body ended with AssertionError",
     two_locks: "nobody can go on",
     lost_wakeup: "nobody can go on",
@@ -589,14 +547,6 @@ def event_within_a_time():
 
     run(wait, announce)
     assert time.monotonic() - began == 9.5
-
-
-def event_set_outside():
-    event = threading.Event()
-    thread = threading.Thread(target=event.set)
-    thread.start()
-    assert event.wait(1)
-    thread.join()
 
 
 def lock_with_a_timeout():

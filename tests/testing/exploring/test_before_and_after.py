@@ -65,16 +65,6 @@ def test_a_failure():
     assert random.getstate() == before
 
 
-def test_a_lock_of_a_schedule_is_a_lock():
-    kept = []
-    explore(lambda: kept[:] or kept.extend([threading.Lock(), threading.RLock()]))
-    for lock in kept:
-        with lock:
-            pass
-        assert lock.acquire(timeout=1)
-        lock.release()
-
-
 def test_locks_made_before_are_put_back():
     def kept():
         condition, registry = bodies.CONDITION, bodies.REGISTRY
@@ -125,15 +115,6 @@ def test_an_interrupt_is_raised_when_all_threads_have_ended():
         explore(lambda: bodies.run(work, work), watch=bodies)
     left.release()
     assert too_early == [False]
-
-
-def test_a_thread_that_never_had_its_turn():
-    def body():
-        threading.Thread(target=list).start()
-        raise ValueError
-
-    with pytest.raises(ScheduleFailure, match="ValueError"):
-        explore(body)
 
 
 def test_an_interrupt_anywhere_in_the_thread_that_waits():
