@@ -8,7 +8,6 @@ import queue
 import re
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -195,60 +194,18 @@ def test_a_token_ends_the_wait_of_a_thread_and_of_a_coroutine():
 
 @about("a wait ended from another thread")
 def test_an_event_ends_the_wait_of_tenacity_in_a_thread_and_one_more_call_is_made():
-    class Announced(threading.Event):
-        waits = False
-
-        def wait(self, timeout=None):
-            self.waits = True
-            return super().wait(timeout)
-
-    event, operation = Announced(), endless()
+    event, operation = threading.Event(), endless()
     reliably = tenacity.retry(
         wait=tenacity.wait_fixed(3600),
         sleep=tenacity.sleep_using_event(event),
         stop=tenacity.stop_when_event_set(event),
+        before_sleep=lambda _: event.set(),
     )
-    end = in_thread(reliably(operation))
-    eventually(lambda: event.waits)  # set before, it would end the retries after one call
-    event.set()
-    assert isinstance(end.exception(PATIENCE), tenacity.RetryError)
+    with pytest.raises(tenacity.RetryError):
+        reliably(operation)()
     assert len(operation.calls) == 2
-
-
-@about("a wait ended from another thread")
-@pytest.mark.parametrize(
-    "decorate",
-    [
-        stamina.retry(on=OSError, attempts=2),
-        backoff.on_exception(backoff.expo, OSError, max_tries=2),
-    ],
-    ids=["stamina", "backoff"],
-)
-def test_stamina_and_backoff_wait_in_the_sleep_of_the_module_time(decorate):
-    with mock.patch("time.sleep") as sleep, pytest.raises(ConnectionError):
-        decorate(endless())()
-    sleep.assert_called_once()
     others = options(stamina.retry) | options(backoff.on_exception)
     assert not [name for name in others if re.search("sleep|event|token|cancel", name)]
-
-
-@about("a wait ended from another thread")
-def test_in_a_coroutine_the_task_can_be_cancelled_with_each_package():
-    for decorate in decorators(3600).values():
-        operation = endless()
-        reliably = decorate(operation.awaited)
-
-        async def main(reliably=reliably, operation=operation):
-            task = asyncio.create_task(reliably())
-            while not operation.calls:
-                await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-        asyncio.run(main())
-        assert len(operation.calls) == 1
 
 
 @pytest.fixture
@@ -274,16 +231,12 @@ def test_no_wait_exceeds_the_limit_here_and_with_stop_before_delay(clock):
 
 
 @about("a total limit")
-def test_a_limit_of_stamina_is_overrun_by_a_wait(clock):
+def test_stamina_overruns_it_by_a_wait_and_backoff_cuts_the_last_wait_short(clock):
     operation = endless(clock)
     reliably = stamina.retry(on=OSError, timeout=5, wait_initial=4, wait_max=4, wait_jitter=0)
     with pytest.raises(ConnectionError):
         reliably(operation)()
     assert operation.calls == [0, 4, 8]
-
-
-@about("a total limit")
-def test_backoff_cuts_the_last_wait_short(clock):
     operation = endless(clock)
     reliably = backoff.on_exception(backoff.constant, OSError, max_time=5, jitter=None, interval=2)
     wall = SimpleNamespace(now=lambda: dt.datetime.fromtimestamp(clock.time(), dt.UTC))
@@ -293,7 +246,7 @@ def test_backoff_cuts_the_last_wait_short(clock):
         pytest.raises(ConnectionError),
     ):
         reliably(operation)()
-    assert operation.calls == [0, 2, 4, 5]
+    assert operation.calls == [8, 10, 12, 13]
 
 
 @about("a limit for each attempt")
@@ -309,27 +262,6 @@ def test_only_here_has_an_attempt_a_limit(clock):
     assert started == [0, 6, 12]
     assert {name for name in OPTIONS if "timeout" in name} == {"timeout"}  # stamina's, for all
     assert not matching("attempt_?time|time_?limit", tenacity, stamina, backoff)
-
-
-@about("a limit for each attempt")
-def test_a_timeout_of_asyncio_in_the_function_serves_each_package(clock):
-    def limited(started):
-        async def fetch():
-            started.append(1)
-            async with asyncio.timeout(5):
-                await asyncio.sleep(3600)
-
-        return fetch
-
-    for decorate in (
-        tenacity.retry(stop=tenacity.stop_after_attempt(3), reraise=True),
-        stamina.retry(on=TimeoutError, attempts=3, wait_max=0, wait_jitter=0),
-        backoff.on_exception(partial(backoff.constant, 0), TimeoutError, max_tries=3, jitter=None),
-    ):
-        started = []
-        with pytest.raises(TimeoutError):
-            clock.run_async(decorate(limited(started))())
-        assert len(started) == 3
 
 
 @about("a wait that the server asks for")
@@ -351,15 +283,6 @@ def test_each_package_can_wait_as_long_as_the_error_says(clock):
         assert operation.calls[1] - began == 30
 
 
-@about("a wait that the server asks for")
-def test_backoff_puts_its_jitter_on_that_wait(clock):
-    operation = Failing(1, clock)
-    with mock.patch("random.uniform", return_value=0.25) as drawn:
-        backoff.on_exception(backoff.runtime, OSError, value=lambda _: 30)(operation)()
-    drawn.assert_called_once_with(0, 30)
-    assert operation.calls[1] == 0.25
-
-
 @about("budget, circuit breaker, hedged calls")
 def test_nobody_else_has_budgets_circuit_breakers_and_hedged_calls():
     pattern = "budget|circuit|breaker|hedg"
@@ -369,23 +292,21 @@ def test_nobody_else_has_budgets_circuit_breakers_and_hedged_calls():
 
 
 @about("logs and metrics")
-def test_stamina_and_backoff_log_unless_told_not_to_and_the_others_when_told(caplog, capsys):
+def test_stamina_and_backoff_log_unless_told_not_to(caplog, capsys):
     caplog.set_level(logging.INFO)
-    logged = {}
+    logged = set()
     with mock.patch("time.sleep"), no_wait():
         for package, decorate in decorators().items():
             caplog.clear()
             decorate(Failing(1))()
             # Where structlog is installed stamina uses it, and that prints.
-            logged[package] = bool(caplog.records or capsys.readouterr().out)
-    assert logged == {"backoff_ticker": False, "tenacity": False, "stamina": True, "backoff": True}
+            if caplog.records or capsys.readouterr().out:
+                logged.add(package)
+    assert logged == {"stamina", "backoff"}
     assert {"before_sleep_log", "after_log"} <= names(tenacity)
     hooks = names(stamina.instrumentation)
     assert {"PrometheusOnRetryHook", "StructlogOnRetryHook"} <= hooks
     assert not matching("prometheus|structlog|telemetry", b, tenacity, backoff)
-    fetch = decorators()["tenacity"](Failing(1))
-    fetch()
-    assert fetch.statistics["attempt_number"] == 2
 
 
 @about("tests without waiting")
@@ -487,58 +408,17 @@ def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_and_a_token_does(idle
     assert is_woken(idle_loop, token.wait_async(), token.cancel, PATIENCE)
 
 
-@about("one signal stops threads and several loops")
-def test_by_hand_an_event_and_a_callback_into_each_loop_do(loops):
-    async def created():
-        return asyncio.Event()
-
-    def stop():
-        stopped.set()
-        for loop, event in woken:
-            loop.loop.call_soon_threadsafe(event.set)
-
-    stopped, woken = threading.Event(), [(loop, loop.run(created())) for loop in loops]
-    waiting = [in_thread(stopped.wait)]
-    waiting += [loop.submit(event.wait()) for loop, event in woken]
-    stop()
-    assert [each.result(PATIENCE) for each in waiting] == [True] * 3
-
-
-@about("one signal stops threads and several loops")
-def test_a_thread_under_anyio_has_to_ask():
-    def work(scope):
-        with pytest.raises(asyncio.CancelledError):
-            while True:
-                anyio.from_thread.check_cancelled()
-                asked.append(1)
-                if len(asked) == 3:
-                    anyio.from_thread.run_sync(scope.cancel)
-        asked.append("cancelled")
-
-    async def main():
-        with anyio.CancelScope() as scope:
-            await anyio.to_thread.run_sync(work, scope)
-
-    asked = []
-    anyio.run(main)
-    assert asked == [1, 1, 1, "cancelled"]
-
-
 @about("cancel what a coroutine awaits")
 def test_what_cancels_a_wait_of_a_coroutine(clock):
     async def main():
-        began = clock.monotonic()
         with pytest.raises(b.DeadlineExceeded):
             async with b.CancellationToken(timeout=1).scope():
                 await asyncio.sleep(3600)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1):
-                await asyncio.sleep(3600)
         with anyio.move_on_after(1):
             await asyncio.sleep(3600)
-        return clock.monotonic() - began
+        return clock.monotonic()
 
-    assert clock.run_async(main()) == 3
+    assert clock.run_async(main()) == 2
     assert matching("scope|cancel|timeout", aiologic) == set()
 
 
@@ -562,31 +442,14 @@ def test_a_channel_and_a_queue_of_aiologic_serve_threads_and_loops(loops):
 
 
 @about("a queue for threads and several loops")
-def test_a_stream_of_anyio_is_for_one_loop_and_threads_that_this_loop_started(idle_loop):
-    def work(send):
-        anyio.from_thread.run(send.send, "item")
-
-    async def main():
-        send, receive = anyio.create_memory_object_stream(1)
-        with send, receive:
-            await anyio.to_thread.run_sync(work, send)
-            return await receive.receive()
-
-    assert anyio.run(main) == "item"
-
+def test_other_queues_do_not_wake_a_loop_from_a_thread(idle_loop):
     send, receive = anyio.create_memory_object_stream(1)
+    tasks, channel = asyncio.Queue(), b.Channel(1)
     with send, receive:
         assert not is_woken(idle_loop, receive.receive(), partial(send.send_nowait, "item"))
-
-
-@about("a queue for threads and several loops")
-def test_the_queues_of_the_standard_library_are_for_threads_or_for_one_loop(idle_loop):
-    assert not inspect.iscoroutinefunction(queue.Queue.get)
-    tasks = asyncio.Queue()
     assert not is_woken(idle_loop, tasks.get(), partial(tasks.put_nowait, "item"))
-    channel = b.Channel(1)
-    send = partial(channel.send_nowait, "item")
-    assert is_woken(idle_loop, channel.receive_async(), send, PATIENCE)
+    put = partial(channel.send_nowait, "item")
+    assert is_woken(idle_loop, channel.receive_async(), put, PATIENCE)
 
 
 @about("close a queue")
@@ -609,52 +472,17 @@ def test_what_can_be_closed():
 
 
 @about("wait for the first of several")
-def test_only_here_is_a_select():
-    first, second = b.Channel(1), b.Channel(1)
-    second.send("item")
-    assert b.select(first, second) == (second, "item")
-    assert not matching("select|merge", aiologic, anyio)
-    assert hasattr(asyncio, "wait")  # for tasks
-
-
 @about("ticks at intervals")
-def test_only_here_are_tickers():
-    assert {"Ticker", "AsyncTicker"} <= names(b)
-    assert not matching("tick|interval|period|every", aiologic, anyio, asyncio, threading)
-
-
 @about("locks, semaphores, barriers")
-def test_who_has_locks(loops):
-    assert not matching("^r?lock$|semaphore|barrier", b)
-    wanted = {"Lock", "Semaphore", "Barrier", "Condition", "CapacityLimiter"}
-    assert wanted <= names(aiologic)
-    assert {"Lock", "Semaphore", "Condition", "CapacityLimiter"} <= names(anyio)
-    lock = aiologic.Lock()
-
-    async def locked():
-        async with lock:
-            return True
-
-    lock.green_acquire()
-    waiting = [loop.submit(locked()) for loop in loops]
-    eventually(lambda: lock.waiting == 2)
-    lock.green_release()
-    assert [each.result(PATIENCE) for each in waiting] == [True, True]
-
-
 @about("a clock for tests")
-def test_a_clock_for_tests_is_here_and_in_trio():
-    with VirtualClock(0.0, auto=True) as clock, ThreadPoolExecutor(1) as pool:
-        token = b.CancellationToken(timeout=3600)
-
-        async def main():
-            await asyncio.sleep(1800)
-            return clock.monotonic()
-
-        waiting = pool.submit(token.wait)
-        assert asyncio.run(main()) == 1800
-        assert waiting.result()
-    assert not matching("clock", aiologic, anyio, asyncio, threading)
+def test_who_has_what():
+    other = (aiologic, anyio)
+    assert {"select", "merge", "Ticker", "AsyncTicker"} <= names(b)
+    assert not matching("select|merge", *other)
+    assert not matching("tick|interval|period|every|clock", *other, asyncio, threading)
+    assert not matching("^r?lock$|semaphore|barrier", b)
+    wanted = {"Lock", "Semaphore", "Condition", "CapacityLimiter"}
+    assert wanted <= names(aiologic) & names(anyio)
 
     async def hour():
         await anyio.sleep(3600)

@@ -1,7 +1,5 @@
 """What the pages "From ..." name as the same behaves the same: waits, conditions, ends of a run."""
 
-import logging
-import threading
 from itertools import islice
 from unittest import mock
 
@@ -168,34 +166,6 @@ def test_what_is_left_at_the_end_with_tenacity():
     assert b.retry_call(queued, b.ZeroBackOff(), **options, fallback=last_of_ours) == "queued"
 
 
-def test_what_a_stop_from_outside_does_to_tenacity():
-    t = pytest.importorskip("tenacity")
-    event, token = threading.Event(), b.CancellationToken()
-    theirs = t.retry(
-        wait=t.wait_fixed(60),
-        stop=t.stop_when_event_set(event),
-        sleep=t.sleep_using_event(event),
-        before_sleep=lambda _: event.set(),
-    )
-    ours = b.retry(b.ConstantBackOff(60), token=token, notify=lambda *_: token.cancel())
-    assert (calls(theirs, {}.popitem), calls(ours, {}.popitem)) == (2, 1)
-
-
-def test_the_logs_of_tenacity(caplog):
-    t = pytest.importorskip("tenacity")
-    logger = logging.getLogger("client")
-    log = b.log_retries(logger)
-    theirs = t.retry(
-        stop=t.stop_after_attempt(2), before_sleep=t.before_sleep_log(logger, logging.WARNING)
-    )
-    ours = b.retry(b.ConstantBackOff(1), max_attempts=2, on_retry=log, on_give_up=log)
-    with no_wait():
-        for decorate, lines in (theirs, 1), (ours, 2):
-            caplog.clear()
-            calls(decorate, {}.popitem)
-            assert [record.levelname for record in caplog.records] == ["WARNING"] * lines
-
-
 # backoff
 
 
@@ -250,29 +220,6 @@ def test_what_is_left_at_the_end_with_backoff():
     assert caught.value.result == "queued"
 
 
-def test_the_handlers_of_backoff():
-    backoff = pytest.importorskip("backoff")
-    told = []
-    theirs = backoff.on_exception(
-        backoff.constant,
-        LookupError,
-        max_tries=2,
-        jitter=None,
-        on_backoff=lambda details: told.append((details["tries"], details["wait"])),
-        on_giveup=lambda details: told.append(details["tries"]),
-    )
-    ours = b.retry(
-        b.ConstantBackOff(1),
-        on=LookupError,
-        max_attempts=2,
-        on_retry=lambda outcome: told.append((outcome.attempts, outcome.delay)),
-        on_give_up=lambda outcome: told.append(outcome.attempts),
-    )
-    with mock.patch("time.sleep"), no_wait():
-        assert calls(theirs, {}.popitem) == calls(ours, {}.popitem) == 2
-    assert told == [(1, 1), 2] * 2
-
-
 # stamina, google-api-core, urllib3
 
 
@@ -289,20 +236,6 @@ def test_the_waits_of_stamina():
     with mock.patch("time.sleep", slept.append), no_wait():
         assert calls(theirs, {}.popitem) == calls(ours, {}.popitem) == 8
     assert slept == waited == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0]
-
-
-def test_the_tests_and_switches_of_stamina():
-    stamina = pytest.importorskip("stamina")
-    theirs = stamina.retry(on=LookupError)
-    ours = b.retry(b.ConstantBackOff(60), on=LookupError, max_attempts=10)
-    with stamina.set_testing(True, attempts=3, cap=True), no_wait(max_attempts=3):
-        assert calls(theirs, {}.popitem) == calls(ours, {}.popitem) == 3
-    stamina.set_active(False)
-    try:
-        with b.configure(active=False):
-            assert calls(theirs, {}.popitem) == calls(ours, {}.popitem) == 1
-    finally:
-        stamina.set_active(True)
 
 
 def test_the_waits_and_the_types_of_google_api_core():
