@@ -145,17 +145,6 @@ def test_a_command_of_the_docs_works(command):
     assert done.returncode == 0, done.stderr
 
 
-WIDTH = 76
-"""Columns of code that a page shows on a laptop, beside the menu and the table of contents."""
-
-
-@pytest.mark.parametrize("page", PAGES[1:], ids=name_of)
-def test_no_code_on_a_page_has_to_be_scrolled(page):
-    blocks = FENCE.findall(page.read_text("utf-8"))
-    lines = [line for _, code in blocks for line in code.splitlines()]
-    assert [line for line in lines if len(line) > WIDTH] == []
-
-
 GUIDES = (
     *("cancellation", "channels", "circuit_breaker", "command", "hedging", "policies"),
     *("retries", "schedules", "testing", "tickers", "trio"),
@@ -216,14 +205,16 @@ def test_an_error_ends_the_first_example_of_the_readme_by_its_only_token(tmp_pat
     assert printed.endswith("both have ended\n")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_page_hides_no_code_from_the_tests(page):
-    languages = {language for language, _ in FENCE.findall(page.read_text("utf-8"))}
-    assert {each for each in languages if not each.startswith("{")} <= LANGUAGES
+WIDTH = 76
+"""Columns of code that a page shows on a laptop, beside the menu and the table of contents."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_the_links_between_the_pages_lead_somewhere(page):
-    text = FENCE.sub("", page.read_text("utf-8"))
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+def test_a_page_leads_somewhere_hides_no_code_and_has_no_code_to_scroll(page):
+    text = page.read_text("utf-8")
+    blocks = FENCE.findall(text)
+    assert {name for name, _ in blocks if not name.startswith("{")} <= LANGUAGES
+    lines = [line for _, code in blocks for line in code.splitlines()]
+    assert page == PAGES[0] or [line for line in lines if len(line) > WIDTH] == []
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", FENCE.sub("", text))
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -1,6 +1,5 @@
 """Docstrings: each module and public name has one, parameters are described, examples run."""
 
-import ast
 import doctest
 import inspect
 import re
@@ -22,40 +21,6 @@ def name_of(path):
     """Return the dotted name of a module."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@pytest.mark.parametrize("path", PATHS, ids=name_of)
-def test_every_module_has_a_docstring(path):
-    tree = ast.parse(path.read_text())
-    assert (ast.get_docstring(tree) or "").strip()
-
-
-def public_members():
-    for name in backoff_ticker.__all__:
-        value = getattr(backoff_ticker, name)
-        yield name, value
-        if isinstance(value, type):
-            for cls in value.__mro__:
-                if cls.__module__.startswith("backoff_ticker"):
-                    for attribute, member in vars(cls).items():
-                        if not attribute.startswith("_"):
-                            yield f"{name}.{attribute}", member
-
-
-def documented(value):
-    """Return the docstring, or None for what can have none: a slot, an enum's member."""
-    if isinstance(value, (staticmethod, classmethod)):
-        value = value.__func__
-    if inspect.isroutine(value) or isinstance(value, (type, property)):
-        return inspect.getdoc(value) or ""
-    return None
-
-
-def test_every_public_name_has_a_docstring():
-    texts = {name: documented(value) for name, value in public_members()}
-    documented_names = {name: text for name, text in texts.items() if text is not None}
-    assert [name for name, text in documented_names.items() if len(text.split()) < 2] == []
-    assert {"AsyncTicker.receive", "CancellationToken.cause", "delays"} <= set(documented_names)
 
 
 def test_the_description_of_the_package_names_what_it_offers():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import backoff_ticker
-from backoff_ticker import CancellationToken, types
+from backoff_ticker import types
 
 FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
@@ -163,27 +163,3 @@ def test_an_unknown_name_is_an_attribute_error(name):
     with pytest.raises(AttributeError) as caught:
         getattr(backoff_ticker, name)
     assert str(caught.value) == f"module 'backoff_ticker' has no attribute {name!r}"
-
-
-def test_a_star_import_gives_the_public_names():
-    names = {}
-    exec("from backoff_ticker import *", names)
-    del names["__builtins__"]
-    assert sorted(names) == sorted(backoff_ticker.__all__)
-
-
-def test_dir_of_a_token_shows_what_is_for_users():
-    shown = [name for name in dir(CancellationToken()) if not name.startswith("_")]
-    assert shown == [
-        *("cancel", "cancelled", "cause", "child", "clock", "deadline", "disarm", "on_cancel"),
-        *("raise_if_cancelled", "remaining", "scope", "wait", "wait_async"),
-    ]
-
-
-@pytest.mark.parametrize("name", ["AsyncTicker", "CancellationToken", "Ticker"])
-def test_a_wrong_call_names_the_class_that_was_called(name):
-    with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected .* 'unknown'"):
-        getattr(backoff_ticker, name)(unknown=1)
-    if name != "CancellationToken":
-        with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) missing .*'backoff'"):
-            getattr(backoff_ticker, name)()

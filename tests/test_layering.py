@@ -57,7 +57,6 @@ ONLY_IN = {
     "subprocess": set(),
 }
 LAZY = {"asyncio", "janus", "logging"}
-POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 
 @dataclass(frozen=True)
@@ -223,11 +222,6 @@ def test_what_is_heavy_is_imported_inside_functions():
     heavy = [each for each in outside(*CORE) if each.source.split(".")[0] in LAZY]
     assert heavy
     assert told(each for each in heavy if not each.lazy) == []
-
-
-def test_only_the_command_needs_posix_to_be_imported():
-    eager = [each for each in OUTSIDE if not each.lazy and layer(each.module) != "cli"]
-    assert told(each for each in eager if each.source.split(".")[0] in POSIX_ONLY) == []
 
 
 def test_the_core_uses_the_standard_library_and_janus():

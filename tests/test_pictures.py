@@ -61,18 +61,6 @@ def test_a_picture_is_small_and_its_text_is_legible(path):
     assert root.findtext("{*}title")
 
 
-@pytest.mark.parametrize("path", sorted(PICTURES.glob("cancel.*.svg")), ids=lambda path: path.name)
-def test_a_picture_that_moves_is_complete_without_its_motion_and_begins_so(path):
-    (style,) = ET.parse(path).getroot().findall(".//{*}style")
-    rules = style.text
-    assert rules.startswith("@media screen and (prefers-reduced-motion:no-preference){")
-    assert rules.count("{") == rules.count("}")
-    cycle, begins = (float(each) for each in re.findall(r"past ([\d.]+)s -([\d.]+)s", rules)[0])
-    assert set(re.findall(r"\d+s -[\d.]+s", rules)) == {f"{cycle:g}s -{begins:g}s"}
-    (cancelled,) = (float(each) for each in re.findall(r"([\d.]+)%,to\{transform:", rules))
-    assert cancelled / 100 < begins / cycle < 1
-
-
 @pytest.mark.parametrize("path", sorted(PICTURES.glob("*.svg")), ids=lambda path: path.name)
 def test_only_a_picture_s_play_head_is_hidden_and_no_picture_runs_a_script(path):
     root = ET.parse(path).getroot()

@@ -1,16 +1,8 @@
 """Forked and spawned children, and exits, while tickers run: no hang and no noise."""
 
-import asyncio
-import multiprocessing
-import queue
-import threading
-from itertools import islice
-
 import pytest
 
-from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker
 from tests.effort import has_lock, rounds
-from tests.helpers import PATIENCE
 from tests.stress.tools import run_silently
 
 CHURN = """
@@ -92,21 +84,6 @@ assert sorted(taken) == [1, 2, 3], taken
     )
 
 
-def tick_and_report(reports):
-    async def in_loop():
-        ticker = AsyncTicker(ConstantBackOff(0.001))
-        return [(await ticker.receive(PATIENCE)).number for _ in range(3)]
-
-    in_thread = [tick.number for tick in islice(Ticker(ConstantBackOff(0.001)), 3)]
-    sink = queue.SimpleQueue()
-    push = Ticker(ConstantBackOff(0.001)).send_to(sink)
-    pushed = [sink.get(timeout=PATIENCE).number for _ in range(3)]
-    push.stop()
-    called = threading.Event()
-    CancellationToken(timeout=0.001).on_cancel(called.set)
-    reports.put([in_thread, asyncio.run(in_loop()), pushed, called.wait(PATIENCE)])
-
-
 def test_a_child_runs_the_callbacks_that_another_thread_of_its_parent_was_running():
     """Its thread may have the identifier of that thread."""
     run_silently(
@@ -141,31 +118,6 @@ def operation():
     child = fork(lambda: hedge_call(int, ConstantBackOff(1), timeout=20))
     return collect(child)
 assert hedge_call(operation, ConstantBackOff(20)) == 0
-"""
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_children_of_multiprocessing_tick(method):
-    run_silently(
-        f"""
-import multiprocessing
-from tests.test_process import tick_and_report
-if __name__ == "__main__":
-    token = CancellationToken()
-    threads(3, lambda: list(Ticker(ConstantBackOff(0.001), token=token)))
-    Ticker(ConstantBackOff(0.001)).send_to(queue.SimpleQueue())
-    time.sleep(0.05)
-    context = multiprocessing.get_context({method!r})
-    for _ in range(2):
-        reports = context.SimpleQueue()
-        child = context.Process(target=tick_and_report, args=(reports,))
-        child.start()
-        assert reports.get() == [[1, 2, 3], [1, 2, 3], [1, 2, 3], True]
-        child.join(30)
-        assert child.exitcode == 0
-    token.cancel()
 """
     )
 
