@@ -63,8 +63,7 @@ def block_until(kernel: Kernel, timers: int | None, parked: int | None, timeout:
         return len(pending(kernel)) >= wanted_timers and count_parked() >= wanted_parked
 
     if not kernel.commands.wait_for(enough, as_seconds("timeout", timeout)):
-        waiting = kernel.query(count_parked)
         raise SettleTimeout(
-            f"block_until({timers=}, {parked=}): only {pending(kernel)} and {waiting} parked "
-            f"after {timeout:g} s real"
+            f"block_until({timers=}, {parked=}): only {pending(kernel)} and "
+            f"{kernel.query(count_parked)} parked after {timeout:g} s real"
         )

@@ -78,11 +78,11 @@ class Step(ParkingPlace):
     """
 
     def __init__(
-        self, what: str, target: int | None, finish: Callable[[], object] | None = None
+        self, what: str, target: int | None, finish: Callable[[], object] = lambda: None
     ) -> None:
         super().__init__(what)
         self.target: int | None = target
-        self.finish: Callable[[], object] | None = finish
+        self.finish: Callable[[], object] = finish
         self.fired: int = 0
         self.error: BaseException | None = None
 
@@ -206,7 +206,7 @@ class Kernel(Participants):
 
     def add_loop(self, loop: Any) -> None:
         """Note a loop that runs on the clock's time, and forget those that are closed."""
-        others = [one for one in self.loops if one is not loop and not one.closed]
+        others = [one for one in self.loops if one is not loop and not one.is_closed()]
         self.loops = [*others, loop]
 
     def begin_step(self, step: Step, driver: Participant | None = None) -> None:
@@ -235,8 +235,7 @@ class Kernel(Participants):
     def _finish(self, step: Step, error: BaseException | None) -> None:
         step.error = error
         self.unpark(step)
-        if step.finish is not None:
-            step.finish()
+        step.finish()
 
     def run_out_of_turn(self, participant: Participant) -> None:
         if participant.place is self.step:
@@ -296,11 +295,7 @@ class Kernel(Participants):
         else:
             self.firing = timer
             callback = partial(self._call, timer)
-            try:
-                threading.Thread(target=callback, name=timer.what, daemon=True).start()
-            except RuntimeError as error:  # the process may start no more threads
-                timer.cancel()
-                self._callback_ended(timer, error)
+            threading.Thread(target=callback, name=timer.what, daemon=True).start()
 
     def _call(self, timer: VirtualTimer) -> None:
         error: BaseException | None = None

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from contextlib import contextmanager, suppress
-from traceback import walk_stack
 from typing import TYPE_CHECKING
 
 from .._unraisable import report
+from ._reports import frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,6 +101,4 @@ class MainThreadInterrupt:
 
 
 def _is_debugged(ident: int) -> bool:
-    innermost = sys._current_frames().get(ident)
-    frames = walk_stack(innermost) if innermost is not None else ()
-    return any(frame.f_globals.get("__name__") in _DEBUGGERS for frame, _ in frames)
+    return any(frame.f_globals.get("__name__") in _DEBUGGERS for frame in frames_of(ident))

@@ -31,7 +31,9 @@ def stuck(
     """Tell that ``what``, a step or wait, gave up after ``timeout`` real seconds."""
     active = {State.RUNNING, State.QUEUED}
     busy = [one for one in members if one.state in active or works_inside_idle(one)]
-    who = "; ".join([*(f"thread {one.name!r}{_place(one.ident)}" for one in busy), *holds])
+    who = "; ".join(
+        [*(f"thread {one.name!r}{_place_of(frames_of(one.ident))}" for one in busy), *holds]
+    )
     return (
         f"{what} gave up after {timeout:g} s of real time {at(now)}: {len(busy)} "
         f"of {len(members)} participants never waited on this clock: {who or 'none'}. "
@@ -111,12 +113,13 @@ def _with_place(participant: Participant) -> str:
     of_loop = f" ({', '.join(named[:_MAX_TASKS])}{more})" if named else ""
     waits = participant.state in (State.PARKED, State.EXTERNAL)
     what = participant.what or "a wait" if waits else participant.state.value
-    return f"{participant.name}: {what}{_place(participant.ident)}{of_loop}"
+    return f"{participant.name}: {what}{_place_of(frames_of(participant.ident))}{of_loop}"
 
 
-def _place(ident: int | None) -> str:
-    frame = None if ident is None else sys._current_frames().get(ident)
-    return _place_of(called for called, _ in walk_stack(frame)) if frame else ""
+def frames_of(ident: int | None) -> list[FrameType]:
+    """Return the frames of a thread, the innermost first."""
+    innermost = sys._current_frames().get(ident or 0)
+    return [frame for frame, _ in walk_stack(innermost)] if innermost else []
 
 
 def _awaiting(coroutine: Any) -> Iterable[FrameType]:

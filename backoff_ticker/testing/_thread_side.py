@@ -50,7 +50,7 @@ class VirtualParker(ParkingPlace):
             wait_for_turn(kernel, participant, park)
         finally:
             if was_external:  # back inside idle()
-                become_external(kernel, participant, participant.what)
+                kernel.query(lambda: kernel.pause(participant, participant.what))
         return not participant.timed_out
 
     def unpark(self) -> None:
@@ -153,11 +153,6 @@ def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
         kernel.query(lambda: kernel.leave(participant))  # done when the block is left
 
 
-def become_external(kernel: Kernel, participant: Participant, what: str) -> None:
-    """Let others run and time pass: done when this returns, as waits here go by the state."""
-    kernel.query(lambda: kernel.pause(participant, what))
-
-
 @contextmanager
 def waiting_externally(kernel: Kernel, one: Participant | None, what: str) -> Iterator[None]:
     """Let others run and time pass inside the block, in which a participant waits for ``what``."""
@@ -165,7 +160,7 @@ def waiting_externally(kernel: Kernel, one: Participant | None, what: str) -> It
         yield
         return
     try:
-        become_external(kernel, one, what)
+        kernel.query(lambda: kernel.pause(one, what))  # done then: waits here go by the state
         yield
     finally:
         wait_for_turn(kernel, one, partial(kernel.post, kernel.resume, one))

@@ -253,9 +253,9 @@ class VirtualClock:
             BaseException: The function raised it, or the callback of a timer.
         """
         _check_callable("function", function)
-        name = str(name_of(function))
         with installed(self._kernel), auto_advance(self._kernel):
-            return self.spawn(lambda: function(*args, **kwargs), name=name).result()
+            work = partial(function, *args, **kwargs)
+            return self.spawn(work, name=str(name_of(function))).result()
 
     def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in an event loop of this clock with auto-advance, and return its result.

@@ -1,7 +1,4 @@
-"""The watchdog of a virtual clock: it judges by real time what the kernel cannot know.
-
-Whether a participant waits for another thread, is stuck, or takes too long.
-"""
+"""The watchdog of a virtual clock: it judges by real time who waits for what, and for too long."""
 
 from __future__ import annotations
 
@@ -83,8 +80,7 @@ class Watchdog:
 
     def _give_up(self) -> None:
         """Fail the step, or the wait of the driver, that has taken too long."""
-        kernel = self._kernel
-        driver = kernel.driver
+        kernel, driver = self._kernel, self._kernel.driver
         if kernel.step is not None:
             kernel.end_step(SettleTimeout(self._text_of_stuck(kernel.step.what)))
         elif driver.state is not State.PARKED:

@@ -19,6 +19,7 @@ def test_pending_lists_the_timers_of_each_loop(clock):
         await asyncio.sleep(0)
         cancelled.cancel()
         clock.call_at(3, named_so, loop=asyncio.get_running_loop())
+        assert clock.call_at(2, print, loop=asyncio.get_running_loop()).cancel()
         await asyncio.gather(asyncio.sleep(5), asyncio.sleep(1), return_exceptions=True)
 
     clock.call_at(2, print)

@@ -19,6 +19,7 @@ from backoff_ticker.testing import (
     VirtualTimeError,
     _real_time,
 )
+from backoff_ticker.testing._main_thread_interrupt import MainThreadInterrupt
 from tests.helpers import PATIENCE
 
 from .real_threads import in_real_thread
@@ -164,27 +165,29 @@ def test_the_signal_is_handled_only_while_it_is_free():
     with VirtualClock(auto=True):
         assert signal.getsignal(signal.SIGURG) is not signal.SIG_DFL
     assert signal.getsignal(signal.SIGURG) is signal.SIG_DFL
-    handled = []
-    usual = signal.signal(signal.SIGURG, lambda *_: handled.append(1))
-    try:
-        with VirtualClock(auto=True) as clock:
-            clock.sleep(1)
-            signal.raise_signal(signal.SIGURG)
-    finally:
-        signal.signal(signal.SIGURG, usual)
-    assert handled == [1]
 
-
-def test_a_signal_handler_that_was_set_inside_the_block_stays():
     def own(*_):
         pass
 
-    with VirtualClock(auto=True):
-        signal.signal(signal.SIGURG, own)
     try:
-        assert signal.getsignal(signal.SIGURG) is own
+        for _ in range(2):  # set inside the block, then before it
+            with VirtualClock(auto=True) as clock:
+                clock.sleep(1)
+                signal.signal(signal.SIGURG, own)
+                clock.sleep(1)
+            assert signal.getsignal(signal.SIGURG) is own
     finally:
         signal.signal(signal.SIGURG, signal.SIG_DFL)
+
+
+def test_the_end_of_a_callback_may_be_told_twice(monkeypatch):
+    """As where a signal comes while it is told."""
+    monkeypatch.setattr(MainThreadInterrupt, "after_signals", lambda _, told: (told(), told()))
+    with VirtualClock() as clock:
+        clock.call_at(1, lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            clock.advance(1)
+        clock.advance(1)
 
 
 # Deadlocks

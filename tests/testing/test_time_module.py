@@ -16,7 +16,6 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
 )
-from tests import effort
 
 from .real_threads import in_real_thread
 
@@ -129,28 +128,6 @@ def test_a_timer_of_threading_fires_on_the_clock(patched_clock):
     timer.start()
     timer.join()
     assert fired == [30.0]
-
-
-@pytest.mark.usefixtures("switching")
-def test_an_item_comes_at_its_own_time(patched_clock):
-    items, got = queue.Queue(1), []
-    rounds = effort.rounds(30, 500)
-
-    def consume(timeout):
-        while (item := items.get(timeout=timeout)) is not None:
-            got.append((item, patched_clock.monotonic()))
-
-    threads = [threading.Thread(target=consume, args=(wait,)) for wait in (None, 5, 3600)]
-    for thread in threads:
-        thread.start()
-    for number in range(rounds):
-        patched_clock.sleep(1)
-        items.put(number)
-    for _ in threads:
-        items.put(None)
-    for thread in threads:
-        thread.join()
-    assert sorted(got) == [(number, number + 1.0) for number in range(rounds)]
 
 
 def test_a_wait_that_nothing_ends_is_a_deadlock_or_a_leak(patched_clock):

@@ -63,6 +63,7 @@ class LoopDriver(ParkingPlace):
         self.kernel: Kernel = kernel
         self._loop = loop
         self.member: Participant | None = None  # that the loop is, while it runs
+        self.is_closed: Callable[[], bool] = loop.is_closed
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
         self._call_at = loop.call_at
@@ -204,10 +205,6 @@ class LoopDriver(ParkingPlace):
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         return sorted(asyncio.all_tasks(self._loop), key=lambda task: task.get_name())
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._loop.is_closed())
 
     def _raise_in_tasks(self, error: VirtualTimeError) -> bool:
         """Raise an error in the tasks of the loop that wait; return whether there are any."""
