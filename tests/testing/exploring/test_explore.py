@@ -52,20 +52,29 @@ def test_a_right_program_is_not_reported(body):
     assert explore(body, schedules=effort.rounds(30 if effort.has_lock() else 15, 2000)).schedules
 
 
-def test_a_timeout_may_strike_while_somebody_can_run():
-    assert explore(bodies.event_within_a_time, timeouts=False).complete
-    failure = failure_of(bodies.event_within_a_time, timeouts=True)
-    assert "explore(event_within_a_time, timeouts=True, replay=" in str(failure)
-    assert failure_of(bodies.event_within_a_time, timeouts=True, replay=failure.replay)
-
-
-def test_tasks_may_be_cancelled():
-    assert explore(bodies.cancelled_slots).complete
-    failure = failure_of(bodies.cancelled_slots, cancel_tasks=True)
-    assert re.search(r"\n    \(Task-\d is cancelled\)", str(failure))
-    again = failure_of(bodies.cancelled_slots, cancel_tasks=True, replay=failure.replay)
+@pytest.mark.parametrize(
+    ("body", "option", "told"),
+    [
+        (bodies.event_within_a_time, "timeouts", ""),
+        (bodies.cancelled_slots, "cancel_tasks", r"\n    \(Task-\d is cancelled\)"),
+        (bodies.first_task_first, "task_order", r"\n    \(Task-4 goes first\)\n"),
+        (bodies.worker_that_is_not_always_told, "interrupts", r"\n    \(is interrupted\)\n"),
+    ],
+)
+def test_what_else_may_happen_if_it_is_asked_for(body, option, told):
+    assert explore(body, preemptions=1).complete
+    failure = failure_of(body, **{option: True})
+    assert re.search(told, str(failure))
+    assert f"explore({body.__name__}, {option}=True, replay=" in str(failure)
+    again = failure_of(body, **{option: True}, replay=failure.replay)
     assert story_of(again) == story_of(failure)
+
+
+def test_a_right_program_stands_what_else_may_happen():
     assert explore(bodies.cancelled_semaphore, cancel_tasks=True).complete
+    assert explore(bodies.cancelled_semaphore, task_order=True).complete
+    assert explore(bodies.loop_and_threads, task_order=True, schedules=50).schedules
+    assert explore(bodies.worker_that_is_told, interrupts=True, schedules=100).schedules
 
 
 def test_only_tasks_that_a_function_names_are_cancelled():
@@ -84,30 +93,6 @@ def test_only_tasks_that_a_function_names_are_cancelled():
     assert "explore(cancelled_slots, cancel_tasks=may_be, replay=" in str(failure)
     assert "may_be(" not in str(failure).replace("def may_be(", "")
     failure_of(bodies.cancelled_slots, cancel_tasks=may_be, replay=failure.replay)
-
-
-def test_tasks_that_can_go_on_may_do_so_in_another_order():
-    assert explore(bodies.first_task_first).complete
-    failure = failure_of(bodies.first_task_first, task_order=True)
-    assert "\n    (Task-4 goes first)\n" in str(failure)
-    assert "explore(first_task_first, task_order=True, replay=" in str(failure)
-    again = failure_of(bodies.first_task_first, task_order=True, replay=failure.replay)
-    assert story_of(again) == story_of(failure)
-    assert explore(bodies.cancelled_semaphore, task_order=True).complete
-    assert explore(bodies.loop_and_threads, task_order=True, schedules=200).schedules
-
-
-def test_a_wait_of_the_body_may_be_interrupted():
-    assert explore(bodies.worker_that_is_not_always_told, preemptions=1).complete
-    failure = failure_of(bodies.worker_that_is_not_always_told, interrupts=True)
-    assert str(failure).startswith("nobody can go on although the body has ended")
-    assert "explore(worker_that_is_not_always_told, interrupts=True, replay=" in str(failure)
-    assert "\n    (is interrupted)\n" in str(failure)
-    again = failure_of(
-        bodies.worker_that_is_not_always_told, interrupts=True, replay=failure.replay
-    )
-    assert story_of(again) == story_of(failure)
-    assert explore(bodies.worker_that_is_told, interrupts=True, schedules=300).schedules
 
 
 @pytest.mark.parametrize("interrupts", [False, True])
