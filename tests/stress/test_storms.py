@@ -1,4 +1,4 @@
-"""Storms through the public API, each for a moment; ``tests.stress.storm`` runs them for minutes.
+"""Storms through the public API, each for a moment, or with ``--all`` for a second.
 
 They hold on every interpreter, and are aimed at one without the global lock, on which threads run
 at the same time.
