@@ -61,16 +61,6 @@ def test_a_picture_is_small_and_its_text_is_legible(path):
     assert root.findtext("{*}title")
 
 
-@pytest.mark.parametrize("path", sorted(PICTURES.glob("*.svg")), ids=lambda path: path.name)
-def test_only_a_picture_s_play_head_is_hidden_and_no_picture_runs_a_script(path):
-    root = ET.parse(path).getroot()
-    hidden = [each.get("class") for each in root.iter() if each.get("opacity") == "0"]
-    assert hidden == (["now"] if path.name.startswith("cancel") else [])
-    assert {each.tag.rpartition("}")[2] for each in root.iter()} <= {
-        *("svg", "title", "style", "clipPath", "g", "text", "rect", "path")
-    }
-
-
 def test_each_picture_stands_on_a_page_and_each_page_has_its_pictures():
     used = {path for page in PAGES for path in pictures_of(page)}
     assert [path for path in used if not path.exists()] == []
