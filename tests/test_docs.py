@@ -41,8 +41,14 @@ def name_of(page):
     return str(page.relative_to(ROOT)).removeprefix("docs/")
 
 
+WAITS = "# step3.py\n"  # for more than a second of real time
 BLOCKS = [
-    pytest.param(language, code, id=f"{name_of(page)}-{number}")
+    pytest.param(
+        language,
+        code,
+        id=f"{name_of(page)}-{number}",
+        marks=[pytest.mark.slow] * code.startswith(WAITS),
+    )
     for page in PAGES
     for number, (language, code) in enumerate(
         (found.groups() for found in FENCE.finditer(page.read_text("utf-8"))), 1
@@ -174,35 +180,6 @@ def test_ctrl_c_ends_the_first_example_of_the_readme_at_once(tmp_path):
         assert time.monotonic() - began < 30 - 1  # what its thread waits for
         assert printed.endswith("stopped by SIGINT\n")
         assert process.returncode == 0
-
-
-FAILING = """
-import asyncio, service
-from backoff_ticker import CancellationToken, cancel_on_signals
-
-async def fail(stop):
-    assert stop is token
-    raise OSError("no network")
-
-token = CancellationToken()
-service.cancel_on_signals = lambda: cancel_on_signals(token=token)
-service.beat = fail
-try:
-    asyncio.run(service.main())
-except OSError:
-    assert token.cancelled
-    print("both have ended")
-"""
-
-
-def test_an_error_ends_the_first_example_of_the_readme_by_its_only_token(tmp_path):
-    program = tmp_path / "service.py"
-    program.write_text(dict(FILE.findall(PAGES[0].read_text("utf-8")))["service.py"], "utf-8")
-    command = [sys.executable, "-c", FAILING]
-    path = os.pathsep.join([str(ROOT), str(tmp_path)])
-    environment = {**os.environ, "PYTHONPATH": path}
-    printed = subprocess.check_output(command, text=True, env=environment, timeout=PATIENCE)
-    assert printed.endswith("both have ended\n")
 
 
 WIDTH = 76

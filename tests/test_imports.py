@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import backoff_ticker
-from backoff_ticker import types
 
 FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
@@ -138,11 +137,6 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told():
         module = import_module(f"backoff_ticker.{backoff_ticker._MODULE_OF[name]}")
         assert getattr(backoff_ticker, name) is getattr(module, name)
         assert f"{backoff_ticker._MODULE_OF[name]}.".startswith(f"{folder}.")
-
-
-def test_what_one_calls_is_at_the_top_and_no_more():
-    assert len(backoff_ticker.__all__) <= 90
-    assert not set(backoff_ticker.__all__) & set(types.__all__)
 
 
 def test_dir_has_every_name_before_any_is_used_and_what_else_is_public_once_imported():

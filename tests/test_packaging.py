@@ -41,16 +41,6 @@ def description(metadata):
     return metadata["Description"]
 
 
-def test_the_project_file_says_what_it_is_and_needs():
-    project = PROJECT["project"]
-    assert (project["name"], project["requires-python"]) == ("backoff-ticker", ">=3.11")
-    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
-    assert versions == ["3.11", "3.12", "3.13", "3.14", "3.15"]
-    assert project["dependencies"] == ["janus>=2"]
-    assert (project["license"], project["license-files"]) == ("MIT", ["LICENSE"])
-    assert (ROOT / "LICENSE").read_text().startswith("MIT License")
-
-
 def test_the_public_address_stands_in_the_project_file_only():
     assert {label for label, url in URLS.items() if not url.startswith(ADDRESS)} == {
         "Documentation"
@@ -112,23 +102,6 @@ def test_the_site_and_the_readme_say_alike_what_it_is_and_show_the_same_picture(
     assert readme.splitlines()[:3] == site.splitlines()[:3]
     (picture,) = re.findall(r"pictures/[\w.]+", site)
     assert f'src="docs/{picture}"' in readme
-
-
-def test_the_metadata_names_authors_and_addresses(metadata):
-    assert metadata["Author"] == "The backoff_ticker developers"
-    labels = {url.partition(",")[0] for url in metadata.get_all("Project-URL")}
-    assert {"Source", "Documentation", "Changelog", "Issues"} <= labels
-    assert metadata["Description-Content-Type"] == "text/markdown"
-
-
-def test_the_wheel_has_the_package_its_modules_and_the_marker_for_type_checkers():
-    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert wheel == {"packages": ["backoff_ticker"]}
-    files = (path for path in PACKAGE.rglob("*") if path.is_file())
-    assert {each.name for each in files if each.suffix not in (".py", ".pyc")} == {"py.typed"}
-    assert "Typing :: Typed" in PROJECT["project"]["classifiers"]
-    ignored = (ROOT / ".gitignore").read_text().split()
-    assert not [pattern for pattern in ignored if pattern.strip("/*").endswith("typed")]
 
 
 def test_each_tool_is_pinned_for_ci():

@@ -1,4 +1,4 @@
-"""The tutorial, followed by copy and paste; its tests are run by test_docs.py."""
+"""The service of the tutorial, as copied from it; test_docs.py runs the steps and its tests."""
 
 import re
 import signal
@@ -6,7 +6,6 @@ import signal
 import pytest
 
 from tests.integrations.processes import FILE, ROOT, Process
-from tests.test_docs import EXPECTED
 
 pytestmark = pytest.mark.posix
 
@@ -24,22 +23,6 @@ def files(tmp_path):
 def test_there_are_six_steps():
     assert len(re.findall(r"^## \d\. ", PAGE.read_text("utf-8"), re.MULTILINE)) == 6
     assert [*FILES] == [*STEPS, "service.py", "test_service.py"]
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_a_step_prints_what_it_says(name, tmp_path):
-    with Process(tmp_path, "-W", "error", name) as step:
-        assert step.wait() == 0
-        assert step.lines == EXPECTED.findall(FILES[name])
-
-
-def test_ctrl_c_ends_step_4_in_the_middle_of_a_wait(tmp_path):
-    code = re.sub(r".*raise_signal.*\n", "", FILES["step4.py"])
-    (tmp_path / "step4.py").write_text(code, "utf-8")
-    with Process(tmp_path, "step4.py") as step:
-        step.wait_for("price 42")
-        assert step.stop(signal.SIGINT)[0] == 0
-        assert step.lines == ["price 42", "stopped by SIGINT"]
 
 
 @pytest.mark.slow

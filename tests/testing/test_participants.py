@@ -159,26 +159,6 @@ def test_an_idle_participant_has_its_item_before_time_moves(clock):
     assert times == [float(n) for n in range(1, rounds + 1)]
 
 
-def test_the_result_of_a_tracked_function_is_used_before_time_moves():
-    for _ in range(effort.rounds(10, 50)):
-        with VirtualClock(auto=True) as clock:
-            items, noticed = queue.SimpleQueue(), []
-
-            def work(clock=clock, items=items, noticed=noticed):
-                with clock.idle("an item"):
-                    items.get()
-                noticed.append(clock.monotonic())
-
-            worker = clock.spawn(work)
-            other = clock.spawn(clock.sleep, 100)
-            function = clock.tracked(lambda clock=clock: clock.sleep(1))
-            real = in_real_thread(lambda items=items, function=function: items.put(function()))
-            worker.join()
-            real.join(10)
-            assert noticed == [1.0]
-            other.join()
-
-
 @pytest.mark.parametrize("auto", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_work_inside_idle_that_takes_longer_than_the_settle_timeout_is_no_deadlock(auto):
     moment = threading.Event()

@@ -130,22 +130,6 @@ def two_locks():
     run(one_way, other_way)
 
 
-def lost_wakeup():
-    ready, condition = [], threading.Condition()
-
-    def wait():
-        if not ready:
-            with condition:
-                condition.wait()
-
-    def announce():
-        ready.append(True)
-        with condition:
-            condition.notify()
-
-    run(wait, announce)
-
-
 def cleared_event():
     """The event is cleared after the flag was looked at."""
     event, items = threading.Event(), []
@@ -171,17 +155,6 @@ def result_from_a_thread():
         await future
 
     asyncio.run(main())
-
-
-def size_then_get():
-    items = queue.Queue()
-    items.put("one")
-
-    def take():
-        if items.qsize():
-            items.get_nowait()
-
-    run(take, take)
 
 
 def grown_meanwhile():
@@ -384,10 +357,8 @@ WRONG = {
     lost_global_object: "body ended with AssertionError",
     jobs_of_one_line: "body ended with AssertionError",
     two_locks: "nobody can go on",
-    lost_wakeup: "nobody can go on",
     cleared_event: "nobody can go on",
     result_from_a_thread: "nobody can go on",
-    size_then_get: r"Thread-\d \(take\) ended with Empty",
     grown_meanwhile: r"Thread-\d \(read\) ended with RuntimeError: dictionary changed size",
     endless: "no end after 20,000 steps: watch less if it has one",
     forgotten_thread: "nobody can go on although the body has ended",
@@ -506,17 +477,6 @@ def locks_made_before():
     account = Guarded()
     run(account.deposit, account.deposit)
     assert account.balance == 2
-
-
-def three_with_a_lock_that_counts():
-    account, lock = Account(), threading.RLock()
-
-    def deposit():
-        with lock, lock:
-            account.deposit()
-
-    run(deposit, deposit, deposit)
-    assert account.balance == 3
 
 
 def bounded_queue():
@@ -667,7 +627,6 @@ RIGHT = [
     conditions_made_before,
     locks_held_in_many_ways,
     logged,
-    three_with_a_lock_that_counts,
     bounded_queue,
     simple_queue,
     event_within_a_time,
