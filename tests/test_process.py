@@ -84,33 +84,6 @@ assert sorted(taken) == [1, 2, 3], taken
     )
 
 
-def test_a_child_runs_the_callbacks_that_another_thread_of_its_parent_was_running():
-    """Its thread may have the identifier of that thread."""
-    run_silently(
-        """
-from backoff_ticker.cancellation import _tree
-token = CancellationToken()
-runs, begun, go_on = [], threading.Event(), threading.Event()
-def hold():
-    begun.set()
-    go_on.wait()
-token.on_cancel(hold)
-token.on_cancel(lambda: runs.append("left"))
-canceller = threading.Thread(target=token.cancel)
-canceller.start()
-begun.wait()
-def body():
-    _tree.get_ident = lambda: canceller.ident
-    token.cancel()
-    assert runs == ["left"], runs
-assert collect(fork(body)) == 0
-go_on.set()
-canceller.join()
-assert runs == ["left"], runs
-"""
-    )
-
-
 def test_a_hedged_attempt_may_fork_and_make_hedged_calls_in_the_child():
     run_silently(
         """

@@ -46,24 +46,13 @@ def test_a_token_shows_its_cause_and_the_seconds_left(clock):
 
 
 def test_a_breaker_shows_its_circuit(clock):
-    breaker = CircuitBreaker(ConstantBackOff(5), failures=2, successes=3, clock=clock)
-    assert repr(breaker) == "<CircuitBreaker closed, 0 of 2 failures in a row>"
-    breaker.record(breaker.allow(), OSError())
-    assert repr(breaker) == "<CircuitBreaker closed, 1 of 2 failures in a row>"
+    breaker = CircuitBreaker(ConstantBackOff(5), failures=1, successes=3, clock=clock)
     breaker.record(breaker.allow(), OSError())
     assert repr(breaker) == "<CircuitBreaker open, 5.0 s left>"
     clock.advance(5)
     assert repr(breaker) == "<CircuitBreaker half-open, 0 of 3 successes>"
-    assert repr(breaker.allow()) == "<CircuitTicket>"
-    assert repr(breaker) == "<CircuitBreaker half-open, 0 of 3 successes>"
     breaker.open()
     assert repr(breaker) == "<CircuitBreaker open until reset()>"
-    of_calls = CircuitBreaker(failure_rate=0.5, window_calls=5)
-    of_seconds = CircuitBreaker(failure_rate=0.5, window=30)
-    for each in (of_calls, of_seconds):
-        each.record(each.allow())
-    assert repr(of_calls) == "<CircuitBreaker closed, 0 of the last 1 calls failed>"
-    assert repr(of_seconds) == "<CircuitBreaker closed, 0 of 1 calls failed in 30.0 s>"
 
 
 def test_attempts_show_how_far_they_have_come():

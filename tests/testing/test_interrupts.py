@@ -3,7 +3,6 @@
 import gc
 import signal
 import threading
-from textwrap import dedent
 
 import pytest
 
@@ -11,7 +10,7 @@ from backoff_ticker import SystemClock
 from backoff_ticker.testing import VirtualClock, VirtualTimeError
 from tests import effort
 from tests.stress.places import Interrupted, each_place
-from tests.stress.tools import run_script
+from tests.stress.tools import run_silently
 
 REAL = SystemClock()
 
@@ -98,64 +97,41 @@ def test_finalizers_may_call_the_clock(auto):
 
 
 def test_a_forked_child_belongs_to_no_clock_of_its_parent():
-    done = run_script(
-        dedent(
-            """
-        import os, signal, threading, time, warnings
-        from concurrent.futures import ThreadPoolExecutor
-        from backoff_ticker import CancellationToken, SystemClock
-        from backoff_ticker.testing import ClockUsageError, VirtualClock
-
-        warnings.simplefilter("ignore", DeprecationWarning)
-        start, submit = threading.Thread.start, ThreadPoolExecutor.submit
-        token = CancellationToken()
-        for options in ({}, {"auto": True}):
-            for place in ("driver", "participant"):
-                children = []
-
-                def fork():
-                    child = os.fork()
-                    if child:
-                        children.append(child)
-                        return
-                    signal.alarm(10)
-                    assert (threading.Thread.start, ThreadPoolExecutor.submit) == (start, submit)
-                    assert isinstance(CancellationToken().clock, SystemClock)
-                    assert clock.pending() == []
-                    try:
-                        clock.sleep(1)
-                    except ClockUsageError:
-                        pass
-                    assert CancellationToken().wait(0.001) is False
-                    clock.close()
-                    os._exit(7)
-
-                with VirtualClock(**options) as clock:
-                    stop = CancellationToken()
-                    others = [threading.Thread(target=stop.wait, args=(100,)) for _ in range(5)]
-                    for other in others:
-                        other.start()
-                    if place == "driver":
-                        fork()
-                    else:
-                        clock.spawn(fork).join()
-                    stop.cancel()
-                    for other in others:
-                        other.join()
-                assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
-
-        with VirtualClock() as clock:  # the child leaves the block, too
-            clock.spawn(token.wait)
-            child = os.fork()
-            if not child:
-                signal.alarm(10)
-            token.cancel()
-        if not child:
-            assert threading.Thread.start is start
-            os._exit(7)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        print("done")
+    run_silently(
         """
-        )
+from concurrent.futures import ThreadPoolExecutor
+from backoff_ticker.testing import ClockUsageError, VirtualClock
+usual = threading.Thread.start, ThreadPoolExecutor.submit
+
+def in_child():
+    assert (threading.Thread.start, ThreadPoolExecutor.submit) == usual
+    assert isinstance(CancellationToken().clock, SystemClock)
+    assert clock.pending() == []
+    try:
+        clock.sleep(1)
+    except ClockUsageError:
+        pass
+    assert CancellationToken().wait(0.001) is False
+    clock.close()
+
+for options in ({}, {"auto": True}):
+    with VirtualClock(**options) as clock:
+        stop = CancellationToken()
+        others = [threading.Thread(target=stop.wait, args=(100,)) for _ in range(5)]
+        for other in others:
+            other.start()
+        for child in (fork(in_child), clock.spawn(fork, in_child).result()):
+            assert collect(child) == 0
+        stop.cancel()
+        for other in others:
+            other.join()
+
+with VirtualClock() as clock:  # the child leaves the block, too
+    child = os.fork()
+    signal.alarm(0 if child else 10)
+assert (threading.Thread.start, ThreadPoolExecutor.submit) == usual
+if not child:
+    os._exit(7)
+assert collect(child) == 7
+"""
     )
-    assert (done.stdout, done.stderr) == ("done\n", "")
