@@ -162,11 +162,11 @@ def test_an_idle_participant_has_its_item_before_time_moves(clock):
 @pytest.mark.parametrize("auto", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_work_inside_idle_that_takes_longer_than_the_settle_timeout_is_no_deadlock(auto):
     moment = threading.Event()
-    with VirtualClock(auto=auto, settle_timeout=0.1) as clock:
+    with VirtualClock(auto=auto, settle_timeout=0.2) as clock:
 
         def work():
             with clock.idle("a result"):
-                end = time.monotonic() + 0.3
+                end = time.monotonic() + 0.4
                 while time.monotonic() < end:
                     moment.wait(0.002)
             return "done"
