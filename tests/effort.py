@@ -37,8 +37,3 @@ def rounds(default, everything_):
     if everything and not has_lock() and everything_ > default:
         return max(default, everything_ // 3)
     return everything_ if everything else default
-
-
-def seconds(default, everything_):
-    """Return how long to repeat: ``default`` seconds, or ``everything_`` with ``--all``."""
-    return everything_ if everything else default

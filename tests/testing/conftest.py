@@ -1,10 +1,9 @@
 """The two clocks of these tests, and hostile switching of threads."""
 
-import sys
-
 import pytest
 
 from backoff_ticker.testing import VirtualClock
+from tests.stress.tools import fast_switching
 
 
 @pytest.fixture
@@ -24,10 +23,8 @@ def auto():
 @pytest.fixture
 def hostile_switching():
     """Let threads take the interpreter from each other as often as possible."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(usual)
+    with fast_switching():
+        yield
 
 
 @pytest.fixture(params=["usual", "hostile"])

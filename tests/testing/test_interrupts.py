@@ -10,7 +10,7 @@ from backoff_ticker import SystemClock
 from backoff_ticker.testing import VirtualClock, VirtualTimeError
 from tests import effort
 from tests.stress.places import Interrupted, each_place
-from tests.stress.tools import run_silently
+from tests.stress.tools import Finalized, gc_threshold, run_silently
 
 REAL = SystemClock()
 
@@ -68,32 +68,21 @@ def test_an_interrupt_anywhere_leaves_a_clock_that_can_be_closed():
 
 def test_finalizers_may_call_the_clock(auto):
     """They run in the middle of whatever the clock is doing, in any thread."""
-
     left = []
 
-    class Trash:
-        def __init__(self, call):
-            left.append(None)
-            self.call = call
-            self.me = self
+    def finalize(call):
+        left.append(None)
+        Finalized(lambda: (call(), left.pop()))
 
-        def __del__(self):
-            self.call()
-            left.pop()
-
-    usual = gc.get_threshold()
-    gc.set_threshold(5, 0)  # 0: without the interpreter's lock, too
-    try:
+    with gc_threshold(5):
         for _ in range(effort.rounds(20, 500 if effort.has_lock() else 100)):
             parker = auto.parker()
-            Trash(auto.call_at(auto.monotonic() + 5, int).cancel)
-            Trash(parker.unpark)
+            finalize(auto.call_at(auto.monotonic() + 5, int).cancel)
+            finalize(parker.unpark)
             auto.spawn(auto.sleep, 1).join()
             if left:  # no collection has reached them meanwhile
                 gc.collect()
             assert parker.park(None)
-    finally:
-        gc.set_threshold(*usual)
 
 
 def test_a_forked_child_belongs_to_no_clock_of_its_parent():
