@@ -52,6 +52,15 @@ def test_a_large_start_spins_no_loop():
         asyncio.run(asyncio.sleep(1e-9))
 
 
+def test_ten_tenths_are_one(auto):
+    async def main():
+        for _ in range(10):
+            await asyncio.sleep(0.1)
+
+    asyncio.run(main())
+    assert auto.monotonic() == 1.0
+
+
 def test_loops_that_are_closed_leave_nothing_behind(auto):
     for _ in range(20):
         asyncio.run(asyncio.sleep(0))
