@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
 
 _STALLED_AFTER = 0.05  # seconds without any thread computing; then another one gets a turn, too
+_WEIGHT_IF_UNKNOWN = 0.05  # of a second in which nothing can be judged, as on a busy machine
 _LATE = 2.0 * LOOK_INTERVAL  # between looks: another thread has the interpreter or processor
 
 
@@ -63,16 +64,15 @@ class Watchdog:
             return False
         # This thread needs the interpreter as they do: if it is late, no judgement is possible.
         begun = all(one.ident is not None for one in running)
-        if begun and elapsed < _LATE and not others_are_active():
-            self._stalled_for += elapsed
+        known = begun and elapsed < _LATE and not others_are_active()
+        self._stalled_for += elapsed if known else elapsed * _WEIGHT_IF_UNKNOWN
         return self._stalled_for >= _STALLED_AFTER
 
     def _share_turn(self) -> None:
         """Let others go on: those that run may wait for a lock that one of these holds."""
         kernel = self._kernel
         for one in list(kernel.running):
-            # One rule for every thread, whoever wrote it: it holds no time up while it waits for
-            # another thread. The wait of the driver has its own time limit.
+            # One rule for every thread, whoever wrote it. The driver's wait has its own time limit.
             if one is not kernel.driver and waits_for_a_thread(one):
                 kernel.set_aside(one)
         if kernel.queue:
