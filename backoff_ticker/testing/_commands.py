@@ -47,12 +47,12 @@ class Commands:
         self._owner = weakref.ref(owner)
         self._vacancy = [True]  # one of the threads that were started pops it, and stays
         self._ident: int | None = None
-        self._ended = False
+        self.ended: bool = False  # then commands run at once
         self._checks: list[Callable[[], object]] = []
 
     def post(self, command: Callable[..., object], *args: object) -> None:
         """Have a command run. From any thread, signal handler or finalizer; waits for nothing."""
-        if self._ended:
+        if self.ended:
             command(*args)
             return
         if self._vacancy:
@@ -60,12 +60,8 @@ class Commands:
         self.put((command, args))
 
     def start(self) -> None:
-        if self._vacancy and not self._ended:
+        if self._vacancy and not self.ended:
             start_new_thread(self._serve, ())
-
-    def end(self) -> None:
-        """In a forked child, where the thread does not exist: have commands run at once."""
-        self._ended = True
 
     def _serve(self) -> None:
         try:
@@ -93,7 +89,7 @@ class Commands:
             interval = None if owner.closed else LOOK_INTERVAL  # those who wait post when they end
             del owner
             self._run_next(interval)
-        self._ended = True
+        self.ended = True
         self._run_queued()
 
     def _run_queued(self) -> None:
@@ -114,7 +110,7 @@ class Commands:
 
     def query(self, function: Callable[[], T]) -> T:
         """Return the result of ``function()``, called while nothing changes, or raise its error."""
-        if self._ended or threading.get_ident() == self._ident:
+        if self.ended or threading.get_ident() == self._ident:
             return function()
         self.start()
         results: list[T] = []
@@ -130,7 +126,7 @@ class Commands:
             done.release()
 
         self.put((command, ()))
-        if self._ended:  # meanwhile
+        if self.ended:  # meanwhile
             self._run_queued()
         block_on(done)
         if errors:

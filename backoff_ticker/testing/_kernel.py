@@ -253,7 +253,7 @@ class Kernel(Participants):
     def forget_participants(self) -> None:
         """Close, in a forked child: no thread exists but the one that forked."""
         self.closed = True
-        self.commands.end()
+        self.commands.ended = True
         self.driver.counted = False
         self.driver.state = State.RUNNING
         self.by_ident.clear()

@@ -170,11 +170,6 @@ class Participants:
             self.running.pop(participant, None)
             self.external[participant] = None
 
-    def set_aside(self, participant: Participant) -> None:
-        """Let time pass while a participant waits for another thread."""
-        self.pause(participant, "another thread")
-        participant.aside = True
-
     def resume(self, participant: Participant) -> None:
         """End such a pause; the participant runs when its turn comes."""
         if participant.state is State.EXTERNAL:

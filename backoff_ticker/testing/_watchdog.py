@@ -74,7 +74,8 @@ class Watchdog:
         for one in list(kernel.running):
             # One rule for every thread, whoever wrote it. The driver's wait has its own time limit.
             if one is not kernel.driver and waits_for_a_thread(one):
-                kernel.set_aside(one)
+                kernel.pause(one, "another thread")
+                one.aside = True
         if kernel.queue:
             kernel.run_next()
 

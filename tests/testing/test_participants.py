@@ -14,7 +14,9 @@ from backoff_ticker.testing import (
     SettleTimeout,
     VirtualClock,
     VirtualDeadlockError,
+    _real_time,
 )
+from backoff_ticker.testing._participants import Participant
 from tests import effort
 
 from .real_threads import in_real_thread, on_linux
@@ -210,3 +212,15 @@ def test_threads_that_want_a_lock_do_not_stop_a_holder_that_is_due_with_them(aut
     others = [auto.spawn(want) for _ in range(3)]
     auto.spawn(hold).join()
     assert [other.result() for other in others] == [1.0] * 3
+
+
+def test_a_thread_that_waits_for_a_processor_is_waited_for(monkeypatch):
+    """As on a busy machine, where one that was woken may not run for a while."""
+    looks = []
+    monkeypatch.setattr(_real_time, "_LIMIT", 0.0)
+    monkeypatch.setattr(_real_time, "is_active", lambda _: True)
+    monkeypatch.setattr(_real_time, "computed", lambda _: len(looks) > 20)
+    waiting = [Participant("woken")]
+    assert not _real_time.wait_for_return(waiting, lambda: looks.append(1))
+    assert len(looks) > 20
+    assert waiting[0].works_idle
