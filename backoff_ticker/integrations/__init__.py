@@ -3,7 +3,6 @@
 - ``structlog``: retries, circuits, tokens and tickers as events of a structlog logger.
 - ``prometheus``: the same as metrics of prometheus-client.
 - ``opentelemetry``: the same as metrics of OpenTelemetry, and as events of the current span.
-- ``tenacity``, ``backoff``, ``google_api_core``: back-off policies for their retries.
 - ``httpx``, ``aiohttp``: requests that are sent again where that is safe.
 - ``urllib3``: a ``Retry`` for it and for requests, with policies and tokens.
 - ``celery``: tasks that Celery retries at the times of a policy, and a token for its workers.

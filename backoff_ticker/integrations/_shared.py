@@ -1,4 +1,4 @@
-"""What integrations of every kind share: errors of imports, checks, delays of a policy.
+"""What integrations of every kind share: errors of imports, and checks.
 
 Of the integrations it alone imports names of this package that are not public.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from math import ulp
 
-from .. import STOP, BackOffWrapper
 from .._error_chain import find_permanent as find_permanent, unwrapped as unwrapped  # noqa: PLC0414
 from .._process import after_fork as after_fork  # noqa: PLC0414
 from .._shown import (
@@ -30,7 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
-    from typing import Any
 
     from .. import BackOff
 
@@ -70,11 +68,3 @@ def as_positive_seconds(name: str, value: float | timedelta) -> float:
 def bounded(seconds: float, most: float | timedelta | None) -> float:
     """Return the seconds that a ``RetryAfter`` asks for, but at most ``max_retry_after``."""
     return seconds if most is None else min(seconds, as_seconds("max_retry_after", most))
-
-
-def running_delays(backoff: BackOff) -> Iterator[Any]:
-    """Start a copy of a policy; return its delays in seconds, each asked for when it is needed."""
-    started = start_policy("backoff", BackOffWrapper(backoff), None)
-    # Not iter(started.next_backoff, STOP): a StopIteration of the policy would end it silently.
-    while (delay := started.next_backoff()) is not STOP:
-        yield delay
