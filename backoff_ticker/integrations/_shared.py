@@ -8,22 +8,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from math import ulp
 
-from .._error_chain import find_permanent as find_permanent, unwrapped as unwrapped  # noqa: PLC0414
-from .._process import after_fork as after_fork  # noqa: PLC0414
-from .._shown import (
-    escaped as escaped,  # noqa: PLC0414
-    shown_error as shown_error,  # noqa: PLC0414
-    shown_text as shown_text,  # noqa: PLC0414
-    type_name as type_name,  # noqa: PLC0414
-)
-from .._validation import (
-    as_count as as_count,  # noqa: PLC0414
-    as_seconds as as_seconds,  # noqa: PLC0414
-    unknown_option as unknown_option,  # noqa: PLC0414
-)
-from ..cancellation import require_token as require_token  # noqa: PLC0414 - for the others
+from .._error_chain import find_permanent, unwrapped
+from .._process import after_fork
+from .._shown import escaped, shown_error, shown_text, type_name
+from .._validation import as_count, as_seconds, unknown_option
+from ..cancellation import require_token
 from ..policies import start_policy
-from ..waiting import loop_runs as loop_runs  # noqa: PLC0414
+from ..waiting import loop_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +22,11 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from .. import BackOff
+
+# Of the package, for the other integrations:
+__all__ = ["after_fork", "as_count", "as_seconds", "escaped", "find_permanent", "loop_runs"]
+__all__ += ["require_token", "shown_error", "shown_text", "type_name", "unknown_option"]
+__all__ += ["unwrapped"]
 
 
 @contextmanager

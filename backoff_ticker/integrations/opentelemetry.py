@@ -5,11 +5,11 @@ The SDK and its exporters are the program's choice; without an SDK nothing is re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ._metrics.observer import BUCKETS, METRICS, MetricsObserver
-from ._shared import imports_of_extra, type_name
+from ._metrics.observer import BUCKETS, METRICS, MetricsObserver, event_of
+from ._shared import imports_of_extra
 
 with imports_of_extra("opentelemetry"):
     from opentelemetry import metrics, trace
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "retries": ("retries", "{retry}"),
-    "waits": ("retry.delay", "s"),
+    "retry_wait_seconds": ("retry.delay", "s"),
     "runs": ("runs", "{run}"),
     "circuits": ("circuits", "{circuit}"),
-    "changes": ("circuit.changes", "{change}"),
+    "circuit_changes": ("circuit.changes", "{change}"),
     "cancels": ("cancels", "{cancel}"),
     "ticks": ("ticks", "{tick}"),
-    "missed": ("tick.missed", "{tick}"),
-    "lateness": ("tick.lateness", "s"),
+    "ticks_missed": ("tick.missed", "{tick}"),
+    "tick_lateness_seconds": ("tick.lateness", "s"),
     "jobs": ("jobs", "{job}"),
     "jobs_missed": ("job.missed", "{job}"),
-    "job_lateness": ("job.lateness", "s"),
+    "job_lateness_seconds": ("job.lateness", "s"),
 }
 """The name and the unit of each metric."""
 
@@ -41,6 +41,7 @@ _ATTRIBUTES = {
     "operation": "backoff_ticker.operation",
     "outcome": "backoff_ticker.outcome",
     "error": "error.type",  # of the semantic conventions, as is "_OTHER"
+    "error_type": "error.type",
     "circuit": "backoff_ticker.circuit.name",
     "state": "backoff_ticker.circuit.state",
     "token": "backoff_ticker.token.name",
@@ -114,12 +115,9 @@ class OpenTelemetryObserver(MetricsObserver):
         self._metrics: dict[str, Callable[[float, dict[str, str]], None]] = {}
         for metric, (name, unit) in _NAMES.items():
             what = f"backoff_ticker.{name}", unit, METRICS[metric][0]
-            if metric in BUCKETS:
-                bounds = BUCKETS[metric]
-                histogram = meter.create_histogram(
-                    *what, explicit_bucket_boundaries_advisory=bounds
-                )
-                self._metrics[metric] = histogram.record
+            if bounds := BUCKETS.get(metric):
+                advice: Any = {"explicit_bucket_boundaries_advisory": bounds}
+                self._metrics[metric] = meter.create_histogram(*what, **advice).record
             elif metric == "circuits":
                 self._metrics[metric] = meter.create_up_down_counter(*what).add
             else:
@@ -136,28 +134,18 @@ class OpenTelemetryObserver(MetricsObserver):
 
     def _retried(self, outcome: Outcome) -> None:
         super()._retried(outcome)
-        self._add_event("retry", outcome, delay=outcome.delay or 0.0)
+        self._add_event(*event_of(outcome))
 
     def _ended(self, outcome: Outcome) -> None:
         super()._ended(outcome)
-        if not outcome.succeeded:
-            self._add_event("gave_up", outcome, outcome=str(outcome.reason))
-        elif outcome.attempts > 1:
-            self._add_event("recovered", outcome)
+        self._add_event(*event_of(outcome))
 
     def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
         super()._circuit_changed(name, old, new)
-        self._add_event("circuit_changed", None, circuit=name, state=str(new))
+        self._add_event("circuit_changed", {"circuit": name, "state": str(new)})
 
-    def _add_event(self, event: str, run: Outcome | None, **facts: str | float) -> None:
+    def _add_event(self, event: str, facts: dict[str, Any]) -> None:
         span = trace.get_current_span()
-        if not self._span_events or not span.is_recording():
-            return
-        if run is not None:
-            facts |= {"operation": run.name, "attempts": run.attempts, "elapsed": run.elapsed}
-            if run.last_error is not None:
-                facts["error"] = type_name(run.last_error)
-        span.add_event(
-            f"backoff_ticker.{event}",
-            {_ATTRIBUTES.get(name, f"backoff_ticker.{name}"): fact for name, fact in facts.items()},
-        )
+        if event and self._span_events and span.is_recording():
+            names = [_ATTRIBUTES.get(name, f"backoff_ticker.{name}") for name in facts]
+            span.add_event(f"backoff_ticker.{event}", dict(zip(names, facts.values(), strict=True)))

@@ -83,28 +83,22 @@ class PrometheusObserver(MetricsObserver):
         max_label_values: int = 100,
     ) -> None:
         super().__init__(max_label_values, "other")
-        waits = BUCKETS["waits"] if wait_buckets is None else wait_buckets
-        lateness = BUCKETS["lateness"] if lateness_buckets is None else lateness_buckets
-        kinds: dict[str, tuple[type[Counter | Gauge | Histogram], str, dict[str, Any]]] = {
-            "retries": (Counter, "retries", {}),
-            "waits": (Histogram, "retry_wait_seconds", {"buckets": waits}),
-            "runs": (Counter, "runs", {}),
-            "circuits": (Gauge, "circuits", {"multiprocess_mode": "livesum"}),
-            "changes": (Counter, "circuit_changes", {}),
-            "cancels": (Counter, "cancels", {}),
-            "ticks": (Counter, "ticks", {}),
-            "missed": (Counter, "ticks_missed", {}),
-            "lateness": (Histogram, "tick_lateness_seconds", {"buckets": lateness}),
-            "jobs": (Counter, "jobs", {}),
-            "jobs_missed": (Counter, "jobs_missed", {}),
-            "job_lateness": (Histogram, "job_lateness_seconds", {"buckets": lateness}),
-        }
+        buckets = dict(BUCKETS)
+        if wait_buckets is not None:
+            buckets["retry_wait_seconds"] = wait_buckets
+        if lateness_buckets is not None:
+            for name in ("tick_lateness_seconds", "job_lateness_seconds"):
+                buckets[name] = lateness_buckets
         self._metrics: dict[str, Counter | Gauge | Histogram] = {}
         where: dict[str, Any] = {"namespace": namespace, "registry": registry}
-        for metric, (kind, name, options) in kinds.items():
-            text, *labels = METRICS[metric]
-            labels = ["name" if label == "operation" else label for label in labels]
-            self._metrics[metric] = kind(name, text, labels, **where, **options)
+        for metric, (text, *labels) in METRICS.items():
+            what = metric, text, ["name" if label == "operation" else label for label in labels]
+            if metric in buckets:
+                self._metrics[metric] = Histogram(*what, **where, buckets=buckets[metric])
+            elif metric == "circuits":
+                self._metrics[metric] = Gauge(*what, **where, multiprocess_mode="livesum")
+            else:
+                self._metrics[metric] = Counter(*what, **where)
 
     def _add(self, metric: str, amount: float, *labels: str) -> None:
         found = self._metrics[metric].labels(*labels)

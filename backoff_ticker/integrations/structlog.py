@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ._metrics.observer import Observer
+from ._metrics.observer import Observer, event_of
 from ._shared import imports_of_extra, shown_error, type_name
 
 with imports_of_extra("structlog"):
@@ -87,13 +87,14 @@ class StructlogObserver(Observer):
         self._log = log
 
     def _retried(self, outcome: Outcome) -> None:
-        self._log.warning("retry", **_facts(outcome), delay=outcome.delay)
+        event, facts = event_of(outcome)
+        if outcome.last_error is not None:
+            facts["error"] = shown_error(outcome.last_error)
+        if event:
+            log = self._log.info if outcome.succeeded else self._log.warning
+            log(event, **facts)
 
-    def _ended(self, outcome: Outcome) -> None:
-        if not outcome.succeeded:
-            self._log.warning("gave_up", **_facts(outcome), outcome=str(outcome.reason))
-        elif outcome.attempts > 1:
-            self._log.info("recovered", **_facts(outcome))
+    _ended = _retried
 
     def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
         log = self._log.info if new == "closed" else self._log.warning
@@ -106,20 +107,12 @@ class StructlogObserver(Observer):
         self._log.info("cancelled", **facts)
 
     def _ticked(self, name: str, tick: Tick) -> None:
-        told = ("delay", "lateness", "missed", "since_success")
-        facts = {"ticker": name, "tick": tick.number} | {key: getattr(tick, key) for key in told}
+        facts: dict[str, Any] = {"ticker": name, "tick": tick.number, "delay": tick.delay}
+        facts |= {"lateness": tick.lateness, "missed": tick.missed}
+        facts["since_success"] = tick.since_success
         log = self._log.warning if tick.missed else self._log.debug
         log("ticks_missed" if tick.missed else "tick", **facts)
 
     def _job_taken(self, name: str, job: Job[Any]) -> None:
         facts = {"lateness": job.lateness, "missed": job.missed, "failures": job.failures}
         self._log.debug("job", schedule=name, key=job.key, **facts)
-
-
-def _facts(outcome: Outcome) -> dict[str, Any]:
-    """Return what each event of a retry says; no key is one that ``logging`` uses itself."""
-    facts = {"operation": outcome.name, "attempts": outcome.attempts, "elapsed": outcome.elapsed}
-    if outcome.last_error is not None:
-        facts["error_type"] = type_name(outcome.last_error)
-        facts["error"] = shown_error(outcome.last_error)
-    return facts

@@ -127,13 +127,17 @@ def failing(error, times, name="fetch"):
 
 
 def tell_everything(observer, clock):
-    """Have an observer see a run that gives up, one that recovers, a circuit, a tick, a cancel."""
+    """Have an observer see runs that give up and recover, a circuit, a tick, a job, a cancel."""
     with no_wait():
         with pytest.raises(ConnectionError):
             retry_call(failing(ConnectionError(), 9), max_attempts=2, **observer.hooks)
         assert retry_call(failing(ConnectionError(), 1), **observer.hooks) == "page"
     CircuitBreaker(on_change=observer.on_change("prices")).open()
     observer.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
+    schedule = Schedule(every=10)
+    schedule.add("device")
+    with schedule.receive() as job:
+        observer.record_job(job, "fleet")
     token = CancellationToken()
     observer.watch_token(token, "shutdown")
     token.cancel(OSError())

@@ -60,9 +60,13 @@ def test_names_units_and_attributes(reader, telemetry, clock):
         "ticks": ("{tick}", {"ticker.name"}),
         "tick.missed": ("{tick}", {"ticker.name"}),
         "tick.lateness": ("s", {"ticker.name"}),
+        "jobs": ("{job}", {"schedule.name"}),
+        "job.missed": ("{job}", {"schedule.name"}),
+        "job.lateness": ("s", {"schedule.name"}),
     }
     assert max(points["backoff_ticker.retry.delay"].explicit_bounds) == 3600
-    assert min(points["backoff_ticker.tick.lateness"].explicit_bounds) == 0.0001
+    for kind in ("tick", "job"):
+        assert min(points[f"backoff_ticker.{kind}.lateness"].explicit_bounds) == 0.0001
 
 
 def events_of(spans):

@@ -91,7 +91,7 @@ def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
     log = StructlogObserver(structlog.wrap_logger(logging.getLogger(), processors))
     tell_everything(log, clock)
     assert [record.getMessage() for record in caplog.records] == [
-        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "cancelled")
+        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "job", "cancelled")
     ]
 
 

@@ -13,7 +13,7 @@ from ...types import Job
 from .._shared import as_count, check_name, require_token, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ... import CancellationToken, CircuitBreaker, CircuitState, Outcome
     from ...types import CallbackHandle
@@ -22,23 +22,27 @@ if TYPE_CHECKING:
 
 METRICS = {
     "retries": ("Failures that were retried", "operation", "error"),
-    "waits": ("Delays before retries", "operation"),
+    "retry_wait_seconds": ("Delays before retries", "operation"),
     "runs": ("Runs of retries that ended, and how", "operation", "outcome", "error"),
     "circuits": ("Circuits that are in this state", "circuit", "state"),
-    "changes": ("Changes of circuits to this state", "circuit", "state"),
+    "circuit_changes": ("Changes of circuits to this state", "circuit", "state"),
     "cancels": ("Tokens that were cancelled", "token", "cause"),
     "ticks": ("Ticks that a reader took", "ticker"),
-    "missed": ("Ticks that were dropped", "ticker"),
-    "lateness": ("From the time when a tick was due until a reader took it", "ticker"),
+    "ticks_missed": ("Ticks that were dropped", "ticker"),
+    "tick_lateness_seconds": ("From the time when a tick was due until a reader took it", "ticker"),
     "jobs": ("Jobs that a worker took", "schedule"),
     "jobs_missed": ("Times of a grid that were left out", "schedule"),
-    "job_lateness": ("From the time when a key was due until a worker took it", "schedule"),
+    "job_lateness_seconds": ("From the time when a key was due until a worker took it", "schedule"),
 }
-"""What each metric tells, and its labels."""
+"""What each metric tells, and its labels. One that has no buckets counts; "circuits" also down."""
 
-BUCKETS = {
-    "waits": (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
-    "lateness": (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0),
+_LATENESS = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
+BUCKETS: dict[str, Sequence[float]] = {
+    "retry_wait_seconds": (
+        *(0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
+    ),
+    "tick_lateness_seconds": _LATENESS,
+    "job_lateness_seconds": _LATENESS,
 }
 """The metrics that are histograms, with their upper bounds in seconds."""
 
@@ -49,6 +53,18 @@ class RetryHooks(TypedDict):
     on_retry: Callable[[Outcome], None]
     on_success: Callable[[Outcome], None]
     on_give_up: Callable[[Outcome], None]
+
+
+def event_of(outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    """Return what a retry has told as an event: its name, "" for a success at once; and facts."""
+    facts = {"operation": outcome.name, "attempts": outcome.attempts, "elapsed": outcome.elapsed}
+    if outcome.last_error is not None:
+        facts["error_type"] = type_name(outcome.last_error)
+    if outcome.reason is None:
+        return "retry", facts | {"delay": outcome.delay or 0.0}
+    if not outcome.succeeded:
+        return "gave_up", facts | {"outcome": str(outcome.reason)}
+    return "recovered" if outcome.attempts > 1 else "", facts
 
 
 class Observer(ABC):
@@ -172,7 +188,7 @@ class MetricsObserver(Observer):
     def _retried(self, outcome: Outcome) -> None:
         operation = self._bounded("operation", outcome.name)
         self._add("retries", 1, operation, self._error(outcome))
-        self._add("waits", outcome.delay or 0.0, operation)
+        self._add("retry_wait_seconds", outcome.delay or 0.0, operation)
 
     def _ended(self, outcome: Outcome) -> None:
         operation = self._bounded("operation", outcome.name)
@@ -184,7 +200,7 @@ class MetricsObserver(Observer):
 
     def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
         circuit = self._bounded("circuit", name)
-        self._add("changes", 1, circuit, str(new))
+        self._add("circuit_changes", 1, circuit, str(new))
         # Nothing is set: in whatever order threads come here, the sums are right.
         self._add("circuits", -1, circuit, str(old))
         self._add("circuits", 1, circuit, str(new))
@@ -195,14 +211,14 @@ class MetricsObserver(Observer):
     def _ticked(self, name: str, tick: Tick) -> None:
         ticker = self._bounded("ticker", name)
         self._add("ticks", 1, ticker)
-        self._add("missed", tick.missed, ticker)
-        self._add("lateness", tick.lateness, ticker)
+        self._add("ticks_missed", tick.missed, ticker)
+        self._add("tick_lateness_seconds", tick.lateness, ticker)
 
     def _job_taken(self, name: str, job: Job[Any]) -> None:
         schedule = self._bounded("schedule", name)
         self._add("jobs", 1, schedule)
         self._add("jobs_missed", job.missed, schedule)
-        self._add("job_lateness", job.lateness, schedule)
+        self._add("job_lateness_seconds", job.lateness, schedule)
 
     def _bounded(self, label: str, value: str) -> str:
         """Return ``value``, or what stands for others if the label has too many by now."""
