@@ -41,13 +41,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _WRONG_PROGRAM: Final = (
-    AssertionError,
-    AttributeError,
-    ImportError,
-    NameError,
-    NotImplementedError,
-    SyntaxError,
-    TypeError,
+    *(AssertionError, AttributeError, ImportError, NameError, NotImplementedError),
+    *(SyntaxError, TypeError),
 )
 """What ``retry`` does not retry, either, without ``on``."""
 

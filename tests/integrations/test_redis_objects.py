@@ -239,7 +239,7 @@ def test_a_close_in_vain_returns_after_the_report(make, redis_server, monkeypatc
             has_returned.wait(0.5)  # longer than close() waits for the teller, which comes first
             reports.append(text % args)
 
-    monkeypatch.setattr("backoff_ticker.integrations._redis.link._logger.warning", warning)
+    monkeypatch.setattr("backoff_ticker.integrations._redis.client.LOGGER.warning", warning)
     change(shared)
     shared.close(0.1)
     has_returned.set()

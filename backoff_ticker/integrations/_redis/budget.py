@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import weakref
 from concurrent.futures import Future
 from hashlib import sha1
@@ -15,8 +14,8 @@ from redis.exceptions import NoScriptError, RedisError
 
 from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
 from ..._errors import CircuitOpen, CircuitState
-from .._shared import after_fork, as_positive_seconds, check_name, shown_text
-from .client import CLOCK, LONGEST, as_whole, check_client, make_connection
+from .._shared import after_fork, as_positive_seconds, check_name
+from .client import CLOCK, LONGEST, Outage, as_whole, check_client, make_connection
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -49,8 +48,6 @@ redis.call('SET', KEYS[1], string.format('%.0f', units - paid * cost), 'PX', ARG
 return paid
 """
 _SHA = sha1(_SCRIPT, usedforsecurity=False).hexdigest()
-
-_logger = logging.getLogger("backoff_ticker")
 
 
 class RedisRetryBudget:
@@ -137,7 +134,7 @@ class RedisRetryBudget:
         )
         self._fallback: BudgetLike | None = fallback
         self._client = client
-        self._is_reported = False
+        self._outage = Outage(f"Retry budget {name}")
         self._start()
         _budgets.add(self)
 
@@ -247,14 +244,9 @@ class RedisRetryBudget:
         except CircuitOpen:
             return None
         except Exception as error:  # a provider of passwords has errors of its own
-            if not self._is_reported:
-                self._is_reported = True
-                shown = shown_text(str(error))
-                _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, shown)
+            self._outage.begin(error)
             return None
-        if self._is_reported:
-            self._is_reported = False
-            _logger.info("Retry budget %s: shared again", self.name)
+        self._outage.end()
         return paid
 
     def _ask_redis(self, count: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import threading
@@ -14,7 +13,7 @@ from uuid import uuid4
 
 from ... import CircuitBreaker
 from ..._errors import CircuitState
-from .client import CLOCK, LONGEST
+from .client import CLOCK, LOGGER, LONGEST
 from .link import Link, Linked
 
 if TYPE_CHECKING:
@@ -116,8 +115,6 @@ _MESSAGE = re.compile(  # with a version that Lua holds exactly
     f"([1-8]?[0-9]{{1,15}}) (open|closed|-) (-1|[0-9]{{1,15}}) {_WHO} {_WHO} ([0-9]{{1,15}})"
 )
 _CHANGE, _BY_HAND, _LEASE = "change", "by hand", "lease"
-
-_logger = logging.getLogger("backoff_ticker")
 
 
 class RedisCircuitBreaker(Linked, CircuitBreaker):
@@ -377,4 +374,4 @@ class SharedCircuit(Link):
                 ):
                     CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
-            _logger.exception("%s: the policy failed as another process had opened it", self._title)
+            LOGGER.exception("%s: the policy failed as another process had opened it", self._title)

@@ -1,7 +1,8 @@
-"""The check of the client that users give, and connections beside its pool."""
+"""The check of the client that users give, connections beside its pool, and the log of outages."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from redis import Redis
@@ -9,9 +10,30 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ...clock import SystemClock
+from .._shared import shown_text
 
 CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program has set
 LONGEST = 10**14  # milliseconds for which Redis is told to keep something: 3,000 years
+LOGGER = logging.getLogger("backoff_ticker")
+
+
+class Outage:
+    """Logs once that Redis fails, and once that it does no more."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._is_reported = False
+
+    def begin(self, error: BaseException) -> None:
+        if not self._is_reported:
+            self._is_reported = True
+            shown = shown_text(str(error))
+            LOGGER.warning("%s: not shared, as Redis fails: %s", self._title, shown)
+
+    def end(self) -> None:
+        if self._is_reported:
+            self._is_reported = False
+            LOGGER.info("%s: shared again", self._title)
 
 
 def check_client(client: object) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from ...cancellation import CancellationToken, any_of
 from ...channels import Channel
 from ...tickers import Pace, Ticker
 from .._shared import after_fork, as_seconds, check_name, loop_runs, shown_text
-from .client import CLOCK, check_client, make_connection
+from .client import CLOCK, LOGGER, Outage, check_client, make_connection
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -28,7 +27,6 @@ RECONNECT = FullJitterBackOff(0.1, 5.0)
 FLUSH = 5.0  # seconds for which a link that is closed goes on telling, unless told otherwise
 _TIDY = 0.1  # seconds in which the teller ends if it can be woken; as it connects, it cannot
 _SILENCE = "Redis does not answer"
-_logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
 
 
@@ -81,7 +79,7 @@ class Link:
         self._hearing, self._asking = (make_connection(self._client) for _ in range(2))
         self._subscription: object = None  # another one for each time that the listener subscribes
         self._marking = threading.RLock()  # held to say how the connections are
-        self._is_reported = False
+        self._outage = Outage(self._title)
         self._times: tuple[float, float] | None = None  # when it was closed, and until when to tell
         self.up = CancellationToken(clock=CLOCK)  # another one after each failure
         self.tried = CancellationToken(clock=CLOCK)  # to connect for the first time; or closed
@@ -157,9 +155,9 @@ class Link:
                     self._mark_down(error)
                 self._hearing.disconnect()
             if not self.closed.cancelled:
-                _logger.error("%s: not shared any more: the policy has stopped", self._title)
+                LOGGER.error("%s: not shared any more: the policy has stopped", self._title)
         except Exception:
-            _logger.exception("%s: not shared any more: the policy has failed", self._title)
+            LOGGER.exception("%s: not shared any more: the policy has failed", self._title)
         finally:
             self.end()
 
@@ -237,7 +235,7 @@ class Link:
             if self._told is not self._latest:
                 self._told = self._latest  # one report is enough
                 shown = shown_text(str(problem))
-                _logger.warning("%s: closed before Redis was told: %s", self._title, shown)
+                LOGGER.warning("%s: closed before Redis was told: %s", self._title, shown)
         finally:
             if is_locked:
                 self._marking.release()
@@ -254,9 +252,7 @@ class Link:
             if self.up.cancelled or subscription is None or subscription is not self._subscription:
                 return
             self._pace.success()
-            if self._is_reported:
-                self._is_reported = False
-                _logger.info("%s: shared again", self._title)
+            self._outage.end()
             self.up.cancel()
             self.note_connection(True)
             self.tried.cancel()
@@ -267,10 +263,7 @@ class Link:
             _shut(self._hearing)
             if self.closed.cancelled:
                 return
-            if not self._is_reported:
-                self._is_reported = True
-                shown = shown_text(str(error))
-                _logger.warning("%s: not shared, as Redis fails: %s", self._title, shown)
+            self._outage.begin(error)
             if self.up.cancelled:
                 self.up = CancellationToken(clock=CLOCK)
                 self.note_connection(False)
