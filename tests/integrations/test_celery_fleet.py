@@ -1,23 +1,20 @@
 """The example of a fleet that Celery polls: no device is lost, and doubled messages die out."""
 
-import http.server
 import importlib.util
 import logging
 import os
 import signal
 import sqlite3
-import threading
 import time
 import uuid
 from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime
 
-import celery
 import pytest
 
-from tests.helpers import eventually
-from tests.integrations.processes import PATIENCE, ROOT, Process
+from tests.integrations.celery_workers import Queue, Service, start_worker
+from tests.integrations.processes import PATIENCE, ROOT
 from tests.integrations.redis_server import RedisServer, needs_redis
 
 measured = logging.getLogger("measured")  # with --log-cli-level=INFO
@@ -166,137 +163,26 @@ fleet.BACKOFF = fleet.ExponentialBackOff(1, 0, 2, {LONGEST}, None)
 """
 
 
-class Devices:
-    """What answers for all devices; each tenth fails two times of three.
+def status(name, number):
+    """Each tenth device fails two times of three."""
+    return 503 if name.endswith("0") and number % 3 else 200
 
-    Attributes:
-        polls: How often each was polled.
-        at_once: The devices that were polled by two at once.
-        held: The devices, processes and workers of polls that hang.
-    """
 
-    def __init__(self):
-        self.polls, self.at_once, self.held = Counter(), [], []
-        self.last, self.longest = {}, 0.0
-        self.under_way, self.news = {}, threading.Condition()
-        self.gate, self.is_closed = threading.Event(), False
-        devices = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                status = devices.poll(self.path[1:], self.headers)
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.handle_error = lambda *_: None  # clients that were killed
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-
-    def poll(self, name, headers):
-        with self.news:
-            now = time.monotonic()
-            self.longest = max(self.longest, now - self.last.get(name, now))
-            self.last[name] = now
-            self.polls[name] += 1
-            if name in self.under_way:
-                self.at_once.append(name)
-            process = int(headers["Process"])
-            self.under_way[name] = process
-            if is_held := self.is_closed:
-                self.held.append((name, process, headers["Worker"]))
-            self.news.notify_all()
-            number = self.polls[name]
-        if is_held:
-            self.gate.wait(PATIENCE)
-        with self.news:
-            if self.under_way.get(name) == process:
-                del self.under_way[name]
-        return 503 if name.endswith("0") and number % 3 else 200
-
-    def wait_for(self, condition, meanwhile=None):
-        """Wait until a condition of this object is true; call a function meanwhile."""
-        end = time.monotonic() + 2 * PATIENCE
-        while True:
-            with self.news:
-                if self.news.wait_for(condition, 0.1):
-                    return
-                assert time.monotonic() < end, (self.polls, self.held)
-            if meanwhile is not None:
-                meanwhile()
-
-    def wait_until_held(self, number):
-        """Let polls hang, and wait until there are so many."""
-        with self.news:
-            self.is_closed = True
-        self.wait_for(lambda: len(self.held) == number)
-
-    def kill(self, kill, held):
-        """Kill what makes some of the polls that hang."""
-        with self.news:
-            kill()
-            for poll in held:
-                del self.under_way[poll[0]]
-                self.held.remove(poll)
-
-    def release(self):
-        """Let all polls go on, and measure from now on how long a device is silent."""
-        with self.news:
-            self.is_closed, self.longest = False, 0.0
-        self.gate.set()
-
-    def wait_until_polled(self, times, meanwhile=None):
-        """Wait until each device was polled so many times since now."""
-        with self.news:
-            before = self.polls.copy()
-        wanted = lambda: all(self.polls[name] - before[name] >= times for name in NAMES)
-        self.wait_for(wanted, meanwhile)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.gate.set()
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+def wait_until_polled(devices, times, meanwhile=None):
+    """Wait until each device was polled so many times since now."""
+    before = devices.calls.copy()
+    wanted = lambda: all(devices.calls[name] - before[name] >= times for name in NAMES)
+    devices.wait_for(wanted, meanwhile)
 
 
 NAMES = [f"device-{number}" for number in range(SIZE)]
 
 
-class Broker:
-    """Redis with the messages of the fleet, and what the test asks of it."""
-
-    def __init__(self, server):
-        self.server = server
-        self.app = celery.Celery("fleet", broker=server.url, set_as_current=False)
+class Broker(Queue):
+    """Redis with the messages of the fleet."""
 
     def sweep(self):
         self.app.send_task("fleet.sweep")
-
-    def redeliver(self, seconds=VISIBLE):
-        """Deliver again what was delivered so long ago: kombu's workers do, but look seldom."""
-        options = {"visibility_timeout": seconds}
-        with self.app.connection(transport_options=options) as connection:
-            connection.default_channel.qos.restore_visible(num=None, interval=1)
-
-    def wait_until_workers_have_all(self):
-        """Wait until none is on its way to a worker: kombu loses it if the worker is killed."""
-        self.wait_for(lambda client: (client.llen("celery"), client.hlen("unacked")) == (0, SIZE))
-
-    def wait_until_one_listens(self):
-        """Wait until Redis knows that a worker is dead, and hands it no message any more."""
-        listens = lambda client: [each["cmd"] for each in client.client_list()].count("brpop")
-        self.wait_for(lambda client: listens(client) == 1)
-
-    def wait_for(self, condition, patience=PATIENCE):
-        with self.server.client() as client:
-            eventually(lambda: condition(client), patience=patience)
 
     def wait_until_none_is_doubled(self):
         """Wait for a moment in which there is one message a device, and no task runs.
@@ -326,10 +212,9 @@ def start(tmp_path, broker, monkeypatch, example):
 
     def start(name, devices, silent):
         env = {"BROKER": broker.server.url, "WORKER": name}
-        env |= {"SERVICE": str(devices.server.server_port), "SILENT": str(silent)}
-        quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel"]
-        options = ["--concurrency", str(PROCESSES), "--hostname", name, *quiet, "WARNING"]
-        return Process(tmp_path, "-m", "celery", "-A", "tasks:app", "worker", *options, env=env)
+        env |= {"SERVICE": devices.port, "SILENT": str(silent)}
+        options = ["--concurrency", str(PROCESSES), "--hostname", name]
+        return start_worker(tmp_path, "tasks:app", *options, env=env)
 
     return start
 
@@ -344,34 +229,32 @@ def test_no_device_is_lost_with_a_process_of_the_pool_or_a_worker(broker, start,
     """The first of two workers is killed, and what it had comes back by the broker, or a sweep."""
     silent = 3600 if by == "the broker" else VISIBLE
     with (
-        Devices() as devices,
+        Service(status) as devices,
         start("first", devices, silent) as first,
         start("second", devices, silent),
     ):
         broker.sweep()
-        devices.wait_until_polled(2)
+        wait_until_polled(devices, 2)
         broker.wait_until_none_is_doubled()
 
-        devices.wait_until_held(2 * PROCESSES)
-        lost = next(poll for poll in devices.held if poll[2] == "first")
-        devices.kill(lambda: os.kill(lost[1], signal.SIGKILL), [lost])
+        devices.wait_until_hung(2 * PROCESSES)
+        process = next(process for _, process, worker in devices.hung if worker == "first")
+        devices.kill(lambda: os.kill(process, signal.SIGKILL), process)
         first.wait_for("WorkerLostError")
-        devices.wait_until_held(2 * PROCESSES)
-        broker.wait_until_workers_have_all()
-        devices.kill(first.kill, [poll for poll in devices.held if poll[2] == "first"])
+        devices.wait_until_hung(2 * PROCESSES + 1)
+        broker.wait_for_messages(0, SIZE)  # kombu loses one that is on its way to the worker
+        devices.kill(first.kill, "first")
         killed = time.monotonic()
-        broker.wait_until_one_listens()
+        broker.wait_until_one_listens()  # Redis knows that a worker is dead
         devices.release()
-        devices.wait_until_polled(2, broker.redeliver if by == "the broker" else broker.sweep)
+        redeliver = lambda: broker.redeliver(VISIBLE)
+        wait_until_polled(devices, 2, redeliver if by == "the broker" else broker.sweep)
         seconds = time.monotonic() - killed
         if by == "a sweep":
             broker.redeliver(time.monotonic() - killed)  # all that the first one had
-        broker.wait_until_none_is_doubled()
-        devices.wait_until_polled(1)
-        measured.info(
-            "%s: all polled twice %.1f s after the kill, none silent for more than %.1f s;"
-            " %d were polled by two at once",
-            *(by, seconds, devices.longest, len(devices.at_once)),
-        )
+            broker.wait_until_none_is_doubled()
+            wait_until_polled(devices, 1)
+        told = "%s: all polled twice %.1f s after the kill, none silent for more than %.1f s"
+        measured.info(told, by, seconds, devices.longest)
     assert devices.longest < VISIBLE + PATIENCE
     assert devices.at_once == []

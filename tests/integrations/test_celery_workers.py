@@ -1,19 +1,13 @@
 """Tasks that are retried by real workers, whose broker is a real Redis: none is lost."""
 
-import http.server
 import json
 import os
 import signal
-import threading
-import time
-from collections import Counter
 from contextlib import ExitStack
 
-import celery
 import pytest
 
-from tests.helpers import eventually
-from tests.integrations.processes import PATIENCE, Process
+from tests.integrations.celery_workers import Queue, Service, start_worker
 from tests.integrations.redis_server import RedisServer, needs_redis
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.timeout(180), needs_redis]
@@ -60,130 +54,42 @@ def fetch(path):
 """
 
 
-class Service:
-    """A service that answers each path with 503 twice, then with 200; it counts calls.
-
-    While it is closed, as at first, it answers first calls only, and the others hang.
-
-    Attributes:
-        calls: How often each path was called.
-        hung: The processes whose calls have hung.
-    """
-
-    def __init__(self):
-        self.calls = Counter()
-        self.hung = []
-        self.news = threading.Condition()
-        self.gate = threading.Event()
-        self.is_closed = True
-        service = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                with service.news:
-                    service.calls[self.path] += 1
-                    calls = service.calls[self.path]
-                    status = 503 if calls <= 2 else 200
-                    hangs, gate = service.is_closed and calls > 1, service.gate
-                    if hangs:
-                        service.hung.append(int(self.headers["Process"]))
-                        service.news.notify_all()
-                if hangs:
-                    gate.wait(PATIENCE)
-                self.send_response(status)
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"42")
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.handle_error = lambda *_: None  # clients that were killed
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-
-    def wait_until_hung(self, number):
-        """Wait until so many calls have hung in all."""
-        with self.news:
-            assert self.news.wait_for(lambda: len(self.hung) >= number, PATIENCE), self.hung
-
-    def release(self, *, closed):
-        """Answer the calls that hang; later ones hang again, or do not."""
-        with self.news:
-            gate, self.gate, self.is_closed = self.gate, threading.Event(), closed
-        gate.set()
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.release(closed=False)
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
-
-
 @pytest.fixture
 def broker(tmp_path):
     with RedisServer(tmp_path / "redis", durable=True) as server:
         yield server
 
 
-class Sender:
+class Sender(Queue):
     """What sends tasks to the workers and looks for their results."""
 
     def __init__(self, broker):
-        self.app = celery.Celery("tasks", broker=broker.url, set_as_current=False)
-        self.broker = broker
+        super().__init__(broker)
         self.sent = []
 
     def send(self, *paths):
         self.sent += [self.app.send_task("tasks.fetch", (path,)).id for path in paths]
 
-    def wait_for_messages(self, queued, unacknowledged):
-        """Wait until so many messages are in the queue, and with workers; none is on its way."""
-        end = time.monotonic() + PATIENCE
-        with self.broker.client(socket_timeout=PATIENCE) as client:
-            while (client.llen("celery"), client.hlen("unacked")) != (queued, unacknowledged):
-                assert time.monotonic() < end, (client.llen("celery"), client.hlen("unacked"))
-                time.sleep(0.01)
+    def stored(self, client):
+        """Return what is stored of the tasks that have ended, by their ids."""
+        found = {each: client.get(f"celery-task-meta-{each}") for each in self.sent}
+        parsed = {task: json.loads(result) for task, result in found.items() if result}
+        return {task: each for task, each in parsed.items() if each["status"] != "RETRY"}
 
     def wait_until_workers_have_all(self):
         """Wait until workers have a message of each task that is not done."""
 
         def have_all(client):
-            held = [json.loads(each)[0] for each in client.hvals("unacked")]
-            rest = {*self.sent} - {each["headers"]["id"] for each in held}
-            found = [client.get(f"celery-task-meta-{each}") or b"" for each in rest]
-            return all(b'"SUCCESS"' in each for each in found)
+            held = {json.loads(each)[0]["headers"]["id"] for each in client.hvals("unacked")}
+            return {*self.sent} <= held | self.stored(client).keys()
 
-        with self.broker.client(socket_timeout=PATIENCE) as client:
-            eventually(lambda: have_all(client))
-
-    def wait_until_one_listens(self, process):
-        """Wait until a worker takes messages from the broker, or has ended."""
-        with self.broker.client(socket_timeout=PATIENCE) as client:
-            takes = lambda: "brpop" in [each["cmd"] for each in client.client_list()]
-            eventually(lambda: process.has_ended or takes())
-
-    def redeliver(self):
-        """Put all messages that workers hold back, as kombu does after the visibility timeout."""
-        with self.app.connection(transport_options={"visibility_timeout": 0}) as connection:
-            connection.default_channel.qos.restore_visible(num=None, interval=1)
+        self.wait_for(have_all)
 
     def results(self):
         """Return the results of all tasks once they have ended."""
-        end = time.monotonic() + PATIENCE
-        keys = [f"celery-task-meta-{each}" for each in self.sent]
-        with self.broker.client(socket_timeout=PATIENCE) as client:
-            while True:
-                found = [json.loads(each or "{}") for each in client.mget(keys)]
-                states = [each.get("status") for each in found]
-                if {"SUCCESS", "FAILURE"}.issuperset(states):
-                    return [each["result"] for each in found]
-                assert time.monotonic() < end, states
-                time.sleep(0.02)
+        self.wait_for(lambda client: len(self.stored(client)) == len(self.sent))
+        with self.server.client() as client:
+            return [each["result"] for each in self.stored(client).values()]
 
 
 @pytest.fixture
@@ -198,10 +104,9 @@ PROCESSES = 4
 
 
 def worker(tmp_path, broker, service):
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
-    options = ["worker", "--pool", "prefork", "--concurrency", str(PROCESSES), *quiet]
-    env = {"REDIS": broker.url, "SERVICE": str(service.server.server_port)}
-    return Process(tmp_path, "-m", "celery", "-A", "tasks:app", *options, env=env)
+    options = ["--pool", "prefork", "--concurrency", str(PROCESSES)]
+    env = {"REDIS": broker.url, "SERVICE": service.port}
+    return start_worker(tmp_path, "tasks:app", *options, level="INFO", env=env)
 
 
 TASKS_AT_ONCE = 50
@@ -212,14 +117,16 @@ def test_no_task_is_lost_with_a_process_of_the_pool_the_broker_or_a_worker(
     tmp_path, broker, sender
 ):
     """Each is killed while a call hangs in each process, and all other messages are in memory."""
-    with Service() as service:
+    with Service(
+        lambda _, calls: 503 if calls <= 2 else 200, answered=1, is_closed=True
+    ) as service:
         with ExitStack() as stack:
             process = stack.enter_context(worker(tmp_path, broker, service))
             sender.send(*map(str, range(TASKS_AT_ONCE)))
             service.wait_until_hung(PROCESSES)
             sender.wait_for_messages(0, TASKS_AT_ONCE)
 
-            os.kill(service.hung[-1], signal.SIGKILL)
+            os.kill(service.hung[-1][1], signal.SIGKILL)
             process.wait_for("WorkerLostError")
             service.wait_until_hung(PROCESSES + 1)
             sender.wait_for_messages(0, TASKS_AT_ONCE)
@@ -274,12 +181,9 @@ def fetch(path):
 @pytest.mark.faults
 def test_a_circuit_that_is_open_for_long_does_not_double_tasks(tmp_path, broker, sender):
     (tmp_path / "tasks.py").write_text(CIRCUIT)
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "WARNING"]
-    options = ["worker", "--pool", "threads", "--concurrency", "2", *quiet]
+    options = ["--pool", "threads", "--concurrency", "2"]
     paths = [str(number) for number in range(10)]
-    with Process(
-        tmp_path, "-m", "celery", "-A", "tasks:app", *options, env={"REDIS": broker.url}
-    ) as p:
+    with start_worker(tmp_path, "tasks:app", *options, env={"REDIS": broker.url}) as p:
         sender.send(*paths)
         p.wait_for("done", len(paths))
         sender.wait_for_messages(0, 0)

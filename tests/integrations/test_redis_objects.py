@@ -660,7 +660,7 @@ def test_clients_of_other_databases_hear_nothing(connected, redis_server):
 
 def test_a_block_for_threads_blocks_a_loop_and_warns(make, redis_server):
     async def main():
-        with make(TOKEN):
+        with make(TOKEN, socket_timeout=0.1):
             pass
 
     redis_server.pause()  # so that the block has to wait

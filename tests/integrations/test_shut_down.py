@@ -3,6 +3,7 @@
 import http.client
 import runpy
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -165,6 +166,62 @@ execute_from_command_line(sys.argv)
         assert seconds < AT_ONCE
 
 
+FASTAPI = f"""{REPORT_WAITS}
+import time
+from typing import Annotated
+
+from fastapi import Depends, FastAPI
+
+from backoff_ticker import CancellationToken, ConstantBackOff, retry_call
+from backoff_ticker.integrations.starlette import TokenMiddleware, request_token
+
+app = FastAPI()
+app.add_middleware(TokenMiddleware)
+
+
+@app.get("/thread")
+def thread(stop: Annotated[CancellationToken, Depends(request_token)]):
+    stop.on_cancel(lambda: print("ended: " + stop.cause, flush=True))
+    retry_call(lambda: 1 / 0, ConstantBackOff(600), token=stop)
+
+
+@app.get("/works")
+def works():
+    print("works", flush=True)
+    time.sleep(1)
+    return "done"
+"""
+ASGI_SERVERS = {
+    "uvicorn": ["--port", "{}"],
+    "gunicorn": ["--worker-class", "asgi", "--bind", "127.0.0.1:{}", "--no-control-socket"],
+}
+
+
+@pytest.mark.parametrize("name", ASGI_SERVERS)
+def test_a_thread_ends_with_its_client_or_the_server_and_requests_finish(tmp_path, port, name):
+    pytest.importorskip("fastapi")
+    pytest.importorskip(name if name == "uvicorn" else "gunicorn.workers.gasgi")
+    (tmp_path / "served.py").write_text(FASTAPI)
+    options = [option.format(port) for option in ASGI_SERVERS[name]]
+    with (
+        Process(tmp_path, "-m", name, *options, "served:app") as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        assert get(port, "/none") == 404
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"GET /thread HTTP/1.1\r\nHost: test\r\n\r\n")
+            server.wait_for("waits")
+            assert server.count("ended") == 0
+        server.wait_for("ended: the client has disconnected")
+        waiting = clients.submit(get, port, "/thread")
+        server.wait_for("waits", 2)
+        working = clients.submit(get, port, "/works")
+        server.wait_for("works")
+        assert_ends(server, signal.SIGTERM, [waiting], -signal.SIGTERM)
+        assert working.result(PATIENCE) == 200
+        assert server.count("ended: SIGTERM") == 1
+
+
 CELERY = f"""{REPORT_WAITS}
 from tasks import app
 
@@ -186,7 +243,8 @@ tasks.fetch_price = fetch_price
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
 def test_tasks_that_wait_go_back_to_the_broker_and_the_next_worker_does_them(tmp_path, pool):
-    pytest.importorskip("celery")
+    from tests.integrations.celery_workers import start_worker
+
     write_files("shut_down_celery.md", tmp_path)
     (tmp_path / "served.py").write_text(CELERY)
     (tmp_path / "working.py").write_text(CELERY + SUCCESSFUL)
@@ -196,13 +254,12 @@ def test_tasks_that_wait_go_back_to_the_broker_and_the_next_worker_does_them(tmp
     send = "import served, tasks\n" + "tasks.update_price.delay()\n" * at_once
     with Process(tmp_path, "-c", send) as sender:
         assert sender.wait() == 0, sender.lines
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
-    options = ["worker", "--pool", pool, "--concurrency", "2", *quiet]
-    with Process(tmp_path, "-m", "celery", "-A", "served:app", *options) as worker:
+    options = ["--pool", pool, "--concurrency", "2"]
+    with start_worker(tmp_path, "served:app", *options, level="INFO") as worker:
         worker.wait_for("waits", at_once)
         assert worker.stop()[0] == 0
         assert worker.count("Retry in 10.0s") == at_once
         assert worker.count("Traceback") == 0
-    with Process(tmp_path, "-m", "celery", "-A", "working:app", *options) as worker:
+    with start_worker(tmp_path, "working:app", *options) as worker:
         worker.wait_for("fetched", at_once)
         assert worker.stop()[0] == 0
