@@ -12,16 +12,16 @@ class Answer(NamedTuple):
     text: str
 
 
-class Httpx:
-    """A client of httpx for threads.
+class Face:
+    """A client of HTTP.
 
     Attributes:
-        guards_streams: Whether it never sends a body twice that can be read once.
-        has_breakers: Whether it takes a circuit breaker.
+        has_runs: Whether this package makes the attempts, so that each request is a run of its own,
+            a body that can be read once is never sent twice, and a circuit breaker hears of all.
         has_loop: Whether it is for event loops.
-        transport_errors: What its transport raises when a connection breaks.
+        transport_errors: What it raises when a connection breaks.
         connect_errors: What it raises when there is none.
-        status_error: What an answer that is retried is for hooks.
+        status_error: What an answer that is retried is for hooks, where there are runs.
         headers: What requests have besides.
         strict: Whether a status of 400 or more raises the client's own error.
 
@@ -30,11 +30,25 @@ class Httpx:
     ``stream()`` gives a body that can be read once.
     """
 
-    guards_streams = True
-    has_breakers = True
+    has_runs = True
     has_loop = False
     headers = None
     strict = False
+
+    def rules(self, **options):
+        return options
+
+    def stream(self, *chunks):
+        return (each for each in chunks)
+
+    def answer(self, response):
+        if self.strict:
+            response.raise_for_status()
+        return Answer(response.status_code, response.text)
+
+
+class Httpx(Face):
+    """A client of httpx for threads."""
 
     def __init__(self):
         self.httpx = import_module("httpx")
@@ -49,16 +63,7 @@ class Httpx:
         transport = self.module.RetryTransport(inner, policy, **options)
         options = {"transport": transport, "timeout": read_timeout, "follow_redirects": True}
         with self.httpx.Client(**options) as client:
-            response = client.request(method, url, content=body, headers=self.headers)
-            if self.strict:
-                response.raise_for_status()
-            return Answer(response.status_code, response.text)
-
-    def rules(self, **options):
-        return options
-
-    def stream(self, *chunks):
-        return (each for each in chunks)
+            return self.answer(client.request(method, url, content=body, headers=self.headers))
 
 
 class AsyncHttpx(Httpx):
@@ -75,10 +80,8 @@ class AsyncHttpx(Httpx):
             async with self.httpx.AsyncClient(
                 transport=transport, timeout=read_timeout, follow_redirects=True
             ) as client:
-                response = await client.request(method, url, content=body, headers=self.headers)
-                if self.strict:
-                    response.raise_for_status()
-                return Answer(response.status_code, response.text)
+                sent = {"content": body, "headers": self.headers}
+                return self.answer(await client.request(method, url, **sent))
 
         return asyncio.run(main())
 
@@ -87,14 +90,10 @@ class AsyncHttpx(Httpx):
             yield each
 
 
-class Urllib3:
+class Urllib3(Face):
     """A pool of urllib3."""
 
-    guards_streams = False
-    has_breakers = False
-    has_loop = False
-    headers = None
-    strict = False
+    has_runs = False
 
     def __init__(self):
         self.urllib3 = import_module("urllib3")
@@ -120,9 +119,6 @@ class Urllib3:
             options["total"] = options.pop("max_attempts") - 1
         return {names.get(name, name): value for name, value in options.items()}
 
-    def stream(self, *chunks):
-        return (each for each in chunks)
-
 
 class Requests(Urllib3):
     """A session of requests."""
@@ -140,23 +136,14 @@ class Requests(Urllib3):
         with self.requests.Session() as session:
             session.trust_env = False
             session.mount("http://", adapter)
-            response = session.request(
-                method, url, data=body, headers=self.headers, timeout=read_timeout
-            )
-            if self.strict:
-                response.raise_for_status()
-            return Answer(response.status_code, response.text)
+            sent = {"data": body, "headers": self.headers, "timeout": read_timeout}
+            return self.answer(session.request(method, url, **sent))
 
 
-class Aiohttp:
+class Aiohttp(Face):
     """A session of aiohttp."""
 
-    guards_streams = True
-    has_breakers = True
     has_loop = True
-    headers = None
-    strict = False
-    rules = Httpx.rules
     stream = AsyncHttpx.stream
 
     def __init__(self):

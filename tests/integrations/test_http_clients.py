@@ -43,6 +43,12 @@ def face(request):
     return request.param()
 
 
+@pytest.fixture(params=[kind for kind in FACES if kind.has_runs], ids=lambda kind: kind.__name__)
+def running(request):
+    """A client whose attempts this package makes."""
+    return request.param()
+
+
 NO_WAIT, SEVEN = ZeroBackOff(), ConstantBackOff(7)
 
 
@@ -56,7 +62,7 @@ def send(face, *behaviours, method="GET", policy=NO_WAIT, **options):
 def send_in_vain(face, *behaviours, method="GET", error=None, **options):
     """Send a request for which an error is raised; return the methods that reached the server."""
     with MisbehavingServer(*behaviours) as server, pytest.raises(error or face.transport_errors):
-        face.request(method, server.url, ZeroBackOff(), **options)
+        face.request(method, server.url, NO_WAIT, **options)
     return server.methods
 
 
@@ -116,7 +122,7 @@ def test_any_request_is_sent_again_if_there_was_no_connection(face, method, body
     content = None if method == "GET" else b"data" if body == "bytes" else face.stream(b"da", b"ta")
     try:
         url = f"http://127.0.0.1:{server.port}/"
-        got = face.request(method, url, ZeroBackOff(), body=content, on_retry=start)
+        got = face.request(method, url, NO_WAIT, body=content, on_retry=start)
     finally:
         server.__exit__()
     assert got.text == "fine"
@@ -142,18 +148,16 @@ def test_methods_and_statuses_are_options(face):
 def test_a_body_in_memory_is_sent_again(face, failure):
     options = face.rules(methods={"PUT"})
     with MisbehavingServer(failure) as server:
-        got = face.request("PUT", server.url, ZeroBackOff(), body=b"data", **options)
+        got = face.request("PUT", server.url, NO_WAIT, body=b"data", **options)
         assert got.text == "fine"
     assert server.bodies == [b"data", b"data"]
 
 
-def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(face):
-    if not face.guards_streams:
-        pytest.skip("see the tests of this client")
-    for_put = {"method": "PUT", "body": face.stream(b"da", b"ta")}
-    assert send(face, answer(503, b"busy"), **for_put) == (503, "busy", "PUT")
-    for_put["body"] = face.stream(b"da", b"ta")
-    assert send_in_vain(face, reset, **for_put) == "PUT"
+def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(running):
+    for_put = {"method": "PUT", "body": running.stream(b"da", b"ta")}
+    assert send(running, answer(503, b"busy"), **for_put) == (503, "busy", "PUT")
+    for_put["body"] = running.stream(b"da", b"ta")
+    assert send_in_vain(running, reset, **for_put) == "PUT"
 
 
 def http_date(seconds):
@@ -250,42 +254,47 @@ def test_a_response_is_closed_before_the_wait(face):
 def test_a_budget_is_charged_and_filled(face):
     budget = RetryBudget(max_tokens=2, token_ratio=0.5)
     with MisbehavingServer(answer(503), *[answer(200)], *[answer(503, b"busy")] * 9) as server:
-        assert face.request("GET", server.url, ZeroBackOff(), budget=budget).status == 200
+        assert face.request("GET", server.url, NO_WAIT, budget=budget).status == 200
         assert budget.tokens == 1.5
-        got = face.request("GET", server.url, ZeroBackOff(), budget=budget)
+        got = face.request("GET", server.url, NO_WAIT, budget=budget)
         assert (got.status, got.text) == (503, "busy")
         assert budget.tokens == 0.5
-        assert face.request("POST", server.url, ZeroBackOff(), budget=budget).status == 503
+        assert face.request("POST", server.url, NO_WAIT, budget=budget).status == 503
         assert budget.tokens == 0.5
     assert server.methods == "GET GET GET GET POST"
     with MisbehavingServer() as server:
-        face.request("GET", server.url, ZeroBackOff(), budget=budget)
+        face.request("GET", server.url, NO_WAIT, budget=budget)
         assert budget.tokens == 1.0
 
 
-def test_a_token_ends_a_wait(face):
+@pytest.mark.parametrize("cuts_attempt", [False, True])
+def test_a_token_ends_a_wait_and_the_attempt_of_a_coroutine(face, cuts_attempt):
+    if cuts_attempt and not face.has_loop:
+        pytest.skip("a request of a thread cannot be cut")
     token = CancellationToken()
+    with MisbehavingServer(hang if cuts_attempt else answer(503, Retry_After="50")) as server:
 
-    def cancel(outcome):
-        threading.Thread(target=token.cancel, args=("shutting down",)).start()
+        def cancel():
+            if cuts_attempt:
+                server.hung.wait(PATIENCE)
+            token.cancel("shutting down")
 
-    with (
-        MisbehavingServer(answer(503, Retry_After="50")) as server,
-        pytest.raises(Cancelled, match="shutting down") as caught,
-    ):
-        face.request("GET", server.url, ConstantBackOff(1), token=token, on_retry=cancel)
+        canceller = threading.Thread(target=cancel)
+        waits = {"on_retry": lambda outcome: canceller.start()}
+        if cuts_attempt:
+            canceller.start()
+        with pytest.raises(Cancelled, match="shutting down") as caught:
+            face.request("GET", server.url, ConstantBackOff(1), token=token, **waits)
     assert server.methods == "GET"
-    assert caught.value.__cause__ is not None
+    assert cuts_attempt or caught.value.__cause__ is not None
 
 
-def test_a_circuit_hears_of_each_attempt(face):
-    if not face.has_breakers:
-        pytest.skip("this client tells nobody when an attempt begins")
+def test_a_circuit_hears_of_each_attempt(running):
     breaker = CircuitBreaker(ConstantBackOff(3600), failures=3)
     with MisbehavingServer(*[answer(503, b"busy")] * 9) as server:
-        assert face.request("POST", server.url, ZeroBackOff(), breaker=breaker).status == 503
+        assert running.request("POST", server.url, NO_WAIT, breaker=breaker).status == 503
         with pytest.raises(CircuitOpen):
-            face.request("GET", server.url, ZeroBackOff(), breaker=breaker, max_elapsed_time=1)
+            running.request("GET", server.url, NO_WAIT, breaker=breaker, max_elapsed_time=1)
     assert server.methods == "POST GET GET"
 
 
@@ -301,29 +310,23 @@ def test_a_circuit_hears_of_each_attempt(face):
         ({"budget": 5}, TypeError, "budget must be a RetryBudget, .* not 5"),
         ({"on": OSError}, TypeError, "'on'"),
         ({"timer": None}, TypeError, "'timer'"),
+        ({"policy": 5}, TypeError, "policy must be a BackOff"),
     ],
     ids=str,
 )
 def test_a_mistake_is_refused_before_the_first_request(face, options, kind, message):
     with pytest.raises(kind, match=message):
-        face.request("GET", "http://127.0.0.1:9/", ZeroBackOff(), **face.rules(**options))
+        face.request("GET", "http://127.0.0.1:9/", **{"policy": NO_WAIT, **face.rules(**options)})
 
 
-def test_a_policy_is_checked_before_the_first_request(face):
-    with pytest.raises(TypeError, match="policy must be a BackOff"):
-        face.request("GET", "http://127.0.0.1:9/", 5)
-
-
-def test_each_redirect_is_a_run_of_its_own(face):
-    needs_runs(face)  # urllib3 counts redirects and retries together
+def test_each_redirect_is_a_run_of_its_own(running):
     moved = answer(302, Location="/there")
     with MisbehavingServer(answer(503), moved, answer(503)) as server:
-        assert face.request("GET", server.url, ZeroBackOff(), max_attempts=2).text == "fine"
+        assert running.request("GET", server.url, NO_WAIT, max_attempts=2).text == "fine"
     assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
 
 
-def test_an_end_in_the_wait_raises_the_error_because_the_response_is_closed(face):
-    needs_runs(face)
+def test_an_end_in_the_wait_raises_the_error_because_the_response_is_closed(running):
     clock = SetClock()
 
     def late(outcome):
@@ -333,25 +336,18 @@ def test_an_end_in_the_wait_raises_the_error_because_the_response_is_closed(face
     with (
         MisbehavingServer(answer(503)) as server,
         no_wait(),
-        pytest.raises(face.status_error, match="503") as caught,
+        pytest.raises(running.status_error, match="503") as caught,
     ):
-        face.request("GET", server.url, ZeroBackOff(), **options)
+        running.request("GET", server.url, NO_WAIT, **options)
     assert "max_elapsed_time" in caught.value.__notes__[0]
 
 
-def needs_runs(face):
-    if not face.has_breakers:
-        pytest.skip("this client makes the attempts itself")
+def test_headers_that_break_off_are_a_failure(running):
+    assert send(running, breaks_off(b"HTTP/1.1 200 OK\r\nContent-Le")) == (200, "fine", "GET GET")
 
 
-def test_headers_that_break_off_are_a_failure(face):
-    needs_runs(face)  # urllib3 takes them for whole ones
-    assert send(face, breaks_off(b"HTTP/1.1 200 OK\r\nContent-Le")) == (200, "fine", "GET GET")
-
-
-def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(face):
-    needs_runs(face)
-    assert send_in_vain(face, half_an_answer) == "GET"
+def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(running):
+    assert send_in_vain(running, half_an_answer) == "GET"
 
 
 def test_where_retries_are_switched_off_each_request_is_sent_once(face):
@@ -359,54 +355,35 @@ def test_where_retries_are_switched_off_each_request_is_sent_once(face):
         assert send(face, answer(503, b"busy")) == (503, "busy", "GET")
 
 
-def test_a_server_that_hangs_is_left_when_the_time_is_over(face):
-    needs_runs(face)
+def test_a_server_that_hangs_is_left_when_the_time_is_over(running):
     with MisbehavingServer(hang) as server, pytest.raises(DeadlineExceeded):
-        face.request("GET", server.url, ZeroBackOff(), timeout=0.3)
+        running.request("GET", server.url, NO_WAIT, timeout=0.3)
     assert len(server.received) <= 1  # on a busy machine none gets there in time
 
 
-def test_an_attempt_of_a_coroutine_has_its_own_time(face):
-    needs_runs(face)
-    if not face.has_loop:
+def test_an_attempt_of_a_coroutine_has_its_own_time(running):
+    if not running.has_loop:
         with pytest.raises(TypeError, match="no option 'attempt_timeout'"):
-            face.request("GET", "http://127.0.0.1:9/", ZeroBackOff(), attempt_timeout=3)
+            running.request("GET", "http://127.0.0.1:9/", NO_WAIT, attempt_timeout=3)
         return
     with MisbehavingServer(*[hang] * 9) as server, pytest.raises(TimeoutError):
-        face.request("POST", server.url, ZeroBackOff(), attempt_timeout=0.2)
+        running.request("POST", server.url, NO_WAIT, attempt_timeout=0.2)
     assert len(server.received) <= 1
     with MisbehavingServer(*[hang] * 9) as server, pytest.raises(TimeoutError) as caught:
-        face.request("GET", server.url, ZeroBackOff(), attempt_timeout=0.2, max_attempts=2)
+        running.request("GET", server.url, NO_WAIT, attempt_timeout=0.2, max_attempts=2)
     assert "gave up after 2 attempts" in caught.value.__notes__[0]
 
 
-def test_what_surrounds_an_attempt_sees_the_error_of_an_answer(face):
-    needs_runs(face)
+def test_what_surrounds_an_attempt_sees_the_error_of_an_answer(running):
     seen = []
 
     @contextmanager
     def around(outcome):
         try:
             yield
-        except face.status_error as error:
+        except running.status_error as error:
             seen.append((outcome.attempts, str(error)[:3]))
 
     with MisbehavingServer(answer(503)) as server:
-        assert face.request("GET", server.url, ZeroBackOff(), around=around).status == 200
+        assert running.request("GET", server.url, NO_WAIT, around=around).status == 200
     assert seen == [(1, "503")]
-
-
-def test_a_token_cuts_the_attempt_of_a_coroutine(face):
-    if not face.has_loop:
-        pytest.skip("a request of a thread cannot be cut")
-    token = CancellationToken()
-    with MisbehavingServer(hang) as server:
-
-        def cancel():
-            server.hung.wait(PATIENCE)
-            token.cancel("shutting down")
-
-        threading.Thread(target=cancel).start()
-        with pytest.raises(Cancelled, match="shutting down"):
-            face.request("GET", server.url, ZeroBackOff(), token=token)
-    assert server.methods == "GET"
