@@ -128,10 +128,11 @@ def failing(error, times, name="fetch"):
 
 def tell_everything(observer, clock):
     """Have an observer see runs that give up and recover, a circuit, a tick, a job, a cancel."""
+    no_route, policy = ConnectionError("no route"), ConstantBackOff(7)
     with no_wait():
         with pytest.raises(ConnectionError):
-            retry_call(failing(ConnectionError(), 9), max_attempts=2, **observer.hooks)
-        assert retry_call(failing(ConnectionError(), 1), **observer.hooks) == "page"
+            retry_call(failing(no_route, 9), policy, max_attempts=2, **observer.hooks)
+        assert retry_call(failing(no_route, 1), policy, **observer.hooks) == "page"
     CircuitBreaker(on_change=observer.on_change("prices")).open()
     observer.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
     schedule = Schedule(every=10)
@@ -140,7 +141,7 @@ def tell_everything(observer, clock):
         observer.record_job(job, "fleet")
     token = CancellationToken()
     observer.watch_token(token, "shutdown")
-    token.cancel(OSError())
+    token.cancel(OSError("full"))
     clock.advance(0)
 
 

@@ -1,5 +1,7 @@
 """Metrics and span events of OpenTelemetry: what is its alone; the rest is in ``test_metrics``."""
 
+from contextlib import contextmanager
+
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -10,35 +12,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import backoff_ticker
 from backoff_ticker import CircuitBreaker, ConstantBackOff, retry, retry_call
 from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
-from backoff_ticker.testing import no_wait
 from tests.integrations.processes import run
 from tests.integrations.test_metrics import failing, tell_everything
 
 
-@pytest.fixture
-def reader():
-    return InMemoryMetricReader()
-
-
-@pytest.fixture
-def telemetry(reader):
-    return OpenTelemetryObserver(MeterProvider([reader]))
-
-
-@pytest.fixture
-def spans():
-    return InMemorySpanExporter()
-
-
-@pytest.fixture
-def tracer(spans):
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(spans))
-    return provider.get_tracer("tests")
-
-
-def test_names_units_and_attributes(reader, telemetry, clock):
-    tell_everything(telemetry, clock)
+def test_names_units_and_attributes(clock):
+    reader = InMemoryMetricReader()
+    tell_everything(OpenTelemetryObserver(MeterProvider([reader])), clock)
     (resource,) = reader.get_metrics_data().resource_metrics
     (found,) = resource.scope_metrics
     assert (found.scope.name, found.scope.version) == ("backoff_ticker", backoff_ticker.__version__)
@@ -69,59 +49,57 @@ def test_names_units_and_attributes(reader, telemetry, clock):
         assert min(points[f"backoff_ticker.{kind}.lateness"].explicit_bounds) == 0.0001
 
 
-def events_of(spans):
-    (span,) = spans.get_finished_spans()
-    return [
-        (
-            event.name.removeprefix("backoff_ticker."),
-            {name.removeprefix("backoff_ticker."): each for name, each in event.attributes.items()},
-        )
-        for event in span.events
-    ]
+@contextmanager
+def span():
+    """Make a span the current one; yield a list that has its events after the block."""
+    spans, events = InMemorySpanExporter(), []
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    try:
+        with provider.get_tracer("tests").start_as_current_span("request"):
+            yield events
+    finally:
+        (finished,) = spans.get_finished_spans()
+        for event in finished.events:
+            facts = {
+                name.removeprefix("backoff_ticker."): fact
+                for name, fact in event.attributes.items()
+            }
+            events.append((event.name.removeprefix("backoff_ticker."), facts))
 
 
-def test_the_current_span_has_the_retries_and_the_recovery(telemetry, tracer, spans, clock):
-    @retry(ConstantBackOff(7), name="fetch", **telemetry.hooks)
+def test_the_current_span_has_the_retries_and_the_recovery(clock):
+    @retry(ConstantBackOff(7), name="fetch", **OpenTelemetryObserver().hooks)
     async def fetch():
         return page()
 
     async def main():
-        with tracer.start_as_current_span("request"):
+        with span() as events:
             await fetch()
+            await fetch()  # a success at once adds nothing
+        return events
 
     page = failing(ConnectionError("secret"), 1)
-    clock.run_async(main())
     error = {"operation": "fetch", "error.type": "ConnectionError"}
-    assert events_of(spans) == [
+    assert clock.run_async(main()) == [
         ("retry", {**error, "attempts": 1, "elapsed": 0.0, "delay": 7.0}),
         ("recovered", {**error, "attempts": 2, "elapsed": 7.0}),
     ]
 
 
-def test_the_current_span_has_the_end_and_the_changes_of_circuits(telemetry, tracer, spans, clock):
+@pytest.mark.parametrize("span_events", [True, False])
+def test_the_current_span_has_the_end_and_the_changes_of_circuits_unless_told(clock, span_events):
+    telemetry = OpenTelemetryObserver(span_events=span_events)
     breaker = CircuitBreaker(failures=1, on_change=telemetry.on_change("prices"))
-    with tracer.start_as_current_span("request"), pytest.raises(ConnectionError):
-        page = failing(ConnectionError(), 9)
+    page = failing(ConnectionError(), 9)
+    with span() as events, pytest.raises(ConnectionError):
         retry_call(page, max_attempts=1, breaker=breaker, **telemetry.hooks)
     error = {"operation": "fetch", "error.type": "ConnectionError"}
-    assert events_of(spans) == [
+    told = [
         ("circuit_changed", {"circuit.name": "prices", "circuit.state": "open"}),
         ("gave_up", {**error, "attempts": 1, "elapsed": 0.0, "outcome": "max_attempts"}),
     ]
-
-
-def test_a_success_at_once_adds_nothing_to_a_span(telemetry, tracer, spans):
-    with tracer.start_as_current_span("request"):
-        retry_call(str, **telemetry.hooks)
-    assert events_of(spans) == []
-
-
-def test_events_of_spans_can_be_left_out(tracer, spans):
-    telemetry = OpenTelemetryObserver(span_events=False)
-    with tracer.start_as_current_span("request"), no_wait():
-        retry_call(failing(ConnectionError(), 1), **telemetry.hooks)
-        CircuitBreaker(on_change=telemetry.on_change("prices")).open()
-    assert events_of(spans) == []
+    assert events == (told if span_events else [])
 
 
 def test_the_global_provider_may_be_set_later():

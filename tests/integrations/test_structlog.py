@@ -33,20 +33,51 @@ def log():
     return StructlogObserver()
 
 
-def test_a_retry_and_the_recovery(events, log, clock):
-    @retry(ConstantBackOff(7), name="fetch", **log.hooks)
-    async def fetch(password):
-        return page()
+def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
+    """``logging`` refuses an ``extra`` that overwrites a field of its records, such as ``name``."""
+    caplog.set_level(logging.DEBUG)
+    processors = [structlog.stdlib.render_to_log_kwargs]
+    log = StructlogObserver(structlog.wrap_logger(logging.getLogger(), processors))
+    tell_everything(log, clock)
+    assert len(caplog.records) == 8
 
-    page = failing(ConnectionError("no route"), 1)
-    clock.run_async(fetch("secret"))
+
+def test_the_events_with_their_levels_and_keys(events, log, clock):
+    tell_everything(log, clock)
+    retry_call(str, **log.hooks)  # a success at once is not told
     error = {"error_type": "ConnectionError", "error": "ConnectionError('no route')"}
-    retried = {"event": "retry", "log_level": "warning", "attempts": 1, "elapsed": 0.0}
-    recovered = {"event": "recovered", "log_level": "info", "attempts": 2, "elapsed": 7.0}
+    first = {"operation": "fetch", "attempts": 1, "elapsed": 0.0, **error}
+    second = {"operation": "fetch", "attempts": 2, "elapsed": 7.0, **error}
+    warning, info, debug = ({"log_level": level} for level in ("warning", "info", "debug"))
+    times = {"lateness": 0.0, "missed": 0}
+    circuit = {"circuit": "prices", "old_state": "closed", "state": "open"}
+    tick = {"ticker": "poll", "tick": 1, "delay": 0.0, "since_success": 0}
+    cancel = {"token": "shutdown", "cause": "OSError('full')", "cause_type": "OSError"}
     assert events == [
-        {"operation": "fetch", **retried, "delay": 7.0, **error},
-        {"operation": "fetch", **recovered, **error},
+        {"event": "retry", **warning, **first, "delay": 7.0},
+        {"event": "gave_up", **warning, **second, "outcome": "max_attempts"},
+        {"event": "retry", **warning, **first, "delay": 7.0},
+        {"event": "recovered", **info, **second},
+        {"event": "circuit_changed", **warning, **circuit},
+        {"event": "tick", **debug, **times, **tick},
+        {"event": "job", **debug, **times, "schedule": "fleet", "key": "device", "failures": 0},
+        {"event": "cancelled", **info, **cancel},
     ]
+
+
+def test_a_circuit_that_closes_and_a_cancel_by_a_text_or_without_a_cause(events, log, clock):
+    breaker = CircuitBreaker(on_change=log.on_change("prices"))
+    breaker.open()
+    breaker.reset()
+    for cause in ("SIGTERM", None):
+        token = CancellationToken()
+        log.watch_token(token, "shutdown")
+        token.cancel(cause)
+    clock.advance(0)
+    closed, *cancels = events[1:]
+    assert (closed["log_level"], closed["state"]) == ("info", "closed")
+    common = {"event": "cancelled", "log_level": "info", "token": "shutdown"}
+    assert cancels == [{**common, "cause": "SIGTERM"}, {**common, "cause": None}]
 
 
 def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(events, log, clock):
@@ -59,11 +90,6 @@ def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(events, log, clock)
     (event,) = events
     assert (event["event"], event["outcome"], event["elapsed"]) == ("gave_up", "deadline", 5.0)
     assert not {"error", "error_type"} & event.keys()
-
-
-def test_a_success_at_once_is_not_logged(events, log):
-    retry_call(str, **log.hooks)
-    assert events == []
 
 
 def test_what_is_bound_to_the_context_is_logged(log, clock):
@@ -82,44 +108,6 @@ def test_what_is_bound_to_the_context_is_logged(log, clock):
         structlog.configure(**before)
     assert [each["event"] for each in events.entries] == ["retry", "recovered", "cancelled"]
     assert {each["request"] for each in events.entries} == {"a1"}
-
-
-def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, clock):
-    """``logging`` refuses an ``extra`` that overwrites a field of its records, such as ``name``."""
-    caplog.set_level(logging.DEBUG)
-    processors = [structlog.stdlib.render_to_log_kwargs]
-    log = StructlogObserver(structlog.wrap_logger(logging.getLogger(), processors))
-    tell_everything(log, clock)
-    assert [record.getMessage() for record in caplog.records] == [
-        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "job", "cancelled")
-    ]
-
-
-def test_changes_of_a_circuit(events, log):
-    breaker = CircuitBreaker(on_change=log.on_change("prices"))
-    breaker.open()
-    breaker.reset()
-    common = {"event": "circuit_changed", "circuit": "prices"}
-    assert events == [
-        {**common, "log_level": "warning", "old_state": "closed", "state": "open"},
-        {**common, "log_level": "info", "old_state": "open", "state": "closed"},
-    ]
-
-
-@pytest.mark.parametrize(
-    "cause, keys",
-    [
-        ("SIGTERM", {"cause": "SIGTERM"}),
-        (None, {"cause": None}),
-        (OSError("full"), {"cause": "OSError('full')", "cause_type": "OSError"}),
-    ],
-)
-def test_a_cancel(events, log, clock, cause, keys):
-    token = CancellationToken()
-    log.watch_token(token, "shutdown")
-    token.cancel(cause)
-    clock.advance(0)
-    assert events == [{"event": "cancelled", "log_level": "info", "token": "shutdown", **keys}]
 
 
 def test_ticks_and_missed_ticks(events, log, clock):
