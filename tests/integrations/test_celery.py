@@ -167,29 +167,28 @@ def test_retry_after_says_the_delay(app, seconds, options, delay):
     assert headers["retries"] == 3
 
 
-def test_on_may_be_a_tuple_a_mapping_or_a_function(app):
-    rules = {ConnectionError: True, ConnectionResetError: ConstantBackOff(7), TimeoutError: False}
-    cases = [
+RULES = {ConnectionError: True, ConnectionResetError: ConstantBackOff(7), TimeoutError: False}
+SOFT = SoftTimeLimitExceeded()
+
+
+@pytest.mark.parametrize(
+    "error, on, delay",
+    [
         (OSError(), (KeyError, OSError), 4.0),
         (OSError(), KeyError | OSError, 4.0),
-        (ConnectionError(), rules, 4.0),
-        (ConnectionResetError(), rules, 7.0),
+        (ConnectionError(), RULES, 4.0),
+        (ConnectionResetError(), RULES, 7.0),
+        (TimeoutError(), RULES, None),
         (OSError(), lambda error: 5, 5.0),
         (OSError(), lambda error: True, 4.0),
-    ]
-    for error, on, delay in cases:
-        task = failing(app, error, on=on)
-        assert work(task, 2)[1].when == delay
-    for error, on in [(TimeoutError(), rules), (OSError(), lambda error: False)]:
-        task = failing(app, error, on=on)
-        assert work(task, 2) == ("FAILURE", error)
-
-
-def test_soft_time_limits_are_retried_if_they_are_named(app):
-    error = SoftTimeLimitExceeded()
-    cases = [None, Exception, {Exception: True}, SoftTimeLimitExceeded, lambda error: True]
-    tasks = [failing(app, error, on=on) for on in cases]
-    assert [work(task)[0] for task in tasks] == ["FAILURE"] * 3 + ["RETRY"] * 2
+        (OSError(), lambda error: False, None),
+        *((SOFT, on, None) for on in (None, Exception, {Exception: True})),
+        *((SOFT, on, 4.0) for on in (SoftTimeLimitExceeded, lambda error: True)),  # it is named
+    ],
+)
+def test_the_errors_that_are_retried(app, error, on, delay):
+    state, retry = work(failing(app, error, on=on), 2)
+    assert (state, getattr(retry, "when", None)) == ("RETRY" if delay else "FAILURE", delay)
 
 
 @pytest.mark.parametrize("on", [None, Exception, {Exception: True}, lambda error: True])
@@ -204,12 +203,7 @@ def test_what_celery_is_told_passes(app, predicate, on):
     assert (breaker.state, budget.tokens) == (CircuitState.CLOSED, 9)
 
 
-def test_nothing_is_retried_where_retries_are_switched_off(app):
-    with configure(active=False):
-        assert work(failing(app)) == ("FAILURE", NO_ROUTE)
-
-
-def test_default_hooks_see_each_attempt_as_a_run(app):
+def test_default_hooks_see_each_attempt_as_a_run_and_retries_can_be_switched_off(app):
     seen = []
     names = "on_attempt", "on_retry", "on_success", "on_give_up"
     hooks = {name: partial(lambda name, outcome: seen.append(name), name) for name in names}
@@ -217,6 +211,8 @@ def test_default_hooks_see_each_attempt_as_a_run(app):
     with configure(**hooks):
         assert [work(task, n)[0] for n in (0, 1, 0)] == ["RETRY", "FAILURE", "SUCCESS"]
     assert seen == ["on_attempt", "on_attempt", "on_give_up", "on_attempt", "on_success"]
+    with configure(active=False):
+        assert work(failing(app)) == ("FAILURE", NO_ROUTE)
 
 
 def test_each_retry_takes_from_the_budget_and_each_success_fills_it(app):
@@ -251,18 +247,13 @@ def test_an_open_circuit_sends_a_task_back_for_its_time_without_counting_a_retry
 @pytest.mark.parametrize("options, most", [({}, 900.0), ({"visibility_timeout": 8}, 4.0)])
 def test_no_task_is_sent_back_for_longer_than_the_broker_waits(app, options, most):
     app.conf.broker_transport_options = options
-    breaker = CircuitBreaker()
+    token, breaker = CancellationToken(), CircuitBreaker()
+    token.cancel()
     breaker.open(7200)
     assert work(failing(app, breaker=breaker))[1].when == most
-    token = CancellationToken()
-    token.cancel()
-    assert work(failing(app, policy=with_token(DOUBLED, token)))[1].when == min(most, 10.0)
-
-
-def test_a_circuit_that_is_open_until_a_reset_sends_tasks_back_for_10_s(app):
-    breaker = CircuitBreaker()
-    breaker.open()
-    assert work(failing(app, breaker=breaker))[1].when == 10.0
+    breaker.open()  # until a reset
+    for retries in {"breaker": breaker}, {"policy": with_token(DOUBLED, token)}:
+        assert work(failing(app, **retries))[1].when == min(most, 10.0)
 
 
 def test_an_attempt_that_was_not_made_frees_the_place_of_its_probe(app, clock):
@@ -295,23 +286,10 @@ def test_a_cancelled_token_sends_a_task_back_without_counting_a_retry(app, is_de
     assert headers["retries"] == 2
 
 
-def test_the_token_of_a_policy_sends_a_task_back(app):
-    token = CancellationToken()
-    token.cancel()
-    assert work(failing(app, policy=with_token(DOUBLED, token)))[1].when == 10.0
-
-
 def test_a_task_that_comes_back_keeps_what_the_message_says(app):
-    task = failing(app)
-    follow = task.s().set(task_id="next")
-    work(
-        task,
-        1,
-        root_id="root",
-        chain=[dict(follow)],
-        headers={"tenant": "a"},
-        expires="2100-01-01T00:00:00+00:00",
-    )
+    task, expires = failing(app), "2100-01-01T00:00:00+00:00"
+    chain = [dict(task.s().set(task_id="next"))]
+    work(task, 1, root_id="root", chain=chain, headers={"tenant": "a"}, expires=expires)
     with app.connection() as connection, connection.channel() as channel:
         message = channel.basic_get(app.conf.task_default_queue, no_ack=True)
     kept = {"root_id": "root", "tenant": "a"}
@@ -333,14 +311,7 @@ def test_a_message_goes_back_to_the_queue_if_the_broker_takes_no_other(app, monk
     assert budget.tokens == 3
 
 
-def test_a_task_that_is_called_as_a_function_is_called_once(app):
-    breaker = CircuitBreaker()
-    breaker.open()
-    with pytest.raises(ConnectionError):
-        failing(app, breaker=breaker)()
-
-
-def test_a_function_without_a_task_is_called_once():
+def test_what_is_called_as_a_function_is_called_once(app):
     @retry_task()
     def double(number):
         """Double it."""
@@ -348,6 +319,10 @@ def test_a_function_without_a_task_is_called_once():
 
     assert double(number=21) == 42
     assert (double.__name__, double.__doc__) == ("double", "Double it.")
+    breaker = CircuitBreaker()
+    breaker.open()
+    with pytest.raises(ConnectionError):
+        failing(app, breaker=breaker)()
 
 
 def test_eager_mode_ends_as_workers_do_and_sends_nothing_back(app):
@@ -389,25 +364,20 @@ def test_tasks_with_bind_shared_tasks_and_classes(app):
     assert [task.apply().get() for task in tasks] == [2, 2, 2]  # eager mode does not wait
 
 
-@pytest.mark.parametrize("name", ["policy", "on", "budget", "breaker"])
-def test_options_are_checked_at_once(name):
-    with pytest.raises(TypeError, match=f"^{name} must be"):
-        retry_task(**{name: 5})
+async def coroutine():
+    pass
 
 
-def test_the_order_of_decorators_is_checked(app):
+def test_what_is_decorated_and_the_options_are_checked_at_once(app):
+    for name in ("policy", "on", "budget", "breaker"):
+        with pytest.raises(TypeError, match=f"^{name} must be"):
+            retry_task(**{name: 5})
+    with pytest.raises(TypeError, match="a function without async, not <function"):
+        retry_task()(coroutine)
     for lazy in True, False:
         task = app.task(lazy=lazy, name=f"task{lazy}")(work)
         with pytest.raises(TypeError, match="write @app.task above it"):
             retry_task()(task)
-
-
-def test_coroutine_functions_are_refused():
-    async def fetch():
-        pass
-
-    with pytest.raises(TypeError, match="a function without async, not <function"):
-        retry_task()(fetch)
 
 
 @pytest.fixture
@@ -431,30 +401,34 @@ def test_in_a_worker_it_is_the_default_and_a_shutdown_cancels_it(worker_token):
         retry_call(fails, ConstantBackOff(3600))
 
 
-def test_a_process_of_the_pool_learns_of_it_through_a_pipe(worker_token):
-    worker_init.send(sender=None)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        worker_process_init.send(sender=None)
-        os.write(writer, b"ready")
-        os._exit(0 if worker_token.wait(20) and "shuts down" in worker_token.cause else 1)
-    assert os.read(reader, 5) == b"ready"
-    worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
-    assert os.waitpid(child, 0)[1] == 0
-    os.close(reader)
-    os.close(writer)
+@pytest.mark.parametrize("during", [False, True])
+def test_a_process_of_the_pool_learns_of_it_also_if_it_starts_during_the_shutdown(
+    worker_token, during
+):
+    def shut_down():
+        worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
 
-
-def test_a_process_of_the_pool_that_starts_during_the_shutdown_knows_of_it(worker_token):
-    worker_init.send(sender=None)
-    worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
-    child = os.fork()
-    if child == 0:
+    def is_told():
         errors = []
         threading.excepthook = errors.append
         worker_process_init.send(sender=None)
+        os.write(writer, b"ready")
         for thread in threading.enumerate()[1:]:
             thread.join(20)
-        os._exit(1 if errors or worker_token.cause != "SIGTERM" else 0)
+        return (
+            worker_token.cause == ("SIGTERM" if during else "the worker shuts down") and not errors
+        )
+
+    worker_init.send(sender=None)
+    if during:
+        shut_down()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if is_told() else 1)
+    assert os.read(reader, 5) == b"ready"
+    if not during:
+        shut_down()
     assert os.waitpid(child, 0)[1] == 0
+    os.close(reader)
+    os.close(writer)

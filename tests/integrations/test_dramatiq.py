@@ -1,7 +1,6 @@
 """Messages of dramatiq that fail: put back after the policy's delay, dead-lettered, never lost."""
 
 import logging
-import time
 from datetime import timedelta
 
 import dramatiq
@@ -23,8 +22,8 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.dramatiq import BackOffRetries
 from backoff_ticker.testing import no_wait
-from tests.helpers import SetClock
-from tests.integrations.processes import PATIENCE, Process
+from tests.helpers import SetClock, eventually
+from tests.integrations.processes import Process
 
 NO_ROUTE = ConnectionError("no route")
 DOUBLING = ExponentialBackOff(0.001, 0, 2)
@@ -64,6 +63,12 @@ class Setting:
 
         return work
 
+    def refuse(self, message):
+        """Let the circuit of the actor refuse a message, which comes back."""
+        with pytest.raises(MiddlewareError) as refused:
+            self.retries.before_process_message(self.broker, message)
+        self.retries.after_process_message(self.broker, message, exception=refused.value)
+
     def actor(self, failures, error=NO_ROUTE, **options):
         """Return an actor that raises the error so many times, or calls a function."""
         work = failures if callable(failures) else self.work(failures, error)
@@ -101,26 +106,30 @@ def test_each_retry_of_a_message_has_its_delay(options, of_message, delays):
     assert setting.dead == []
 
 
+ONCE = {"retry_when": lambda retries, error: retries < 1}
+# The delays count as elapsed: 0, 1, 3, 7 and 15 ms.
+LIMITED = ExponentialBackOff(0.001, 0, 2, max_elapsed_time=0.008)
+
+
 @pytest.mark.parametrize(
-    "retries, options, made",
+    "policy, of_all, of_actor, made",
     [
-        (BackOffRetries(ZeroBackOff(), max_retries=2), {}, 2),
-        (BackOffRetries(ZeroBackOff()), {"max_retries": 3}, 3),
-        (BackOffRetries(ZeroBackOff(), max_retries=0), {}, 0),
-        (BackOffRetries(with_max_retries(ZeroBackOff(), 4)), {}, 4),
-        (BackOffRetries(StopBackOff()), {}, 0),
-        (BackOffRetries(ZeroBackOff(), max_retries=None), {"policy": StopBackOff()}, 0),
-        (BackOffRetries(ZeroBackOff(), retry_when=lambda retries, error: retries < 1), {}, 1),
-        (BackOffRetries(ZeroBackOff()), {"retry_when": lambda retries, error: retries < 1}, 1),
-        (BackOffRetries(ZeroBackOff(), budget=RetryBudget(2)), {}, 2),
-        (BackOffRetries(ZeroBackOff()), {"budget": RetryBudget(1)}, 1),
-        # The delays count as elapsed: 0, 1, 3, 7 and 15 ms.
-        (BackOffRetries(ExponentialBackOff(0.001, 0, 2, max_elapsed_time=0.008)), {}, 3),
+        (ZeroBackOff(), {"max_retries": 2}, {}, 2),
+        (ZeroBackOff(), {}, {"max_retries": 3}, 3),
+        (ZeroBackOff(), {"max_retries": 0}, {}, 0),
+        (with_max_retries(ZeroBackOff(), 4), {}, {}, 4),
+        (StopBackOff(), {}, {}, 0),
+        (ZeroBackOff(), {"max_retries": None}, {"policy": StopBackOff()}, 0),
+        (ZeroBackOff(), ONCE, {}, 1),
+        (ZeroBackOff(), {}, ONCE, 1),
+        (ZeroBackOff(), {"budget": RetryBudget(2)}, {}, 2),
+        (ZeroBackOff(), {}, {"budget": RetryBudget(1)}, 1),
+        (LIMITED, {}, {}, 3),
     ],
 )
-def test_what_ends_the_retries_dead_letters_the_message(retries, options, made):
-    setting = Setting(retries)
-    act = setting.actor(100, **options)
+def test_what_ends_the_retries_dead_letters_the_message(policy, of_all, of_actor, made):
+    setting = Setting(BackOffRetries(policy, **of_all))
+    act = setting.actor(100, **of_actor)
     assert len(setting.run(act.message("kept"))) == made
     (letter,) = setting.dead
     assert list(letter.args) == ["kept"]
@@ -134,12 +143,10 @@ def test_an_exhausted_message_is_told_to_the_actor_that_wants_to_know():
 
     @dramatiq.actor(broker=setting.broker)
     def exhausted(message, counts):
-        told.append((message["args"], counts))
+        told.append((list(message["args"]), counts))
 
     setting.run(setting.actor(100, on_retry_exhausted="exhausted").message("a"))
-    assert [(list(args), counts) for args, counts in told] == [
-        (["a"], {"retries": 1, "max_retries": 1})
-    ]
+    assert told == [(["a"], {"retries": 1, "max_retries": 1})]
 
 
 CAUSED = OSError()
@@ -182,8 +189,7 @@ def test_work_that_a_shutdown_cancels_or_dramatiq_interrupts_comes_back(error):
 
 def test_no_delay_is_longer_than_dramatiq_allows():
     setting = Setting(BackOffRetries(ConstantBackOff(10**8)))
-    act = setting.actor(1)
-    proxy = dramatiq.MessageProxy(act.message())
+    proxy = dramatiq.MessageProxy(setting.actor(1).message())
     setting.retries.after_process_message(setting.broker, proxy, exception=OSError())
     assert setting.recorder.delays == [7 * 86_400_000]
 
@@ -227,25 +233,17 @@ def test_no_message_waits_for_a_circuit_for_longer_than_half_an_hour():
     breaker = CircuitBreaker()
     breaker.open(7200)
     setting = Setting(BackOffRetries(ConstantBackOff(0.01)))
-    act = setting.actor(0, breaker=breaker)
-    proxy = dramatiq.MessageProxy(act.message())
-    with pytest.raises(MiddlewareError) as refused:
-        setting.retries.before_process_message(setting.broker, proxy)
-    setting.retries.after_process_message(setting.broker, proxy, exception=refused.value)
+    setting.refuse(dramatiq.MessageProxy(setting.actor(0, breaker=breaker).message()))
     assert setting.recorder.delays == [1_800_000]
 
 
 def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
-    clock = StandingClock()
-    breaker = CircuitBreaker(ConstantBackOff(0.005), failures=1, clock=clock)
-    breaker.open()
-    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=0), [clock])
-    act = setting.actor(0, breaker=breaker)
-    proxy = dramatiq.MessageProxy(act.message())
-    for _ in range(2):  # open until a reset: nobody knows for how long
-        with pytest.raises(MiddlewareError) as refused:
-            setting.retries.before_process_message(setting.broker, proxy)
-        setting.retries.after_process_message(setting.broker, proxy, exception=refused.value)
+    breaker = CircuitBreaker()
+    breaker.open()  # until a reset: nobody knows for how long
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=0))
+    proxy = dramatiq.MessageProxy(setting.actor(0, breaker=breaker).message())
+    for _ in range(2):
+        setting.refuse(proxy)
     assert setting.recorder.delays == [10, 10]
     assert not proxy.failed
     assert proxy.options["retries"] == 0
@@ -310,20 +308,16 @@ def test_so_is_one_whose_policy_or_predicate_fails(caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_it_takes_the_place_of_retries():
-    setting = Setting(BackOffRetries(DOUBLING))
+def test_it_takes_the_place_of_retries_and_beside_them_is_refused():
+    setting = Setting(retries := BackOffRetries(DOUBLING))
     kinds = [type(each) for each in setting.broker.middleware]
     assert BackOffRetries in kinds
     assert Retries not in kinds
     bare = StubBroker(middleware=[])
-    retries = BackOffRetries(DOUBLING)
     retries.install(bare)
     assert bare.middleware == [retries]
-
-
-def test_a_broker_that_would_retry_twice_is_refused():
     broker = StubBroker()
-    broker.add_middleware(BackOffRetries(DOUBLING))
+    broker.add_middleware(retries)
     with pytest.raises(MiddlewareError, match=r"BackOffRetries\(...\).install\(broker\)"):
         dramatiq.actor(lambda: None, actor_name="act", broker=broker)
 
@@ -426,13 +420,6 @@ def program(tmp_path):
     return start
 
 
-def wait_until(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def send(program, server, code):
     with program(server, "-c", f"import tasks\n{code}") as sender:
         assert sender.wait() == 0, sender.lines
@@ -449,8 +436,8 @@ def test_no_message_is_lost_when_a_worker_is_killed(redis_server, program):
         # Here it was killed, with calls under way and other messages in its memory.
         client.set("killed", 1)
         with program(redis_server, *WORKER):
-            wait_until(lambda: client.hlen("done") == MESSAGES)
-            wait_until(lambda: client.hlen("dramatiq:default.msgs") == 0)
+            eventually(lambda: client.hlen("done") == MESSAGES)
+            eventually(lambda: client.hlen("dramatiq:default.msgs") == 0)
         calls = {key.decode(): int(value) for key, value in client.hgetall("calls").items()}
         assert client.zcard("dramatiq:default.XQ") == 0  # nothing was dead-lettered
     assert set(calls) == {f"{n}:{count}" for n in range(MESSAGES) for count in range(3)}
