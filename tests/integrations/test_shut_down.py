@@ -51,6 +51,16 @@ urlpatterns = [path("price", views.price)]
 """
 
 
+def serve(folder, *command, pages=("fastapi",), app=APP):
+    """Start a server with the files of pages, for an application in ``served``."""
+    for package in (*pages, command[0]):
+        pytest.importorskip(package)
+    for page in pages:
+        write_files(f"shut_down_{page}.md", folder)
+    (folder / "served.py").write_text(app)
+    return Process(folder, "-m", *command)
+
+
 def assert_ends(server, number, answers, status_of_signal):
     """Stop a server whose requests wait: it ends at once and cleanly, and answers them with 503."""
     status, seconds = server.stop(number)
@@ -61,18 +71,12 @@ def assert_ends(server, number, answers, status_of_signal):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("application", ["fastapi", "fastapi-2-workers", "django"])
-def test_uvicorn_ends_while_requests_and_threads_wait(tmp_path, port, application, number):
-    package, *has_workers = application.split("-")
-    pytest.importorskip(package)
-    pytest.importorskip("uvicorn")
-    write_files(f"shut_down_{package}.md", tmp_path)
-    (tmp_path / "served.py").write_text(APP if package == "fastapi" else DJANGO)
-    served = "served:app" if package == "fastapi" else "served:application"
-    workers = 2 if has_workers else 1
-    options = ["--port", str(port), "--workers", str(workers)]
+@pytest.mark.parametrize("package, workers", [("fastapi", 1), ("fastapi", 2), ("django", 1)])
+def test_uvicorn_ends_while_requests_and_threads_wait(tmp_path, port, package, workers, number):
+    app, name = (APP, "app") if package == "fastapi" else (DJANGO, "application")
+    command = ["uvicorn", f"served:{name}", "--port", str(port), "--workers", str(workers)]
     with (
-        Process(tmp_path, "-m", "uvicorn", served, *options) as server,
+        serve(tmp_path, *command, pages=[package], app=app) as server,
         ThreadPoolExecutor() as clients,
     ):
         server.wait_for("Application startup complete", workers)
@@ -95,19 +99,17 @@ def test_the_test_client_of_fastapi_runs_on_a_virtual_clock(tmp_path, auto_clock
     assert auto_clock.monotonic() == 65
 
 
+def gunicorn(port, *options):
+    return ["gunicorn", "--bind", f"127.0.0.1:{port}", "--no-control-socket", *options]
+
+
 @pytest.mark.parametrize("options", [["--workers", "2"], ["--threads", "4"]], ids=str)
 @pytest.mark.parametrize("is_django", [False, True])
 def test_gunicorn_ends_while_requests_and_threads_wait(tmp_path, port, is_django, options):
-    pytest.importorskip("gunicorn")
-    write_files("shut_down_gunicorn.md", tmp_path)
-    if is_django:
-        pytest.importorskip("django")
-        write_files("shut_down_django.md", tmp_path)
-    (tmp_path / "served.py").write_text(DJANGO if is_django else APP)
-    application = "served:wsgi" if is_django else "served:app"
-    options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *options]
+    pages, app = (["gunicorn", "django"], DJANGO) if is_django else (["gunicorn"], APP)
+    command = [*gunicorn(port, *options), "served:wsgi" if is_django else "served:app"]
     with (
-        Process(tmp_path, "-m", "gunicorn", *options, application) as server,
+        serve(tmp_path, *command, pages=pages, app=app) as server,
         ThreadPoolExecutor() as clients,
     ):
         if not is_django:
@@ -120,13 +122,10 @@ def test_gunicorn_ends_while_requests_and_threads_wait(tmp_path, port, is_django
 @pytest.mark.faults
 def test_gunicorn_answers_requests_that_wait_before_a_worker_has_to_end(tmp_path, port):
     """The second request is the last of the worker, by --max-requests."""
-    pytest.importorskip("gunicorn")
-    write_files("shut_down_gunicorn.md", tmp_path)
-    (tmp_path / "served.py").write_text(APP)
     limits = ["--threads", "4", "--max-requests", "2", "--graceful-timeout", str(GRACE)]
-    options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *limits]
+    command = [*gunicorn(port, *limits), "served:app"]
     with (
-        Process(tmp_path, "-m", "gunicorn", *options, "served:app") as server,
+        serve(tmp_path, *command, pages=["gunicorn"]) as server,
         ThreadPoolExecutor() as clients,
     ):
         server.wait_for("polled")
@@ -191,20 +190,18 @@ def works():
     time.sleep(1)
     return "done"
 """
-ASGI_SERVERS = {
-    "uvicorn": ["--port", "{}"],
-    "gunicorn": ["--worker-class", "asgi", "--bind", "127.0.0.1:{}", "--no-control-socket"],
-}
 
 
-@pytest.mark.parametrize("name", ASGI_SERVERS)
+@pytest.mark.parametrize("name", ["uvicorn", "gunicorn"])
 def test_a_thread_ends_with_its_client_or_the_server_and_requests_finish(tmp_path, port, name):
     pytest.importorskip("fastapi")
-    pytest.importorskip(name if name == "uvicorn" else "gunicorn.workers.gasgi")
-    (tmp_path / "served.py").write_text(FASTAPI)
-    options = [option.format(port) for option in ASGI_SERVERS[name]]
+    if name == "uvicorn":
+        command = ["uvicorn", "--port", str(port)]
+    else:
+        pytest.importorskip("gunicorn.workers.gasgi")
+        command = gunicorn(port, "--worker-class", "asgi")
     with (
-        Process(tmp_path, "-m", name, *options, "served:app") as server,
+        serve(tmp_path, *command, "served:app", pages=(), app=FASTAPI) as server,
         ThreadPoolExecutor() as clients,
     ):
         assert get(port, "/none") == 404
