@@ -138,8 +138,7 @@ def test_the_rights_that_its_page_names_are_enough(
         assert kind(client, "job").try_acquire()
     else:
         one, other = (make(kind, client) for _ in range(2))
-        assert one.wait_until_connected(PATIENCE)
-        assert other.wait_until_connected(PATIENCE)
+        assert all(each.wait_until_connected(PATIENCE) for each in (one, other))
         change(one)
         eventually(lambda: is_changed(other))
     assert not caplog.records
@@ -474,8 +473,7 @@ def test_a_block_that_ends_before_the_callbacks_of_the_cancel_have_run_tells_it(
 
 
 def test_an_object_serves_for_one_block(make):
-    twin = make(TOKEN)
-    with twin:
+    with (twin := make(TOKEN)):
         pass
     with pytest.raises(RuntimeError, match="closed"), twin:
         pass
@@ -483,15 +481,14 @@ def test_an_object_serves_for_one_block(make):
 
 
 def test_cancels_of_a_parent_and_deadlines_are_told_nobody(connected, redis_server):
-    parent = CancellationToken()
-    local, watcher = connected(TOKEN, parent=parent), connected(TOKEN)
+    parent, late = CancellationToken(), CancellationToken(timeout=0.001)
+    watcher = connected(TOKEN)
+    local, timed = (connected(TOKEN, parent=each) for each in (parent, late))
     parent.cancel()
-    assert local.token.cancelled
-    timed = connected(TOKEN, parent=CancellationToken(timeout=0.001))
-    assert timed.token.wait(PATIENCE)
-    assert isinstance(timed.token.cause, DeadlineExceeded)
     for twin in (local, timed):
+        assert twin.token.wait(PATIENCE)
         twin.close()
+    assert isinstance(timed.token.cause, DeadlineExceeded)
     assert redis_server.client().get(TOKEN_KEY) is None
     assert not watcher.token.cancelled
     parent = CancellationToken(timeout=3600)
@@ -519,14 +516,12 @@ def test_a_cancel_is_kept_for_a_time(connected, redis_server):
 @pytest.mark.faults
 def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(make, redis_server):
     redis_server.kill()
-    twin = make(TOKEN, cancel_if_gone_for=0.05)
-    patient = make(TOKEN, cancel_if_gone_for=3600)
+    twin, patient = (make(TOKEN, cancel_if_gone_for=seconds) for seconds in (0.05, 3600))
     assert twin.token.wait(PATIENCE)
     assert twin.token.cause == "Redis was out of reach for 0.05 s"
     assert not patient.token.cancelled
     redis_server.start()
-    assert twin.wait_until_connected(PATIENCE)
-    assert patient.wait_until_connected(PATIENCE)
+    assert all(each.wait_until_connected(PATIENCE) for each in (twin, patient))
     twin.close()
     assert redis_server.client().get(TOKEN_KEY) is None
 

@@ -177,16 +177,23 @@ def test_a_redirect_is_followed_without_a_wait_of_the_policy(delays, noting):
     assert delays == [7.0, 7.0]
 
 
+@contextmanager
+def redirecting(retries):
+    """Yield a pool whose server redirects one request, and asks to wait before that."""
+    with (
+        MisbehavingServer(answer(302, Location="/there", Retry_After="50")) as server,
+        urllib3.HTTPConnectionPool("127.0.0.1", server.port, retries=retries) as pool,
+    ):
+        yield pool, server
+
+
 def test_a_redirect_that_asks_to_wait_can_be_cancelled():
     token = CancellationToken()
-    retries = BackOffRetry(token=token)
-    with MisbehavingServer(answer(302, Location="/there", Retry_After="50")) as server:
-        pool = urllib3.HTTPConnectionPool("127.0.0.1", server.port, retries=retries)
-        thread = threading.Timer(0, token.cancel)
-        with pool, pytest.raises(Cancelled):
-            thread.start()
-            pool.request("GET", "/")
-        thread.join()
+    canceller = threading.Thread(target=token.cancel)
+    with redirecting(BackOffRetry(token=token)) as (pool, server), pytest.raises(Cancelled):
+        canceller.start()
+        pool.request("GET", "/")
+    canceller.join()
     assert server.methods == "GET"
 
 
@@ -194,10 +201,8 @@ def test_a_redirect_that_asks_to_wait_can_be_cancelled():
     "block", [partial(configure, active=False), partial(no_wait, max_attempts=1)]
 )
 def test_a_redirect_is_followed_where_retries_are_switched_off(block):
-    with MisbehavingServer(answer(302, Location="/there", Retry_After="50")) as server, block():
-        pool = urllib3.HTTPConnectionPool("127.0.0.1", server.port, retries=BackOffRetry())
-        with pool:
-            assert pool.request("GET", "/").data == b"fine"
+    with redirecting(BackOffRetry()) as (pool, _), block():
+        assert pool.request("GET", "/").data == b"fine"
 
 
 def test_a_body_that_breaks_off_is_retried_where_urllib3_reads_it_itself():
