@@ -160,7 +160,8 @@ def status(name, number):
 
 def wait_until_polled(devices, times, meanwhile=None):
     """Wait until each device was polled so many times since now."""
-    before = devices.calls.copy()
+    with devices.news:
+        before = devices.calls.copy()
     wanted = lambda: all(devices.calls[name] - before[name] >= times for name in NAMES)
     devices.wait_for(wanted, meanwhile)
 
