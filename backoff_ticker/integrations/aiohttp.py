@@ -34,32 +34,17 @@ _REPEATED_BY_AIOHTTP: Final = (aiohttp.ClientOSError, aiohttp.ServerDisconnected
 class RetryMiddleware:
     """A middleware for ``aiohttp.ClientSession`` that sends a request again after a failure.
 
-    Sent again are requests
-
-    - whose method is in ``methods``, after a connection error or an answer in ``statuses``;
-    - of any method, if no connection was made, so that the server cannot have seen them;
-    - with a body in memory (bytes, text, JSON, a form without files). A body that is read as it is
-      sent (an iterator, a file) is never sent twice: unless no connection was made, the first
-      failure is the last.
-
-    When no attempt follows, the last response is returned, or the last error raised. Before a wait
-    the response is released. A wait that the server asks for (``Retry-After`` in seconds or as a
-    date, ``Retry-After-Ms``, ``X-Ms-Retry-After-Ms``) takes the place of the policy's delay. What
-    the caller reads of a response is not retried: if the body breaks off there, that error is the
-    caller's.
-
-    A cancel of the token and ``timeout`` also cut the attempt that is under way, up to the headers
-    of its response. aiohttp's own ``ClientTimeout(total=...)`` is for all attempts and waits of a
-    request together.
+    Which requests are sent again, after which wait, and how it ends: as with ``RetryTransport`` and
+    ``AsyncRetryTransport``, for httpx. Bodies in memory are bytes, text, JSON, and forms without
+    files. aiohttp's own ``ClientTimeout(total=...)`` is for all attempts and waits of a request
+    together.
 
     Put it first, so that the other middlewares run in each attempt:
     ``middlewares=(RetryMiddleware(), other)``.
 
     A lost connection (``ServerDisconnectedError``, ``ClientOSError``) is in the end raised as an
     ``aiohttp.ClientConnectionError`` from that error, since aiohttp itself would send the request
-    once more. Besides the errors of aiohttp, a request raises ``Cancelled``, ``DeadlineExceeded``
-    (``timeout`` or the token's deadline), ``CircuitOpen``, and ``TimeoutError`` if
-    ``attempt_timeout`` cut the last attempt.
+    once more.
 
     Example:
         >>> import aiohttp
@@ -77,10 +62,8 @@ class RetryMiddleware:
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
-        **options: Those of ``AsyncRetryTransport``, for httpx, with the same defaults: ``methods``,
-            ``statuses``, ``max_attempts``, ``max_retry_after``, ``timeout``, ``attempt_timeout``,
-            ``max_elapsed_time``, ``token``, ``budget``, ``breaker``, ``clock`` and hooks. For
-            these, the error of an answer in ``statuses`` is an ``aiohttp.ClientResponseError``.
+        **options: Those of ``AsyncRetryTransport``, with the same defaults. For hooks, the error of
+            an answer in ``statuses`` is an ``aiohttp.ClientResponseError``.
     """
 
     def __init__(

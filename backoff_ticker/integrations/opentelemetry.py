@@ -77,9 +77,6 @@ class OpenTelemetryObserver(MetricsObserver):
     of an exception, the name of a signal, ``text`` for any other text, or ``none``. Of each
     attribute the first ``max_label_values`` values are kept; all others are counted as ``_OTHER``.
 
-    A run that ends with an error which ``on`` does not name at the first attempt is not counted,
-    nor is one that is interrupted, such as by Ctrl-C.
-
     The span that is current where a retry runs gets the events ``backoff_ticker.retry``,
     ``backoff_ticker.gave_up``, ``backoff_ticker.recovered`` (a success after retries) and
     ``backoff_ticker.circuit_changed``. Their attributes also tell the number of attempts, and the

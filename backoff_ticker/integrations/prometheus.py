@@ -42,9 +42,6 @@ class PrometheusObserver(MetricsObserver):
     ``text`` for any other text, or ``none``. Of each label the first ``max_label_values`` values
     are kept; all others are counted as ``other``.
 
-    A run that ends with an error which ``on`` does not name at the first attempt is not counted,
-    nor is one that is interrupted, such as by Ctrl-C.
-
     Example:
         >>> from prometheus_client import CollectorRegistry
         >>> from backoff_ticker import ZeroBackOff, retry_call

@@ -63,9 +63,7 @@ class BackOffRetry(Retry):
       by then.)
 
     PUT is left out because urllib3 and requests cannot rewind an iterator or a generator: they
-    would send what is left of it. If your bodies are bytes, texts or seekable files, add it:
-    ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``. If you send a DELETE
-    with a generator, leave DELETE out.
+    would send what is left of it. If your bodies are bytes, texts or seekable files, add it.
 
     Example:
         >>> import urllib3
