@@ -23,7 +23,7 @@ from sphinx.writers.html5 import HTML5Translator
 import backoff_ticker
 from backoff_ticker import retry, testing, types
 from backoff_ticker.retries._option_table import LOOP_OPTIONS, OPTIONS
-from backoff_ticker.types import HedgeOptions, RetryOptions
+from backoff_ticker.types import HedgeOptions
 
 ROOT = Path(__file__).parents[1]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
@@ -101,9 +101,9 @@ nitpick_ignore_regex = [
     ("py:class", r"Args|D|F|K|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     (
         "py:class",
-        r"AlgorithmOptions|AsyncOptions|Bounds|CircuitOptions|Decorator|JitterKind|Policy",
+        r"AlgorithmOptions|Bounds|CircuitOptions|Decorator|JitterKind|Policy",
     ),
-    ("py:class", r"(Async)?(Around|Hooks?|Notify|ResultCheck|RetryOn)|ErrorRule|Seconds|UnionType"),
+    ("py:class", r"Around|Hooks?|Notify|ResultCheck|RetryOn|ErrorRule|Seconds|UnionType"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
     ("py:class", r"Broker|Heartbeat|(temporalio\.common\.)?RetryPolicy"),
     ("py:exc", r"MiddlewareError|backoff_ticker\.testing\.exploring\._Told"),
@@ -260,11 +260,11 @@ def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
 
 # What types are called that have a name for type checkers only.
 KINDS = {
-    "AsyncAround": "function or list of functions",
-    "AsyncHooks": "function or list of functions",
-    "AsyncNotify": "function or list of functions",
-    "AsyncResultCheck": "function",
-    "AsyncRetryOn": "type of errors, tuple, mapping or function",
+    "Around": "function or list of functions",
+    "Hooks": "function or list of functions",
+    "Notify": "function or list of functions",
+    "ResultCheck": "function",
+    "RetryOn": "type of errors, tuple, mapping or function",
     "Seconds": "seconds or ``timedelta``",
     "object": "value, or function of the ``Outcome``",
 }
@@ -279,7 +279,7 @@ def list_options(_app: Sphinx, _page: str, source: list[str]) -> None:
         return
     rows = [("option", "type", "what it is")]
     for name in dict.fromkeys([*MOST_USED, *OPTIONS]):
-        lacking = ["plain functions"] * (name not in {*RetryOptions.__optional_keys__, "fallback"})
+        lacking = ["plain functions"] * (name == "attempt_timeout")
         lacking += ["loops"] * (name not in LOOP_OPTIONS)
         lacking += ["hedged calls"] * (name not in {*HedgeOptions.__optional_keys__, "fallback"})
         exception = f" (not in {' and '.join(lacking)})" if lacking else ""

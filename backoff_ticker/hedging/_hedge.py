@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Final, Unpack
 
     from ..policies import BackOff
-    from ..retries import AsyncHedgeOptions, D, HedgeOptions, Outcome, T
+    from ..retries import D, HedgeOptions, Outcome, T
 
 _MAX_ATTEMPTS: Final = 5  # as many as gRPC allows
 _OPTIONS: Final = (
@@ -30,7 +30,7 @@ def hedge_call_async(
     backoff: BackOff | None = None,
     *,
     fallback: Callable[[Outcome], Awaitable[D]],
-    **options: Unpack[AsyncHedgeOptions],
+    **options: Unpack[HedgeOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
 @overload
 def hedge_call_async(
@@ -38,7 +38,7 @@ def hedge_call_async(
     backoff: BackOff | None = None,
     *,
     fallback: Callable[[Outcome], D],
-    **options: Unpack[AsyncHedgeOptions],
+    **options: Unpack[HedgeOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
 @overload
 def hedge_call_async(
@@ -46,7 +46,7 @@ def hedge_call_async(
     backoff: BackOff | None = None,
     *,
     fallback: D = ...,
-    **options: Unpack[AsyncHedgeOptions],
+    **options: Unpack[HedgeOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
 @shows(hedge_call_async, fallback=NO_FALLBACK, max_attempts=_MAX_ATTEMPTS)
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:

@@ -48,9 +48,5 @@ from ._signatures import overload as overload, shows as shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._option_types import (
-        AsyncHedgeOptions as AsyncHedgeOptions,
-        BudgetLike as BudgetLike,
-        HedgeOptions as HedgeOptions,
-    )
+    from ._option_types import BudgetLike as BudgetLike, HedgeOptions as HedgeOptions
     from ._signatures import D as D, T as T

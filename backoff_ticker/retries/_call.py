@@ -15,25 +15,13 @@ if TYPE_CHECKING:
     from typing import Any, Unpack
 
     from ..policies import BackOff
-    from ._option_types import AsyncRetryOptions, RetryOptions
+    from ._option_types import RetryOptions
     from ._outcome import Outcome
-    from ._signatures import D, T, Untyped, UseRetryCallAsync
+    from ._signatures import D, T
 
 _DEFAULT = Options("", None, {})
 
 
-@overload
-def retry_call(
-    operation: Callable[[], Untyped],
-    backoff: BackOff | None = None,
-    **options: Unpack[RetryOptions],
-) -> Any: ...
-@overload
-def retry_call(
-    operation: Callable[[], Coroutine[Any, Any, Any]],
-    backoff: BackOff | None = None,
-    **options: Unpack[RetryOptions],
-) -> UseRetryCallAsync: ...
 @overload
 def retry_call(
     operation: Callable[[], T],
@@ -89,7 +77,7 @@ def retry_call_async(
     backoff: BackOff | None = None,
     *,
     fallback: Callable[[Outcome], Awaitable[D]],
-    **options: Unpack[AsyncRetryOptions],
+    **options: Unpack[RetryOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
 @overload
 def retry_call_async(
@@ -97,7 +85,7 @@ def retry_call_async(
     backoff: BackOff | None = None,
     *,
     fallback: Callable[[Outcome], D],
-    **options: Unpack[AsyncRetryOptions],
+    **options: Unpack[RetryOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
 @overload
 def retry_call_async(
@@ -105,7 +93,7 @@ def retry_call_async(
     backoff: BackOff | None = None,
     *,
     fallback: D = ...,
-    **options: Unpack[AsyncRetryOptions],
+    **options: Unpack[RetryOptions],
 ) -> Coroutine[Any, Any, T | D]: ...
 @shows(retry_call_async, fallback=NO_FALLBACK)
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:

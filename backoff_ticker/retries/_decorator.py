@@ -21,53 +21,33 @@ if TYPE_CHECKING:
     from typing import Any, Final, Unpack
 
     from ..policies import BackOff
-    from ._option_types import AsyncRetryOptions, RetryOptions
+    from ._option_types import RetryOptions
     from ._outcome import Outcome
-    from ._signatures import (
-        AsyncF,
-        AsyncOptions,
-        D,
-        DecoratesNoClasses,
-        Decorator,
-        F,
-        FallbackDecorator,
-        P,
-        SyncOptions,
-    )
+    from ._signatures import D, Decorator, F, FallbackDecorator, P
 
 
 @overload
-def retry(
-    backoff: BackOff | None = None, **options: Unpack[RetryOptions]
-) -> Decorator[SyncOptions]: ...
+def retry(function: F, /) -> F: ...
 @overload
 def retry(
     backoff: BackOff | None = None,
     *,
     fallback: Callable[[Outcome], Awaitable[D]],
-    **options: Unpack[AsyncRetryOptions],
+    **options: Unpack[RetryOptions],
 ) -> FallbackDecorator[D]: ...
 @overload
 def retry(
     backoff: BackOff | None = None,
     *,
     fallback: Callable[[Outcome], D],
-    **options: Unpack[AsyncRetryOptions],
+    **options: Unpack[RetryOptions],
 ) -> FallbackDecorator[D]: ...
 @overload
 def retry(
-    backoff: BackOff | None = None, *, fallback: D, **options: Unpack[AsyncRetryOptions]
+    backoff: BackOff | None = None, *, fallback: D, **options: Unpack[RetryOptions]
 ) -> FallbackDecorator[D]: ...
 @overload
-def retry(  # type: ignore[overload-overlap]  # the more special one comes first
-    function: type[Any], /
-) -> DecoratesNoClasses: ...
-@overload
-def retry(function: F, /) -> F: ...
-@overload
-def retry(
-    backoff: BackOff | None = None, **options: Unpack[AsyncRetryOptions]
-) -> Decorator[AsyncOptions]: ...
+def retry(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Decorator: ...
 @shows(retry, fallback=NO_FALLBACK)
 def retry(backoff: Any = None, **options: Any) -> Any:
     """Retry the decorated function: call it again after a failure, until it succeeds.
@@ -243,22 +223,17 @@ class DecoratorWithOptions:
 
 @overload
 def retry_with(
-    function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
-) -> AsyncF: ...
-@overload
-def retry_with(
     function: Callable[P, object],
     /,
     backoff: BackOff | None = None,
     *,
     fallback: object,
-    **changes: Unpack[AsyncRetryOptions],
+    **changes: Unpack[RetryOptions],
 ) -> Callable[P, Any]: ...
 @overload
 def retry_with(
     function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
 ) -> F: ...
-@shows(retry_with)
 def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     """Return a copy of a decorated function with other options, such as fewer attempts.
 

@@ -12,33 +12,27 @@ from ._option_table import LOOP_OPTIONS
 from ._options import Options
 from ._outcome import Ending, Outcome, StopReason
 from ._run import Run
-from ._signatures import overload, shows
+from ._signatures import shows
 from ._steps import enter, interrupted, leave, wait_for_next
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Generic, Self, Unpack
+    from typing import Self, Unpack
 
     from ..policies import BackOff
     from ._attempt import Attempt
-    from ._option_types import AsyncRetryOptions, RetryOptions
-    from ._signatures import AsyncOptions, Options_co, SyncOptions
-else:
-    Options_co, Generic = None, {None: object}  # typing is not imported at run time
+    from ._option_types import RetryOptions
 
 _NAME = "attempts()"
 
 
-@overload
-def attempts(
+def _shown(  # type: ignore[empty-body]  # its signature is all it has
     backoff: BackOff | None = None, **options: Unpack[RetryOptions]
-) -> Attempts[SyncOptions]: ...
-@overload
-def attempts(
-    backoff: BackOff | None = None, **options: Unpack[AsyncRetryOptions]
-) -> Attempts[AsyncOptions]: ...
-@shows(attempts)
-def attempts(backoff: Any = None, **options: Any) -> Any:
+) -> Attempts: ...
+
+
+@shows(_shown)
+def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Attempts:
     """Return the attempts of one run, to retry a block of code in a loop.
 
     Write ``for attempt in attempts(...):`` and ``with attempt:`` inside; in a coroutine use ``async
@@ -68,7 +62,7 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
     return Attempts(Options(_NAME, backoff, options, LOOP_OPTIONS))
 
 
-class Attempts(Generic[Options_co]):
+class Attempts:
     """The iterator that ``attempts()`` returns: one run, attempt by attempt, to be iterated once.
 
     Thread safety: one thread or task at a time iterates; ``outcome`` may be read in any thread.
@@ -111,7 +105,7 @@ class Attempts(Generic[Options_co]):
 
         __exit__ = __aenter__ = __aexit__ = __enter__
 
-    def __iter__(self: Attempts[SyncOptions]) -> Attempts[SyncOptions]:
+    def __iter__(self) -> Self:
         raise_if_attempts_are_cut(self._options)
         return self._begin(awaits=False)
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence, Sized
+    from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import timedelta
-    from re import Match
     from types import UnionType
-    from typing import TypeAlias
 
     from _typeshed import SupportsItems
 
@@ -23,42 +21,27 @@ if TYPE_CHECKING:
 
     Seconds = float | timedelta
 
-    # What functions of the user may return where nothing is awaited: a truth value, a number, a
-    # container, a match, None. `object` would accept a coroutine, too.
-    Plain = float | Sized | Match[Any] | None
-
-    Answer: TypeAlias = bool | float | timedelta  # of a function given as `on`
-    ErrorTypes = (
+    RetryOn = (
         type[Exception]
         | tuple[type[Exception], ...]
         | UnionType
         | SupportsItems[type[Exception], bool | Seconds | BackOff]
+        | Callable[[Exception], bool | Seconds | Awaitable[bool | Seconds]]
     )
-    RetryOn = ErrorTypes | Callable[[Exception], Answer]
-    AsyncRetryOn = ErrorTypes | Callable[[Exception], Answer | Awaitable[Answer]]
-
-    ResultCheck = Callable[[Any], Plain]
-    AsyncResultCheck = Callable[[Any], object]
-
-    NotifyOne = Callable[[Exception, float], Plain]
+    ResultCheck = Callable[[Any], object]
+    NotifyOne = Callable[[Exception, float], object]
     Notify = NotifyOne | Sequence[NotifyOne]
-    AsyncNotifyOne = Callable[[Exception, float], object]
-    AsyncNotify = AsyncNotifyOne | Sequence[AsyncNotifyOne]
-    AroundOne = Callable[[Outcome], AbstractContextManager[Any]]
+    AroundOne = Callable[[Outcome], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]]
     Around = AroundOne | Sequence[AroundOne]
-    AsyncAroundOne = Callable[
-        [Outcome], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
-    ]
-    AsyncAround = AsyncAroundOne | Sequence[AsyncAroundOne]
-    Hook = Callable[[Outcome], Plain]
+    Hook = Callable[[Outcome], object]
     Hooks = Hook | Sequence[Hook]
-    AsyncHook = Callable[[Outcome], object]
-    AsyncHooks = AsyncHook | Sequence[AsyncHook]
 
 
-class _SharedWithHedges(TypedDict, total=False):
-    """Options that hedged calls take, too; one of retries alone goes into the classes below."""
+class HedgeOptions(TypedDict, total=False):
+    """A ``TypedDict`` of the options of hedged calls, which ``retry`` describes."""
 
+    on: RetryOn | None
+    until: ResultCheck | None
     token: CancellationToken | None
     timeout: Seconds | None
     max_elapsed_time: Seconds | None
@@ -71,18 +54,11 @@ class _SharedWithHedges(TypedDict, total=False):
     name: str | None
 
 
-class HedgeOptions(_SharedWithHedges, total=False):
-    """A ``TypedDict`` of the options of ``hedge_call``, which ``retry`` describes."""
-
-    on: RetryOn | None
-    until: ResultCheck | None
-
-
 class RetryOptions(HedgeOptions, total=False):
-    """A ``TypedDict`` of the options that ``retry``, ``retry_call`` and ``attempts`` share.
+    """A ``TypedDict`` of the options of ``retry``, ``attempts`` and the others, but ``fallback``.
 
-    Annotate a function of yours that passes them on with ``**options: Unpack[RetryOptions]``. It
-    lacks ``fallback``, which changes the type of the result.
+    Annotate a function of yours that passes them on with ``**options: Unpack[RetryOptions]``.
+    ``fallback`` is not among them, as it changes the type of the result.
 
     Example:
         >>> from backoff_ticker import retry_call
@@ -92,7 +68,7 @@ class RetryOptions(HedgeOptions, total=False):
         'done'
     """
 
-    attempt_timeout: None  # for coroutines only
+    attempt_timeout: Seconds | None
     timer: TimerLike | None
     notify: Notify | None
     around: Around | None
@@ -100,26 +76,6 @@ class RetryOptions(HedgeOptions, total=False):
     on_retry: Hooks | None
     on_success: Hooks | None
     on_give_up: Hooks | None
-
-
-class AsyncHedgeOptions(_SharedWithHedges, total=False):
-    """The options of ``hedge_call_async``, whose functions may be awaited."""
-
-    on: AsyncRetryOn | None
-    until: AsyncResultCheck | None
-
-
-class AsyncRetryOptions(AsyncHedgeOptions, total=False):
-    """``RetryOptions`` for coroutines only, with ``attempt_timeout``, and hooks to be awaited."""
-
-    attempt_timeout: Seconds | None
-    timer: TimerLike | None
-    notify: AsyncNotify | None
-    around: AsyncAround | None
-    on_attempt: AsyncHooks | None
-    on_retry: AsyncHooks | None
-    on_success: AsyncHooks | None
-    on_give_up: AsyncHooks | None
 
 
 class BudgetLike(Protocol):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from ..cancellation import CancellationToken
-    from ._option_types import AsyncAround, AsyncHooks, AsyncNotify
+    from ._option_types import Around, Hooks, Notify
 
 _DEFAULTS: Final[Mapping[str, Any]] = {"active": True, "notes": True}
 """Of the settings that are bools. The others are options of retries, too, and None by default."""
@@ -86,12 +86,12 @@ def configure(
     active: bool = _UNCHANGED,
     token: CancellationToken | None = _UNCHANGED,
     notes: bool = _UNCHANGED,
-    notify: AsyncNotify | None = _UNCHANGED,
-    around: AsyncAround | None = _UNCHANGED,
-    on_attempt: AsyncHooks | None = _UNCHANGED,
-    on_retry: AsyncHooks | None = _UNCHANGED,
-    on_success: AsyncHooks | None = _UNCHANGED,
-    on_give_up: AsyncHooks | None = _UNCHANGED,
+    notify: Notify | None = _UNCHANGED,
+    around: Around | None = _UNCHANGED,
+    on_attempt: Hooks | None = _UNCHANGED,
+    on_retry: Hooks | None = _UNCHANGED,
+    on_success: Hooks | None = _UNCHANGED,
+    on_give_up: Hooks | None = _UNCHANGED,
 ) -> AbstractContextManager[None]:
     """Set what holds for every retry of this process that begins from now on.
 

@@ -19,13 +19,12 @@ from ..clock._protocol import Parker, TimerHandle
 from ..policies._named import NamedPolicy
 from ..policies._protocol import MonotonicTime, WallTime
 from ..retries._loop import Attempts
-from ..retries._option_types import AsyncRetryOptions, HedgeOptions, RetryOptions
+from ..retries._option_types import HedgeOptions, RetryOptions
 from ..schedules._job import Job
 from ..tickers import Forwarding
 from ..tickers._protocol import SendSink, Sink
 
 __all__ = [
-    "AsyncRetryOptions",
     "Attempts",
     "CallbackHandle",
     "CircuitGuard",

@@ -25,7 +25,7 @@ from backoff_ticker import (
     retry_with,
 )
 from backoff_ticker.testing import VirtualClock
-from backoff_ticker.types import AsyncRetryOptions, HedgeOptions, RetryOptions
+from backoff_ticker.types import HedgeOptions, RetryOptions
 from tests.retries.faces import in_loop
 from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
@@ -183,23 +183,23 @@ OPTIONS = [
 """All options in the order in which they are shown."""
 
 ALL = frozenset(OPTIONS)
-ASYNC = AsyncRetryOptions.__annotations__
+TYPES = RetryOptions.__annotations__
 HEDGED = frozenset(HedgeOptions.__annotations__) | {"fallback"}
-# The parameters before the options, the options, and their types.
+# The parameters before the options, and the options.
 TAKEN = {
-    retry: (["backoff"], ALL, ASYNC),
-    retry_call: (["operation", "backoff"], ALL - {"attempt_timeout"}, RetryOptions.__annotations__),
-    retry_call_async: (["operation", "backoff"], ALL, ASYNC),
-    attempts: (["backoff"], ALL - {"fallback"}, ASYNC),
-    hedge_call: (["operation", "backoff", "pool"], HEDGED, HedgeOptions.__annotations__),
-    hedge_call_async: (["operation", "backoff"], HEDGED, ASYNC),
+    retry: (["backoff"], ALL),
+    retry_call: (["operation", "backoff"], ALL),
+    retry_call_async: (["operation", "backoff"], ALL),
+    attempts: (["backoff"], ALL - {"fallback"}),
+    hedge_call: (["operation", "backoff", "pool"], HEDGED),
+    hedge_call_async: (["operation", "backoff"], HEDGED),
 }
 DEFAULTS = {**dict.fromkeys(OPTIONS), "max_retry_after": 21_600.0}
 
 
 @pytest.mark.parametrize("function", TAKEN, ids=lambda one: one.__name__)
 def test_each_option_is_shown_in_one_order_with_its_default_and_type(function):
-    before, taken, types = TAKEN[function]
+    before, taken = TAKEN[function]
     shown = dict(inspect.signature(function).parameters)
     assert list(shown) == [*before, *(name for name in OPTIONS if name in taken)]
     for name in taken:
@@ -208,7 +208,7 @@ def test_each_option_is_shown_in_one_order_with_its_default_and_type(function):
             assert shown[name].annotation == "object"
             assert repr(shown[name].default) == "NO_FALLBACK"
         else:
-            assert shown[name].annotation == types[name].__forward_arg__
+            assert shown[name].annotation == TYPES[name].__forward_arg__
             assert shown[name].default == expected
     assert inspect.iscoroutinefunction(function) == function.__name__.endswith("_async")
 

@@ -33,7 +33,6 @@ from backoff_ticker import (
     retry_with,
 )
 from backoff_ticker.types import (
-    AsyncRetryOptions,
     Attempts,
     CircuitGuard,
     CircuitTicket,
@@ -273,7 +272,7 @@ assert_type(retry_call(AnyFactory()), Any)
 assert_type(retry_call(Mock()), Any)
 assert_type(hedge_call(AnyFactory()), Any)
 assert_type(retry(policy)(anything)(1), Any)
-assert_type(retry(policy)(Mock()), Any)
+assert_type(retry(policy)(Mock()), Mock)
 assert_type(retry(fallback=None)(anything)(1), Any)  # type: ignore[no-untyped-call]  # of mypy only
 
 # Fallbacks
@@ -372,7 +371,7 @@ passed_on(lambda: 1, on_retry=lambda outcome: outcome.delay, timeout=3)
 
 
 async def passed_on_async(
-    operation: Callable[[], Coroutine[Any, Any, int]], **options: Unpack[AsyncRetryOptions]
+    operation: Callable[[], Coroutine[Any, Any, int]], **options: Unpack[RetryOptions]
 ) -> int:
     return await retry_call_async(operation, policy, **options)
 

@@ -5,7 +5,6 @@ Both are told to report each comment that is not needed: a line that passes is a
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 
 import backoff_ticker
@@ -35,19 +34,8 @@ async def coroutine(count: int = 1) -> int:
     return count
 
 
-async def send(outcome: Outcome) -> None: ...
-
-
-async def is_transient(error: Exception) -> bool:
-    return True
-
-
 def page(outcome: Outcome) -> bytes:
     return b""
-
-
-def span(outcome: Outcome) -> nullcontext[None]:
-    return nullcontext()
 
 
 # Names
@@ -67,47 +55,26 @@ delay_after(30, 1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentTy
 
 # What is decorated
 
-retry(OSError)(function)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
 retry((OSError, ValueError))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(ConstantBackOff)(function)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
-retry(policy)(ConstantBackOff)(1)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
-retry(function, max_attempts=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(function, max_attempts=3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 retry(1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 retry_with(function, max_attempt=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 retry_with(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
-# What only coroutines can have
-
-retry(attempt_timeout=1)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on_retry=send)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on_attempt=span)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on_retry=[print, send])(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on=is_transient)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(until=coroutine)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_with(function, attempt_timeout=1)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(function, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(function, on_give_up=send)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(function, on=is_transient)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-for _ in attempts(attempt_timeout=1):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
-    pass
-for _ in attempts(on_retry=send):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
-    pass
-
 # Operations of the wrong kind
 
 number: int = retry_call(coroutine)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 retry_call(coroutine) + 1  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
-retry_call(function(1))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(policy, function)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(function, "page")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(function(1))  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+retry_call(policy, function)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+retry_call(function, "page")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 number = hedge_call(coroutine)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
 hedge_call(function, timer=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
 async def awaits() -> None:
-    await retry_call(coroutine)  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
     await retry_call_async(coroutine())  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     await hedge_call_async(coroutine, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     retry_call_async(coroutine)  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
@@ -120,20 +87,20 @@ awaited = hedge_call_async(function)  # type: ignore[arg-type]  # pyright: ignor
 # Options
 
 retry(max_attempt=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
-retry(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on=[OSError])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on={OSError: "1s"})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on=lambda error: policy)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+retry(on=[OSError])  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+retry(on={OSError: "1s"})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
+retry(on=lambda error: policy)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 retry(retry_if=bool)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
-retry(around=page)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(around=page)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 configure(around=page)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 configure(False)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-retry(on=lambda error: "yes")  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(on_retry=lambda error, delay: None)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(timeout="1s")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry(breaker=CircuitBreaker)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-retry_call(function, name=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-attempts(fallback=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry(on=lambda error: "yes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+retry(on_retry=lambda error, delay: None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+retry(timeout="1s")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+retry(breaker=CircuitBreaker)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+retry_call(function, name=1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+attempts(fallback=None)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 # Results
 
