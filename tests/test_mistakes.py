@@ -23,20 +23,6 @@ from backoff_ticker import (
 )
 
 wrong = attempts  # takes anything, for type checkers
-LOOP = "attempts() is a loop: write `for attempt in attempts(...):`"
-
-
-def with_a_loop():
-    with wrong():
-        pass
-
-
-def with_a_loop_async():
-    async def main():
-        async with wrong():
-            pass
-
-    asyncio.run(main())
 
 
 def with_a_breaker():
@@ -55,8 +41,6 @@ def with_a_breaker_async():
 MISTAKES = [
     (with_a_breaker, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
     (with_a_breaker_async, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
-    (with_a_loop, LOOP),
-    (with_a_loop_async, LOOP),
     (lambda: cancel_on_signals("SIGTERM"), "not 'SIGTERM': did you mean signal.SIGTERM?"),
     (
         lambda: cancel_on_signals([signal.SIGTERM]),

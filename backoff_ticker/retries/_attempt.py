@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
         def outcome(self) -> Outcome: ...
 
-    Link = tuple["Attempt", "Link | None"]  # an attempt, and what is shown around it
-
 
 class Attempt:
     """One attempt of a retry: what a loop over ``attempts()`` gives, and ``current_attempt()``.
@@ -160,41 +158,25 @@ class Attempt:
         return f"<Attempt {self.number} of {self.name}{state}>"
 
 
-_here: ContextVar[Link | None] = ContextVar("current_attempt", default=None)
+_here: ContextVar[tuple[Attempt, ...]] = ContextVar("current_attempt", default=())
 
 
 def show(attempt: Attempt) -> None:
     """Show an attempt inside what is shown here, in place of an earlier one of its run."""
-    shown, run = _here.get(), attempt._run
+    run, shown = attempt._run, _here.get()
     run.is_shown = True
-    if shown is not None:
-        shown = shown[1] if shown[0]._run is run else _links_around(shown, run)
-    _here.set((attempt, shown))
+    if shown:
+        shown = tuple([one for one in shown if one._run.is_shown and one._run is not run])
+    _here.set((*shown, attempt))
 
 
 def hide(run: Shown) -> None:
     """Show the attempt of ``run`` no more, but what was shown before, or is shown inside of it."""
     run.is_shown = False
     shown = _here.get()
-    while shown is not None and not shown[0]._run.is_shown:
-        shown = shown[1]
+    while shown and not shown[-1]._run.is_shown:
+        shown = shown[:-1]
     _here.set(shown)
-
-
-def _links_around(link: Link | None, run: Shown) -> Link | None:
-    """Return the attempts around ``run`` where ``link`` is shown: those that go on, but its own.
-
-    They are linked anew. Generators that take turns may begin and end in any order, also in several
-    threads: a link that changed could make a circle, and one that stayed would grow.
-    """
-    kept: list[Attempt] = []
-    while link is not None:
-        attempt, link = link
-        if attempt._run.is_shown and attempt._run is not run:
-            kept.append(attempt)
-    for attempt in reversed(kept):
-        link = attempt, link
-    return link
 
 
 def current_attempt() -> Attempt | None:
@@ -217,9 +199,5 @@ def current_attempt() -> Attempt | None:
 
     Thread safety: any thread or task; each sees its own attempt.
     """
-    link = _here.get()
-    while link is not None:
-        attempt, link = link
-        if attempt._run.is_shown:
-            return attempt
-    return None
+    shown = [attempt for attempt in _here.get() if attempt._run.is_shown]
+    return shown[-1] if shown else None

@@ -33,15 +33,9 @@ def retried(  # noqa: C901 - counts the nested function
 ) -> Operation:
     """Return what calls a function as the options say."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one path, from top to end
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - one path, from top to end
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
-        if valid.is_off:
-            try:
-                show(run.begin())
-                return function(*args, **kwargs)
-            finally:
-                run.close()
         error: Exception | None = None
         try:
             while run.ending is None:
@@ -60,7 +54,7 @@ def retried(  # noqa: C901 - counts the nested function
                         except Exception as failure:  # the run decides about it
                             error = failure
                         else:
-                            if result.__class__ is CoroutineType:
+                            if result.__class__ is CoroutineType and not valid.is_off:
                                 run.fail(coroutine_returned(name, result, _INSTEAD), name)
                             elif not valid.has_exit and run.succeed():
                                 return result
@@ -86,15 +80,9 @@ def retried_async(  # noqa: C901 - as above
 ) -> Operation:
     """Return a coroutine function that awaits a function as the options say."""
 
-    async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - as above
+    async def call(*args: Any, **kwargs: Any) -> Any:
         valid = options.under_settings() if settings.values else options
         run = Run(valid, name, args, kwargs)
-        if valid.is_off:
-            try:
-                show(run.begin())
-                return await function(*args, **kwargs)
-            finally:
-                run.close()
         run.awaits = True
         error: Exception | None = None
         try:

@@ -57,7 +57,8 @@ def classify(options: Options, error: Exception, *, was_cut: bool = False) -> De
     """
     base: type = object
     # Markers are errors of the package: most errors cost only this look.
-    if error.__cause__ is not None or isinstance(error, BackoffTickerError):
+    is_marked = error.__cause__ is not None or isinstance(error, BackoffTickerError)
+    if is_marked and not options.is_off:
         if find_permanent(error) is not None:
             return Ending(StopReason.PERMANENT, "the error is permanent")
         if isinstance(error, RetryAfter):

@@ -15,10 +15,8 @@ from ._outcome import Ending, StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..cancellation import CancellationToken
-    from ..clock import Clock, Parker, TimerHandle
+    from ..clock import Clock
     from ._options import Options
 
 active_no_wait: dict[object, int | None] = {}
@@ -45,12 +43,6 @@ class SkippingClock:
 
     def time(self) -> float:
         return self.clock.time() + self.skipped
-
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> TimerHandle:
-        return self.clock.call_at(later(when, -self.skipped), callback, loop=loop)
-
-    def parker(self, what: str = "") -> Parker:
-        return self.clock.parker(what)
 
     def skip(self, seconds: float, token: CancellationToken | None) -> float:
         """Count a wait as waited, up to the deadline of the token; return its seconds."""

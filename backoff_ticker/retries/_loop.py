@@ -10,7 +10,7 @@ from ._cut import CuttableAttempt, first_for_coroutines, raise_if_attempts_are_c
 from ._final_error import raise_final
 from ._option_table import LOOP_OPTIONS
 from ._options import Options
-from ._outcome import Ending, Outcome, StopReason
+from ._outcome import Outcome
 from ._run import Run
 from ._signatures import shows
 from ._steps import enter, interrupted, leave, wait_for_next
@@ -94,16 +94,6 @@ class Attempts:
         block = getattr(self, "_block", None)
         if block is not None:  # it may have been left between two blocks
             block.close()
-
-    if not TYPE_CHECKING:
-
-        def __enter__(self):  # noqa: ANN204 - never returns
-            raise TypeError(
-                "attempts() is a loop: write `for attempt in attempts(...):` (or `async for`), and "
-                "`with attempt:` inside of it"
-            )
-
-        __exit__ = __aenter__ = __aexit__ = __enter__
 
     def __iter__(self) -> Self:
         raise_if_attempts_are_cut(self._options)
@@ -313,9 +303,6 @@ class Block:
             if error is not None and not isinstance(error, Exception):
                 await interrupted(run, error)
                 return
-            if error is not None and run.options.is_off:  # it passes as it is
-                run.error, error = error, None
-                run.end(Ending(StopReason.NOT_RETRIED))
             if error is not None or run.options.has_exit or not run.succeed():
                 await leave(run, error)
         except BaseException as interrupt:

@@ -88,12 +88,6 @@ class Options:
     token: CancellationToken | None
     note: bool | None
     is_off: bool = False
-    is_watched: bool
-    has_entry: bool
-    has_exit: bool
-    has_steps_between: bool
-    can_cut: bool
-    has_limits: bool
     _under_settings: tuple[Mapping[str, Any], Any] = ({}, None)  # settings, and the options changed
 
     def __init__(
@@ -107,18 +101,14 @@ class Options:
         for name, value in options.items():
             if name not in allowed:
                 known = ["backoff", *(option for option in OPTIONS if option in allowed)]
-                error = unknown_option(what, name, known, ELSEWHERE.get(name, ()))
-                raise self._with_hint(error)
+                raise unknown_option(what, name, known, ELSEWHERE.get(name, ()))
             setattr(self, name, None if value is None else OPTIONS[name].check(name, value))
         if backoff is not None:
             self.backoff = backoff
             self.policies = (backoff,)
             if is_immutable(backoff):
                 self.fixed_polls = {id(backoff): backoff.next_backoff}
-            try:
-                self._check_policy("backoff", backoff)
-            except TypeError as error:
-                raise self._with_hint(error) from None
+            self._check_policy("backoff", backoff)
         if self.on is not None:
             self._use_rules(self.on)
         self._note_needs()
@@ -147,18 +137,13 @@ class Options:
             self.token = token if self.token is None else any_of(token, self.token)
 
     def _note_needs(self) -> None:
-        self.is_watched = bool(self.around or self.breaker)
-        self.has_entry = self.is_watched or bool(self.on_attempt)
-        self.has_exit = self.is_watched or bool(self.on_success or self.budget or self.until)
-        self.has_steps_between = bool(self.notify or self.on_retry or self.timer)
-        self.can_cut = _what_cuts(self) != (None, None, None)
-        self.has_limits = self.can_cut or not (self.max_attempts is self.max_elapsed_time is None)
-
-    def _with_hint(self, error: TypeError) -> TypeError:
-        """Return an error about what may be meant as an argument of the operation."""
-        if "call" not in self.what:
-            return error
-        return TypeError(f"{error}; functools.partial(...) gives arguments to the operation")
+        self.is_watched: bool = bool(self.around or self.breaker)
+        self.has_entry: bool = self.is_watched or bool(self.on_attempt)
+        self.has_exit: bool = self.is_watched or bool(self.on_success or self.budget or self.until)
+        self.has_steps_between: bool = bool(self.notify or self.on_retry or self.timer)
+        self.can_cut: bool = _what_cuts(self) != (None, None, None)
+        is_counted = self.max_attempts is not None or self.max_elapsed_time is not None
+        self.has_limits: bool = self.can_cut or is_counted
 
     def under_settings(self) -> Options:
         """Return these options, changed by what ``configure()`` has set for the process."""
@@ -198,4 +183,4 @@ for _name, _option in OPTIONS.items():
     setattr(Options, _name, _option.default)
 
 _OFF: Final = Options("", None, {})
-_OFF.is_off = True
+_OFF.is_off, _OFF.rules = True, {}

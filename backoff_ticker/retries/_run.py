@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Final
 
-    from ..clock import Clock
     from ..policies import BackOff
 
 SUCCESS: Final = Ending(StopReason.SUCCEEDED)
@@ -67,7 +66,7 @@ class Run:
         self.name: str = name
         self.args = args
         self.kwargs = kwargs
-        self.clock: Clock = options.clock or resolve_clock(None)
+        self.clock: Any = options.clock or resolve_clock(None)
         if active_no_wait:
             self.clock = SkippingClock(self.clock)
         self.began: float = self.clock.monotonic()

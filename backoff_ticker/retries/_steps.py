@@ -7,7 +7,7 @@ suspends there; see ``_drive``.
 
 from __future__ import annotations
 
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from types import AsyncGeneratorType, GeneratorType
 
 from .._errors import BackoffTickerError, Cancelled, RejectedResult
 from .._operation import answered
@@ -59,7 +59,7 @@ async def leave(run: Run, error: Exception | None) -> bool:
     options = run.options
     if error is not None:
         is_marked = error.__cause__ is not None or isinstance(error, BackoffTickerError)
-        run.error = unmarked(error) if is_marked else error
+        run.error = unmarked(error) if is_marked and not options.is_off else error
     if options.is_watched:
         run.tell_circuit(error)
         await _leave_around(run, error)
@@ -238,23 +238,9 @@ async def _leave_around(run: Run, error: BaseException | None) -> None:
         run.component = "around"
         try:
             del run.managers[-1]  # type: ignore[attr-defined]  # it is a list
-            answer = exit_manager(*told_of)
-            if isinstance(error, GeneratorExit) and isinstance(answer, CoroutineType):
-                _close_after_a_step(answer)
-            else:
-                await answered(answer, "around", awaits=run.awaits)
+            await answered(exit_manager(*told_of), "around", awaits=run.awaits)
         except Exception as failure:  # raised at the end
             run.fail(failure)
         except BaseException as interrupt:
             await _leave_around(run, interrupt)  # those outside of it
             raise
-
-
-def _close_after_a_step(coroutine: CoroutineType[Any, Any, Any]) -> None:
-    """Have a coroutine go as far as it can without waiting: the one that awaits it is closed."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
-        pass
-    finally:
-        coroutine.close()

@@ -1,7 +1,7 @@
 """The hooks, and the context managers around attempts: when, in what order, and how they end."""
 
 import asyncio
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from itertools import product
 
 import pytest
@@ -241,41 +241,6 @@ def test_a_manager_is_left_once_when_the_task_is_cancelled(face, when):
     assert [type(error).__name__[0] for *_, error in outs] == told
     assert {entry[2] for entry in outs} == ({"a 1", "b 1"} if len(told) == 2 else {"a 1"})
     assert "on_give_up" not in {entry[1] for entry in log}
-
-
-@ASYNC
-def test_a_coroutine_that_is_closed_leaves_plain_managers_and_awaits_nothing(face):
-    """Nor does Python warn of a coroutine that nobody awaits."""
-    log = []
-    around = [spanning(log, "a"), spanning(log, "b", Eager), spanning(log, "c")]
-
-    async def main():
-        script = Script(7)
-        script.in_loop = Suspended
-        made = face.main(script, ConstantBackOff(5), around=around, **noting(log))
-        with closing(made):
-            made.send(None)
-
-    in_loop(main())
-    told = [entry[1:] for entry in log if entry[1] == "out"]
-    assert [(name, type(error)) for _, name, error in told] == [
-        ("c 1", GeneratorExit),
-        ("a 1", GeneratorExit),
-    ]
-
-
-class Suspended:
-    """Waits for ever."""
-
-    def __await__(self):
-        yield
-
-
-class Eager(AsyncManager):
-    """It is entered at once."""
-
-    async def __aenter__(self):
-        return self
 
 
 # Errors in hooks and managers
