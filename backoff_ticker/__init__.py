@@ -103,16 +103,19 @@ if TYPE_CHECKING:
     from .policies._wrapper import BackOffWrapper as BackOffWrapper
     from .retries._attempt import Attempt as Attempt, current_attempt as current_attempt
     from .retries._budget import RetryBudget as RetryBudget
-    from .retries._call import retry_call as retry_call, retry_call_async as retry_call_async
     from .retries._decorator import (
         retry as retry,
         retry_options as retry_options,
         retry_with as retry_with,
     )
-    from .retries._log_retries import log_retries as log_retries
+    from .retries._drive import retry_call as retry_call, retry_call_async as retry_call_async
     from .retries._loop import attempts as attempts
     from .retries._option_types import BudgetLike as BudgetLike
-    from .retries._outcome import Outcome as Outcome, StopReason as StopReason
+    from .retries._outcome import (
+        Outcome as Outcome,
+        StopReason as StopReason,
+        log_retries as log_retries,
+    )
     from .retries._settings import configure as configure, is_active as is_active
     from .schedules import Schedule as Schedule
     from .tickers import AsyncTicker as AsyncTicker, Pace as Pace, Tick as Tick, Ticker as Ticker
@@ -155,12 +158,11 @@ _NAMES = {
     "schedules._schedule": "Schedule",
     "retries._attempt": "Attempt current_attempt",
     "retries._budget": "RetryBudget",
-    "retries._call": "retry_call retry_call_async",
     "retries._decorator": "retry retry_options retry_with",
-    "retries._log_retries": "log_retries",
+    "retries._drive": "retry_call retry_call_async",
     "retries._loop": "attempts",
     "retries._option_types": "BudgetLike",
-    "retries._outcome": "Outcome StopReason",
+    "retries._outcome": "Outcome StopReason log_retries",
     "retries._settings": "configure is_active",
     "hedging._hedge": "hedge_call hedge_call_async",
 }

@@ -13,7 +13,6 @@ from backoff_ticker import (
     attempts,
     cancel_on_signals,
     chain,
-    configure,
     merge,
     with_added_jitter,
     with_jitter,
@@ -81,7 +80,6 @@ def started_timer():
         (started_timer, "<Timer running, clock=SystemClock()>"),
         (lambda: merge(Channel(1)), "merge(<Channel"),
         (lambda: no_wait(2), "no_wait(2)"),
-        (lambda: configure(active=True), "configure(active=True)"),
         (lambda: cancel_on_signals(2, chain=True), "cancel_on_signals(SIGINT, chain=True)"),
     ],
 )

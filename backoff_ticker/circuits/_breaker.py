@@ -61,9 +61,9 @@ class CircuitBreaker(ProcessBound):
         ConnectionError open
         CircuitOpen open
 
-    An error that ``on`` covers is a failure. Any other error is a success, like a normal end: the
-    service has answered. A cancel or an interrupt is neither, and its probe frees its place. So is
-    the end of a call that began before the circuit last changed.
+    An error that ``on`` covers is a failure. Any other is a success, like a normal end: the service
+    has answered. A cancel, an interrupt, and the end of a call that began before the circuit last
+    changed are neither.
 
     Thread safety: every method may be called in any thread, event loop, signal handler or
     finalizer, and none waits. After a fork, parent and child each have a circuit.
@@ -71,13 +71,11 @@ class CircuitBreaker(ProcessBound):
     Source: Michael Nygard, "Release It!"; rates and ``on`` as in resilience4j; control as in Polly.
 
     Args:
-        backoff: How long the circuit stays open. The breaker asks its own copy each time the
-            circuit opens, and resets the copy first if the circuit was closed. If the policy
-            returns ``STOP``, the circuit stays open until ``reset()``. None means 5 s at first,
+        backoff: How long the circuit stays open. The breaker asks its own copy, which it resets if
+            the circuit was closed. ``STOP`` means until ``reset()``. None means 5 s at first,
             doubled each time up to 60 s, with 50 % jitter, and without end.
-        on: Which errors are failures, as in ``retry``: a subclass of ``Exception``, a tuple of
-            them, ``A | B``, or a mapping from them or a function from an error to a bool. Seconds,
-            and the policies of a mapping, mean True.
+        on: Which errors are failures, in each form that ``retry`` takes. Seconds, and the policies
+            of a mapping, mean True.
         failures: How many failures in a row open the circuit: an int >= 1. None means 5.
         failure_rate: The share of failures that opens it instead, > 0 and <= 1. It counts once
             ``minimum_calls`` have ended.
@@ -151,8 +149,7 @@ class CircuitBreaker(ProcessBound):
     def remaining(self) -> float | None:
         """Return the seconds until a call is let through; 0.0 if it would be let through now.
 
-        0.0 also while the policy is being asked. None: the circuit is open until ``reset()``, or
-        half-open while all its probes are running.
+        None: the circuit is open until ``reset()``, or half-open while all its probes are running.
         """
         return self._circuit.seconds_left(self._monotonic())
 
@@ -164,13 +161,11 @@ class CircuitBreaker(ProcessBound):
         """Open the circuit, for example while the service is being maintained.
 
         Args:
-            seconds: How long, from now: seconds > 0 or a timedelta. The policy is asked, too (once,
-                if it is being asked already), but its answer is not used: if a probe fails later,
-                the circuit opens for the policy's next delay. None means until ``reset()``; the
-                policy is not asked.
+            seconds: How long, from now: seconds > 0 or a timedelta. The policy is asked, too, but
+                its answer is not used: if a probe fails later, its next delay counts. None means
+                until ``reset()``; the policy is not asked.
 
         Raises:
-            TypeError, ValueError: ``seconds`` is invalid.
             Exception: The policy failed when it was asked; the circuit is open all the same.
         """
         length = inf if seconds is None else as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
@@ -180,8 +175,8 @@ class CircuitBreaker(ProcessBound):
     def allow(self) -> CircuitTicket:
         """Let a call through and return its ticket, or raise ``CircuitOpen``.
 
-        Use it for a call that no ``with`` block can span, such as one that ends in a callback. Pass
-        the ticket to ``record()`` or ``release()`` when the call has ended.
+        It is for a call that no block can span, such as one that ends in a callback. Pass the
+        ticket to ``record()`` or ``release()`` then.
 
         Raises:
             CircuitOpen: The circuit is open, or half-open and lets no further probe through.
@@ -198,8 +193,7 @@ class CircuitBreaker(ProcessBound):
 
         Raises:
             TypeError: ``error`` is neither an exception nor None; the call does not count.
-            Exception: ``on`` raised it, and the call does not count; or the policy did when it was
-                asked, and the next call asks it again.
+            Exception: Of ``on``, and the call does not count; or of the policy.
         """
         if error is None and ticket is self._circuit.steady:
             return
@@ -219,11 +213,7 @@ class CircuitBreaker(ProcessBound):
         return CircuitGuard(self)
 
     def __call__(self, function: F, /) -> F:
-        """Decorate a function, a method or a coroutine function: each call is a block.
-
-        Raises:
-            TypeError: ``function`` is something else; in a generator, use ``guard()``.
-        """
+        """Decorate a function, a method or a coroutine function: each call is a block."""
         target: Any = function
         if isinstance(target, (staticmethod, classmethod)):
             return type(target)(self(target.__func__))  # type: ignore[return-value]

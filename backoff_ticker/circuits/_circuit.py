@@ -33,10 +33,8 @@ class Rules:
         self.rate, self.calls, self.seconds = 1.0, 0, 0.0
         self.in_a_row = rate is None
         if self.in_a_row:
-            given = {"window_calls": window_calls, "window": window, "minimum_calls": minimum_calls}
-            for name, value in given.items():
-                if value is not None:
-                    raise TypeError(f"{name}={safe_repr(value)} needs a failure_rate")
+            if not (window_calls is window is minimum_calls is None):
+                raise TypeError("window_calls, window and minimum_calls need a failure_rate")
             self.minimum = 5 if failures is None else as_count("failures", failures, 1, also="None")
             self.shown = "{1} of {rules.minimum} failures in a row"
             return
@@ -82,39 +80,21 @@ class Rules:
 
 
 class CircuitTicket:
-    """What ``CircuitBreaker.allow()`` returns, to be passed to ``record()`` or ``release()``.
+    """What ``CircuitBreaker.allow()`` returns, to be passed to ``record()`` or ``release()``."""
 
-    Example:
-        >>> from backoff_ticker import CircuitBreaker
-        >>> breaker = CircuitBreaker()
-        >>> ticket = breaker.allow()
-        >>> breaker.record(ticket)
-    """
-
-    # A result counts only in the state that its ticket belongs to: all calls of a closed circuit
-    # share a ticket, each probe has its own, and none is used again after a change.
+    # All calls of a closed circuit share one, each probe has its own; a change makes new ones.
     __slots__ = ("expires", "process")
 
     def __init__(self) -> None:
         self.process: int = _process.generation
         self.expires: float = inf  # when another call may take the place of this probe
 
-    def __repr__(self) -> str:
-        return "<CircuitTicket>"
-
 
 class CircuitGuard:
-    """What ``CircuitBreaker.guard()`` returns: a block for one call.
+    """What ``CircuitBreaker.guard()`` returns: a block for one call, which may be left anywhere.
 
-    It may be left in another thread, task or context than it was entered in. Entering it raises
-    what ``allow()`` does, or a RuntimeError the second time; leaving it, what ``record()`` does.
-
-    Example:
-        >>> from backoff_ticker import CircuitBreaker
-        >>> breaker = CircuitBreaker()
-        >>> with breaker.guard():
-        ...     print("paid")
-        paid
+    Entering it raises what ``allow()`` does, or a RuntimeError the second time; leaving it, what
+    ``record()`` does.
     """
 
     __slots__ = ("_breaker", "_ticket")
@@ -140,24 +120,22 @@ class CircuitGuard:
 
 
 class Circuit:
-    """A state of a circuit."""
+    """A state of a circuit. An open one stays ``OPEN`` here when its time is over."""
+
+    history: Any = None  # closed: what the rules know of its calls
+    ticket: CircuitTicket | None = None  # closed: of all its calls
+    steady: CircuitTicket | None = None  # closed: the same, if a success changes nothing
+    until: float | None = None  # open: when a probe is let through; None: the policy will say it
+    # Open: when it opened, and whether it was closed before; None: the policy is not to be asked.
+    question: tuple[float, bool] | None = None
+    succeeded: int = 0  # half-open: how many probes have
 
     def __init__(self, rules: Rules, state: CircuitState, **rest: Any) -> None:
         self.rules = rules
-        self.state = state  # an open circuit stays OPEN here when its time is over
-        # Closed: what the rules know of its calls; the ticket of all its calls; the same, if a
-        # success changes nothing.
-        self.history: Any = rest.get("history")
-        self.ticket: CircuitTicket | None = rest.get("ticket")
-        self.steady: CircuitTicket | None = rest.get("steady")
-        # Open: when a probe is let through, None: the policy will say it; when it opened, and
-        # whether it was closed before, if the policy is to be asked.
-        self.until: float | None = rest.get("until")
-        self.question: tuple[float, bool] | None = rest.get("question")
-        # Not closed: the tickets of the probes that run, and whether their results count, not so if
-        # the circuit has opened since. Half-open: how many have succeeded.
-        self.probes: dict[CircuitTicket, bool] = rest.get("probes", {})
-        self.succeeded: int = rest.get("succeeded", 0)
+        self.state = state
+        # Not closed: the probes that run, and whether they count: not if it has opened since.
+        self.probes: dict[CircuitTicket, bool] = {}
+        vars(self).update(rest)
 
     def closed(self, ticket: CircuitTicket | None = None, history: History = (0, 0, 0)) -> Circuit:
         """Return a closed circuit: a new one, or that of ``ticket`` with another history."""

@@ -83,8 +83,5 @@ def _covers(on: Any, error: BaseException) -> bool:
         return rule is not None and rule is not False
     answer = called("on", on, error)
     if not isinstance(answer, bool):
-        expected = (
-            "a bool, seconds >= 0 or a timedelta (a function returns no policy: use a mapping)"
-        )
-        as_seconds("what on returns", answer, expected)
+        as_seconds("what on returns", answer, "a bool, seconds >= 0 or a timedelta")
     return answer is not False

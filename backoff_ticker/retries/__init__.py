@@ -2,7 +2,7 @@
 
 Files, each of which imports only from those above it:
 
-- ``_outcome``, ``_budget``, ``_log_retries``: parts that do not depend on a run.
+- ``_outcome``, ``_budget``: parts that do not depend on a run.
 - ``_option_table``, ``_option_types``, ``_signatures``: each option declared; what type checkers,
   ``inspect`` and ``help()`` see of them.
 - ``_settings``, ``_options``: what holds for the process; the options of one retry, checked.
@@ -10,11 +10,11 @@ Files, each of which imports only from those above it:
 - ``_failures``: which errors count, and when the next attempt is due.
 - ``_attempt``: one attempt, and which one runs here.
 - ``_run``: the state of one run, and the decisions that need nothing but that.
-- ``_wait``, ``_final_error``, ``_cut``: the wait between two attempts; the error at the end; what
-  only an attempt of a coroutine can have.
-- ``_steps``: what comes before and after each call, in its order, for functions and coroutines.
+- ``_wait``, ``_cut``: the wait between two attempts; what cuts an attempt of a coroutine.
+- ``_steps``: what comes before and after each call, in its order, for functions and coroutines;
+  the error at the end.
 - ``_drive``, ``_loop``: who makes the steps: functions, and loops with their blocks.
-- ``_call``, ``_decorator``: the public functions.
+- ``_decorator``: ``retry``, and other options for what it has decorated.
 
 What always holds:
 
@@ -39,12 +39,12 @@ from ._failures import (
     unmarked as unmarked,
     wait_for_circuit as wait_for_circuit,
 )
-from ._final_error import conclude as conclude, raise_final as raise_final
 from ._limits import Limits as Limits, active_no_wait as active_no_wait
 from ._option_table import NO_FALLBACK as NO_FALLBACK
 from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Ending as Ending, Outcome as Outcome, StopReason as StopReason
 from ._signatures import overload as overload, shows as shows
+from ._steps import conclude as conclude, raise_final as raise_final
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

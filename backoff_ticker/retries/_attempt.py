@@ -127,26 +127,27 @@ class Attempt:
         Raises:
             RuntimeError: It is not the attempt of a loop, or its block is not running.
         """
-        self._block().set_result(self, result)
+        self._block("inside").run.result = result
 
     def __enter__(self) -> Self:
-        self._block().enter(self)
+        self._block("given").enter(self)
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        return self._block().exit(error)
+        return self._block("inside").exit(error)
 
     async def __aenter__(self) -> Self:
-        await self._block().enter_async(self)
+        await self._block("given").enter_async(self)
         return self
 
     @protected_in_trio
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        return await self._block().exit_async(error)
+        return await self._block("inside").exit_async(error)
 
-    def _block(self) -> Any:
+    def _block(self, stage: str) -> Any:
+        """Return the block of the loop, if it is at ``stage`` of this attempt."""
         block = getattr(self._run, "block", None)
-        if block is None:
+        if block is None or block.stage != stage or block.run.attempt is not self:
             raise RuntimeError(
                 f"{self!r} has no block now: in a loop over attempts(), each step enters `with "
                 "attempt:` once, and set_result() is called inside of it"

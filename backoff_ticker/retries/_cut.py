@@ -51,10 +51,9 @@ def raise_if_attempts_are_cut(options: Options) -> None:
 
 def raise_if_functions_are_awaited(options: Options) -> None:
     """Raise a TypeError if an option was given a coroutine function."""
-    names = awaited_functions(options)
-    if names:
+    for name in awaited_functions(options):
         raise TypeError(
-            f"{options.what} got a coroutine function as {names[0]}, which only a coroutine "
+            f"{options.what} got a coroutine function as {name}, which only a coroutine "
             "function can await: give a plain one"
         )
 

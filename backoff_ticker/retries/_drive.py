@@ -1,4 +1,4 @@
-"""Functions and coroutine functions with their retries: two drivers for the steps of a run.
+"""Functions and coroutine functions with their retries: ``retry_call``, and two drivers.
 
 Between the last look at the token and the call of the function there is no other call: a signal
 handler could come there and cancel the token, and the function would be called after the cancel.
@@ -8,23 +8,29 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._operation import coroutine_returned, is_awaitable, not_awaitable, run_at_once
+from .._operation import coroutine_returned, is_awaitable, name_of, not_awaitable, run_at_once
 from ._attempt import show
-from ._cut import cuttable
-from ._final_error import raise_final
+from ._cut import cuttable, raise_if_attempts_are_cut
+from ._option_table import NO_FALLBACK
+from ._options import Options, require_operation
 from ._run import Run
 from ._settings import settings
-from ._steps import enter, interrupted, leave, wait_for_next
+from ._signatures import overload, shows
+from ._steps import enter, interrupted, leave, raise_final, wait_for_next
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any, Unpack
 
-    from ._options import Options
+    from ..policies import BackOff
+    from ._option_types import RetryOptions
+    from ._outcome import Outcome
+    from ._signatures import D, T
 
     Operation = Callable[..., Any]
 
+_DEFAULT = Options("", None, {})
 _INSTEAD = "decorate an `async def` function, or use retry_call_async() or `async for`"
 
 
@@ -120,6 +126,117 @@ def retried_async(  # noqa: C901 - as above
         return result
 
     return call
+
+
+# One operation, called until it succeeds
+
+
+@overload
+def retry_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], D],
+    **options: Unpack[RetryOptions],
+) -> T | D: ...
+@overload
+def retry_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    fallback: D = ...,
+    **options: Unpack[RetryOptions],
+) -> T | D: ...
+@shows(retry_call, fallback=NO_FALLBACK)
+def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
+    """Call ``operation()`` until it succeeds, and return its result.
+
+    The waits block the calling thread; they end early when a token is cancelled.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, retry_call
+        >>> states = iter(["queued", "done"])
+        >>> retry_call(lambda: next(states), ZeroBackOff(), until="done".__eq__)
+        'done'
+
+    Thread safety: each call is a run of its own, on a copy of the policy.
+    If interrupted: the exception is raised, and nothing stays behind.
+
+    Args:
+        operation: Called without arguments: ``functools.partial`` or a lambda gives it some.
+        backoff: The policy. None means ``ExponentialBackOff()``.
+        **options: The options of ``retry``, but for the one that only coroutines can have.
+
+    Raises:
+        Exception: As a function that ``retry`` decorated.
+        TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
+            ``retry_call_async`` for it.
+    """
+    require_operation(operation)
+    checked = _DEFAULT
+    if backoff is not None or options:
+        checked = Options("retry_call()", backoff, options)
+        raise_if_attempts_are_cut(checked)
+    return retried(operation, checked.name or name_of(operation), checked)()
+
+
+@overload
+def retry_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], Awaitable[D]],
+    **options: Unpack[RetryOptions],
+) -> Coroutine[Any, Any, T | D]: ...
+@overload
+def retry_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: Callable[[Outcome], D],
+    **options: Unpack[RetryOptions],
+) -> Coroutine[Any, Any, T | D]: ...
+@overload
+def retry_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: D = ...,
+    **options: Unpack[RetryOptions],
+) -> Coroutine[Any, Any, T | D]: ...
+@shows(retry_call_async, fallback=NO_FALLBACK)
+async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
+    """Await ``operation()`` until it succeeds, and return its result.
+
+    This is ``retry_call`` for coroutines: a cancel of a token and time limits also cut an attempt
+    that is running, as ``asyncio.timeout()`` does.
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import retry_call_async
+        >>> async def operation():
+        ...     return "done"
+        >>> asyncio.run(retry_call_async(operation, timeout=10))
+        'done'
+
+    Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
+    If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
+
+    Args:
+        operation: Called without arguments, once for each attempt. It returns an awaitable.
+        backoff: As for ``retry_call``.
+        **options: The options of ``retry``.
+
+    Raises:
+        Exception: As ``retry_call``.
+        TypeError, ValueError: An argument is invalid, or the operation returned something that
+            cannot be awaited.
+    """
+    require_operation(operation)
+    checked = _DEFAULT
+    if backoff is not None or options:
+        checked = Options("retry_call_async()", backoff, options)
+    return await retried_async(operation, checked.name or name_of(operation), checked)()
 
 
 # Generators: they start again until they have yielded their first item

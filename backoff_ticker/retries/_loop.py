@@ -7,13 +7,12 @@ from .._sentinels import EMPTY
 from .._validation import counted, whole_repr
 from ._attempt import hide, show
 from ._cut import CuttableAttempt, first_for_coroutines, raise_if_attempts_are_cut
-from ._final_error import raise_final
 from ._option_table import LOOP_OPTIONS
 from ._options import Options
 from ._outcome import Outcome
 from ._run import Run
 from ._signatures import shows
-from ._steps import enter, interrupted, leave, wait_for_next
+from ._steps import enter, interrupted, leave, raise_final, wait_for_next
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,12 +69,11 @@ class Attempts:
     If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
     """
 
-    __slots__ = ("_awaits", "_block", "_options")
+    __slots__ = ("_block", "_options")
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._block: Block | None = None  # its run begins with the first step
-        self._awaits: bool | None = None  # None: not iterated yet
 
     @property
     def outcome(self) -> Outcome:
@@ -97,7 +95,7 @@ class Attempts:
 
     def __iter__(self) -> Self:
         raise_if_attempts_are_cut(self._options)
-        return self._begin(awaits=False)
+        return self.__aiter__()
 
     def __next__(self) -> Attempt:
         block = self._begun(awaits=False)
@@ -106,7 +104,9 @@ class Attempts:
         return block.given(StopIteration)
 
     def __aiter__(self) -> Self:
-        return self._begin(awaits=True)
+        if self._block is not None:
+            raise RuntimeError("attempts() can be iterated once: call it again for another run")
+        return self
 
     async def __anext__(self) -> Attempt:
         block = self._begun(awaits=True)
@@ -114,16 +114,8 @@ class Attempts:
             await block.advance()
         return block.given(StopAsyncIteration)
 
-    def _begin(self, *, awaits: bool) -> Self:
-        if self._block is not None or self._awaits is (not awaits):
-            raise RuntimeError("attempts() can be iterated once: call it again for another run")
-        self._awaits = awaits
-        return self
-
     def _begun(self, *, awaits: bool) -> Block:
         """Return the block of the run, which begins with the first step."""
-        if self._awaits is not awaits:
-            self._begin(awaits=awaits)
         if self._block is None:
             self._block = Block(self._options, awaits=awaits)
         return self._block
@@ -131,7 +123,7 @@ class Attempts:
 
 # What the attempts do: `with attempt:` and `async with attempt:`
 
-_BETWEEN, _GIVEN, _INSIDE = "between", "given", "inside"  # two blocks; a block is due; it runs
+_BETWEEN, _GIVEN, _INSIDE = "between", "given", "inside"  # blocks; a block is due; it runs
 
 
 class Block:
@@ -140,20 +132,20 @@ class Block:
     The ``options`` are without what is set for the process; an ``async for`` ``awaits``.
     """
 
-    __slots__ = ("_cuttable", "_is_async", "_options", "_stage", "run")
+    __slots__ = ("_cuttable", "_is_async", "_options", "run", "stage")
 
     def __init__(self, options: Options, *, awaits: bool) -> None:
         self.run = Run(options.under_settings(), options.name or _NAME)
         self.run.block = self
         self._options = options
         self._is_async = awaits
-        self._stage: str = _BETWEEN
+        self.stage: str = _BETWEEN
         self._cuttable: CuttableAttempt | None = None  # around the block that runs
 
     async def advance(self) -> None:
         """Wait for the time of the next attempt; with a breaker, until one may be made."""
         run = self.run
-        if self._stage == _GIVEN:
+        if self.stage == _GIVEN:
             number = run.attempts
             raise RuntimeError(f"attempt {number} was not made: write `with attempt:` in the loop")
         run.awaits = self._is_async
@@ -168,7 +160,7 @@ class Block:
                     refused = run.ask_circuit()
                 if run.ending is None:
                     if refused is None:
-                        self._stage = _GIVEN
+                        self.stage = _GIVEN
                         break
                     await enter(run)
                 if await leave(run, refused):
@@ -204,7 +196,7 @@ class Block:
             self.close()
 
     def enter(self, attempt: Attempt) -> None:
-        run = self._given(attempt)
+        run, self.stage = self.run, _BETWEEN
         run.awaits = False
         if self._is_async:
             self._require_nothing_to_await(run)
@@ -215,7 +207,7 @@ class Block:
                 raise_final(run)
 
     async def enter_async(self, attempt: Attempt) -> None:
-        run = self._given(attempt)
+        run, self.stage = self.run, _BETWEEN
         if not self._is_async:
             raise TypeError("`async with attempt:` is for `async for`: write `with attempt:`")
         show(attempt)
@@ -226,7 +218,7 @@ class Block:
     def exit(self, error: BaseException | None) -> bool:
         """Leave the block; return whether its error is swallowed, because the loop goes on."""
         if error is None and self._cuttable is None and not self.run.options.has_exit:
-            self._stage = _BETWEEN
+            self.stage = _BETWEEN
             self.run.succeed()
             self._pause()
             return False
@@ -236,18 +228,6 @@ class Block:
     async def exit_async(self, error: BaseException | None) -> bool:
         await self._leave(error)
         return self._goes_on(error)
-
-    def set_result(self, attempt: Attempt, result: object) -> None:
-        if self._stage != _INSIDE or self.run.attempt is not attempt:
-            raise RuntimeError(f"set_result() needs the block of attempt {attempt.number} to run")
-        self.run.result = result
-
-    def _given(self, attempt: Attempt) -> Run:
-        run = self.run
-        if self._stage != _GIVEN or run.attempt is not attempt:
-            raise RuntimeError(f"attempt {attempt.number} can be entered once")
-        self._stage = _BETWEEN
-        return run
 
     def _require_nothing_to_await(self, run: Run) -> None:
         """End the run by a TypeError if a plain ``with`` cannot do what its own options ask for."""
@@ -269,7 +249,7 @@ class Block:
             return False
         run.is_paid = False
         run.result = EMPTY
-        self._stage = _INSIDE
+        self.stage = _INSIDE
         return True
 
     async def _enter(self, run: Run) -> None:
@@ -291,13 +271,13 @@ class Block:
             await interrupted(run, interrupt)
             raise
         finally:
-            if self._stage != _INSIDE:
+            if self.stage != _INSIDE:
                 self._pause()
 
     async def _leave(self, error: BaseException | None) -> None:
         """Leave the block, and decide what follows."""
         run = self.run
-        self._stage = _BETWEEN
+        self.stage = _BETWEEN
         try:
             error = await self._leave_cuttable(error)
             if error is not None and not isinstance(error, Exception):

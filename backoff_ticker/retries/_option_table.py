@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from typing import Final
 
 
-class _NoFallback:
+class NotGiven:
+    """The default of a parameter for which None is a valid value."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
     def __repr__(self) -> str:
-        return "NO_FALLBACK"
+        return self._name
 
 
-NO_FALLBACK: Final = _NoFallback()
-"""The default of ``fallback``, for which None is a valid value."""
+NO_FALLBACK: Final = NotGiven("NO_FALLBACK")
 
 
 # `check` returns the value to use, or raises an error that names the option. Each option may be

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._validation import as_flag, safe_repr
+from .._validation import as_flag
 from ..waiting import FREED, acquire, claim_of
-from ._option_table import OPTIONS
+from ._option_table import OPTIONS, NotGiven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,26 +53,16 @@ class Settings:
 settings: Final = Settings()
 
 
-class _Unchanged:
-    def __repr__(self) -> str:
-        return "<unchanged>"
-
-
-_UNCHANGED: Any = _Unchanged()
+_UNCHANGED: Any = NotGiven("<unchanged>")
 
 
 class _Block:
     """Settings that were changed at once. Used as a block, it puts back what they replaced."""
 
-    __slots__ = ("_after", "_before")
+    __slots__ = ("_before",)
 
     def __init__(self, changes: Mapping[str, Any]) -> None:
-        self._after = changes
         self._before = settings.change(changes)
-
-    def __repr__(self) -> str:
-        shown = (f"{name}={safe_repr(value)}" for name, value in self._after.items())
-        return f"configure({', '.join(shown)})"
 
     def __enter__(self) -> None:
         """Do nothing: the settings hold since the call."""

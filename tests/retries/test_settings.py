@@ -228,12 +228,6 @@ def test_of_blocks_that_overlap_each_puts_back_what_it_had_found():
     configure(on_retry=None)
 
 
-def test_a_block_shows_what_it_has_changed():
-    block = configure(active=True, notes=True)
-    assert repr(block) == "configure(active=True, notes=True)"
-    assert is_active()
-
-
 def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     script, hook, token = Script(OSError), Recorded(), cancelled_token("shutdown")
     with configure(active=False), pytest.raises(OSError) as caught:
