@@ -83,10 +83,7 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
             the first takes from ``budget``.
 
     Raises:
-        Exception: The last error, if all attempts fail, with a note that says why no more started.
-        Cancelled: A token was cancelled. Its ``__cause__`` is the last error, if there was one.
-        DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
-        TypeError, ValueError: An argument is invalid.
+        Exception: As a function that ``retry`` decorated. The note says why no more started.
     """
     checked = _checked("hedge_call_async()", operation, backoff, options)
     if checked.is_off:
@@ -132,7 +129,6 @@ def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **optio
         >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
         False
 
-    Thread safety: each call uses its own copy of the policy.
     If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
 
     Args:
@@ -143,17 +139,14 @@ def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **optio
         **options: The same.
 
     Raises:
-        RuntimeError: No thread could be started, or the pool is shut down, broken or full; an
-            executor may raise an error of its own.
-        Exception: As ``hedge_call_async``.
+        Exception: As ``hedge_call_async``; or a RuntimeError, or an error of the executor: no
+            thread could be started, or the pool is shut down, broken or full.
     """
     kinds = {kind.__name__ for kind in type(pool).__mro__}  # to import their module takes long
-    is_of_threads = not kinds & {"ProcessPoolExecutor", "InterpreterPoolExecutor"}
-    if pool is not None and not ("Executor" in kinds and is_of_threads):
-        raise TypeError(
-            "pool must be a concurrent.futures.Executor whose workers are threads of this "
-            f"interpreter, or None, not {safe_repr(pool)}"
-        )
+    others = {"ProcessPoolExecutor", "InterpreterPoolExecutor"}
+    if pool is not None and ("Executor" not in kinds or kinds & others):
+        expected = "a concurrent.futures.Executor whose workers are threads, or None"
+        raise TypeError(f"pool must be {expected}, not {safe_repr(pool)}")
     checked = _checked("hedge_call()", operation, backoff, options)
     if checked.is_off:
         return operation()

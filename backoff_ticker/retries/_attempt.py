@@ -1,8 +1,7 @@
 """``Attempt``, and ``current_attempt``: which attempt runs here, in a context variable.
 
-Each run shows its attempt from the start of its first one to the end of the run; a loop, inside its
-blocks and in the steps between them. A run that has ended is passed over, so it does not matter in
-which order runs end that have begun inside each other, as in generators that take turns.
+A run that has ended is passed over, so it does not matter in which order runs end that have begun
+inside each other, as in generators that take turns.
 """
 
 from __future__ import annotations
@@ -13,26 +12,10 @@ from ..waiting import protected_in_trio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol, Self
+    from typing import Any, Self
 
     from ..cancellation import CancellationToken
-    from ..clock import Clock
-    from ._limits import Limits
     from ._outcome import Outcome
-
-    class Shown(Protocol):
-        """What an attempt belongs to: the run of a retry, or the attempt of a hedged call.
-
-        Attributes:
-            is_shown: Whether it is shown where it was entered, or passed over.
-        """
-
-        name: str
-        clock: Clock
-        limits: Limits
-        is_shown: bool
-
-        def outcome(self) -> Outcome: ...
 
 
 class Attempt:
@@ -52,9 +35,7 @@ class Attempt:
         (1, True)
 
     Thread safety: enter the block in the thread or task of the loop; everything else may be used in
-    any thread.
-    Wakes when: a token or a time limit cuts the block of an ``async with``.
-    If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
+    any thread. A token or a time limit cuts the block of an ``async with``.
 
     Attributes:
         number: The number of the attempt, from 1.
@@ -66,8 +47,8 @@ class Attempt:
     _has_ended: bool = False
     _is_asked: bool = False  # for its token
 
-    def __init__(self, run: Shown, number: int, waited: float = 0.0) -> None:
-        self._run: Shown = run
+    def __init__(self, run: Any, number: int, waited: float = 0.0) -> None:
+        self._run: Any = run  # a run, or the attempt of a hedged call
         self.number: int = number
         self.waited: float = waited
 
@@ -171,7 +152,7 @@ def show(attempt: Attempt) -> None:
     _here.set((*shown, attempt))
 
 
-def hide(run: Shown) -> None:
+def hide(run: Any) -> None:
     """Show the attempt of ``run`` no more, but what was shown before, or is shown inside of it."""
     run.is_shown = False
     shown = _here.get()
@@ -187,8 +168,8 @@ def current_attempt() -> Attempt | None:
     policies of the retry: there it is the attempt that has just ended or is about to begin. Of
     nested retries it is the innermost that has not ended.
 
-    It is a context variable. Coroutines, tasks that an attempt starts, and ``asyncio.to_thread()``
-    see it; a thread that an attempt starts sees it only if it runs in a copy of the context.
+    Tasks that an attempt starts, and ``asyncio.to_thread()``, see it, too; a thread that it starts
+    sees it only if it runs in a copy of the context.
 
     Example:
         >>> from backoff_ticker import current_attempt, retry

@@ -15,8 +15,7 @@ class RetryBudget(ProcessBound):
 
     A budget is a bucket of tokens, full at first. Each retry takes ``retry_cost`` tokens, and each
     success puts ``token_ratio`` back. While there are too few for a retry, the last error is raised
-    without a wait. A retry that was not made gives its tokens back. So over the whole life of a
-    budget, however many threads and event loops share it::
+    without a wait. So over the whole life of a budget, however many callers share it::
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
@@ -75,11 +74,7 @@ class RetryBudget(ProcessBound):
     def try_acquire(self, cost: float | None = None) -> bool:
         """Take ``cost`` tokens if there are enough; None means ``retry_cost``.
 
-        Returns:
-            True if they were taken; False if there were too few, which changes nothing.
-
-        Raises:
-            TypeError, ValueError: ``cost`` is not a finite number >= 0.
+        ``cost`` is a number >= 0. Return whether they were taken.
         """
         wanted = self._units_of(cost)
         claim = self._claim
@@ -96,9 +91,6 @@ class RetryBudget(ProcessBound):
         """Put back the tokens of ``try_acquire(cost)``, for a retry that was not made.
 
         Retries of this package do so themselves. The bucket never holds more than ``max_tokens``.
-
-        Raises:
-            TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
         self._put_back(self._units_of(cost))
 

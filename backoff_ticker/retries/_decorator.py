@@ -58,8 +58,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     it has yielded its first item.
 
     Without arguments, ``@retry`` waits half a second and then longer each time, and gives up after
-    15 minutes. It never retries what is not an ``Exception``, such as ``KeyboardInterrupt`` and
-    ``asyncio.CancelledError``.
+    15 minutes. ``KeyboardInterrupt``, ``asyncio.CancelledError`` and the like are never retried.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -73,8 +72,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         >>> fetch()
         'page'
 
-    Thread safety: each call is a run of its own, on copies of its policies; any number of threads
-    and event loops may call the decorated function at once.
+    Thread safety: each call is a run of its own, on copies of its policies, in any thread or loop.
     Wakes when: the time of a wait is over, or a token is cancelled.
     If cancelled or interrupted: the exception is raised, and nothing stays behind.
     In a running event loop: a plain function that has to wait blocks the loop, as ``time.sleep()``
@@ -155,8 +153,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     if given is None or is_policy(given):
         return DecoratorWithOptions("retry()", given, options)
     kinds = given.__args__ if isinstance(given, UnionType) else given
-    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-    if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+    kind = kinds[0] if isinstance(kinds, tuple) and kinds else kinds
+    if isinstance(kind, type) and issubclass(kind, BaseException):
         raise TypeError(
             f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"
         )
@@ -237,8 +235,6 @@ def retry_with(
 def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     """Return a copy of a decorated function with other options, such as fewer attempts.
 
-    Other options keep their value, and ``function`` itself does not change.
-
     Example:
         >>> from backoff_ticker import retry, retry_options, retry_with
         >>> @retry(on=ConnectionError, max_attempts=5)
@@ -246,14 +242,12 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
         >>> retry_options(retry_with(fetch, max_attempts=1))["max_attempts"]
         1
 
-    Thread safety: any thread.
-
     Args:
         function: A function or method of any kind that ``retry`` decorated, or a decorator that
-            ``retry(...)`` returned.
+            ``retry(...)`` returned. It does not change.
         backoff: The policy. None keeps the policy of ``function``.
-        **changes: Options of ``retry``. None removes an option, but ``fallback=None`` makes the
-            function return None.
+        **changes: Options of ``retry``; others stay. None removes an option, but ``fallback=None``
+            makes the function return None.
 
     Raises:
         TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.
@@ -282,8 +276,6 @@ def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
         ... def fetch(url): ...
         >>> retry_options(fetch)
         {'backoff': ConstantBackOff(60.0), 'max_attempts': 5}
-
-    Thread safety: any thread.
 
     Raises:
         TypeError: ``retry`` did not decorate ``function``.

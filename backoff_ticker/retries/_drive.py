@@ -151,7 +151,7 @@ def retry_call(
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
 
-    The waits block the calling thread; they end early when a token is cancelled.
+    Threads, interrupts and errors: as for a function that ``retry`` decorated.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call
@@ -159,18 +159,13 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         >>> retry_call(lambda: next(states), ZeroBackOff(), until="done".__eq__)
         'done'
 
-    Thread safety: each call is a run of its own, on a copy of the policy.
-    If interrupted: the exception is raised, and nothing stays behind.
-
     Args:
         operation: Called without arguments: ``functools.partial`` or a lambda gives it some.
         backoff: The policy. None means ``ExponentialBackOff()``.
-        **options: The options of ``retry``, but for the one that only coroutines can have.
+        **options: The options of ``retry``.
 
     Raises:
-        Exception: As a function that ``retry`` decorated.
-        TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
-            ``retry_call_async`` for it.
+        TypeError: The operation returned a coroutine: use ``retry_call_async`` for it.
     """
     require_operation(operation)
     checked = _DEFAULT
@@ -219,18 +214,13 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         >>> asyncio.run(retry_call_async(operation, timeout=10))
         'done'
 
-    Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
-    If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
-
     Args:
         operation: Called without arguments, once for each attempt. It returns an awaitable.
         backoff: As for ``retry_call``.
-        **options: The options of ``retry``.
+        **options: The same.
 
     Raises:
-        Exception: As ``retry_call``.
-        TypeError, ValueError: An argument is invalid, or the operation returned something that
-            cannot be awaited.
+        TypeError: The operation returned something that cannot be awaited.
     """
     require_operation(operation)
     checked = _DEFAULT

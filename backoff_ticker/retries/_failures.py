@@ -71,7 +71,7 @@ def classify(options: Options, error: Exception, *, was_cut: bool = False) -> De
         return ASK_ON
     rule = rule_for(options.rules, error, base)
     if rule is None:
-        return options.backoff if was_cut else _not_retried()
+        rule = was_cut
     return options.backoff if rule is True else _demand_of(options, rule)
 
 
@@ -94,12 +94,8 @@ async def reconsidered(run: Any, error: Exception, demand: Demand) -> Demand:
 
 def _demand_of(options: Options, rule: Rule) -> Demand:
     if rule is False:
-        return _not_retried()
+        return Ending(StopReason.NOT_RETRIED, "on does not retry this error")
     return _bounded(options, rule) if isinstance(rule, float) else rule
-
-
-def _not_retried() -> Ending:
-    return Ending(StopReason.NOT_RETRIED, "on does not retry this error")
 
 
 def _bounded(options: Options, seconds: float) -> float:

@@ -61,23 +61,16 @@ def underlying(clock: Clock) -> Clock:
 
 
 class Limits:
-    """The limits of one run, which read its clock and wait for nothing.
-
-    Attributes:
-        token: Cancels the run: those of the options, of the policies and of the process in one.
-        deadline: When ``timeout`` is reached, in the monotonic seconds of the run's clock.
-        latest_start: When the last attempt may begin, by ``max_elapsed_time``.
-        max_attempts: How many attempts may be made.
-    """
+    """The limits of one run, which read its clock and wait for nothing."""
 
     __slots__ = ("clock", "deadline", "latest_start", "max_attempts", "options", "token")
 
     def __init__(self, options: Options, clock: Clock, began: float) -> None:
         self.options: Options = options
         self.clock: Clock = clock
-        self.token: CancellationToken | None = options.token
-        self.deadline: float | None = None
-        self.latest_start: float | None = None
+        self.token: CancellationToken | None = options.token  # of policies and the process, too
+        self.deadline: float | None = None  # of ``timeout``, on the run's clock
+        self.latest_start: float | None = None  # by ``max_elapsed_time``
         self.max_attempts: int | None = options.max_attempts
         if options.timeout is not None:
             self.deadline = min(later(began, options.timeout), LARGEST)

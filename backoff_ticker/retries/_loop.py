@@ -47,16 +47,11 @@ def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) ->
         ...         print("attempt", attempt.number)
         attempt 3
 
-    Thread safety: each call is a run of its own, on a copy of the policy.
-
     Args:
         backoff: The policy. None means ``ExponentialBackOff()``.
         **options: The options of ``retry`` but for ``fallback``; those of coroutines work in
             ``async for``. With ``until``, the block passes its result to
             ``attempt.set_result(value)``.
-
-    Raises:
-        TypeError, ValueError: An argument is invalid.
     """
     return Attempts(Options(_NAME, backoff, options, LOOP_OPTIONS))
 
@@ -65,8 +60,7 @@ class Attempts:
     """The iterator that ``attempts()`` returns: one run, attempt by attempt, to be iterated once.
 
     Thread safety: one thread or task at a time iterates; ``outcome`` may be read in any thread.
-    Wakes when: as ``retry``. After a cancel, no further block runs.
-    If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
+    Waits, cancels and interrupts are as ``retry`` describes them.
     """
 
     __slots__ = ("_block", "_options")

@@ -82,9 +82,8 @@ class BudgetLike(Protocol):
     """What ``budget=`` of a retry has to have: a ``RetryBudget``, or an object like one.
 
     If it also has a coroutine function ``try_acquire_async()``, retries of coroutines await that
-    instead of calling ``try_acquire()``, which may then wait, as for the answer of a server. If
-    ``try_acquire_async()`` raises or is cancelled, it must have taken nothing. An error that a
-    method raises ends the retry and is raised, with the last error as its cause.
+    instead, as for the answer of a server. If it raises or is cancelled, it must have taken
+    nothing. An error of a method ends the retry and is raised, with the last error as its cause.
 
     Example:
         >>> from backoff_ticker import BudgetLike, ZeroBackOff, retry_call

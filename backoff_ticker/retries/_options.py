@@ -57,20 +57,6 @@ class Options:
     Most attributes are the options as ``retry`` describes them, durations in seconds. ``token``
     combines the given token with those of all policies.
 
-    Attributes:
-        rules: What ``on`` says, by class of error: a bool, seconds or a policy. None: a function
-            decides.
-        policies: The policy of the retry, and those that ``on`` names.
-        fixed_polls: How to ask the only policy, by its id, if it has no state, so that no run needs
-            a copy of it.
-        is_off: Whether retries are switched off: there is one attempt, and its error passes.
-        is_watched: Whether something surrounds each attempt: a breaker, or ``around``.
-        has_entry: Whether something comes before each attempt.
-        has_exit: Whether something follows an attempt that has returned.
-        has_steps_between: Whether something comes between two attempts beside a wait on the clock.
-        can_cut: Whether a token or a time limit may cut an attempt of a coroutine.
-        has_limits: Whether a token, a time or a number of attempts limits a run.
-
     Args:
         what: The public function that was called, for error messages.
         backoff: The policy; None: ``ExponentialBackOff()``.
@@ -82,12 +68,14 @@ class Options:
         def __getattr__(self, name: str) -> Any: ...
 
     backoff: BackOff = _DEFAULT_BACKOFF
-    policies: tuple[BackOff, ...] = (_DEFAULT_BACKOFF,)
+    policies: tuple[BackOff, ...] = (_DEFAULT_BACKOFF,)  # with those that ``on`` names
+    # How to ask the only policy, by its id, if it has no state, so that no run needs a copy.
     fixed_polls: Mapping[int, Callable[[], Any]] | None = None
+    # What ``on`` says, by class of error: a bool, seconds or a policy. None: a function decides.
     rules: Mapping[type, Any] | None = rules_by_class(None)
     token: CancellationToken | None
     note: bool | None
-    is_off: bool = False
+    is_off: bool = False  # there is one attempt, and its error passes
     _under_settings: tuple[Mapping[str, Any], Any] = ({}, None)  # settings, and the options changed
 
     def __init__(
@@ -137,6 +125,7 @@ class Options:
             self.token = token if self.token is None else any_of(token, self.token)
 
     def _note_needs(self) -> None:
+        """Note what comes around attempts, before and after them, and what limits them."""
         self.is_watched: bool = bool(self.around or self.breaker)
         self.has_entry: bool = self.is_watched or bool(self.on_attempt)
         self.has_exit: bool = self.is_watched or bool(self.on_success or self.budget or self.until)

@@ -126,13 +126,7 @@ class Outcome(_OutcomeFields):
 
 
 class Ending:
-    """How a run ends: what a decision returns if no other attempt follows.
-
-    Args:
-        reason: Why, for ``Outcome``.
-        why: The same in words, for the note on the error.
-        error: The error to raise; None: the last error of the operation.
-    """
+    """How a run ends: what a decision returns if no other attempt follows."""
 
     __slots__ = ("error", "reason", "why")
 
@@ -140,8 +134,8 @@ class Ending:
         self, reason: StopReason, why: str = "", error: BaseException | None = None
     ) -> None:
         self.reason: StopReason = reason
-        self.why: str = why
-        self.error: BaseException | None = error
+        self.why: str = why  # the same in words, for the note on the error
+        self.error: BaseException | None = error  # None: the last error of the operation
 
 
 def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable[[Outcome], None]:
@@ -159,8 +153,6 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
         >>> retry_call(lambda: 7, name="fetch", on_success=log_retries(logger))
         fetch succeeded after 1 attempt
         7
-
-    Thread safety: any number of retries, threads and event loops may share the hook.
 
     Args:
         logger: The logger. None means the logger named ``backoff_ticker``.

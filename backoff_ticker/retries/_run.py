@@ -195,15 +195,11 @@ class Run:
     def refund(self) -> None:
         """Give back what an attempt took that was not made, or not told: budget and ticket."""
         is_paid, ticket = self.is_paid, self.ticket
-        try:
-            if is_paid:
-                self.options.budget.release()
-            if ticket is not None:
-                self.options.breaker.release(ticket)
-        except Exception:  # of the budget: it is not asked again; an interrupt comes before
-            self.is_paid, self.ticket = False, None
-            raise
         self.is_paid, self.ticket = False, None
+        if is_paid:
+            self.options.budget.release()
+        if ticket is not None:
+            self.options.breaker.release(ticket)
 
     def close(self) -> None:
         """Show the run no more, and drop what it was called with: others may keep its attempts.

@@ -20,12 +20,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {"active": True, "notes": True}
 
 
 class Settings:
-    """What ``configure()`` has set for the process.
-
-    Attributes:
-        values: The settings that differ from their defaults, by name. Each change replaces the
-            dict.
-    """
+    """What ``configure()`` has set: ``values`` other than defaults, which a change replaces."""
 
     __slots__ = ("_claim", "values")
 
@@ -98,8 +93,6 @@ def configure(
         Traceback (most recent call last):
         ConnectionError: no route
 
-    Thread safety: any thread; there is one value of each setting for the process.
-
     Args:
         active: False switches all retries off, mostly in tests: each operation is called once, as
             if it were not decorated. The default is True.
@@ -107,12 +100,11 @@ def configure(
             the process shuts down. If it has a deadline, all retries must use its clock.
         notes: False leaves off the note that a run adds to the error at its end, unless the
             retry's own option ``note`` is given. The default is True.
-        notify: One function or a list or tuple of them, called after those of each retry, as
-            ``retry`` describes it. Like the next five, it is removed by None, and not used by
-            hedged calls. It must not call a function that is retried: that retry would call it
-            again, without end.
-        around: The same, entered inside that of each retry.
-        on_attempt: A hook, or a list or tuple of them, called after those of each retry.
+        notify: Called after that of each retry. Like the next five, it is as ``retry`` describes
+            it, is removed by None, and not used by hedged calls. It must not call a function that
+            is retried: that retry would call it again, without end.
+        around: Entered inside that of each retry.
+        on_attempt: Called after those of each retry.
         on_retry: The same.
         on_success: The same.
         on_give_up: The same.
@@ -137,7 +129,5 @@ def is_active() -> bool:
         >>> from backoff_ticker import is_active
         >>> is_active()
         True
-
-    Thread safety: any thread.
     """
     return bool(settings.values.get("active", True))
