@@ -147,9 +147,8 @@ def show(attempt: Attempt) -> None:
     """Show an attempt inside what is shown here, in place of an earlier one of its run."""
     run, shown = attempt._run, _here.get()
     run.is_shown = True
-    if shown:
-        shown = tuple([one for one in shown if one._run.is_shown and one._run is not run])
-    _here.set((*shown, attempt))
+    around = [one for one in shown if one._run.is_shown and one._run is not run] if shown else None
+    _here.set((*around, attempt) if around else (attempt,))
 
 
 def hide(run: Any) -> None:

@@ -54,6 +54,12 @@ def _as_max_elapsed_time(name: str, value: float | timedelta) -> float:
     return seconds
 
 
+def _as_max_attempts(name: str, value: object) -> int:
+    if type(value) is int and value > 0:  # retry_call() is often called with it
+        return value
+    return as_count(name, value, 1, also="None")
+
+
 def _as_token(name: str, value: object) -> object:
     require_token(name, value)
     return value
@@ -95,7 +101,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "timeout": Option(_as_limit),
     "attempt_timeout": Option(_as_limit),
     "max_elapsed_time": Option(_as_max_elapsed_time),
-    "max_attempts": Option(lambda name, value: as_count(name, value, 1, also="None")),
+    "max_attempts": Option(_as_max_attempts),
     "max_retry_after": Option(_as_limit, 21_600.0),
     **dict.fromkeys(HOOKS, Option(as_hooks)),
     "fallback": Option(lambda _, value: value, NO_FALLBACK),
