@@ -46,8 +46,6 @@ class Settings:
 
 
 settings: Final = Settings()
-
-
 _UNCHANGED: Any = NotGiven("<unchanged>")
 
 

@@ -14,12 +14,10 @@ from backoff_ticker import (
 )
 from tests.circuits.circuits import (
     CLOSED,
-    OPEN,
     decorated,
     done,
     fail,
     half_open,
-    opened,
     refused,
     succeed,
     told,
@@ -140,32 +138,6 @@ def test_two_results_at_once_count_both(monkeypatch):
     for outcomes in each_interleaving(begin, monkeypatch):
         assert outcomes == (None, None)
         assert repr(*breakers) == "<CircuitBreaker closed, 2 of 5 failures in a row>"
-
-
-def test_a_call_that_comes_while_the_circuit_is_closed_is_refused_or_counts(monkeypatch):
-    breakers = []
-
-    def begin():
-        breaker = opened(SetClock())
-        breakers[:] = [breaker]
-
-        def allow():
-            try:
-                return breaker.allow()
-            except CircuitOpen:
-                return None
-
-        return allow, breaker.reset
-
-    seen = set()
-    for ticket, _ in each_interleaving(begin, monkeypatch):
-        (breaker,) = breakers
-        assert breaker.state is CLOSED
-        if ticket is not None:
-            breaker.record(ticket, OSError())
-            assert breaker.state is OPEN
-        seen.add(ticket is None)
-    assert seen == {False, True}
 
 
 @pytest.mark.parametrize("answer", [10.0, LookupError()])

@@ -1,7 +1,6 @@
 """Hedged calls in threads: what is left of the attempts that lost, and pools."""
 
 import asyncio
-import contextvars
 import gc
 import sys
 import threading
@@ -24,7 +23,6 @@ from backoff_ticker import (
     configure,
     current_attempt,
     hedge_call,
-    retry_call,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import eventually, wait_until_collected
@@ -134,20 +132,6 @@ def test_an_attempt_that_outlives_its_call_still_sees_itself():
     assert seen == [(True, "fetch", 2)]
 
 
-def test_what_an_attempt_leaves_behind_sees_the_attempt_around_the_call():
-    seen = []
-
-    def operation():
-        context = contextvars.copy_context()
-        return lambda: context.run(current_attempt)
-
-    def outer():
-        seen.append(hedge_call(operation, TEN)().name)
-
-    retry_call(outer, name="outer")
-    assert seen == ["outer"]
-
-
 def test_the_result_is_not_kept_by_an_attempt_that_still_runs():
     class Result:
         pass
@@ -193,15 +177,6 @@ def test_an_attempt_that_cancels_its_own_token_has_failed():
         hedge_call(InTurn(takes(100, 1), cancels), TEN)
     assert caught.value.cause == "mine"
     assert "on does not retry this error" in caught.value.__notes__[0]
-
-
-def test_an_attempt_that_cancels_its_own_token_and_returns_has_succeeded():
-    def cancels():
-        own_token().cancel("mine")
-        own_clock().sleep(15)
-        return 7
-
-    assert hedge_call(cancels, TEN, max_elapsed_time=12) == 7
 
 
 def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned():

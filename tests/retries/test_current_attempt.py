@@ -16,7 +16,6 @@ from backoff_ticker import (
     attempts,
     configure,
     current_attempt,
-    retry,
     retry_call,
     retry_call_async,
 )
@@ -135,23 +134,6 @@ def test_tasks_and_threads_of_a_coroutine_see_it(clock):
 
     first, *others = in_loop(retry_call_async(operation))
     assert others == [first, first]
-
-
-def test_a_generator_sees_it_until_its_first_item(clock):
-    seen = []
-
-    @retry(ConstantBackOff(5))
-    def generator():
-        seen.append(here().number)
-        if here().number < 2:
-            raise OSError
-        yield 1
-        seen.append(current_attempt())
-        yield 2
-
-    for _ in generator():
-        seen.append(current_attempt())
-    assert seen == [1, 2, None, None, None]
 
 
 # The time that is left
@@ -312,30 +294,12 @@ def failing_rows(failures):
                 raise OSError
 
 
-async def failing_rows_async(failures):
-    async for attempt in attempts(ZeroBackOff(), on=OSError):
-        async with attempt:
-            yield attempt
-            if attempt.number <= failures:
-                raise OSError
-
-
 def taking_turns(failures, order):
     generators = [failing_rows(one) for one in failures]
     for place in order:
         next(generators[place], None)
     for generator in generators:
         for _ in generator:
-            pass
-    return current_attempt()
-
-
-async def taking_turns_async(failures, order):
-    generators = [failing_rows_async(one) for one in failures]
-    for place in order:
-        await anext(generators[place], None)
-    for generator in generators:
-        async for _ in generator:
             pass
     return current_attempt()
 
@@ -350,7 +314,6 @@ async def taking_turns_async(failures, order):
 def test_generators_whose_attempts_fail_may_take_turns_in_any_order(case):
     """None hangs, and none leaves an attempt behind."""
     assert contextvars.Context().run(taking_turns, *case) is None
-    assert contextvars.Context().run(in_loop, taking_turns_async(*case)) is None
 
 
 @pytest.mark.parametrize("keeps_first", [False, True])
@@ -392,9 +355,6 @@ def test_a_generator_may_be_left_in_another_attempt(options):
     next(entered)
     retry_call(entered.close, **options)
     assert current_attempt() is None
-
-
-# Hedges
 
 
 def test_while_retries_are_off_there_is_the_first_attempt(face):

@@ -14,13 +14,11 @@ from backoff_ticker import (
     Permanent,
     RejectedResult,
     RetryAfter,
-    RetryBudget,
     StopBackOff,
     StopReason,
     ZeroBackOff,
     configure,
     hedge_call,
-    retry_call,
 )
 from tests.retries.faces import BOTH, on_faces
 from tests.retries.made_policies import cancelled_token, spent_budget
@@ -89,30 +87,6 @@ def test_the_same_error_again_has_its_note_replaced(face):
         assert re.match(rf"gave up after {made} attempts? in {last}\b", ours)
         seen.append(ours)
     assert len(set(seen)) == 3
-
-
-def test_of_two_runs_inside_each_other_the_outer_one_notes(clock):
-    def inner():
-        return retry_call(Script(OSError), ConstantBackOff(1), max_attempts=3)
-
-    with pytest.raises(OSError) as caught:
-        retry_call(inner, ConstantBackOff(1), max_attempts=4)
-    assert notes_of(caught.value) == ["gave up after 4 attempts in 11.0 s: max_attempts is 4"]
-
-
-TIMED = [
-    *[{}, {"budget": RetryBudget()}, {"timeout": 60}, {"token": CancellationToken()}],
-    *[{"notify": lambda *_: None}, {"on_retry": lambda _: None}],
-]
-
-
-def test_the_time_that_is_told_is_that_since_the_first_attempt_began(face):
-    seen = set()
-    for options in TIMED:
-        with pytest.raises(OSError) as caught:
-            face.run(Script(Takes(2.5, OSError)), ConstantBackOff(1), max_attempts=2, **options)
-        seen.update(notes_of(caught.value))
-    assert seen == {"gave up after 2 attempts in 6.0 s: max_attempts is 2"}
 
 
 def test_a_note_is_left_off_where_the_retry_or_the_process_says_so(face):
@@ -241,24 +215,6 @@ def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
         face.run(Script(OSError("first")), on=fail_in_a_handler)
     told = ["LookupError()", "KeyError('inside')", "OSError('first')"]
     assert shown_in_a_traceback(caught.value) == told
-
-
-def test_what_a_users_function_hides_stays_hidden(face):
-    def from_none(_):
-        raise LookupError from None
-
-    def from_none_in_a_handler(_):
-        try:
-            raise KeyError("inside")
-        except KeyError:
-            raise LookupError from None
-
-    told = ["LookupError()"]
-    for on, shown in [(from_none, told), (from_none_in_a_handler, [*told, "OSError('first')"])]:
-        with pytest.raises(LookupError) as caught:
-            face.run(Script(OSError("first")), on=on)
-        assert shown_in_a_traceback(caught.value) == shown
-    assert repr(caught.value.__context__) == "KeyError('inside')"
 
 
 # ``fallback``

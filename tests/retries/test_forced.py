@@ -13,7 +13,6 @@ from backoff_ticker import (
     Timer,
     ZeroBackOff,
     attempts,
-    current_attempt,
     retry,
     retry_call,
     retry_call_async,
@@ -185,22 +184,3 @@ def test_an_interrupt_is_not_replaced_by_what_a_manager_answers(clock, kind):
     with pytest.raises(kind):
         retry(around=[lambda _: Outer(), lambda _: Wrong()])(Script(kind))()
     assert left == ["inner", "outer"]
-
-
-def rows(failures):
-    for attempt in attempts(ZeroBackOff(), on=OSError):
-        with attempt:
-            yield attempt
-            if attempt.number <= failures:
-                raise OSError
-        yield None
-
-
-def test_an_attempt_that_has_ended_is_not_shown_again_as_another_one_ends(clock):
-    outer, inner = rows(1), rows(0)
-    assert [next(outer).number, next(inner).number] == [1, 1]
-    next(outer)  # between its blocks
-    next(inner)
-    assert current_attempt() is None
-    outer.close()
-    inner.close()

@@ -53,21 +53,6 @@ def test_permanent_is_looked_for_along_causes_only(face):
     assert script.times == [0, 1, 2]
 
 
-@BOTH
-def test_chains_of_causes_that_are_rings_end(face):
-    first, second, third = OSError(1), OSError(2), OSError(3)
-    first.__cause__, second.__cause__, third.__cause__ = second, third, second
-    alone = OSError("alone")
-    alone.__cause__ = alone
-    script = Script(first, alone, 7)
-    assert face.run(script, ConstantBackOff(1)) == 7
-    assert script.times == [0, 1, 2]
-    ringed = Permanent(KeyError("found"))
-    ringed.__cause__, third.__cause__ = first, ringed
-    with pytest.raises(KeyError, match="found"):
-        face.run(Script(first), ConstantBackOff(1))
-
-
 def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock):
     script = Script(Permanent(OSError()))
     with pytest.raises(OSError):

@@ -1,7 +1,6 @@
 """``no_wait()``: retries in a test without their waits, with or without a virtual clock."""
 
 import asyncio
-import threading
 import time
 
 import pytest
@@ -21,7 +20,7 @@ from backoff_ticker import (
     with_max_elapsed_time,
 )
 from backoff_ticker.testing import no_wait
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE
 from tests.retries.faces import BOTH, FACES, FOUR, in_loop
 from tests.retries.scripts import Recorded, Script, now
 
@@ -89,14 +88,6 @@ def test_only_runs_begun_in_the_block_are_concerned(face):
 
     assert face.run(script, ConstantBackOff(10), notify=notify) == 7
     assert script.times == [0, 10, 20, 30]
-
-
-def test_threads_begun_before_the_block_are_concerned():
-    begin = threading.Event()
-    running = in_thread(lambda: begin.wait(PATIENCE) and retry_call(Script(OSError, 7), HOUR))
-    with no_wait():
-        begin.set()
-        assert running.result(PATIENCE) == 7
 
 
 def test_what_is_no_retry_waits(clock):

@@ -216,15 +216,6 @@ def test_a_loop_has_its_name_before_it_begins(clock):
     assert attempts().outcome.name == attempts(name=None).outcome.name == "attempts()"
 
 
-def test_the_name_can_be_changed_and_taken_away(clock):
-    told = Recorded()
-    fetch = retry(on_success=told, name="prices")(Script(7))
-    retry_with(fetch, name="rates")()
-    assert told.last.name == "rates"
-    retry_with(fetch, name=None)()
-    assert "Script" in told.last.name
-
-
 # log_retries()
 
 

@@ -210,14 +210,6 @@ def test_a_block_puts_back_all_that_it_has_changed_and_nothing_else():
     assert obeyed() == NOTHING
 
 
-def test_an_error_passes_through_a_block_that_puts_back():
-    error = KeyError()
-    with pytest.raises(KeyError) as caught, configure(active=False):
-        raise error
-    assert caught.value is error
-    assert is_active()
-
-
 def test_of_blocks_that_overlap_each_puts_back_what_it_had_found():
     first = configure(on_retry=told("first"))
     second = configure(on_retry=told("second"), active=False)
