@@ -267,24 +267,6 @@ def test_each_time_it_is_opened_for_some_time_the_policy_moves_on(now):
     assert breaker.remaining() == 2.0, "a new outage begins the policy again"
 
 
-def test_it_is_open_for_the_time_given_whatever_the_policy_answers(now):
-    seen = []
-    breaker = CircuitBreaker(
-        Scripted(STOP, LookupError("policy"), STOP),
-        on_change=lambda old, new, breaker: seen.append((old, new, breaker.remaining())),
-        clock=now,
-    )
-    breaker.open(5)
-    now.advance(1)
-    with pytest.raises(LookupError, match="policy"):
-        breaker.open(5)
-    assert (breaker.state, breaker.remaining()) == (OPEN, 5.0)
-    now.advance(5)
-    fail(breaker)
-    assert (breaker.state, breaker.remaining()) == (OPEN, None)
-    assert seen == [(CLOSED, OPEN, 5.0), (OPEN, HALF_OPEN, None), (HALF_OPEN, OPEN, None)]
-
-
 @pytest.mark.parametrize("answer", [3.0, STOP, LookupError("policy")])
 def test_it_may_be_opened_while_its_policy_is_asked(now, answer):
     def use():

@@ -127,17 +127,6 @@ def test_without_delays_all_start_at_once():
     assert (script.times, now()) == ([0] * 5, 5)
 
 
-@pytest.mark.parametrize("policy", [ZeroBackOff(), TEN])
-def test_one_that_answers_at_once_is_the_only_one_whatever_the_delays(policy):
-    script = Script(7)
-    assert hedge_in_loop(script.in_loop, policy) == 7
-    assert script.count == 1
-    script = Script(Permanent(OSError()))
-    with pytest.raises(OSError):
-        hedge_in_loop(script.in_loop, policy)
-    assert script.count == 1
-
-
 @pytest.mark.parametrize("ending", [10, 20, 30, 40])
 def test_a_result_in_the_moment_that_the_next_is_due_comes_first(ending):
     for others in (0, 1, 7):  # more timers, in another order
@@ -153,12 +142,6 @@ def test_a_result_in_the_moment_that_the_next_is_due_comes_first(ending):
         assert hedge_in_loop(operation, TEN) == 7
         assert [time - began for time in operation.times] == list(range(0, int(ending), 10))
         assert now() - began == ending
-
-
-def test_a_failure_in_the_moment_that_the_next_is_due_starts_one():
-    script = Script(Takes(10, OSError), Takes(15, 7))
-    assert hedge_in_loop(script.in_loop, TEN) == 7
-    assert script.times == [0, 10, 20]
 
 
 # Results
@@ -488,24 +471,6 @@ def test_no_attempt_starts_after_a_cancel(clock):
         assert caught.value.__cause__ is failure
         assert len(operation.times) == 1
         assert budget.tokens == 500
-
-
-@pytest.mark.parametrize("by_itself", [True, False])
-def test_a_result_beside_a_cancel_is_returned_each_time(*, by_itself):
-    for _ in range(10):  # the order among sources that are ready is random
-        token = CancellationToken()
-
-        async def attempt():
-            loop, gate = asyncio.get_running_loop(), asyncio.Event()
-            loop.call_later(3, gate.set)
-            if not by_itself:
-                loop.call_later(3, token.cancel)
-            await gate.wait()
-            if by_itself:
-                token.cancel()
-            return 7
-
-        assert in_loop(hedge_call_async(attempt, TEN, token=token)) == 7
 
 
 def test_one_that_obeys_a_token_cancelled_before_ends_the_call_as_cancelled(hedge):

@@ -18,14 +18,12 @@ from backoff_ticker import (
     Permanent,
     RejectedResult,
     RetryBudget,
-    SystemClock,
-    ZeroBackOff,
     configure,
     current_attempt,
     hedge_call,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import eventually, wait_until_collected
+from tests.helpers import eventually
 from tests.retries.hedges import InTurn, own_token, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, now
@@ -64,20 +62,6 @@ class Seen:
 
 
 # The end of the others
-
-
-def test_each_attempt_has_a_token_of_its_own_cancelled_as_it_or_the_call_ends(clock):
-    operation = Seen(takes(100, 1), takes(3, OSError), takes(100, 2), takes(5, 7))
-    cancelled = []
-    at(clock, 20, lambda: cancelled.extend(token.cancelled for token in operation.tokens))
-    assert hedge_call(operation, Scripted(10, 10, 10, 10)) == 7
-    assert now() == 28
-    assert cancelled == [False, True, False], "the one that has failed"
-    assert [token.cancelled for token in operation.tokens] == [True] * 4
-    assert operation.tokens[0].cause == "the hedged call has ended"
-    assert len(set(map(id, operation.tokens))) == 4
-    operation.join()
-    assert now() == 28
 
 
 @pytest.mark.parametrize("ends", ["timeout", "token", "error", "policy", "interrupt"])
@@ -130,16 +114,6 @@ def test_an_attempt_that_outlives_its_call_still_sees_itself():
     assert hedge_call(operation, TEN, name="fetch") == 7
     operation.join()
     assert seen == [(True, "fetch", 2)]
-
-
-def test_the_result_is_not_kept_by_an_attempt_that_still_runs():
-    class Result:
-        pass
-
-    operation = Seen(takes(100, 1, cleanup=50), takes(3, Result))
-    result = weakref.ref(hedge_call(operation, TEN))
-    wait_until_collected(result)
-    assert now() == 13
 
 
 def ends_as_told():
@@ -246,19 +220,6 @@ def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread():
     with configure(active=False):
         pool = ThreadPoolExecutor(1)
         assert hedge_call(threading.current_thread, pool=pool) is threading.current_thread()
-
-
-@pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0001)])
-def test_on_the_systems_clock(backoff):
-    barrier = threading.Barrier(3)
-
-    def operation():
-        barrier.wait(50)
-        return 3
-
-    with own_clock().external("attempts"):
-        clock = SystemClock()
-        assert hedge_call(operation, backoff, max_attempts=3, timeout=60, clock=clock) == 3
 
 
 # What is left

@@ -316,30 +316,6 @@ def test_generators_whose_attempts_fail_may_take_turns_in_any_order(case):
     assert contextvars.Context().run(taking_turns, *case) is None
 
 
-@pytest.mark.parametrize("keeps_first", [False, True])
-def test_generators_that_take_turns_for_long_keep_nothing_of_those_that_have_ended(keeps_first):
-    made, first = [], failing_rows(0)
-
-    def begun():
-        generator = failing_rows(1)
-        made.append(weakref.ref(next(generator)))
-        return generator
-
-    if keeps_first:
-        next(first)
-    older = begun()
-    for _ in range(1_000):
-        newer = begun()
-        for attempt in older:
-            assert attempt.number == 2
-        older = newer
-    older.close()
-    first.close()
-    del attempt
-    collect_garbage()
-    assert sum(one() is not None for one in made) == 0
-
-
 def test_a_suspended_generator_shows_its_attempt_to_no_other_thread_or_context():
     generator = failing_rows(0)
     attempt = contextvars.Context().run(next, generator)
