@@ -13,7 +13,7 @@ Files, each of which imports only from those above it:
 - ``_wait``, ``_cut``: the wait between two attempts; what cuts an attempt of a coroutine.
 - ``_steps``: what comes before and after each call, in its order, for functions and coroutines;
   the error at the end.
-- ``_drive``, ``_loop``: who makes the steps: functions, and loops with their blocks.
+- ``_drive``, ``_loop``: who makes the steps: functions, and ``retry_call``; loops, their blocks.
 - ``_decorator``: ``retry``, and other options for what it has decorated.
 
 What always holds:
