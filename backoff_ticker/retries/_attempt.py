@@ -140,24 +140,38 @@ class Attempt:
         return f"<Attempt {self.number} of {self.name}{state}>"
 
 
-_here: ContextVar[tuple[Attempt, ...]] = ContextVar("current_attempt", default=())
+_here: ContextVar[Any] = ContextVar("current_attempt", default=None)
+"""The attempt that is shown, and what is shown around it: another such pair, or None."""
 
 
 def show(attempt: Attempt) -> None:
     """Show an attempt inside what is shown here, in place of an earlier one of its run."""
-    run, shown = attempt._run, _here.get()
+    shown, run = _here.get(), attempt._run
     run.is_shown = True
-    around = [one for one in shown if one._run.is_shown and one._run is not run] if shown else None
-    _here.set((*around, attempt) if around else (attempt,))
+    if shown is not None:
+        shown = shown[1] if shown[0]._run is run else _without(run, shown)
+    _here.set((attempt, shown))
 
 
 def hide(run: Any) -> None:
     """Show the attempt of ``run`` no more, but what was shown before, or is shown inside of it."""
     run.is_shown = False
     shown = _here.get()
-    while shown and not shown[-1]._run.is_shown:
-        shown = shown[:-1]
+    while shown is not None and not shown[0]._run.is_shown:
+        shown = shown[1]
     _here.set(shown)
+
+
+def _without(run: Any, shown: Any) -> Any:
+    """Return new pairs of what is still shown, but for ``run``: pairs that stayed would grow."""
+    kept = []
+    while shown is not None:
+        attempt, shown = shown
+        if attempt._run.is_shown and attempt._run is not run:
+            kept.append(attempt)
+    for attempt in reversed(kept):
+        shown = attempt, shown
+    return shown
 
 
 def current_attempt() -> Attempt | None:
@@ -180,5 +194,10 @@ def current_attempt() -> Attempt | None:
 
     Thread safety: any thread or task; each sees its own attempt.
     """
-    shown = [attempt for attempt in _here.get() if attempt._run.is_shown]
-    return shown[-1] if shown else None
+    shown = _here.get()
+    while shown is not None:
+        attempt: Attempt = shown[0]
+        if attempt._run.is_shown:
+            return attempt
+        shown = shown[1]
+    return None

@@ -8,7 +8,7 @@ from .._operation import is_awaitable, kind_of, not_awaitable
 from ..cancellation import CancellableBlock
 from ..clock import later
 from ..waiting import protected_in_trio
-from ._option_table import CUTTING, HOOKS
+from ._option_table import HOOKS
 from ._outcome import Ending, StopReason
 
 TYPE_CHECKING = False
@@ -30,14 +30,6 @@ def awaited_functions(options: Options) -> list[str]:
         if any(callable(one) and kind_of(one) == "coroutine function" for one in functions):
             found.append(name)
     return found
-
-
-def first_for_coroutines(options: Options) -> str | None:
-    """Return the first option that only a coroutine can obey, which may be cut and can await."""
-    names = [name for name in CUTTING if getattr(options, name) is not None]
-    names += awaited_functions(options)
-    names += ["budget"] if options.awaits_budget else []
-    return names[0] if names else None
 
 
 def raise_if_attempts_are_cut(options: Options) -> None:

@@ -149,23 +149,22 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
         Exception: A hook, ``around``, the policy, the timer, ``on`` or ``until`` raised an error.
     """
-    given = backoff
-    if given is None or is_policy(given):
-        return DecoratorWithOptions("retry()", given, options)
-    kinds = given.__args__ if isinstance(given, UnionType) else given
+    if backoff is None or is_policy(backoff):
+        return DecoratorWithOptions("retry()", backoff, options)
+    kinds = backoff.__args__ if isinstance(backoff, UnionType) else backoff
     kind = kinds[0] if isinstance(kinds, tuple) and kinds else kinds
     if isinstance(kind, type) and issubclass(kind, BaseException):
         raise TypeError(
-            f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"
+            f"errors to retry are given by keyword: retry(on=...), not retry({backoff!r})"
         )
-    if hasattr(given, "next_backoff") or makes_policies(given) or is_duration(given):
-        require_policy("backoff", given)  # raises, and says what it has to be instead
-    if options and callable(given):
+    if hasattr(backoff, "next_backoff") or makes_policies(backoff) or is_duration(backoff):
+        require_policy("backoff", backoff)  # raises, and says what it has to be instead
+    if options and callable(backoff):
         raise TypeError(
-            f"retry() decorates {safe_repr(given)} without options, or takes options first: "
+            f"retry() decorates {safe_repr(backoff)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return DecoratorWithOptions("retry()", None, {})(given)
+    return DecoratorWithOptions("retry()", None, {})(backoff)
 
 
 MARK: Final = "__backoff_ticker_retry__"
@@ -192,11 +191,9 @@ class DecoratorWithOptions:
             )
         raise_if_makes_policy("retry()", function)
         if not callable(function):
-            is_descriptor = hasattr(function, "__get__")
-            below = " (put @property and the like above @retry)" if is_descriptor else ""
             raise TypeError(
-                "retry() takes a BackOff as backoff, or decorates a function, "
-                f"not {safe_repr(function)}{below}"
+                "retry() takes a BackOff as backoff, or decorates a function (@property and the "
+                f"like go above @retry), not {safe_repr(function)}"
             )
         options = self._options
         kind = kind_of(function)

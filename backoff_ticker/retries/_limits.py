@@ -27,10 +27,7 @@ While there is one, retries that begin skip waits.
 
 
 class SkippingClock:
-    """The clock of one run in ``no_wait()``: the time of the waits that it skips counts as passed.
-
-    So time limits end a run after as many attempts as if it really waited.
-    """
+    """The clock of a run in ``no_wait()``: the time of the waits that it skips counts as passed."""
 
     __slots__ = ("clock", "skipped")
 

@@ -6,8 +6,8 @@ from .._operation import run_at_once
 from .._sentinels import EMPTY
 from .._validation import counted, whole_repr
 from ._attempt import hide, show
-from ._cut import CuttableAttempt, first_for_coroutines, raise_if_attempts_are_cut
-from ._option_table import LOOP_OPTIONS
+from ._cut import CuttableAttempt, awaited_functions, raise_if_attempts_are_cut
+from ._option_table import CUTTING, LOOP_OPTIONS
 from ._options import Options
 from ._outcome import Outcome
 from ._run import Run
@@ -225,9 +225,11 @@ class Block:
 
     def _require_nothing_to_await(self, run: Run) -> None:
         """End the run by a TypeError if a plain ``with`` cannot do what its own options ask for."""
-        name = first_for_coroutines(self._options)
-        if name is not None:
-            what = f"{name} of attempts()"
+        options = self._options
+        names = [name for name in CUTTING if getattr(options, name) is not None]
+        names += [*awaited_functions(options), *(["budget"] if options.awaits_budget else ())]
+        if names:
+            what = f"{names[0]} of attempts()"
             text = f"`with attempt:` cannot obey {what} in `async for`: write `async with attempt:`"
             run.fail(TypeError(text), what)
             run.final = run.ending.error  # type: ignore[union-attr]  # it has just failed

@@ -59,13 +59,6 @@ class RetryOptions(HedgeOptions, total=False):
 
     Annotate a function of yours that passes them on with ``**options: Unpack[RetryOptions]``.
     ``fallback`` is not among them, as it changes the type of the result.
-
-    Example:
-        >>> from backoff_ticker import retry_call
-        >>> from backoff_ticker.types import RetryOptions
-        >>> options: RetryOptions = {"on": OSError, "max_attempts": 3}
-        >>> retry_call(lambda: "done", **options)
-        'done'
     """
 
     attempt_timeout: Seconds | None

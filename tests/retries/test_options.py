@@ -126,7 +126,7 @@ NEEDS_A_FUNCTION = "needs the function to retry, not .*ConstantBackOff"
 NOT_CUT = "attempt_timeout=5.0, but only coroutines"
 OPERATION_OF_CALL = "operation must be callable"
 GOES_TO_ON = r"retry\(on=...\)"
-DECORATES = "decorates a function, not "
+DECORATES = "decorates a function .*, not "
 NO_ARGUMENTS = [
     (call, *mistake)
     for call in (retry_call, by_coroutine, *HEDGES.values())
@@ -152,7 +152,7 @@ MISTAKES = [
     (retry, ((print,), {"on": ValueError}), r"retry_call|@retry\("),
     *[(retry, ((wrong,), {}), GOES_TO_ON) for wrong in (OSError, (OSError,), OSError | ValueError)],
     *[(retry(ZeroBackOff()), ((wrong,), {}), DECORATES) for wrong in (7, "text", None)],
-    (retry(), ((property(lambda _: 1),), {}), "put @property and the like above @retry"),
+    (retry(), ((property(lambda _: 1),), {}), "@property and the like go above @retry"),
     (retry, ((Connection,), {}), "not the class Connection"),
     (retry(ZeroBackOff()), ((Connection,), {}), "not the class Connection"),
     (retry(fallback=None), ((generator,), {}), "fallback with a generator"),
