@@ -202,11 +202,19 @@ def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     assert budget.tokens == 9
 
 
-def test_a_policy_of_the_breaker_that_fails_ends_the_run(face):
+def test_an_error_of_the_breaker_ends_the_run(face):
     first, policy = OSError("first"), Scripted(LookupError("of the policy"))
     with pytest.raises(LookupError, match="of the policy") as caught:
         face.run(Script(first), ConstantBackOff(1), breaker=CircuitBreaker(policy, failures=1))
     assert caught.value.__cause__ is first
+    breaker, script, gave_up = (
+        opened(0, may_probe=Recorded(KeyError("probe"))),
+        Script(7),
+        Recorded(),
+    )
+    with pytest.raises(KeyError, match="probe"):
+        face.run(script, breaker=breaker, on_give_up=gave_up)
+    assert script.count == gave_up.last.attempts == 0
 
 
 @BOTH
