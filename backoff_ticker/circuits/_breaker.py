@@ -131,7 +131,6 @@ class CircuitBreaker(ProcessBound):
         self._may_probe = may_probe
         self._hooks: Any = (on_change is not None and as_hooks("on_change", on_change)) or ()
         self._on: Any = as_error_rule("on", on)
-        # A breaker may be made where a module is imported, and used in tests on a virtual clock.
         time = _CURRENT_TIME if clock is None else resolve_clock(clock)
         self._monotonic: Callable[[], float] = time.monotonic
         policy = _DEFAULT_BACKOFF if backoff is None else backoff
@@ -147,7 +146,7 @@ class CircuitBreaker(ProcessBound):
         return self._circuit.state_at(self._monotonic())
 
     def remaining(self) -> float | None:
-        """Return the seconds until a call is let through; 0.0 if it would be let through now.
+        """Return the seconds until a call is let through; 0.0: now, or the policy is being asked.
 
         None: the circuit is open until ``reset()``, or half-open while all its probes are running.
         """
