@@ -184,11 +184,7 @@ class CircuitBreaker(ProcessBound):
         return self._circuit.ticket or self._probe()
 
     def record(self, ticket: CircuitTicket, error: BaseException | None = None) -> None:
-        """Record how a call ended that ``allow()`` has let through.
-
-        Args:
-            ticket: The ticket that ``allow()`` returned.
-            error: The exception that the call raised; None if it ended normally.
+        """Record how the call ended that has the ticket: by ``error``, or normally if that is None.
 
         Raises:
             TypeError: ``error`` is neither an exception nor None; the call does not count.
