@@ -219,7 +219,6 @@ def test_an_error_of_the_breaker_ends_the_run(face):
 
 @BOTH
 def test_managers_and_hooks_see_an_open_circuit_as_a_failed_attempt(face):
-    """It is asked before them."""
     log, success = [], Recorded()
     hooks = {"around": spanning(log), "on_attempt": lambda _: log.append((now(), "called"))}
     face.run(Script(7), ConstantBackOff(1), breaker=opened(30), on_success=success, **hooks)
@@ -229,6 +228,28 @@ def test_managers_and_hooks_see_an_open_circuit_as_a_failed_attempt(face):
     ]
     assert [type(entry[-1]) for entry in log[2::3]] == [CircuitOpen, type(None)]
     assert success.last.attempts == 2
+
+
+class Logging:
+    """A breaker that lets all calls through."""
+
+    def __init__(self, log):
+        self.allow = lambda: log.append((now(), "allow")) or self
+        self.record = lambda ticket, error: log.append((now(), "record", type(error)))
+        self.release = lambda ticket: log.append((now(), "release"))
+
+
+@FOUR
+def test_a_breaker_is_asked_before_managers_and_hooks_and_told_once_before_they_are_left(face):
+    log, error = [], OSError()
+    hooks = {"around": spanning(log), "on_attempt": lambda _: log.append((now(), "called"))}
+    face.run(Script(error, 7), ConstantBackOff(1), breaker=Logging(log), **hooks)
+    assert log == [
+        *[(0, "allow"), (0, "in", "span 1"), (0, "called")],
+        *[(0, "record", OSError), (0, "out", "span 1", error)],
+        *[(1, "allow"), (1, "in", "span 2"), (1, "called")],
+        *[(1, "record", type(None)), (1, "out", "span 2", None)],
+    ]
 
 
 def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(hedge, clock):

@@ -189,6 +189,7 @@ def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_
         with pytest.raises(LookupError, match="of their own") as caught:
             face.run(script, on_give_up=gave_up, **options)
         assert (caught.value.__context__, caught.value.__cause__) == (first, first)
+        assert notes_of(caught.value)[-1].endswith(f"{name} failed")
         assert script.count == 1 + judges
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
