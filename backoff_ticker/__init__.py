@@ -1,15 +1,14 @@
-"""Time and cancellation for programs that mix threads and asyncio.
+"""Pace, cancel and test every wait of a Python program, in threads, asyncio and trio.
 
-One ``CancellationToken`` stops retries, periodic work and waits in threads and in event loops. The
-names to begin with; ``help()`` shows an example of each, as in ``help(backoff_ticker.retry)``:
+The names to begin with; ``help()`` shows an example of each, as in ``help(backoff_ticker.retry)``:
 
+    Pace waits             ExponentialBackOff, ConstantBackOff, FullJitterBackOff, with_max_retries
+    Cancel waits           CancellationToken, cancel_on_signals
+    Test without waiting   backoff_ticker.testing: VirtualClock, no_wait
     Retry a call           retry, retry_call, retry_call_async, attempts
     Limit retries          RetryBudget, CircuitBreaker
-    Choose the delays      ExponentialBackOff, ConstantBackOff, FullJitterBackOff, with_max_retries
     Do work periodically   Ticker, AsyncTicker, Pace; for many keys and few workers: Schedule
-    Cancel                 CancellationToken, cancel_on_signals
     Pass items on          Channel, select, select_async, merge
-    Test without waiting   backoff_ticker.testing: VirtualClock, no_wait
 
 Every error derives from ``BackoffTickerError``.
 

@@ -104,6 +104,13 @@ def test_the_site_and_the_readme_say_alike_what_it_is_and_show_the_same_picture(
     assert f'src="docs/{picture}"' in readme
 
 
+def test_the_package_the_project_file_and_the_citation_say_the_same_as_the_readme():
+    sentence = (ROOT / "README.md").read_text("utf-8").splitlines()[2].strip("*")
+    assert backoff_ticker.__doc__.startswith(f"{sentence}\n")
+    assert PROJECT["project"]["description"] == sentence.rstrip(".")
+    assert sentence.rstrip(".") in " ".join((ROOT / "CITATION.cff").read_text("utf-8").split())
+
+
 def test_each_tool_is_pinned_for_ci():
     pinned = {
         line.partition("==")[0]

@@ -16,7 +16,7 @@ NAMES = [name for name in backoff_ticker.__all__ if not name.startswith("Async")
 OURS = {
     "import backoff_ticker": "import backoff_ticker",
     "all names but async ones": f"from backoff_ticker import {', '.join(NAMES)}",
-    "what the README begins with": (
+    "what a service needs": (
         "from backoff_ticker import AsyncTicker, ConstantBackOff, ExponentialBackOff, Ticker, "
         "cancel_on_signals, retry"
     ),
