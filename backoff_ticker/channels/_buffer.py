@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..waiting import Claim, LoopWaiter, Place, ThreadWaiter
+    from ..waiting import Claim, Place, Waiter
 
 
 class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at run time
@@ -155,7 +155,7 @@ class PendingSend(WaitSet):
         self.earlier: PendingSend | None = None  # its neighbours in the line
         self.later: PendingSend | None = None
 
-    def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+    def recheck(self, waiter: Waiter) -> float | None:
         return waiter.limit if self.accepted is None else None
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .._sentinels import Closed
     from ..clock import Clock
-    from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
+    from ..waiting import Waiter, WaitSet
 
     T = TypeVar("T")
 else:
@@ -317,7 +317,7 @@ class Channel(Source, ProcessBound, Generic[T]):
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._buffer,)
 
-    def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+    def _recheck(self, waiter: Waiter) -> float | None:
         return None if self._buffer.is_ready() else waiter.limit
 
     def _take_nowait(self, *, fresh: bool) -> object:

@@ -211,7 +211,7 @@ class Merge(Generic[R_co]):
             # lose the value: so there is no call, and no jump back.
             if value is EMPTY:
                 case.register()
-                when = case.source._recheck(case)  # type: ignore[arg-type]  # as any waiter
+                when = case.source._recheck(case)
                 if when is not None:
                     self._put_aside(case, mark, _IDLE, when)
             elif value is not ENDED and not case.source._ends_with_value:

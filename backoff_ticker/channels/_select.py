@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
+    from ..waiting import Waiter, WaitSet
     from ._protocol import TimerLike
 
     AnySource = Source | TimerLike
@@ -110,7 +110,7 @@ class Selection:
     def ends_by_itself(self) -> bool:
         return any(source._ends_by_itself for _, source in self.cases)
 
-    def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+    def recheck(self, waiter: Waiter) -> float | None:
         until = waiter.limit
         for _, source in self.cases:
             at = source._recheck(waiter)

@@ -1,17 +1,17 @@
-"""How a tick is taken: the state of a ticker, its endings, and what its readers wait for.
+"""How a tick is taken: the state of a ticker, its endings, and the thread that asks the policy.
 
-All who read ticks go through ``_poll()``, which never waits. A policy is code of the user and may
+Every reader takes its ticks by ``_poll()``, which never waits. A policy is code of the user and may
 take any time, so a tick is taken in three steps: a change under the claim makes the thread the
 *asker*; it asks the policy, without the claim; another change takes the tick. Readers that find an
-asker wait until it wakes them. What is told to the ticker meanwhile is deferred, as a rule
+asker wait until it wakes them. A call such as ``reset()`` meanwhile is deferred, as a rule
 ``rule(pending) -> pending`` that the asker applies.
 
 Invariants:
     * Only the asker replaces ``_pending``.
     * No tick is taken while a rule is deferred. So ``reset()`` and ``success()`` hold for each tick
       taken after they have returned, even if another thread has yet to apply them.
-    * From the change that takes a tick to its return to the user there is no call, unless others
-      have to be told; if that is interrupted, the tick is given back. So no tick is lost.
+    * From the change that takes a tick to its return to the user there is no call, unless readers
+      have to be woken; if that is interrupted, the tick is given back. So no tick is lost.
     * The first ending stays. If the policy ends, that is stored together with its last tick.
 """
 
@@ -22,9 +22,9 @@ from collections import deque
 
 from .. import _process
 from .._errors import CloseReason, TickerClosed
-from .._sentinels import EMPTY, ENDED
+from .._sentinels import EMPTY
 from .._validation import as_seconds, safe_repr
-from ..clock import later, resolve_clock
+from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import (
     FREE,
@@ -38,25 +38,22 @@ from ..waiting import (
     complete,
 )
 from ._pending_tick import PendingTick, first_tick, unchanged
-from ._tick import Pace, Tick
+from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any, Self
+    from typing import Any
 
-    from .._sentinels import Closed
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ..waiting import Waiter, WaitSet
     from ._pending_tick import Rule
+    from ._tick import Tick
     from ._timer import TickerTimer
 
     Asker = tuple[int, int, bool]  # generation, thread, whether it takes a tick
-
-_new_tuple = tuple.__new__
 
 # These are read at each tick, and access to an enum member is slow.
 _CANCELLED = CloseReason.CANCELLED
@@ -77,21 +74,18 @@ class TickerCore(Source):
 
     Attributes:
         _readers: The line of readers, with the claim for all that follows.
-        _asker: Who asks the policy, or applies rules; None: nobody.
-        _deferred: The rules that are to be applied, in their order; None: there are none.
-        _resets: How many ``reset()`` there were; one drops the tick that is just being taken.
-        _is_stopped: Whether ``stop()`` was called.
+        _asker: Who asks the policy, or applies rules.
+        _deferred: The rules that are to be applied, in their order.
+        _resets: The number of calls of ``reset()``; one drops the tick that is just being taken.
         _raised_error: Whether a reader was given the error of the policy.
         _run: The policy; replaced by the asker only.
     """
 
     __slots__ = (
-        *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
-        *("_is_stopped", "_pending", "_raised_error", "_readers", "_resets"),
-        *("_ends", "_run", "_timer", "_token"),
+        *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_ends", "_is_stopped"),
+        *("_monotonic", "_pace", "_pending", "_raised_error", "_readers", "_resets", "_run"),
+        *("_timer", "_token"),
     )
-
-    _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
     def __init__(
         self,
@@ -152,11 +146,7 @@ class TickerCore(Source):
         asker = self._asker
         if asker is not None and asker[0] == _process.generation and asker[2]:
             return False  # it is just being taken
-        pending = self._pending
-        if pending.returned:
-            first = pending.returned[0]
-            return first.number == 1 and not first.delay
-        return pending.number == 1 and pending.is_immediate
+        return self._pending.is_first
 
     def _has_ended(self) -> bool:
         """Whether no tick comes any more, not even one that was given back."""
@@ -192,7 +182,7 @@ class TickerCore(Source):
         carry_out(self._stop)
 
     def _stop(self) -> None:
-        self._is_stopped = True  # also if it has ended before, and a tick is given back
+        self._is_stopped = True  # so that a tick that is given back stays unread
         self._end(CloseReason.STOPPED)
 
     def _raise_closed(self) -> None:
@@ -272,11 +262,11 @@ class TickerCore(Source):
 
             run = self._run
             token = run.token
-            begun: _Rules | None = None
+            rules: _Rules | None = None
             if pending.returned:
                 tick, *rest = pending.returned
                 after = pending.replace(returned=tuple(rest))
-                spared = _CANCELLED if tick.number == 1 and not tick.delay else None
+                spared = _CANCELLED if pending.is_first else None
             else:
                 if token is not None and token.cancelled:
                     wait: Any = End(_CANCELLED)
@@ -290,34 +280,11 @@ class TickerCore(Source):
                 else:
                     wait = None  # until it is told how the work went
 
-                # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
-                number = pending.number
-                after = PendingTick()
-                after.number = number + 1
-                after.first = pending.first
-                after.is_immediate = False
-                after.delay = after.due = after.origin = after.end = None
-                after.missed = 0
-                after.since_success = (since := pending.since_success) + 1
-                after.returned = ()
-                if wait.__class__ is float:
-                    after.delay = wait
-                    if self._pace is _RECEIPT:  # its rule, without the call
-                        after.due, after.origin = later(now, wait) if wait else now, now
-                    else:
-                        after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
-                elif wait is None:
-                    _, after.origin, _ = self._pace.due_after(due, now, 0.0)
-                else:
-                    after.end = wait
-                lateness = now - due
-                wall = self._clock.time() - lateness
-                fields = (number, wall, due, pending.delay, lateness, pending.missed, since)
-                tick = _new_tuple(Tick, fields)
+                tick, after = pending.taken(self._pace, now, self._clock.time(), wait)
                 if self._timer is not None:
                     tick = self._timer.with_time_sent(tick)
-                    begun = _Rules((unchanged,))
-                spared = _CANCELLED if number == 1 and pending.is_immediate else None
+                    rules = _Rules((unchanged,))
+                spared = _CANCELLED if pending.number == 1 and pending.is_immediate else None
             reason = None
             if after.end is not None:
                 check_stack()
@@ -344,7 +311,7 @@ class TickerCore(Source):
                         if ending is None:
                             self._ending = reason
                         if self._deferred is None:
-                            self._deferred = begun  # else the timer is started by these rules
+                            self._deferred = rules  # else the timer is started by those
                         if (
                             reason is None
                             and readers.first is None
@@ -390,13 +357,13 @@ class TickerCore(Source):
             claim += FREED
 
     def _settle(self) -> None:
-        """Apply the deferred rules and wake the readers; whoever asks the policy now, does so."""
+        """Apply the deferred rules and wake the readers, unless an asker will do so."""
         if self._is_asked():
             return
         mark = _process.generation, get_ident(), False
         try:
             rule = self._next_rule(mark, None)
-            while True:  # in the shape of the waits in waiting/_parking.py
+            while True:  # as in waiting/_parking.py
                 if rule is None:
                     break
                 pending = self._pending  # kept until it is replaced
@@ -434,14 +401,14 @@ class TickerCore(Source):
             claim += FREED
 
     def _is_asked(self) -> bool:
-        """Whether another thread asks, and will wake the readers; RuntimeError if this one does."""
+        """Whether another thread is the asker; RuntimeError if this thread is."""
         asker = self._asker
         if asker is None or asker[0] != _process.generation:
             return False
         if asker[1] == get_ident():
             raise RuntimeError(
                 f"{self!r} is used by its own policy, or by a signal handler or finalizer that "
-                f"interrupted it"
+                "interrupted it"
             )
         return True
 
@@ -468,70 +435,6 @@ class TickerCore(Source):
             return pending.with_due(self._pace, now)
 
         self._change(fix)
-
-    def _after_success(self, pending: PendingTick) -> PendingTick:
-        if pending.end is not None:
-            return pending
-        if pending.is_immediate or (pending.number == 1 and not self._resets):
-            failed = None if self._run.feedback else self._run.reset()
-            return pending if failed is None else pending.with_delay(failed)
-        return pending.recovered().with_delay(self._run.success())
-
-    def _after_failure(self, pending: PendingTick) -> PendingTick:
-        return pending.with_delay(self._run.failure()) if pending.awaits_feedback else pending
-
-    @property
-    def _ends_by_itself(self) -> bool:
-        return True
-
-    @property
-    def _timing_clock(self) -> Clock:
-        return self._clock
-
-    def _wait_sets(self) -> tuple[WaitSet, ...]:
-        readers, ends = self._readers, self._ends
-        sets = (readers,) if ends is readers else (ends, readers)
-        return sets if self._timer is None else (*sets, *self._timer.timer.c._wait_sets())
-
-    def _recheck(self, waiter: Waiter) -> float | None:
-        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
-        until = waiter.limit
-        token = self._run.token
-        may_have_ended = self._ending is not None
-        if token is not None:
-            if self._ends not in waiter.sources:  # after a reset()
-                return None
-            if token.cancelled:
-                may_have_ended = True
-            elif token._deadline < until:
-                until = token._deadline
-        if may_have_ended and self._has_ended():
-            return None
-        if self._asker is not None and self._is_asked():
-            return until
-        pending = self._pending
-        due = pending.due
-        if self._deferred or pending.returned or due is None or due <= self._monotonic():
-            return None
-        if due >= until:
-            return None if self._timer is not None and self._timer.may_change() else until
-        return due if self._readers.leads(waiter) else until
-
-    def _pass_on_wakeup(self) -> None:
-        """Wake the next that waits for the timer, which may be another ticker's by now."""
-        if self._timer is not None:
-            self._timer.timer.c._pass_on_wakeup()
-
-    def _begin_receive(self) -> None:
-        pending = self._pending
-        if pending.due is None and not pending.returned and self.close_reason is None:
-            self._fix_due(pending)
-
-    def _take_nowait(self, *, fresh: bool) -> object:
-        try:
-            return self._poll(first_poll=fresh)
-        except TickerClosed:
-            return ENDED
 
     def _put_back(self, value: Any) -> None:
         self._defer(lambda pending: pending.given_back(value))

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from ..clock import later
 from ..policies import End
-from ._tick import Pace, catch_up
+from ._tick import Pace, Tick, catch_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ._tick import Tick
-
     Rule = Callable[["PendingTick"], "PendingTick"]
+
+
+_new_tuple = tuple.__new__  # Tick() takes longer, and so does an enum's member
+_RECEIPT = Pace.RECEIPT
 
 
 class PendingTick:
@@ -43,6 +45,42 @@ class PendingTick:
         for name in PendingTick.__slots__:
             setattr(copy, name, changes[name] if name in changes else getattr(self, name))
         return copy
+
+    def taken(self, pace: Pace, now: float, wall: float, delay: Any) -> tuple[Tick, PendingTick]:
+        """Return the tick that is taken at ``now`` (``wall`` in Unix seconds), and the next state.
+
+        The policy has answered ``delay``: seconds, an ``End``, or None as it awaits feedback. It is
+        written out for speed: ``replace()`` alone would take a fifth of the time of a tick.
+        """
+        due: Any = self.due
+        late = now - due
+        fields = self.number, wall - late, due, self.delay, late, self.missed, self.since_success
+        after = PendingTick()
+        after.number = self.number + 1
+        after.first = self.first
+        after.is_immediate = False
+        after.delay = after.due = after.origin = after.end = None
+        after.missed = 0
+        after.since_success = self.since_success + 1
+        after.returned = ()
+        if delay.__class__ is float:
+            after.delay = delay
+            if pace is _RECEIPT:  # its rule, without the call
+                after.due, after.origin = later(now, delay) if delay else now, now
+            else:
+                after.due, after.origin, after.missed = pace.due_after(due, now, delay)
+        elif delay is None:
+            _, after.origin, _ = pace.due_after(due, now, 0.0)
+        else:
+            after.end = delay
+        return _new_tuple(Tick, fields), after
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the next tick is the very first, and has no delay."""
+        if self.returned:
+            return self.returned[0].number == 1 and not self.returned[0].delay
+        return self.number == 1 and self.is_immediate
 
     @property
     def awaits_feedback(self) -> bool:
@@ -75,11 +113,11 @@ class PendingTick:
     def restarted(self, now: float, delay: float | End | None) -> PendingTick:
         """Return the state of a back-off that restarts now; ``delay`` None: the tick is due now."""
         number = self.number
-        for tick in sorted(self.returned, reverse=True):  # they are dropped; no number is left out
+        for tick in sorted(self.returned, reverse=True):  # dropped, and counted again
             if tick.number == number - 1:
                 number -= 1
-        begun = first_tick(now).replace(number=number, first=number)
-        return begun if delay is None else begun.replace(origin=now).with_delay(delay)
+        first = first_tick(now).replace(number=number, first=number)
+        return first if delay is None else first.replace(origin=now).with_delay(delay)
 
     def given_back(self, tick: Tick) -> PendingTick:
         """Return the state with a tick for the next reader; one from before a reset is dropped."""
@@ -90,7 +128,7 @@ class PendingTick:
 
 
 def unchanged(pending: PendingTick) -> PendingTick:
-    """The rule after which only the ticker's timer is looked at, as after every rule."""
+    """A rule that has the ticker's timer looked at, as every rule has, and does nothing else."""
     return pending
 
 

@@ -1,46 +1,35 @@
-"""Tickers for threads and for event loops: what users call, and how readers wait."""
+"""What both tickers offer to users and to ``select``; ``Ticker``, and how its readers wait."""
 
 from __future__ import annotations
 
-from sys import modules
-
-from .. import _process
 from .._errors import TickerClosed, WouldBlock
-from .._sentinels import EMPTY
+from .._sentinels import EMPTY, ENDED
 from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
 from ..clock import later
-from ..waiting import (
-    CHECKPOINT_EVERY,
-    NO_DEADLINE,
-    LoopWaiter,
-    checkpoint,
-    current_loop,
-    park_thread,
-    trio_runs,
-)
+from ..waiting import NO_DEADLINE, park_thread
 from ._core import TickerCore
 from ._forwarding import Forwarding
-from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
     from datetime import timedelta
-    from typing import Any, Self
+    from typing import Self
 
     import janus
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
+    from .._sentinels import Closed
     from ..clock import Clock
     from ..policies import BackOff
+    from ..waiting import Waiter, WaitSet
     from ._pending_tick import PendingTick
     from ._protocol import SendSink, Sink
-    from ._tick import Tick
+    from ._tick import Pace, Tick
 
 
 class BaseTicker(TickerCore):
     __slots__ = ()
+
+    _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
     @property
     def backoff(self) -> BackOff:
@@ -89,6 +78,17 @@ class BaseTicker(TickerCore):
         as ``success()`` does.
         """
         self._change(self._after_failure)
+
+    def _after_success(self, pending: PendingTick) -> PendingTick:
+        if pending.end is not None:
+            return pending
+        if pending.is_immediate or (pending.number == 1 and not self._resets):
+            failed = None if self._run.feedback else self._run.reset()
+            return pending if failed is None else pending.with_delay(failed)
+        return pending.recovered().with_delay(self._run.success())
+
+    def _after_failure(self, pending: PendingTick) -> PendingTick:
+        return pending.with_delay(self._run.failure()) if pending.awaits_feedback else pending
 
     def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
         """Start the delays again with the first, and drop the tick that is pending.
@@ -162,6 +162,59 @@ class BaseTicker(TickerCore):
         queue: janus.Queue[Tick] = janus.Queue(as_count("maxsize", maxsize))
         self.send_to(queue.sync_q)
         return queue
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return True
+
+    @property
+    def _timing_clock(self) -> Clock:
+        return self._clock
+
+    def _wait_sets(self) -> tuple[WaitSet, ...]:
+        readers, ends = self._readers, self._ends
+        sets = (readers,) if ends is readers else (ends, readers)
+        return sets if self._timer is None else (*sets, *self._timer.timer.c._wait_sets())
+
+    def _recheck(self, waiter: Waiter) -> float | None:
+        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
+        until = waiter.limit
+        token = self._run.token
+        may_have_ended = self._ending is not None
+        if token is not None:
+            if self._ends not in waiter.sources:  # after a reset()
+                return None
+            if token.cancelled:
+                may_have_ended = True
+            elif token._deadline < until:
+                until = token._deadline
+        if may_have_ended and self._has_ended():
+            return None
+        if self._asker is not None and self._is_asked():
+            return until
+        pending = self._pending
+        due = pending.due
+        if self._deferred or pending.returned or due is None or due <= self._monotonic():
+            return None
+        if due >= until:
+            return None if self._timer is not None and self._timer.may_change() else until
+        return due if self._readers.leads(waiter) else until
+
+    def _pass_on_wakeup(self) -> None:
+        """Wake the next that waits for the timer, which may be another ticker's by now."""
+        if self._timer is not None:
+            self._timer.timer.c._pass_on_wakeup()
+
+    def _begin_receive(self) -> None:
+        pending = self._pending
+        if pending.due is None and not pending.returned and self.close_reason is None:
+            self._fix_due(pending)
+
+    def _take_nowait(self, *, fresh: bool) -> object:
+        try:
+            return self._poll(first_poll=fresh)
+        except TickerClosed:
+            return ENDED
 
     def __repr__(self) -> str:
         try:
@@ -256,121 +309,3 @@ class Ticker(BaseTicker):
             return self._wait_for_tick(NO_DEADLINE, NO_DEADLINE) if tick is EMPTY else tick
         except TickerClosed:
             raise StopIteration from None
-
-
-class AsyncTicker(BaseTicker):
-    """An iterator of ticks for event loops: a ``Ticker`` for ``async for tick in ticker:``.
-
-    Coroutines of several event loops may read it; it belongs to none. A reader that never has to
-    wait yields to its loop at every 64th tick, so a delay of zero does not block other tasks.
-
-    It takes the arguments of ``Ticker``, which describes them.
-
-    If cancelled: the tick stays for the next reader. What waited stays in the set of the token, for
-    the next wait, until the ticker is dropped.
-
-    Example:
-        >>> import asyncio
-        >>> from backoff_ticker import AsyncTicker, ConstantBackOff, with_max_retries
-        >>> async def main():
-        ...     async for tick in AsyncTicker(with_max_retries(ConstantBackOff(0.001), 1)):
-        ...         print(tick.number, tick.delay)
-        >>> asyncio.run(main())
-        1 0.0
-        2 0.001
-    """
-
-    __slots__ = ()
-
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        first: float | timedelta = 0,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        super().__init__(backoff, token=token, pace=pace, first=first, clock=clock, timer=timer)
-
-    # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
-    # the memory of a reader that waits.
-    async def receive(  # noqa: C901
-        self, timeout: float | timedelta | None = None, *, _end: type[Exception] = TickerClosed
-    ) -> Tick:
-        """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
-        limit = NO_DEADLINE
-        if timeout is not None:
-            limit = later(self._monotonic(), as_seconds("timeout", timeout))
-        try:
-            if self._pending.number % CHECKPOINT_EVERY == 0 or ("trio" in modules and trio_runs()):
-                await checkpoint()
-            due = self._pending.due
-            # A tick that is not due yet is looked for once the reader stands in line.
-            is_early = timeout is None and due is not None and due > self._monotonic()
-            tick: Any = EMPTY if is_early else self._poll()
-            if tick is not EMPTY:
-                return tick
-            while True:
-                if timeout is not None and self._monotonic() >= limit:
-                    raise TimeoutError(f"no tick within {as_seconds('timeout', timeout)} s")
-                waiter = self._waiter(limit)
-                future: Any = EMPTY
-                try:
-                    while True:
-                        future = waiter.await_next(self._clock, self._recheck)
-                        if future is None:
-                            break
-                        await future
-                finally:
-                    try:
-                        self._end_wait(waiter, future)
-                    except BaseException:
-                        self._end_wait(waiter, future)
-                        raise
-                tick = self._poll(first_poll=False)
-                if tick is not EMPTY:  # ATOMIC: as in Ticker._wait_for_tick()
-                    return tick
-        except TickerClosed:
-            if _end is TickerClosed:
-                raise
-            raise _end from None
-
-    def _waiter(self, limit: float) -> LoopWaiter:
-        """Return the waiter that rests if it belongs to this loop, else a new one."""
-        loop, readers = current_loop(), self._readers
-        waiter: Any = readers.resting
-        if waiter is not None and waiter.domain == id(loop):
-            readers.resting = None  # no other loop does so
-            if self._ends in waiter.sources and waiter.generation == _process.generation:
-                waiter.loop = loop
-                waiter.limit = limit
-                return waiter
-            waiter.end()  # after a reset() with another token, or a fork
-        return LoopWaiter(self._wait_sets(), limit)
-
-    def _end_wait(self, waiter: LoopWaiter, future: object) -> None:
-        """Let a waiter rest, or end it if it was cut short. May be repeated."""
-        readers = self._readers
-        if future is None and readers.resting in (None, waiter) and self._timer is None:
-            waiter.rest()
-        if readers.resting is not waiter:
-            waiter.end()
-
-    def __del__(self) -> None:
-        readers = getattr(self, "_readers", None)  # None: __init__() has failed
-        if readers is not None and readers.resting is not None:
-            readers.resting.end()  # which leaves the set of the token
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def __anext__(self) -> Coroutine[Any, Any, Tick]:
-        return self.receive(_end=StopAsyncIteration)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self.stop()

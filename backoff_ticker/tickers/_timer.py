@@ -1,8 +1,8 @@
 """A ticker whose delays are measured by a user's ``Timer`` instead of its clock.
 
-While the timer runs, the pending tick is due never; it falls due when the timer fires. Only the
-asker changes anything here, but for ``stop()``. ``follow()`` is applied to each state that a rule
-returns, so the timer is started exactly once for each delay that begins.
+While the timer runs, the pending tick has no due time; it falls due when the timer fires. Only the
+asker changes anything here, except for ``stop()``. ``follow()`` is applied to each state that a
+rule returns, so the timer is started exactly once for each delay that begins.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class TickerTimer:
     Attributes:
         _started: In which process, and for which tick; tick 0: it has to be started again.
         _slot: When that tick would be due by the clock.
-        _fired: Once it has fired: the tick that this made due, when, and the time that it sent.
-            Stored without a call after the time was taken, so no interrupt loses it.
+        _fired: Once it has fired: the tick that this made due, when, and the time that it sent,
+            stored without a call after that was taken, so that no interrupt loses it.
     """
 
     __slots__ = ("_fired", "_pace", "_slot", "_started", "_unstopped", "timer")
@@ -65,10 +65,10 @@ class TickerTimer:
             if self._fired is None:
                 self.drop_delay()
             return pending
-        known = NO_DEADLINE, self._slot, None if self._fired is None else self._fired[1]
+        own_times = NO_DEADLINE, self._slot, None if self._fired is None else self._fired[1]
         started = _process.generation, pending.number
         try:
-            if self._started != started or pending.due not in known:
+            if self._started != started or pending.due not in own_times:
                 self._start(pending, now)
             if self._fired is None and self._unstopped:
                 due = min(self._slot, now)

@@ -32,7 +32,6 @@ from ._claim import (
 from ._parking import (
     CHECKPOINT_EVERY as CHECKPOINT_EVERY,
     LoopWaiter as LoopWaiter,
-    ThreadWaiter as ThreadWaiter,
     cancelled_error as cancelled_error,
     checkpoint as checkpoint,
     current_loop as current_loop,

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from ..clock import Clock
-    from ._parking import LoopWaiter, ThreadWaiter
-    from ._wait_set import WaitSet
+    from ._wait_set import Waiter, WaitSet
 
 
 class Source:
@@ -44,7 +43,7 @@ class Source:
         """Return where a waiter must register to be woken for anything that happens here."""
 
     @abstractmethod
-    def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+    def _recheck(self, waiter: Waiter) -> float | None:
         """Return until when a registered waiter has to wait; None: it need not wait."""
 
     def _begin_receive(self) -> None:
