@@ -61,7 +61,7 @@ def append_cause(error: BaseException, earlier: BaseException) -> None:
 
     So a traceback shows both, and all that it would show of ``error`` alone. An ``error`` that was
     raised ``from None``, where there was nothing else to hide, hides ``earlier``. If it is in the
-    chain of ``earlier`` already, nothing changes: a cycle would come of it.
+    chain of ``earlier`` already, nothing changes, as that would make a cycle.
     """
     if _leads_to(earlier, error):
         return

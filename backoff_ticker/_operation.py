@@ -8,7 +8,7 @@ from types import CoroutineType, GeneratorType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any, NoReturn, TypeVar
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 
@@ -89,9 +89,10 @@ def run_at_once(step: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T
 
 
 async def answered(answer: Any, name: str, *, awaits: bool) -> Any:
-    """Return what a function of the user has answered: what can be awaited is awaited.
+    """Return the answer of the user's function for the parameter ``name``, awaited if need be.
 
-    It is the function of the parameter ``name``. Where nothing can be awaited, a TypeError says so.
+    Raises:
+        TypeError: It must be awaited, and nothing here ``awaits``.
     """
     if answer is None or not is_awaitable(answer):
         return answer
@@ -104,15 +105,10 @@ async def answered(answer: Any, name: str, *, awaits: bool) -> Any:
     )
 
 
-def raise_async(name: str, awaitable: object) -> NoReturn:
-    """Raise a TypeError: an option that is called, not awaited, returned ``awaitable``."""
-    close_unawaited(awaitable)
-    raise TypeError(f"{name} must be a plain function, not a coroutine function")
-
-
 def called(name: str, function: Any, *args: object) -> Any:
-    """Return what a function that is not awaited returns; a TypeError if it must be awaited."""
+    """Return what a plain function returns; raise a TypeError if that must be awaited."""
     answer = function(*args)
     if is_awaitable(answer):
-        raise_async(name, answer)
+        close_unawaited(answer)
+        raise TypeError(f"{name} must be a plain function, not a coroutine function")
     return answer

@@ -21,7 +21,7 @@ _FAILED = pytest.StashKey[bool]()
 
 
 class _TestFailed(Exception):
-    """Leaves the block of a clock as the test has left it."""
+    """Ends the block of a clock as a failed test does."""
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _made_once(test: pytest.Function) -> str:
-    """Name what was made for this test alone, so that its schedules would share it."""
+    """Name what is made once for this test, so that all its schedules would share it."""
     fixtures = test._fixtureinfo
     for name in fixtures.argnames:
         for fixture in fixtures.name2fixturedefs.get(name, ())[-1:]:
@@ -54,7 +54,7 @@ def _made_once(test: pytest.Function) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Refuse the marker where nobody would heed it: ``unittest`` calls its tests itself."""
+    """Refuse the marker in a ``unittest.TestCase``, which calls its tests itself."""
     if item.get_closest_marker("explore"):
         from unittest import TestCase
 
@@ -88,7 +88,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         else:
             function(**arguments)
 
-    vars(body)["_has_explore_marker"] = True  # the call that replays is told in its form
+    vars(body)["_has_explore_marker"] = True  # so reports tell how to replay by the marker
     try:
         outcome = explore(body, *marker.args, **marker.kwargs)
     except ScheduleFailure as failure:
@@ -108,7 +108,7 @@ def _until_end_of_test(test: pytest.Item, **options: bool) -> Iterator[VirtualCl
         with VirtualClock(**options) as clock:
             yield clock
             if test.stash.get(_FAILED, False):
-                raise _TestFailed  # noqa: TRY301 - the clock is to see it
+                raise _TestFailed  # noqa: TRY301 - for the block of the clock
     except _TestFailed as failed:
         for note in getattr(failed, "__notes__", ()):
             test.add_report_section("teardown", "by the virtual clock", note)
@@ -128,13 +128,13 @@ def auto_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
 
 @pytest.fixture
 def patched_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
-    """The same as ``auto_clock``, and the module ``time`` tells and takes its time."""
+    """As ``auto_clock``; the functions of the module ``time`` use it, too."""
     yield from _until_end_of_test(request.node, auto=True, patch_time=True)
 
 
 @pytest.fixture
 def explore() -> Callable[..., Exploration]:
-    """``explore()``, for a test of several functions."""
+    """The function ``explore()``, for a test that explores functions of its own."""
     from .testing import explore as function
 
     return function

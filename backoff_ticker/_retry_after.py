@@ -82,10 +82,10 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
         )
     asked: list[float] = []
 
-    def take_date(found: re.Match[str]) -> str:
-        moment = _unix_seconds(found, present)
+    def take_date(date: re.Match[str]) -> str:
+        moment = _unix_seconds(date, present)
         if moment is None:
-            return found[0]
+            return date[0]
         asked.append(moment - present)
         return ""
 
@@ -95,17 +95,17 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
     return max(min(max(asked), LARGEST), 0.0) if asked else None
 
 
-def _unix_seconds(found: re.Match[str], now: float) -> float | None:
+def _unix_seconds(date: re.Match[str], now: float) -> float | None:
     """Return the moment of a date in Unix seconds; None if there is no such date."""
     from datetime import UTC, datetime, timedelta
 
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    month = _MONTHS.index(found["month"]) + 1
-    day, hour, minute, second = (int(found[name]) for name in ("day", "hour", "minute", "second"))
+    month = _MONTHS.index(date["month"]) + 1
+    day, hour, minute, second = (int(date[name]) for name in ("day", "hour", "minute", "second"))
     if second > _LEAP_SECOND:
         return None
-    year = int(found["year"])
-    if len(found["year"]) == len("94"):
+    year = int(date["year"])
+    if len(date["year"]) == len("94"):
         present = epoch + timedelta(seconds=now)
         latest = present.year + _YEARS_AHEAD
         year = latest - (latest - year) % 100

@@ -1,7 +1,7 @@
 """What logs and reprs show of errors, and of texts from outside: no secrets, no control characters.
 
-Of a request there may be seen the method, the host, the path and the status; never its query, its
-headers and cookies, nor who sends it. Clients put these into the errors that they raise.
+Of a request they show the method, the host, the path and the status; never its query, headers,
+cookies and credentials, which clients put into the errors that they raise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def type_name(error: BaseException) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text without control characters: those stand in it as in a ``repr``."""
+    """Return a text with its control characters written as in a ``repr``."""
     return text if text.isprintable() else repr(text)[1:-1]
 
 
@@ -36,8 +36,8 @@ def shown_text(text: str) -> str:
 def shown_error(error: BaseException) -> str:
     """Return the class of an error with its texts and numbers, as its ``repr`` has them, but cut.
 
-    In the place of anything else that it holds, such as a request, there is the type only. If it
-    has a ``repr`` of its own, and no request, that is shown.
+    Anything else that it holds, such as a request, is shown as its type. If it has a ``repr`` of
+    its own, and no request, that is shown.
     """
     try:
         text = _shown(error)
@@ -73,7 +73,7 @@ def _public(text: str) -> str:
     """Return a text without what may be secret in it."""
     import re
 
-    # Clients quote a header or cookie that they do not like.
+    # An error of a client may quote the header or cookie that it refuses.
     text = re.sub("(?is)(header|cookie).+", r"\1...", text)
     return " ".join(map(_public_word, text.split(" ")))
 

@@ -40,5 +40,5 @@ def report(error: BaseException, message: str, source: object) -> None:
 
             lines = traceback.format_exception(error)
             sys.stderr.write(f"{message}: {safe_repr(source)}\n{''.join(lines)}")
-    except BaseException:  # noqa: S110 - as in the interpreter: nobody is left to tell
+    except BaseException:  # noqa: S110 - as in the interpreter: nobody else can be told
         pass

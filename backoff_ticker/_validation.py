@@ -44,21 +44,21 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def names_like(name: str, known: Iterable[str]) -> str:
-    """Return those of the known names that may be meant by ``name``, or an empty text."""
+def names_like(name: str, names: Iterable[str]) -> str:
+    """Return those of ``names`` that may be meant by ``name``, or an empty text."""
     from difflib import get_close_matches
 
-    return " or ".join(get_close_matches(name, list(known), 2))
+    return " or ".join(get_close_matches(name, list(names), 2))
 
 
 def unknown_option(
-    what: str, name: str, known: Iterable[str], meant: Iterable[str] = ()
+    what: str, name: str, options: Iterable[str], meant: Iterable[str] = ()
 ) -> TypeError:
     """Return the error for an option that ``what`` does not have.
 
     It names those that may be ``meant``, or else those most like ``name``.
     """
-    names = list(known)
+    names = list(options)
     alike = " or ".join(option for option in meant if option in names) or names_like(name, names)
     hint = f": did you mean {alike}? It" if alike else "; it"
     return TypeError(f"{what} has no option {name!r}{hint} has {', '.join(names) or 'none'}")

@@ -123,10 +123,10 @@ class CancellableBlock(Waiter, Generic[T_co]):
             self._task.cancel()
 
     def leave(self, exc: BaseException | None) -> tuple[Cancelled | None, bool]:
-        """Leave the block; return what stands for ``exc`` if that is its cancel, and nobody else's.
+        """Leave the block; return the error to raise for ``exc``, and whether a cancel is pending.
 
-        And whether the cancel is pending, as the body did not wait after it cancelled the token
-        itself: then ``settle()`` must be awaited.
+        There is an error if ``exc`` is this block's cancel, and nobody else's. A cancel is pending
+        if the body cancelled the token and did not wait after that: await ``settle()`` then.
         """
         fired, self._fired = self._fired, True
         if self._timer is not None:

@@ -86,7 +86,7 @@ class SignalBlock:
         handle, former = entry
         for number, handler in former.items():
             current = signal.getsignal(number)
-            # In a chain, somebody else may have come before this handler, or taken its place.
+            # In a chain, another handler may have been set over this one, or in its place.
             if current is handle or not (self._chain or current is handler):
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if entry in _entered:
@@ -109,7 +109,7 @@ _entered: list[Entry] = []
 def _name_of(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # a real-time signal has no name, and what is no signal neither
+    except ValueError:  # of a real-time signal, or of no signal
         return f"signal {number!r}"
 
 

@@ -244,7 +244,7 @@ class CallbackHandle:
             self._forget()
 
     def _register(self) -> None:
-        """Have the callback run when the token is cancelled, by its deadline too."""
+        """Have the callback run when the token is cancelled, also by its deadline."""
         seen = set()
         todo = [*self._token._parents]
         for token in todo:
@@ -261,7 +261,7 @@ class CallbackHandle:
             _set_timer(self._token)
 
     def _forget(self) -> None:
-        """Keep the token alive no longer. May be repeated."""
+        """Stop keeping the token alive. May be repeated."""
         for root in self._roots:
             root._state.pins.pop(self, None)
         if not self._callbacks and self._token._deadline != NO_DEADLINE:

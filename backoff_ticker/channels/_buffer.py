@@ -1,4 +1,4 @@
-"""What a channel holds: accepted items, blocked senders, waiting receivers. Nothing blocks here.
+"""What a channel holds: accepted items, blocked senders, waiting receivers. Nothing waits here.
 
 A buffer is the wait set of its receivers. ``Unbounded`` takes and gives an item in a single step,
 and needs its claim at the end only; ``Bounded`` does so under its claim, as it counts the room.
@@ -89,7 +89,7 @@ class Unbounded(WaitQueue):
     def take_out_late(self, item: object) -> bool:
         """Take out an item that was appended after the end; False if it is accepted.
 
-        The same object that was sent elsewhere is as good.
+        If several senders have sent the same object, each takes out any one of them.
         """
         late = self._end_if_empty()
         if late is None:
@@ -108,8 +108,8 @@ class Unbounded(WaitQueue):
                 pass  # a receiver was faster
             finally:
                 claim += FREED
-        while found := [key for key in [*late] if late.get(key, EMPTY) is item]:
-            if any(late.pop(key, EMPTY) is not EMPTY for key in found):
+        while keys := [key for key in [*late] if late.get(key, EMPTY) is item]:
+            if any(late.pop(key, EMPTY) is not EMPTY for key in keys):
                 return True
         return False
 
@@ -312,7 +312,7 @@ class Rendezvous(Bounded):
         super().__init__(0)
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
-    def add(self, place: Place, domain: int, made: Any = None) -> None:
+    def add(self, place: Place, domain: int, new: Any = None) -> None:
         key = id(place)
         waiter: Any = place()
         counts = not waiter.stays  # else only while somebody waits: see put()
@@ -325,7 +325,7 @@ class Rendezvous(Bounded):
                 self.room += 1
         finally:
             claim += FREED
-        super().add(place, domain, made)
+        super().add(place, domain, new)
 
     def leave(self, place: Place, domain: int) -> None:
         key = id(place)
@@ -346,5 +346,5 @@ class Rendezvous(Bounded):
             for place in [*self._present.values()]:
                 waiter = place()
                 if waiter is None or waiter.is_stale:
-                    self.leave(place, self.domain)  # it cannot do so any more
+                    self.leave(place, self.domain)  # its waiter cannot
         return super().put(item, pending, least - sum(waiter.stays for waiter in waiting))

@@ -56,9 +56,7 @@ class Selection:
         clocks = [clock for _, source in self.cases if (clock := source._timing_clock) is not None]
         self.clock = one_clock(caller, clocks, self.cases[0][1]._clock)
         self.seconds = seconds
-        self.deadline = (
-            seconds if seconds == NO_DEADLINE else later(self.clock.monotonic(), seconds)
-        )
+        self.deadline = later(self.clock.monotonic(), seconds)
         self.is_fresh = True  # it has not waited yet
         self.chosen: Any = None
         self.value: Any = None
@@ -192,7 +190,7 @@ def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: fl
                 wait.wait_sets(),
                 wait.recheck,
                 wait.deadline,
-                ends=wait.ends_by_itself(),
+                ends=wait.ends_by_itself(),  # not here: CPython 3.14 makes a loop of any()
             )
     except BaseException:
         wait.give_back()
@@ -222,17 +220,12 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
         True
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    selection = await _wait_async("select_async()", sources, seconds)
-    return selection.chosen, selection.value
-
-
-async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> Selection:
-    wait = Selection(caller, sources, seconds)
+    wait = Selection("select_async()", sources, seconds)
     await checkpoint()
     try:
         while True:
             if wait.is_over():
-                return wait
+                return wait.chosen, wait.value
             await park_coroutine(wait.clock, wait.wait_sets(), wait.recheck, wait.deadline)
     except BaseException:
         wait.give_back()

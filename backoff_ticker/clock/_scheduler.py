@@ -157,8 +157,8 @@ class Scheduler:
         start_thread(self._run, "backoff_ticker-scheduler")
 
     def _run(self) -> None:
-        # Without the interpreter's lock a thread inherits the context of its caller, and what this
-        # one does for others is none of its caller's business.
+        # Without the interpreter's lock a thread inherits the context of its caller; this one works
+        # for all callers.
         Context().run(self._serve)
 
     def _serve(self) -> None:

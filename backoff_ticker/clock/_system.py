@@ -91,10 +91,10 @@ clock_finders: list[Callable[[], Clock | None]] = []
 def resolve_clock(clock: Clock | None) -> Clock:
     """Return ``clock``, checked, or the current clock for None."""
     if clock is None:
-        found = current_clocks.get(threading.get_ident()) if current_clocks else None
-        if found is None and "trio" in modules:
-            found = clock_finders[0]()
-        return _SYSTEM if found is None else found
+        current = current_clocks.get(threading.get_ident()) if current_clocks else None
+        if current is None and "trio" in modules:
+            current = clock_finders[0]()
+        return _SYSTEM if current is None else current
     if clock is _SYSTEM:
         return clock
     if isinstance(clock, type):
@@ -109,11 +109,11 @@ def resolve_clock(clock: Clock | None) -> Clock:
 
 def one_clock(caller: str, clocks: list[Clock], default: Clock) -> Clock:
     """Return the clock that all ``clocks`` are, or ``default`` if there are none."""
-    found = clocks[0] if clocks else default
+    first = clocks[0] if clocks else default
     for clock in clocks:
-        if clock is not found:
-            raise ValueError(f"{caller} needs sources on one clock, not on {found!r} and {clock!r}")
-    return found
+        if clock is not first:
+            raise ValueError(f"{caller} needs sources on one clock, not on {first!r} and {clock!r}")
+    return first
 
 
 def current_clock() -> Clock:

@@ -41,8 +41,8 @@ class AsyncTicker(BaseTicker):
 
     It takes the arguments of ``Ticker``, which describes them.
 
-    If cancelled: the tick stays for the next reader. What waited stays in the set of the token, for
-    the next wait, until the ticker is dropped.
+    If cancelled: the tick stays for the next reader. A waiter may stay registered with the token
+    until the ticker is dropped.
 
     Example:
         >>> import asyncio
@@ -69,8 +69,7 @@ class AsyncTicker(BaseTicker):
     ) -> None:
         super().__init__(backoff, token=token, pace=pace, first=first, clock=clock, timer=timer)
 
-    # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
-    # the memory of a reader that waits.
+    # It repeats park_coroutine(): a second coroutine would add an eighth to the memory of a reader.
     async def receive(  # noqa: C901
         self, timeout: float | timedelta | None = None, *, _end: type[Exception] = TickerClosed
     ) -> Tick:

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from ._tick import Tick
 
 # The errors, or their base classes, by which queues report that they are full, or shut down. They
-# share no base class, and to import the packages of all of them would cost too much.
+# share no base class, and it would cost too much to import all these packages.
 _PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", "backoff_ticker"])
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(["AsyncQueueShutDown", "QueueShutDown", "ShutDown", "SyncQueueShutDown"])
 _SHUT_DOWN |= {"BrokenResourceError", "ChannelClosed", "ClosedResourceError"}
 
-# Sinks that only what runs where they were made may touch: module, class, and what that is.
+# Sinks that belong to an event loop or a run of trio: module, class, and to which.
 _OWNED = (
     ("asyncio", "Queue", "a loop"),
     ("janus", "AsyncQueue", "a loop"),
@@ -88,9 +88,9 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up has the clock or the sink's event loop call ``look()``, which they do
-    one call at a time. That takes what is due, registers and sets the timer. All that one clock
-    serves are of one wake domain, so a cancel wakes them by one call.
+    It never parks: a wake-up has the clock or the sink's event loop call ``look()``, one call at a
+    time. That takes what is due, registers and sets the timer. All that one clock serves are of one
+    wake domain, so a cancel wakes them by one call.
     """
 
     __slots__ = ("_close", "_lost", "_send", "_stopped", "_timer", "dropped", "sink", "ticker")
@@ -122,7 +122,7 @@ class _Forwarder(Waiter):
         error = failure_of(clock.call_at, clock.monotonic(), partial(callback, *args))
         if error is not None and not isinstance(error, RuntimeError):
             raise error
-        return error is None  # else the interpreter is shutting down: nothing is sent any more
+        return error is None  # else the interpreter is shutting down
 
     def fire(self) -> None:
         """Look in a call of its own: it may take long, and others are woken after it."""
@@ -155,7 +155,7 @@ class _Forwarder(Waiter):
             self._end()
         except BaseException as error:
             if self.loop is not None and isinstance(error, (KeyboardInterrupt, SystemExit)):
-                raise  # out of the loop, as asyncio does it: look() has it look again
+                raise  # out of the loop, as in asyncio; look() wakes it again
             # There is no reader to raise it to, and the scheduler thread must not end.
             self.ticker.stop()
             report(error, "Exception in a ticker that is sent to a queue", self.ticker)
@@ -174,7 +174,7 @@ class _Forwarder(Waiter):
                     until = ticker._recheck(self)
                     if until is not None:
                         return until
-                self._leave()  # a poll that changes something would wake it
+                self._leave()  # or a poll that changes something would wake it
             tick = ticker._poll(first_poll=False)
             if tick is EMPTY:
                 self.sources = ticker._wait_sets()
@@ -238,7 +238,7 @@ def _package_of(cls: type) -> str:
 
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
-    """Return the loop, or the run of trio, that runs here if only that may touch ``sink``."""
+    """Return the loop or run of trio that runs here, if ``sink`` belongs to one."""
     for module, name, owner in _OWNED:
         if getattr(sys.modules.get(module), name, None) in type(sink).__mro__:
             try:
@@ -246,7 +246,6 @@ def _loop_of(sink: object) -> AbstractEventLoop | None:
                     return current_loop()
             except RuntimeError:
                 pass  # neither runs here
-            raise RuntimeError(
-                f"sink {sink!r} belongs to an event loop, or a run of trio: call send_to() there"
-            )
+            place = "an event loop, or a run of trio: call send_to() there"
+            raise RuntimeError(f"sink {sink!r} belongs to {place}")
     return None

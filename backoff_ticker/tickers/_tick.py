@@ -19,7 +19,7 @@ class Pace(enum.Enum):
 
     A pace says from when a delay runs, and what happens to ticks that were not taken in time. In
     the diagram every delay is 10 s. A reader works from 0 s to 25 s (``=``) and afterwards only
-    reads. Below is for each pace when it gets a tick, as the ``due`` of that tick.
+    reads. The numbers are the ``due`` of its ticks, and stand where it gets them.
 
     .. code-block:: text
 

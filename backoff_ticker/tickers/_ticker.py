@@ -244,7 +244,7 @@ class Ticker(BaseTicker):
             without a delay comes even if it is already cancelled.
         pace: How the ticker treats slow readers.
         first: The delay before the first tick: seconds >= 0 or a timedelta. It runs from now with
-            ``Pace.RECEIPT``, else from the first request for a tick. No other is changed by it.
+            ``Pace.RECEIPT``, else from the first request for a tick. It changes no other delay.
         clock: Measures the delays. None means the current clock.
         timer: A ``Timer``, or an object like one, that measures the delays instead. The time that
             it sends becomes the ``time`` of the tick.

@@ -2,7 +2,7 @@
 
 * ``_wait_set``: waiters, and the sets in which they register: ``WaitSet`` for what happens once,
   ``WaitLine`` for values at known times, ``WaitQueue`` for values that each wake one waiter.
-* ``_parking``: parking a thread and parking a coroutine; the only file that uses asyncio.
+* ``_parking``: how a thread and how a coroutine waits; the only file that uses asyncio.
 * ``_trio``: whether trio runs here; ``_trio_run``: a run of it in the shape of an event loop;
   ``_trio_clock``: the time of a run with a clock of its own.
 * ``_selectable``: what ``select`` needs of a ticker, a channel or a token.
@@ -16,7 +16,7 @@ What always holds:
   of the token until its next wait: see ``LoopWaiter.rest()``.
 * A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
   raises in the middle does not cut it short: see ``complete`` and ``carry_out``.
-* What wakes others looks first whether the stack has room for that: see ``check_stack``.
+* Code that wakes others first checks that the stack has room for it: see ``check_stack``.
 * A wake-up waits for nothing: it may come from a signal handler or a finalizer.
 """
 

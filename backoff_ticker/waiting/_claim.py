@@ -9,22 +9,22 @@ second one holds the claim, and it alone may change the object; then it puts the
     finally:
         claim += FREED
 
-That is a lock, but nothing here is a call, so nothing comes between: ``docs/architecture.md`` says
-why it is no lock of ``threading``. And nothing here can fail: a list that loses the second of two
-entries keeps the memory of both.
+It is a lock that is taken and released without a call, so no signal handler runs in between:
+``docs/architecture.md`` says why that matters. The release cannot fail: a list that loses the
+second of two entries keeps the memory of both.
 
 The rule of a change:
-    * What it relies on, it reads itself: what was looked at before may be over. It reads once what
-      others may store without the claim.
-    * No call, no loop, and no property, save one of a function in C. It loads and stores slots and
-      items of dicts and deques, adds numbers, and compares what is its own.
-    * Nothing is made but numbers: CPython 3.11 collects garbage as a container is made.
+    * It reads what it relies on itself, as that may have changed since anybody looked, and only
+      once if others may store it without the claim.
+    * No call, no loop, and no property, except one of a function in C. It loads and stores slots
+      and items of dicts and deques, adds numbers, and compares what is its own.
+    * It makes no objects but numbers: CPython 3.11 collects garbage when a container is made.
     * What leaves the object stays in a local variable: its finalizer must run later.
-    * One claim at a time. Wake-ups, callbacks, all that is somebody else's, come after the change.
+    * One claim at a time. Wake-ups, callbacks and other code of users come after the change.
 
 ``tests/waiting/test_claims.py`` checks the byte code of every change, for all but the first line.
-``acquire()`` itself is a function in Python: CPython runs no handler as one returns. Its first step
-is written out where speed matters: ``try: del claim[FREE]``, ``except IndexError: acquire(claim)``.
+``acquire()`` is a function in Python: CPython runs no handler when one returns. Its first step is
+written out where speed matters: ``try: del claim[FREE]``, ``except IndexError: acquire(claim)``.
 
 Objects share 251 claims by their address: none needs memory for its own, and a forked child, in
 which the threads of its parent do not go on, frees all of them.
@@ -46,12 +46,11 @@ FREED = (None,)
 _CLAIMS: tuple[Claim, ...] = tuple([None, None] for _ in range(251))
 
 _SPINS = 100
-"""How often who waits lets others run at once; then it rests, so that no processor is busy."""
+"""How often a thread that waits lets others run; after that it also sleeps between its tries."""
 
-_REST = 0.001
-_RESTS = 1000
-"""The seconds of a rest, and after how many nobody goes on with the change: a stopped process makes
-none."""
+_SLEEP = 0.001  # seconds
+_SLEEPS = 1000
+"""After how many it gives up: a count, as a process may be stopped for any time."""
 
 
 def claim_of(thing: object) -> Claim:
@@ -76,12 +75,12 @@ def acquire(claim: Claim) -> None:
         else:
             return
         turns += 1
-        if turns > _SPINS + _RESTS:
+        if turns > _SPINS + _SLEEPS:
             raise RuntimeError(
                 "a change of an object of backoff_ticker does not end: a trace function, profiler "
                 "or signal handler that runs in the middle of one must not use any such object"
             )
-        let_other_threads_run(_REST if turns > _SPINS else 0)
+        let_other_threads_run(_SLEEP if turns > _SPINS else 0)
 
 
 def _free_all() -> None:

@@ -176,9 +176,9 @@ def park_thread(
 
     ``recheck`` is called once the waiter is registered with all ``sources``, and after each
     wake-up. It returns None if there is no need to wait, a deadline on ``clock``, or
-    ``NO_DEADLINE``. It finds ``limit``, when the caller gives up, in the waiter. Errors and clocks
-    call the wait ``what``. Where an event loop runs, they say to use ``instead``, unless that is
-    empty; a wait that ``ends`` by itself, even if ``recheck`` does not say when, is a warning.
+    ``NO_DEADLINE``. The waiter has ``limit``, the time at which the caller gives up. Errors and
+    clocks call the wait ``what``. Where an event loop runs, a wait warns to use ``instead``, unless
+    that is empty; it raises if it has no deadline and does not say that it ``ends`` by itself.
     """
     check_stack()
     waiter = ThreadWaiter(clock, what, sources, limit)
@@ -186,7 +186,7 @@ def park_thread(
         woken = True
         while True:
             if not woken or (waiter.place is not None and recheck(waiter) is None):
-                return  # the time is over; or it was woken, and looks before: see WaitQueue
+                return  # it is late; or it was woken, and looks first: see WaitQueue
             waiter.register()
             deadline = recheck(waiter)
             if deadline is None:
@@ -197,7 +197,7 @@ def park_thread(
     finally:
         try:
             waiter.unregister()
-        except BaseException:  # an interrupt; one that comes in complete() as it is entered, too
+        except BaseException:  # not by complete(): an interrupt may come on entry to that
             waiter.unregister()
             raise
 
@@ -275,9 +275,9 @@ def cancelled_error() -> type[BaseException]:
 
 
 def shielded() -> Any:  # a context manager of either
-    """Return a ``with`` block in which the waits of a task that was cancelled are not cut again.
+    """Return a ``with`` block in which a task that was cancelled can wait.
 
-    asyncio cuts one wait for a cancel, trio all.
+    asyncio cuts one wait for a cancel, trio every wait.
     """
     if trio_runs():
         return modules["trio"].CancelScope(shield=True)

@@ -29,9 +29,9 @@ def clock_of_run() -> Clock | None:
     except LookupError:
         run, clock = current_run(), trio.lowlevel.current_clock()
         is_real = run is None or type(clock).__name__ == "SystemClock"  # a private class of trio
-        found = None if is_real else TrioClock(clock, run)  # type: ignore[arg-type]
-        _clocks.set(found)
-        return found
+        clock_here = None if is_real else TrioClock(clock, run)  # type: ignore[arg-type]
+        _clocks.set(clock_here)
+        return clock_here
 
 
 class TrioClock:

@@ -4,10 +4,10 @@ Whatever can be waited for (a token, the readers of a ticker, a channel) owns a 
 the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
 value: it means "check again".
 
-A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all threads
-but the main thread, each wait of which has its own, as has each source of a merge, or all
-forwardings that one clock serves) stand in a line, so the first of each domain is found at once.
-Lines change under the claim of their set.
+A waiter has a ``Place`` in each set. The places of one *wake domain* stand in a line, so the first
+of each domain is at hand. A domain is an event loop, all threads but the main one, a single wait of
+the main thread, a source of a merge, or all forwardings that one clock serves. Lines change under
+the claim of their set.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class Waiter:
         place = self.place
         if place is None:
             for _ in self.sources:
-                made = Place(self)
-                made.line = None
-                made.following = place
-                place = made
+                new = Place(self)
+                new.line = None
+                new.following = place
+                place = new
             self.place = place
         for source in self.sources:
             if place.line is None:  # type: ignore[union-attr]  # there is one for each source
@@ -111,7 +111,7 @@ class Waiter:
                 return False
             error = failure_of(loop.call_soon_threadsafe, callback, *args)
             if error is None:
-                raise  # that was a signal handler's
+                raise  # a signal handler's error
             report(error, "Exception in call_soon_threadsafe() of an event loop", loop)
             return False  # it must not leave others waiting
         return True
@@ -135,9 +135,9 @@ class Waiter:
 
 
 def check_stack(frames: int = 20) -> None:
-    """Raise a ``RecursionError`` now, while nothing has happened, if the stack is nearly used up.
+    """Raise a ``RecursionError`` if the stack is nearly full: now, while nothing has happened.
 
-    What wakes others needs some frames, and so does what undoes a call that lacks them.
+    To wake others takes some frames, and so does to undo a call that ran out of them.
     """
     if frames:
         check_stack(frames - 1)
@@ -221,9 +221,9 @@ class WaitSet(Line):
         self.resting: Waiter | None = None
 
     def add(
-        self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None = None
+        self, place: Place, domain: int, new: tuple[Line, dict[int, Line]] | None = None
     ) -> None:
-        """Put ``place``, unless it is in a line, last in that of ``domain``; make one if needed."""
+        """Put ``place``, unless it is in a line, last in that of ``domain``, made of ``new``."""
         claim = self.claim
         try:
             del claim[FREE]
@@ -237,10 +237,10 @@ class WaitSet(Line):
             elif self.domain == domain or self.first is None:
                 line = self
                 line.domain = domain
-            elif made is not None:
-                line = made[0]
+            elif new is not None:
+                line = new[0]
                 if others is None:
-                    self.others = others = made[1]
+                    self.others = others = new[1]
                 others[domain] = line
             if line is not None and place.line is None:
                 last = line.last
@@ -255,10 +255,10 @@ class WaitSet(Line):
         finally:
             claim += FREED
         if line is None:
-            WaitSet.add(self, place, domain, (Line(domain), {}))  # which a change must not make
+            WaitSet.add(self, place, domain, (Line(domain), {}))  # a change makes no objects
 
     def remove(self, place: Place, resting: Waiter | None = None) -> bool:
-        """Take ``place`` out of its line, and keep who is ``resting``; False if it is in none."""
+        """Take ``place`` out of its line, and note who rests; False if it is in no line."""
         claim = self.claim
         try:
             del claim[FREE]
@@ -339,7 +339,7 @@ class WaitSet(Line):
             self.remove(first[0])  # the next one must not wait for it
 
     def first_of(self, domain: int) -> tuple[Place, Waiter] | None:
-        """Return the waiter of a domain that has waited longest, and its place; forget the gone."""
+        """Return the waiter of a domain that has waited longest, and its place."""
         while True:
             line = self if self.domain == domain else (self.others or {}).get(domain)
             if line is None or (place := line.first) is None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backoff_ticker import AsyncTicker, Channel
-from backoff_ticker.channels._select import _wait_async, block_on
+from backoff_ticker.channels._select import block_on, select_async
 from backoff_ticker.waiting import FREE, FREED, _claim, acquire, park_coroutine, park_thread
 from tests.stress.tools import run_silently
 from tests.waiting.changes import Reading, faults_of_second_readings, package_readings
@@ -236,7 +236,7 @@ def test_objects_in_the_memory_of_different_threads_have_different_claims(monkey
         assert len({id(claim) for claim in claims}) == 16
 
 
-WAITS = [park_thread, park_coroutine, block_on, _wait_async]
+WAITS = [park_thread, park_coroutine, block_on, select_async]
 WAITS += [Channel.send, Channel.send_async, Channel.receive, Channel.receive_async]
 
 
