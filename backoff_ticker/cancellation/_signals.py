@@ -31,14 +31,7 @@ if TYPE_CHECKING:
 
 
 class SignalBlock:
-    """The ``with`` block that ``cancel_on_signals()`` returns; it can be entered more than once.
-
-    Example:
-        >>> from backoff_ticker import cancel_on_signals
-        >>> with cancel_on_signals() as token:
-        ...     token.cancelled
-        False
-    """
+    """The ``with`` block that ``cancel_on_signals()`` returns; it can be entered more than once."""
 
     __slots__ = ("_chain", "_entries", "_new_token", "_numbers")
 

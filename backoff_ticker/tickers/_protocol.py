@@ -13,11 +13,6 @@ class Sink(Protocol):
 
     Without room it raises an error whose class, or a base of it, is named ``Full``, ``QueueFull``
     or ``WouldBlock``. When the ticker ends, a ``shutdown()``, or else a ``close()``, is called.
-
-    Example:
-        >>> import queue
-        >>> from backoff_ticker.types import Sink
-        >>> sink: Sink = queue.SimpleQueue()
     """
 
     def put_nowait(self, item: Tick, /) -> object:
@@ -25,12 +20,7 @@ class Sink(Protocol):
 
 
 class SendSink(Protocol):
-    """A ``Sink`` whose method is ``send_nowait``, such as a ``Channel``.
-
-    Example:
-        >>> from backoff_ticker import Channel, types
-        >>> sink: types.SendSink = Channel(8)
-    """
+    """A ``Sink`` whose method is ``send_nowait``, such as a ``Channel``."""
 
     def send_nowait(self, item: Tick, /) -> object:
         """Take the item at once, or raise an error."""
