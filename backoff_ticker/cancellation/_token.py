@@ -216,7 +216,7 @@ class CancellationToken(Node, Source, ProcessBound):
         """Return an ``async with`` block whose body the token cancels through asyncio or trio.
 
         The block then raises ``Cancelled`` or ``DeadlineExceeded``; if others cancelled the task,
-        too, ``asyncio.CancelledError``; nothing if the body ends normally all the same. No cancel
+        too, ``asyncio.CancelledError``; nothing if the body ends normally nevertheless. No cancel
         stays pending. Where the token is cancelled already, the body runs to its first ``await``.
 
         Raises:

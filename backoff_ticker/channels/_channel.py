@@ -176,7 +176,7 @@ class Channel(Source, ProcessBound, Generic[T]):
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
         """Send ``item`` in a coroutine, as ``send()`` does in a thread.
 
-        After a cancel, be it by ``asyncio.timeout()``, it may have been sent; after the argument
+        After a cancel, also by ``asyncio.timeout()``, it may have been sent; after the argument
         ``timeout`` it was not.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)

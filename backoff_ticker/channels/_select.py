@@ -43,7 +43,7 @@ class Selection:
     Attributes:
         cases: The sources in any order: each as it was given, and what is received from.
         chosen, value: The source that was ready, as it was given, and what was taken.
-        source: What to give it back to; None: nothing was taken, or it is the end of the source.
+        source: Where to give it back; None: nothing was taken, or the source has ended.
     """
 
     __slots__ = ("cases", "chosen", "clock", "deadline", "is_fresh", "seconds", "source", "value")

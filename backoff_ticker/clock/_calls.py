@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class PendingCall:
-    """A callback for a time. It belongs to the one who takes it: the clock, or ``cancel()``.
+    """A callback for a time. The clock takes it, or ``cancel()`` does, whichever comes first.
 
     Attributes:
         when: The time at which it is due, in the clock's monotonic seconds.

@@ -291,7 +291,7 @@ class TickerCore(Source):
                 reason = after.end.reason
             is_cancelled = token is not None and spared is None and token.cancelled
             # ATOMIC: a call between the change that takes the tick and its return could be
-            # interrupted, and nobody would ever get the tick. CPython runs no signal handler as a
+            # interrupted, and the tick would be lost. CPython runs no signal handler when a
             # function returns, so _poll() and its callers are safe, too.
             try:
                 del claim[FREE]

@@ -78,7 +78,7 @@ class Forwarding:
         return self._forwarder.dropped
 
     def stop(self) -> None:
-        """Send no more ticks, save one that is just being sent. Ticker and sink stay open."""
+        """Send no more ticks, except one that is just being sent. Ticker and sink stay open."""
         complete(self._forwarder.stop)
 
     def __repr__(self) -> str:
