@@ -16,7 +16,7 @@ from hypothesis.strategies import none
 
 from backoff_ticker.testing import VirtualClock
 from tests import effort
-from tests.helpers import LoopFace, ThreadFace
+from tests.helpers import TRIO, LoopFace, ThreadFace, TrioFace
 
 EPOCH = 1_699_999_000.0
 HERE = Path(__file__).parent
@@ -198,9 +198,9 @@ def replaced_time(monkeypatch):
                 monkeypatch.setattr(module, name, functions[id(value)])
 
 
-@pytest.fixture(params=["thread", "loop"])
+@pytest.fixture(params=["thread", "loop", TRIO])
 def face(request, clock):
     """The thread API, then the async API: contract tests run one body on both."""
-    made = ThreadFace() if request.param == "thread" else LoopFace()
+    made = next(kind() for kind in (ThreadFace, LoopFace, TrioFace) if kind.name == request.param)
     yield made
     made.close()

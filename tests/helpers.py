@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import sys
 import threading
 import time
 import weakref
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from backoff_ticker import AsyncTicker, CancellationToken, Ticker
+from backoff_ticker.waiting import trio_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from backoff_ticker.types import Parker
 
@@ -188,6 +193,40 @@ class LoopThread:
         self.loop.close()
 
 
+TRIO = pytest.param("trio", marks=pytest.mark.slow)
+"""The row of trio, beside those of threads and of asyncio."""
+
+
+def loop_thread(kind: str) -> Any:
+    """Return an event loop, or a run of trio, in a thread of its own."""
+    if kind == "loop":
+        return LoopThread()
+    from tests.trio.virtual import TrioThread  # trio may be missing
+
+    return TrioThread()
+
+
+async def sleep(seconds: float) -> None:
+    """Sleep in a task of asyncio, or of trio."""
+    if trio_runs():
+        await sys.modules["trio"].sleep(seconds)
+    else:
+        await asyncio.sleep(seconds)
+
+
+@asynccontextmanager
+async def time_limit(seconds: float) -> AsyncIterator[None]:
+    """Cancel the block after so many seconds, and raise a ``TimeoutError`` after it."""
+    if not trio_runs():
+        async with asyncio.timeout(seconds):
+            yield
+        return
+    with sys.modules["trio"].move_on_after(seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TimeoutError
+
+
 class ThreadFace:
     """A ``Ticker``, each receive in a thread of its own."""
 
@@ -220,7 +259,7 @@ class LoopFace:
     ticker_class = AsyncTicker
 
     def __init__(self) -> None:
-        self.thread = LoopThread()
+        self.thread = loop_thread(self.name)
 
     def ticker(self, *args: Any, **options: Any) -> AsyncTicker:
         return AsyncTicker(*args, **options)
@@ -240,6 +279,12 @@ class LoopFace:
     def close(self) -> None:
         self.thread.close()
         assert self.thread.errors == []
+
+
+class TrioFace(LoopFace):
+    """The same in one run of trio."""
+
+    name = "trio"
 
 
 def waiters_of(wait_set: Any) -> list[Any]:

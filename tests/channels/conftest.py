@@ -3,12 +3,12 @@
 import pytest
 
 from tests.channels.ends import End
-from tests.helpers import LoopThread
+from tests.helpers import TRIO, LoopThread
 
 
-@pytest.fixture(params=["thread", "loop"])
+@pytest.fixture(params=["thread", "loop", TRIO])
 def senders(request, clock):
-    """Those who send; with ``receivers`` a test runs in all four combinations."""
+    """Those who send; with ``receivers`` a test runs in all nine combinations."""
     made = End(request.param)
     yield made
     made.close()

@@ -3,14 +3,17 @@
 import asyncio
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock, merge, select, select_async
-from tests.helpers import PATIENCE, LoopThread, in_thread
+from tests.helpers import PATIENCE, in_thread, loop_thread
 
 
 class End:
-    """One end of channels: each operation in a thread of its own, or in a task of one loop."""
+    """One end of channels: each operation in a thread of its own, or in a task of one loop.
+
+    The loop is one of asyncio, or a run of trio.
+    """
 
     def __init__(self, kind):
-        self._loop = LoopThread() if kind == "loop" else None
+        self._loop = None if kind == "thread" else loop_thread(kind)
 
     def _start(self, block, await_, *args, **options):
         if self._loop is None:

@@ -6,7 +6,8 @@ import contextlib
 import pytest
 
 from backoff_ticker import CircuitBreaker, CircuitOpen, CircuitState, ConstantBackOff
-from tests.retries.faces import in_loop
+from tests.helpers import sleep
+from tests.retries.faces import in_loop, in_trio
 
 CLOSED, OPEN, HALF_OPEN = CircuitState
 
@@ -23,13 +24,18 @@ def with_block(breaker, outcome):
         return done(outcome)
 
 
-def async_with_block(breaker, outcome):
-    async def main():
-        async with breaker.guard():
-            await asyncio.sleep(0)
-            return done(outcome)
+async def guarded(breaker, outcome):
+    async with breaker.guard():
+        await sleep(0)
+        return done(outcome)
 
-    return in_loop(main())
+
+def async_with_block(breaker, outcome):
+    return in_loop(guarded(breaker, outcome))
+
+
+def async_with_block_in_trio(breaker, outcome):
+    return in_trio(guarded(breaker, outcome))
 
 
 def decorated(breaker, outcome):
@@ -55,7 +61,7 @@ def told(breaker, outcome):
     return done(outcome)
 
 
-WAYS = [*(with_block, async_with_block, decorated, decorated_coroutine, told)]
+WAYS = [with_block, async_with_block, decorated, decorated_coroutine, told]
 
 
 def fail(breaker, times=1, error=OSError, way=told):

@@ -27,6 +27,7 @@ from tests.circuits.circuits import (
     HALF_OPEN,
     OPEN,
     WAYS,
+    async_with_block_in_trio,
     fail,
     half_open,
     opened,
@@ -40,10 +41,14 @@ from tests.retries.faces import in_loop
 from tests.retries.made_policies import cancelled_token
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 
+IN_TRIO = pytest.param(async_with_block_in_trio, marks=pytest.mark.slow)
 
-@pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
+
+@pytest.fixture(params=[*WAYS, IN_TRIO], ids=lambda way: way.__name__)
 def way(request):
     """Each way to make a call in turn."""
+    if request.param is async_with_block_in_trio:
+        pytest.importorskip("trio")
     return request.param
 
 

@@ -29,6 +29,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.retries._option_table import OPTIONS
 from backoff_ticker.testing import no_wait
+from backoff_ticker.waiting import trio_runs
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.made_policies import at, cancelled_token, spent_budget
@@ -575,7 +576,10 @@ def test_attempts_are_named_after_the_operation_and_count(hedge):
         raise OSError
 
     async def fetch_in_loop():
-        names.append(asyncio.current_task().get_name())
+        if trio_runs():
+            names.append(sys.modules["trio"].lowlevel.current_task().name)
+        else:
+            names.append(asyncio.current_task().get_name())
         raise OSError
 
     operation = fetch_in_loop if hedge.waits else fetch

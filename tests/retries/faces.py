@@ -1,4 +1,4 @@
-"""The six ways to run an operation with retries, behind one interface."""
+"""The six ways to run an operation with retries, behind one interface; three in trio, too."""
 
 import asyncio
 
@@ -27,25 +27,34 @@ def in_loop(coroutine):
     return result
 
 
+def in_trio(coroutine):
+    """Run a coroutine in trio."""
+    from tests.trio import virtual  # trio may be missing
+
+    return virtual.in_trio(coroutine)
+
+
 class Face:
     """One of the ways.
 
     Attributes:
         name: The id of the tests on it.
         main: Runs a script to its end; for coroutines, returns the coroutine that does.
+        in_loop: Runs a coroutine; None: it runs functions.
         asynchronous: Whether it runs coroutines.
     """
 
-    def __init__(self, name, main, *, asynchronous=False, blocks=None):
+    def __init__(self, name, main, *, in_loop=None, blocks=None):
         self.name = name
         self.main = main
-        self.asynchronous = asynchronous
+        self.in_loop = in_loop
+        self.asynchronous = in_loop is not None
         self._blocks = blocks
 
     def run(self, script, backoff=None, **options):
         """Run ``script`` to its end here and now."""
         made = self.main(script, backoff, **options)
-        return in_loop(made) if self.asynchronous else made
+        return self.in_loop(made) if self.asynchronous else made
 
     def blocks(self, run, block, before=id, after=id):
         """Have ``block(attempt)`` retried by a loop, after ``before(attempt)`` in each step.
@@ -54,7 +63,7 @@ class Face:
         """
         made = self._blocks(run, block, before, after)
         if self.asynchronous:
-            in_loop(made)
+            self.in_loop(made)
 
 
 def call(script, backoff, **options):
@@ -127,16 +136,25 @@ FACES = {
         Face("call", call),
         Face("decorator", decorator),
         Face("loop", loop, blocks=blocks),
-        Face("async call", async_call, asynchronous=True),
-        Face("async decorator", async_decorator, asynchronous=True),
-        Face("async loop", async_loop, asynchronous=True, blocks=async_blocks),
+        Face("async call", async_call, in_loop=in_loop),
+        Face("async decorator", async_decorator, in_loop=in_loop),
+        Face("async loop", async_loop, in_loop=in_loop, blocks=async_blocks),
+        Face("trio call", async_call, in_loop=in_trio),
+        Face("trio decorator", async_decorator, in_loop=in_trio),
+        Face("trio loop", async_loop, in_loop=in_trio, blocks=async_blocks),
     )
 }
 
 
+def rows(*names):
+    """Return the rows of faces; those that run in asyncio run in trio, too."""
+    twins = [name.replace("async", "trio") for name in names if name.startswith("async")]
+    return [*names, *(pytest.param(name, marks=pytest.mark.slow) for name in twins)]
+
+
 def on_faces(*names):
-    """Run a test on some of the faces only."""
-    return pytest.mark.parametrize("face", names, indirect=True)
+    """Run a test on some of the faces only, and on their twins in trio."""
+    return pytest.mark.parametrize("face", rows(*names), indirect=True)
 
 
 BOTH = on_faces("call", "async call")
@@ -151,6 +169,9 @@ LOOPS = on_faces("loop", "async loop")
 ALL_ASYNC = on_faces("async call", "async decorator", "async loop")
 
 ASYNC = on_faces("async call", "async loop")
+
+IN_ASYNCIO = pytest.mark.parametrize("face", ["async call", "async loop"], indirect=True)
+"""A test of what only asyncio has."""
 
 
 def ended_by_cancel(face, script, *args, **options):

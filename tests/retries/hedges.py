@@ -5,7 +5,9 @@ import gc
 from typing import NamedTuple
 
 from backoff_ticker import current_clock, hedge_call, hedge_call_async
-from tests.retries.faces import in_loop
+from backoff_ticker.waiting import cancelled_error, shielded
+from tests.helpers import sleep
+from tests.retries.faces import in_loop, in_trio
 from tests.retries.scripts import answered, now
 
 
@@ -29,8 +31,13 @@ def hedge(operation, backoff=None, **options):
     return in_loop(main())
 
 
+def hedge_in_trio(operation, backoff=None, **options):
+    """Make a hedged call in trio, whose run waits for all its tasks."""
+    return in_trio(hedge_call_async(getattr(operation, "in_loop", operation), backoff, **options))
+
+
 class HedgeFace(NamedTuple):
-    """One of the two ways to make a hedged call; an operation for both has also ``in_loop``."""
+    """One of the ways to make a hedged call; an operation for all has also ``in_loop``."""
 
     call: object
     name: str
@@ -44,6 +51,7 @@ class HedgeFace(NamedTuple):
 HEDGES = {
     "threads": HedgeFace(hedge_call, "hedge_call", waits=False),
     "loop": HedgeFace(hedge, "hedge_call_async", waits=True),
+    "trio": HedgeFace(hedge_in_trio, "hedge_call_async", waits=True),
 }
 
 
@@ -100,9 +108,10 @@ class takes:  # noqa: N801 - reads as what an attempt does
     async def in_loop(self):
         """Do the same as a coroutine."""
         try:
-            await asyncio.sleep(self._seconds)
-        except asyncio.CancelledError:
-            await asyncio.sleep(self._cleanup)
+            await sleep(self._seconds)
+        except cancelled_error():
+            with shielded():
+                await sleep(self._cleanup)
             if self._then is None:
                 raise
             return answered(self._then)

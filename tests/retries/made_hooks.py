@@ -1,7 +1,9 @@
 """Hooks, and context managers around attempts, that note what happens to them."""
 
-import asyncio
+from contextlib import nullcontext
 
+from backoff_ticker.waiting import cancelled_error, shielded
+from tests.helpers import sleep
 from tests.retries.scripts import now
 
 HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
@@ -41,11 +43,12 @@ class AsyncManager:
         self._plain = Manager(*args)
 
     async def __aenter__(self):
-        await asyncio.sleep(1)
+        await sleep(1)
         self._plain.__enter__()
 
     async def __aexit__(self, *told):
-        await asyncio.sleep(1)
+        with shielded() if isinstance(told[1], cancelled_error()) else nullcontext():
+            await sleep(1)
         return self._plain.__exit__(*told)
 
 

@@ -1,9 +1,9 @@
 """Operations that a test writes down beforehand."""
 
-import asyncio
 from typing import Any, NamedTuple
 
 from backoff_ticker import current_clock
+from tests.helpers import sleep
 
 START = 1000.0
 """When the clock of these tests begins; all times that tests compare count from here."""
@@ -54,7 +54,7 @@ class Script:
         """Do the same as a coroutine."""
         step = self._step()
         if isinstance(step, Takes):
-            await asyncio.sleep(step.seconds)
+            await sleep(step.seconds)
             step = step.answer
         return answered(step)
 

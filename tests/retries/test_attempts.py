@@ -1,7 +1,5 @@
 """Retries as loops over attempts."""
 
-import asyncio
-
 import pytest
 
 from backoff_ticker import (
@@ -14,6 +12,7 @@ from backoff_ticker import (
     attempts,
     current_attempt,
 )
+from tests.helpers import sleep
 from tests.retries.faces import BOTH, FACES, LOOPS, in_loop
 from tests.retries.scripts import Recorded, Script, answered
 
@@ -82,7 +81,7 @@ def test_a_block_is_entered_once(clock):
 @pytest.mark.parametrize("delay", [0, 1])
 def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(face, delay):
     async def awaited(_):
-        await asyncio.sleep(0)
+        await sleep(0)
 
     for hooks in [{}, {"on_give_up": awaited}] if face.asynchronous else [{}]:
         token, error = CancellationToken(), OSError()

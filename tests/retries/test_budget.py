@@ -1,6 +1,5 @@
 """Budgets: the bucket of tokens that callers share, and those of the user's own."""
 
-import asyncio
 from contextlib import contextmanager
 from fractions import Fraction
 
@@ -22,7 +21,7 @@ from backoff_ticker import (
     current_clock,
     hedge_call_async,
 )
-from tests.helpers import eventually
+from tests.helpers import eventually, sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, FOUR, LOOPS, in_loop, left_after_a_failure
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
@@ -103,7 +102,7 @@ class Awaited(RetryBudget):
     """A budget whose answer comes in a later step of the event loop."""
 
     async def try_acquire_async(self):
-        await asyncio.sleep(0)
+        await sleep(0)
         return self.try_acquire()
 
 
@@ -192,7 +191,7 @@ def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock, ma
 
 def test_a_retry_that_comes_too_late_costs_nothing(face, clock, make_budget):
     def hook(_):
-        return asyncio.sleep(20) if face.asynchronous else clock.sleep(20)
+        return sleep(20) if face.asynchronous else clock.sleep(20)
 
     budget, script = make_budget(5), Script(OSError)
     with pytest.raises(DeadlineExceeded):
@@ -205,11 +204,11 @@ def test_a_wait_whose_task_is_cancelled_costs_nothing(face, make_budget):
     budget = make_budget(5)
 
     async def main():
-        async with asyncio.timeout(5):
+        async with time_limit(5):
             await face.main(Script(OSError), ConstantBackOff(10), budget=budget)
 
     with pytest.raises(TimeoutError):
-        in_loop(main())
+        face.in_loop(main())
     assert budget.tokens == 5
 
 
@@ -285,7 +284,7 @@ class Slow(Plain):
 
     async def try_acquire_async(self):
         self.log.append("awaited")
-        await asyncio.sleep(self._seconds)
+        await sleep(self._seconds)
         return self._answer()
 
 

@@ -20,7 +20,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.testing import no_wait
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, ended_by_cancel, in_loop
+from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, IN_ASYNCIO, SYNC, ended_by_cancel, in_loop
 from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
@@ -121,7 +121,7 @@ def test_an_operation_that_obeys_the_cancel_ends_the_run_as_cancelled_whatever_o
 # asyncio
 
 
-@ASYNC
+@IN_ASYNCIO
 def test_a_cancel_of_the_task_wins(face, clock):
     for step in (Takes(50, 7), OSError):
         token = CancellationToken()

@@ -1,6 +1,5 @@
 """The error at the end, its note, cause and context; what is returned instead of it."""
 
-import asyncio
 import dataclasses
 import re
 from functools import partial
@@ -20,6 +19,7 @@ from backoff_ticker import (
     configure,
     hedge_call,
 )
+from tests.helpers import sleep
 from tests.retries.faces import BOTH, on_faces
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes
@@ -173,7 +173,7 @@ def of_their_own(*_):
 
 
 async def awaited(*_):
-    await asyncio.sleep(0)
+    await sleep(0)
     raise LookupError("of their own")
 
 
@@ -287,7 +287,7 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face, awaits):
     own, last = LookupError("of the fallback"), OSError("last")
 
     async def fails(outcome):
-        await asyncio.sleep(1)
+        await sleep(1)
         raise own
 
     fallback = fails if awaits and face.asynchronous else Recorded(own)
@@ -326,7 +326,7 @@ def test_it_may_raise_the_last_error_itself(face):
 @ASYNC_CALLS
 def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face):
     async def awaited(outcome):
-        await asyncio.sleep(1)
+        await sleep(1)
         return outcome.attempts + 6
 
     for fallback in (7, awaited):

@@ -17,7 +17,7 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
-from tests.retries.faces import ASYNC, SYNC, in_loop
+from tests.retries.faces import IN_ASYNCIO, SYNC, in_loop
 from tests.retries.scripts import Script, Takes
 
 
@@ -50,7 +50,7 @@ class FailsOnce:
         return self._clock.monotonic()
 
 
-@ASYNC
+@IN_ASYNCIO
 def test_a_manager_around_one_that_raises_a_cancel_is_left(face):
     log = []
 

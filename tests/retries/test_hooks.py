@@ -19,7 +19,8 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.waiting._parking import loop_runs
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC, in_loop
+from tests.helpers import sleep, time_limit
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC
 from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning
 from tests.retries.scripts import Recorded, Script, Takes, answered, now
 from tests.retries.test_breaker_option import until_a_reset
@@ -74,7 +75,7 @@ def test_a_coroutine_awaits_asynchronous_managers_and_hooks(face):
 
     def slow(name):
         async def hook(*_):
-            await asyncio.sleep(1)
+            await sleep(1)
             log.append((now(), name))
 
         return hook
@@ -130,7 +131,7 @@ def late(token):
     def hook(outcome):
         if outcome.attempts < 2:
             return None
-        return asyncio.sleep(9) if loop_runs() else token.clock.sleep(9)
+        return sleep(9) if loop_runs() else token.clock.sleep(9)
 
     return {"timeout": 9, "on_attempt": hook}
 
@@ -230,12 +231,12 @@ def test_a_manager_is_left_once_when_the_task_is_cancelled(face, when):
 
     async def main():
         around = [spanning(log, "a"), spanning(log, "b", AsyncManager)]
-        async with asyncio.timeout(when):
+        async with time_limit(when):
             step = Takes(1, OSError)
             await face.main(Script(step), ConstantBackOff(50), around=around, **noting(log))
 
     with pytest.raises(TimeoutError):
-        in_loop(main())
+        face.in_loop(main())
     told = {0.5: ["C"], 1.5: ["C", "C"], 2.5: ["C"], 7: ["O", "O"]}[when]
     outs = [entry for entry in log if entry[1] == "out"]
     assert [type(error).__name__[0] for *_, error in outs] == told
@@ -344,7 +345,7 @@ def test_a_thread_enters_no_asynchronous_manager(face):
 @pytest.mark.parametrize("name", [*HOOKS, "notify"])
 def test_a_thread_awaits_no_hook(face, name):
     """Nor is its coroutine left behind unawaited, which would be a warning."""
-    options = {"max_attempts": 1 if name == "on_give_up" else 2, name: lambda *_: asyncio.sleep(0)}
+    options = {"max_attempts": 1 if name == "on_give_up" else 2, name: lambda *_: sleep(0)}
     with pytest.raises(TypeError, match=f"{name} must be a plain function"):
         face.run(Script(OSError, 7), ConstantBackOff(5), **options)
 
@@ -356,7 +357,7 @@ def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face):
         if face.asynchronous:
             asyncio.run(retry_call_async([7].pop, on_give_up=ends.append))
         else:
-            retry_call([asyncio.sleep(0)].pop, on_give_up=ends.append)
+            retry_call([sleep(0)].pop, on_give_up=ends.append)
     assert [outcome.reason for outcome in ends] == [StopReason.FAILED]
     assert caught.value.__notes__ == ["gave up after 1 attempt in 0.0 s: list.pop failed"]
 

@@ -21,6 +21,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
+from tests.helpers import sleep
 from tests.retries.cases import check
 from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, LOOPS, SYNC
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
@@ -239,7 +240,7 @@ def test_what_on_awaits_may_be_any_answer_or_none(face):
     answers = {OSError: 5, KeyError: timedelta(0), ValueError: True, RuntimeError: False}
 
     async def on(error):
-        await asyncio.sleep(1)
+        await sleep(1)
         return answers[type(error)]
 
     script, gave_up = Script(OSError, KeyError, ValueError, KeyError, RuntimeError), Recorded()
@@ -248,13 +249,13 @@ def test_what_on_awaits_may_be_any_answer_or_none(face):
     assert script.times == [0, 6, 7, 18, 19]
     assert gave_up.last.reason is StopReason.NOT_RETRIED
     with pytest.raises(TypeError, match="what on returns must be a bool"):
-        face.run(Script(OSError), on=lambda error: asyncio.sleep(0, "soon"))
+        face.run(Script(OSError), on=lambda error: Script("soon").in_loop())
 
 
 @ALL_ASYNC
 def test_in_a_coroutine_until_may_await(face):
     async def until(result):
-        await asyncio.sleep(1)
+        await sleep(1)
         return result == 7
 
     script = Script(1, OSError, 2, 7)
@@ -276,11 +277,11 @@ def test_in_a_thread_an_answer_that_must_be_awaited_is_refused(face, name):
 
 def test_hedges_await_their_predicates(clock):
     async def until(result):
-        await asyncio.sleep(1)
+        await sleep(1)
         return result > 1
 
     async def on(error):
-        await asyncio.sleep(1)
+        await sleep(1)
         return 20
 
     operation = InTurn(takes(5, 1), takes(5, OSError()), takes(5, 2))

@@ -1,6 +1,5 @@
 """What hooks and loops are told: the outcome so far, its name, and ``log_retries()``."""
 
-import asyncio
 import contextvars
 import logging
 import pickle
@@ -26,7 +25,7 @@ from backoff_ticker import (
     retry_call,
     retry_with,
 )
-from tests.helpers import SetClock
+from tests.helpers import SetClock, sleep
 from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, LOOPS
 from tests.retries.made_client import KINDS, Client, result_of
@@ -236,7 +235,7 @@ def test_retries_and_the_end_are_logged(face, caplog):
 def test_a_cut_before_any_error_is_logged_without_one(clock, caplog):
     @retry(timeout=5, on_give_up=log_retries(), fallback=7)
     async def fetch():
-        await asyncio.sleep(10)
+        await sleep(10)
         return 8
 
     assert clock.run_async(fetch()) == 7

@@ -5,9 +5,9 @@ import pytest
 from tests.schedules.workers import Workers
 
 
-@pytest.fixture(params=["thread", "loop"])
+@pytest.fixture(params=["thread", "loop", "trio"])
 def workers(request, clock):
-    """Those who take jobs: a contract test runs one body in threads, and in an event loop."""
+    """Those who take jobs: a contract test runs one body in threads, in a loop, and in trio."""
     made = Workers(request.param, clock)
     yield made
     made.close()

@@ -72,6 +72,8 @@ def watching(face, clock):
     """Return how many readers watch the time; the clock counts those of a loop as one."""
     if face.name == "thread":
         return len(clock.pending())
+    if face.name == "trio":
+        return sum(call.callback is not None for _, _, call in face.thread.loop._calls)
     return sum(not timer.cancelled() for timer in face.thread.loop._scheduled)
 
 
