@@ -23,6 +23,8 @@ from backoff_ticker import (
     TickerClosed,
     Timer,
     ZeroBackOff,
+    attempts,
+    hedge_call_async,
     merge,
     retry_call_async,
     select_async,
@@ -281,11 +283,14 @@ def test_nothing_of_a_run_stays():
 
 def calls():
     """Return calls that need not wait, by name."""
-    channel, unbounded, schedule = Channel(9), Channel(math.inf), Schedule()
+    channel, unbounded, ticker = Channel(9), Channel(math.inf), AsyncTicker(ZeroBackOff())
     for each in (channel, unbounded):
         for item in range(9):
             each.send(item)
-    schedule.add_all(range(9))
+    queue, fleet = Schedule(), Schedule(every=3600)
+    grouped = Schedule(group=lambda key: key % 2, limit=9)
+    for each in (queue, fleet, grouped):
+        each.add_all(range(9), over=0)
     done, closed = CancellationToken(), Channel(1)
     done.cancel()
     closed.close()
@@ -294,18 +299,32 @@ def calls():
         with pytest.raises(ChannelClosed):
             await closed.receive_async()
 
-    async def worked_off():
-        with await schedule.receive_async():
-            pass
+    async def chosen():
+        return (await select_async(fleet))[1]
 
-    async def retried():
-        fails = iter([True, False])
+    def worked_off(receive):
+        async def call():
+            with await receive():
+                pass
 
-        async def operation():
-            if next(fails):
-                raise OSError
+        return call
 
-        await retry_call_async(operation, ZeroBackOff(), on=OSError)
+    def failing_once(call):
+        async def retried():
+            fails = iter([True, False])
+
+            async def operation():
+                if next(fails):
+                    raise OSError
+
+            await call(operation, ZeroBackOff())
+
+        return retried
+
+    async def loop(operation, backoff):
+        async for attempt in attempts(backoff):
+            async with attempt:
+                await operation()
 
     return {
         "receive_async": channel.receive_async,
@@ -315,13 +334,22 @@ def calls():
         "send_async, unbounded": lambda: Channel(math.inf).send_async(0),
         "async for of a channel": channel.__anext__,
         "AsyncTicker": AsyncTicker(ZeroBackOff()).receive,
+        "async for of an AsyncTicker": ticker.__anext__,
         "wait_async": done.wait_async,
         "wait_async, no time": lambda: CancellationToken().wait_async(0),
         "select_async": lambda: select_async(channel),
+        "select_async of what is not ready, too": lambda: select_async(Channel(0), ticker),
+        "select_async of an end": lambda: select_async(closed, done),
+        "select_async of a Schedule": worked_off(chosen),
         "merge": merge(channel, unbounded).__anext__,
-        "Schedule": worked_off,
+        "Schedule": worked_off(queue.receive_async),
+        "async for of a Schedule": worked_off(queue.__aiter__().__anext__),
+        "async for of one with every": worked_off(fleet.__aiter__().__anext__),
+        "async for of one with a group": worked_off(grouped.__aiter__().__anext__),
         "drain_async": Schedule().drain_async,
-        "a retry": retried,
+        "a retry": failing_once(retry_call_async),
+        "a hedged call": failing_once(hedge_call_async),
+        "attempts": failing_once(loop),
     }
 
 
