@@ -3,11 +3,13 @@
 import _imp
 import gc
 import math
+import queue
 import signal
 import subprocess
 import sys
 import threading
 import weakref
+from contextlib import suppress
 
 import pytest
 import trio
@@ -17,8 +19,10 @@ from backoff_ticker import (
     CLOSED,
     AsyncTicker,
     CancellationToken,
+    Cancelled,
     Channel,
     ConstantBackOff,
+    Schedule,
     WouldBlock,
     ZeroBackOff,
     attempts,
@@ -28,9 +32,17 @@ from backoff_ticker import (
     select_async,
 )
 from backoff_ticker.waiting import checkpoint, current_loop
-from tests.helpers import PATIENCE, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, in_thread, waiters_of
+from tests.schedules.workers import take_all
 from tests.stress.places import is_in_finalizer
 from tests.trio.runs import run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded():
+    """Load what the first wait loads: each Ctrl-C in it would have pytest load it once more."""
+    run(AsyncTicker(ZeroBackOff()).receive)
+
 
 # Runs that ended while something waited in them
 
@@ -350,6 +362,41 @@ def test_ctrl_c_loses_no_item():
     assert received == list(range(len(received)))
 
 
+def test_ctrl_c_loses_no_item_that_select_takes():
+    left, right, received = Channel(math.inf), Channel(math.inf), []
+    for number in range(2000):
+        left.send_nowait(number)
+        right.send_nowait(2000 + number)
+
+    async def work(scope):
+        received.append((await select_async(left, CancellationToken(), right))[1])
+
+    assert trio.run(at_each_call, work) > 50
+    received += [channel.receive_nowait() for channel in (left, right) for _ in range(len(channel))]
+    assert sorted(received) == list(range(4000))
+
+
+@pytest.mark.filterwarnings("ignore:.* was dropped before its end:ResourceWarning")
+def test_ctrl_c_in_a_job_loses_no_key():
+    """As it is taken, in its block, and as it ends: what has not been done comes again."""
+    schedule = Schedule(backoff=ZeroBackOff(), notify=lambda *_: None)
+    done, ended = set(), set()
+    schedule.add_all(range(2000))
+
+    async def work(scope):
+        with await schedule.receive_async() as job:
+            await trio.lowlevel.checkpoint()
+            done.add(job.key)
+        ended.add(job.key)
+
+    assert trio.run(at_each_call, work) > 50
+    collect_garbage()
+    assert schedule.in_flight == 0
+    left = take_all(schedule)
+    assert done | {*left} == {*range(2000)}
+    assert len(left) == len({*left} - ended) < 2000
+
+
 def test_a_signal_handler_wakes_a_task_at_each_call_of_its_wait():
     """Also just before it sleeps; and it never wakes it twice."""
     tokens = [CancellationToken() for _ in range(2000)]
@@ -395,9 +442,9 @@ class Sender:
         return self._thread.result(PATIENCE)
 
 
-async def receive_in_a_storm(receive, until):
-    """Receive under cancels at moments of chance; return what was received."""
-    received, number = [], 0
+async def receive_in_a_storm(receive, until, received=None):
+    """Receive under cancels at moments of chance; return what was received, by all who do so."""
+    received, number = [] if received is None else received, 0
     while len(received) < until:
         number += 1
         with trio.move_on_after(0.0001 * (number % 7)):
@@ -436,6 +483,58 @@ def test_a_storm_of_cancels_of_select_loses_no_item():
 
     received, sent = run(main)
     assert sorted(received) == list(range(sent))
+
+
+def test_a_storm_of_cancels_loses_no_key():
+    """Also where one strikes in a job."""
+    schedule, done = Schedule(), []
+
+    def add():
+        for key in range(1000):
+            schedule.add(key, delay=0.0001 * (key % 3))
+
+    async def work():
+        with await schedule.receive_async() as job:
+            await trio.lowlevel.checkpoint()
+            return job.key
+
+    async def main():
+        adding = in_thread(add)
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(receive_in_a_storm, work, 1000, done)
+        adding.result(PATIENCE)
+
+    run(main)
+    assert sorted(done) == list(range(1000))
+    assert (len(schedule), schedule.in_flight) == (0, 0)
+
+
+async def be_in_scope(token):
+    with suppress(Cancelled):
+        async with token.scope():
+            await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("wait", [CancellationToken.wait_async, be_in_scope])
+def test_a_storm_of_cancels_beside_that_of_a_token_leaves_nobody_asleep(wait):
+    parent, tokens = CancellationToken(), queue.SimpleQueue()
+    cancelling = in_thread(lambda: [token.cancel() for token in iter(tokens.get, None)])
+
+    async def main():
+        for number in range(1000):
+            token = parent.child()
+            tokens.put(token)
+            with trio.move_on_after(0.0001 * (number % 7)) as limit:
+                await wait(token)
+            assert token.cancelled or limit.cancelled_caught
+            await trio.lowlevel.checkpoint()  # no cancel is left
+            assert await token.wait_async(PATIENCE)
+            assert waiters_of(token._wait_set()) == []
+
+    run(main)
+    tokens.put(None)
+    assert cancelling.result(PATIENCE) == [True] * 1000
 
 
 @pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0005)])
