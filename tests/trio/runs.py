@@ -1,9 +1,11 @@
 """Runs of trio for tests."""
 
+import asyncio
+
 import trio
 import trio.testing
 
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, in_thread
 
 
 def run(function, *args):
@@ -28,6 +30,12 @@ def run_at_once(function, *args):
         return result, round(trio.current_time() - began, 6)
 
     return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def faces(function):
+    """Run a coroutine function in two runs of trio and in two loops, each in its own thread."""
+    runs = [in_thread(trio.run, function) for _ in range(2)]
+    return [*runs, *(in_thread(lambda: asyncio.run(function())) for _ in range(2))]
 
 
 async def started(nursery, function, *args):

@@ -30,12 +30,13 @@ from backoff_ticker import (
     merge,
     retry_call_async,
     select_async,
+    with_max_retries,
 )
 from backoff_ticker.waiting import checkpoint, current_loop
-from tests.helpers import PATIENCE, collect_garbage, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, waiters_of
 from tests.schedules.workers import take_all
 from tests.stress.places import is_in_finalizer
-from tests.trio.runs import run
+from tests.trio.runs import faces, run
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -104,6 +105,44 @@ def test_an_ended_run_stops_nobody(end):
     assert token.cancel()
     assert waits.result(PATIENCE)
     assert waiters_of(token._wait_set()) == []
+
+
+@pytest.mark.parametrize("end", [crash, interrupt])
+def test_runs_that_end_beside_threads_loops_and_other_runs_stop_none_of_them(end):
+    """All share a ticker and a schedule; each tick, and each key, comes once."""
+    ticker, numbers = AsyncTicker(with_max_retries(ConstantBackOff(0.001), 399)), []
+    schedule, keys = Schedule(), []
+    schedule.add_all(range(400), over=0.4)
+
+    async def read():
+        async for tick in ticker:
+            numbers.append(tick.number)
+
+    async def work():
+        async for job in schedule:
+            with job:
+                keys.append(job.key)
+
+    def read_here():
+        numbers.extend(tick.number for _, tick in merge(ticker) if tick is not CLOSED)
+
+    def work_here():
+        for job in schedule:
+            with job:
+                keys.append(job.key)
+
+    reading = [*faces(read), *(in_thread(read_here) for _ in range(2))]
+    working = [*faces(work), *(in_thread(work_here) for _ in range(2))]
+    for function in [read, work] * 3:
+        end(function)
+    for future in reading:
+        future.result(PATIENCE)
+    eventually(lambda: len(schedule) == 0)
+    schedule.close()
+    for future in working:
+        future.result(PATIENCE)
+    assert sorted(numbers) == list(range(1, 401))
+    assert sorted(keys) == list(range(400))
 
 
 PROGRAM = """
