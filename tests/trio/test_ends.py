@@ -457,6 +457,23 @@ def test_a_signal_handler_wakes_a_task_at_each_call_of_its_wait():
     assert trio.run(at_each_call, work, cancel) == 2001 - len(tokens) > 50
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_signal_handler_wakes_and_cancels_a_task_at_each_call_of_its_wait(is_first):
+    """It runs on once: ``is_first`` is whether the cancel comes before what wakes it."""
+    scopes, tokens = [trio.CancelScope()], [CancellationToken() for _ in range(2000)]
+
+    async def work(scope):
+        scopes.append(scope)
+        await tokens[-1].wait_async(0.002)
+
+    def act():
+        ends = [scopes[-1].cancel, tokens.pop().cancel]
+        for end in ends if is_first else reversed(ends):
+            end()
+
+    assert trio.run(at_each_call, work, act) > 50
+
+
 # Storms
 
 
