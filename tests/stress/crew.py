@@ -1,4 +1,6 @@
-"""Who plays a storm: eight threads and two event loops that set to work at the same moment.
+"""Who plays a storm: eight threads, two event loops, and in some storms two runs of trio.
+
+All set to work at the same moment.
 
 Whoever plays is watched: a round that does not end fails, and shows the stacks of all threads.
 """
@@ -7,15 +9,15 @@ import asyncio
 import faulthandler
 import gc
 import inspect
+import sys
 import threading
 import time
 from collections import Counter
 from concurrent.futures import FIRST_EXCEPTION, wait
 from functools import partial
 
-from tests.helpers import LoopThread, collect_garbage, in_thread
-
-LOOPS = 2
+from backoff_ticker.waiting import trio_runs
+from tests.helpers import LoopThread, collect_garbage, in_thread, loop_thread, sleep
 
 PATIENCE = 20.0
 """Real seconds after which a round, of a few milliseconds, is known to hang."""
@@ -35,7 +37,7 @@ class Face:
         return await await_(*args, **options) if self.in_loop else block(*args, **options)
 
     async def give_way(self):
-        await self.wait(time.sleep, asyncio.sleep, 0)
+        await self.wait(time.sleep, sleep, 0)
 
     def played(self, act):
         """Return the function, or the coroutine function, that plays an act."""
@@ -56,15 +58,16 @@ def cast(act, threads, loops):
 
 
 class Crew:
-    """Runs one round after the other: acts in threads, and in two event loops.
+    """Runs one round after the other: acts in threads, in two event loops, and in trio.
 
     Attributes:
-        loops: The event loops, each in a thread of its own.
+        loops: The event loops, and the runs of trio, each in a thread of its own.
     """
 
-    def __init__(self):
+    def __init__(self, *, runs=0):
         self._before = set(threading.enumerate())
-        self.loops = [LoopThread(debug=False) for _ in range(LOOPS)]
+        self.loops = [LoopThread(debug=False) for _ in range(2)]
+        self.loops += [loop_thread("trio") for _ in range(runs)]
         self._next_loop = 0
 
     def play(self, *acts):
@@ -76,7 +79,7 @@ class Crew:
         begin = threading.Event()
         for act in acts:
             if inspect.iscoroutinefunction(act):
-                self._next_loop = (self._next_loop + 1) % LOOPS
+                self._next_loop = (self._next_loop + 1) % len(self.loops)
                 futures.append(self.loops[self._next_loop].submit(act()))
             else:
                 futures.append(in_thread(lambda act=act: begin.wait() and act()))
@@ -93,7 +96,7 @@ class Crew:
         """End the loops; nothing may be left of any act."""
         for loop in self.loops:
             loop.close()
-        assert [loop.errors for loop in self.loops] == [[], []]
+        assert [loop.errors for loop in self.loops if loop.errors] == []
         end = time.monotonic() + PATIENCE
         for thread in set(threading.enumerate()) - self._before:
             if thread.name != "backoff_ticker-scheduler":  # ends a few seconds later, when idle
@@ -103,11 +106,25 @@ class Crew:
 
 async def cancel_soon(coroutine, turns):
     """Await a coroutine in a task that is cancelled after some turns of the loop."""
+    if trio_runs():
+        from tests.trio import virtual
+
+        return await virtual.cancel_soon(coroutine, turns)
     task = asyncio.ensure_future(coroutine)
     for _ in range(turns):
         await asyncio.sleep(0)
     task.cancel()
     return await task
+
+
+async def all_at_once(functions):
+    """Await coroutine functions together."""
+    if trio_runs():
+        async with sys.modules["trio"].open_nursery() as nursery:
+            for function in functions:
+                nursery.start_soon(function)
+    else:
+        await asyncio.gather(*(function() for function in functions))
 
 
 def ours():

@@ -18,16 +18,17 @@ STORMS = {
 }
 
 
-def let_loose(name, seconds, seed=None):
+def let_loose(name, seconds, seed=None, *, runs=0):
     """Play rounds of a storm for so long; return their number, and how many things were done.
 
+    It is played in so many runs of trio, too.
     Each round has a seed of its own, which a fault names; whether it comes again is chance.
     """
     storm = STORMS[name]
     first = random.randrange(10**9) if seed is None else seed
     rounds = done = 0
     before = ours()
-    crew = Crew()
+    crew = Crew(runs=runs)
     end = time.monotonic() + seconds
     try:
         with fast_switching(1e-5):

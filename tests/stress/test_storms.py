@@ -10,8 +10,10 @@ from tests import effort
 from tests.stress import storm
 
 
+@pytest.mark.parametrize("runs", [0, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", storm.STORMS)
-def test_a_storm_loses_doubles_and_leaves_nothing(name):
-    rounds, done = storm.let_loose(name, 1 if effort.everything else 0.1)
+def test_a_storm_loses_doubles_and_leaves_nothing(name, runs):
+    """Also in runs of trio."""
+    rounds, done = storm.let_loose(name, 1 if effort.everything else 0.1, runs=runs)
     assert rounds
     assert done

@@ -1,11 +1,10 @@
 """Storms over tokens: who is cancelled, who wakes, and which callbacks run."""
 
-import asyncio
 import threading
 from random import Random
 
 from backoff_ticker import CancellationToken, any_of
-from tests.stress.crew import cast
+from tests.stress.crew import all_at_once, cast
 from tests.stress.tools import join_all, start_threads
 
 TREE = 150
@@ -119,7 +118,7 @@ def wake_a_crowd(crew, draw):
         woken.append(None)
 
     async def wait_together():
-        await asyncio.gather(*(wait_async() for _ in range(WAITING)))
+        await all_at_once([wait_async] * WAITING)
 
     def cancel():
         ready.wait()

@@ -1,14 +1,13 @@
 """Runs of trio on the time of a virtual clock: the twins of what the tests have for asyncio."""
 
+import asyncio
 import math
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
 import trio
 
-from backoff_ticker import current_clock
-from backoff_ticker.testing import VirtualClock
-from backoff_ticker.testing._thread_side import VirtualParker
+from backoff_ticker import SystemClock, current_clock
 from backoff_ticker.waiting import current_loop
 from backoff_ticker.waiting._trio_clock import TrioClock
 from backoff_ticker.waiting._trio_run import TrioRun
@@ -20,7 +19,7 @@ class VirtualTime(trio.abc.Clock):
 
     def __init__(self, clock):
         self._kernel = clock._kernel
-        self._parker = VirtualParker(self._kernel, "trio")
+        self._parker = clock.parker("trio")
         self._slept_until = -math.inf  # up to half a nanosecond ahead
         call_at = type(clock).call_at.__get__(clock)
 
@@ -53,7 +52,7 @@ class VirtualTime(trio.abc.Clock):
 
 def _run(main):
     clock = current_clock()
-    return trio.run(main, clock=VirtualTime(clock) if isinstance(clock, VirtualClock) else None)
+    return trio.run(main, clock=None if clock is SystemClock() else VirtualTime(clock))
 
 
 def in_trio(coroutine):
@@ -63,6 +62,21 @@ def in_trio(coroutine):
         return await coroutine
 
     return _run(main)
+
+
+async def cancel_soon(coroutine, turns):
+    """Await a coroutine that is cancelled after some turns; then raise what asyncio raises."""
+    scope = trio.CancelScope()
+
+    async def cancel():
+        for _ in range(turns):
+            await trio.lowlevel.checkpoint()
+        scope.cancel()
+
+    trio.lowlevel.spawn_system_task(cancel)
+    with scope:
+        return await coroutine
+    raise asyncio.CancelledError
 
 
 class TrioThread:
