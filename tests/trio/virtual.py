@@ -4,6 +4,7 @@ import asyncio
 import math
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from contextvars import copy_context
 
 import trio
 
@@ -96,7 +97,7 @@ class TrioThread:
             await trio.sleep_forever()
 
     def submit(self, coroutine):
-        """Start a coroutine there; its task is cancelled with the future."""
+        """Start a coroutine there, in the context of this call; it is cancelled with the future."""
         future, scope = Future(), trio.CancelScope()
 
         async def work():
@@ -114,7 +115,7 @@ class TrioThread:
                 self._token.run_sync_soon(scope.cancel)
 
         future.add_done_callback(cancel)
-        self._token.run_sync_soon(self._nursery.start_soon, work)
+        self._token.run_sync_soon(copy_context().run, self._nursery.start_soon, work)
         return future
 
     def run(self, coroutine):
