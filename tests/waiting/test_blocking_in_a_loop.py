@@ -36,6 +36,8 @@ from tests.interleaving import each_interleaving
 
 HOUR = 3600.0
 
+BRIEFLY = 0.05  # seconds; it must not be over before the wait begins
+
 
 def pending(kind: Any = Ticker) -> Any:
     ticker = kind(ConstantBackOff(HOUR))
@@ -75,32 +77,32 @@ def test_a_wait_without_an_end_is_refused_and_the_way_for_coroutines_is_named(in
 
 
 def ticking(**options: Any) -> Ticker:
-    ticker = Ticker(ConstantBackOff(0.001), **options)
+    ticker = Ticker(ConstantBackOff(BRIEFLY), **options)
     ticker.receive()
     return ticker
 
 
 def started() -> Timer:
     timer = Timer()
-    timer.start(0.001)
+    timer.start(BRIEFLY)
     return timer
 
 
 def due_soon() -> Schedule[str]:
     schedule: Schedule[str] = Schedule()
-    schedule.add("key", 0.001)
+    schedule.add("key", BRIEFLY)
     return schedule
 
 
 def times_out(call: Any) -> Any:
     with pytest.raises(TimeoutError):
-        call(timeout=0.001)
+        call(timeout=BRIEFLY)
 
 
 ENDING = {
     "await token.wait_async()": [
-        lambda: CancellationToken().wait(0.001),
-        lambda: CancellationToken(timeout=0.001).wait(),
+        lambda: CancellationToken().wait(BRIEFLY),
+        lambda: CancellationToken(timeout=BRIEFLY).wait(),
     ],
     "await channel.receive_async()": [
         lambda: times_out(Channel[Any]().receive),
@@ -123,7 +125,7 @@ ENDING = {
         lambda: next(due_soon()).succeed(),
         lambda: times_out(Schedule[str]().receive),
     ],
-    "await schedule.drain_async()": [lambda: drain(0.001)],
+    "await schedule.drain_async()": [lambda: drain(BRIEFLY)],
 }
 
 
