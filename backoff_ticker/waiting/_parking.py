@@ -137,7 +137,9 @@ def loop_runs() -> bool:
 
 
 def _runs_task_of(loop: Any) -> bool:  # a loop, or a run of trio
-    """Whether this is called in a task of ``loop``."""
+    """Whether this is called in a task of ``loop``; None, of a waiter that rests, has none."""
+    if loop is None:
+        return False
     if _running_loop() is loop:
         return modules["asyncio"].current_task(loop) is not None
     return current_run() is loop

@@ -337,6 +337,7 @@ class WaitSet(Line):
         """Wake the first waiter of a domain, if there is one; it stays in line."""
         while (first := self.first_of(domain)) is not None and not first[1].wake():
             self.remove(first[0])  # the next one must not wait for it
+            first[1].wake()  # it may have rested, and wait by now: it goes back into line
 
     def first_of(self, domain: int) -> tuple[Place, Waiter] | None:
         """Return the waiter of a domain that has waited longest, and its place."""

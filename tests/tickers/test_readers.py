@@ -16,7 +16,17 @@ from backoff_ticker import (
     TickerClosed,
     with_token,
 )
-from tests.helpers import PATIENCE, LoopThread, collect_garbage, wait_until_collected, waiters_of
+from backoff_ticker.waiting import LoopWaiter
+from tests.helpers import (
+    PATIENCE,
+    LoopThread,
+    collect_garbage,
+    in_thread,
+    wait_until_collected,
+    waiters_of,
+)
+from tests.interleaving import each_interleaving
+from tests.stress.tools import Gate
 from tests.tickers.made_policies import first_done, reader_that_waits, reason_of, ticked
 
 
@@ -316,3 +326,65 @@ def test_readers_of_two_loops_wait_and_work_in_turn(loops, clock):
     waiting = waiting_in(clock, ticker, loops[1], loops[0], loops[0])
     token.cancel()
     assert [reason_of(future) for future in waiting] == ["cancelled"] * 3
+
+
+@pytest.fixture
+def loop():
+    made = LoopThread()
+    yield made
+    made.close()
+    assert made.errors == []
+
+
+def read_in(loop, ticker):
+    """Take the first tick, and start a reader that waits for the second one."""
+    loop.run(ticker.receive())
+    reading = loop.submit(ticker.receive())
+    loop.settle()
+    return reading
+
+
+def test_a_reader_that_rests_as_a_thread_wakes_it_and_then_waits_again_stays_in_line(
+    loop, monkeypatch
+):
+    """That thread stands still twice: the reader was in line, and then could not be woken."""
+    ticker = AsyncTicker(ConstantBackOff(3600))
+    reading = read_in(loop, ticker)
+    in_line, at_rest = Gate(), Gate()
+    wake = LoopWaiter.wake
+
+    def wake_slowly(waiter):
+        monkeypatch.setattr(LoopWaiter, "wake", wake)
+        in_line.stand()
+        woken = wake(waiter)
+        at_rest.stand()
+        return woken
+
+    monkeypatch.setattr(LoopWaiter, "wake", wake_slowly)
+    telling = in_thread(ticker.failure)
+    in_line.wait_until_reached()
+    ticker.reset(immediately=True)
+    assert reading.result(PATIENCE).number == 2
+    in_line.open()
+    at_rest.wait_until_reached()
+    reading = loop.submit(ticker.receive())
+    loop.settle()
+    at_rest.open()
+    telling.result(PATIENCE)
+    ticker.stop()
+    assert reason_of(reading) == "stopped"
+
+
+def test_a_thread_that_wakes_a_reader_may_find_it_at_rest_at_any_moment(loop, monkeypatch):
+    def begin():
+        ticker = AsyncTicker(ConstantBackOff(3600))
+        reading = read_in(loop, ticker)
+
+        def take():
+            ticker.reset(immediately=True)
+            return reading.result(PATIENCE).number
+
+        return ticker._readers.wake_firsts, take
+
+    for outcomes in each_interleaving(begin, monkeypatch):
+        assert outcomes == (None, 2)
