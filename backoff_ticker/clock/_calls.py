@@ -17,7 +17,7 @@ class PendingCall:
     __slots__ = ("_callbacks", "when")
 
     def __init__(self, when: float, callback: Callable[[], object]) -> None:
-        self.when = when
+        self.when: float = when
         self._callbacks = [callback]
 
     @property

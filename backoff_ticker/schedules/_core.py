@@ -151,6 +151,10 @@ class ScheduleCore(Source):
                         watch = ref(job, partial(self._drop, hold))
                 if self._disown(watch):
                     return job
+                if self._readers.closed and keys.picked is not None:  # meanwhile: it is not taken
+                    keys.end(keys.picked)
+                    keys.picked = watch = None
+                    job, takes = EMPTY, False
                 self._make_changes()
         except BaseException:
             if self._owner is mark:  # before any call, in which another interrupt may come
@@ -175,7 +179,8 @@ class ScheduleCore(Source):
     def _disown(self, watch: ref[Job[Any]] | None) -> bool:
         """End as the owner, hand over the job that was taken, and wake who must know.
 
-        False: something was told meanwhile.
+        False: something was told meanwhile, or the schedule was closed: whoever drains it after
+        that may already have found that no worker has a job.
         """
         keys = self._keys
         first = keys.first()
@@ -187,7 +192,7 @@ class ScheduleCore(Source):
         # ATOMIC: as in TickerCore._take(): no call between taking a job and its return.
         acquire(claim)
         try:
-            if self._told:
+            if self._told or (watch is not None and self._readers.closed):
                 return False
             must_wake = self._was_refused or head < self._head
             self._was_refused = False
@@ -330,7 +335,10 @@ class ScheduleCore(Source):
         # Without an owner: a parent's may have left changes half made.
         if self._head > self._monotonic() and self._owner is None:
             return EMPTY
-        return self._settle(takes=True)
+        job = self._settle(takes=True)  # ATOMIC: no call between taking a job and its return
+        if job is EMPTY and self._readers.closed:
+            raise ScheduleClosed
+        return job
 
     @property
     def _ends_by_itself(self) -> bool:

@@ -321,18 +321,22 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         """
         limit = self._limit_of(timeout)
         what, instead = "Schedule.drain()", "await schedule.drain_async()"
-        while self.in_flight and self._monotonic() < limit:
+        while self.in_flight:
+            if self._monotonic() >= limit:
+                return False
             park_thread(self._clock, what, instead, (self._drains,), self._recheck_drain, limit)
-        return not self.in_flight
+        return True
 
     async def drain_async(self, timeout: Seconds | None = None) -> bool:
         """Wait in a coroutine until no worker has a job, as ``drain()`` does in a thread."""
         limit = self._limit_of(timeout)
         if trio_runs():
             await checkpoint()
-        while self.in_flight and self._monotonic() < limit:
+        while self.in_flight:
+            if self._monotonic() >= limit:
+                return False
             await park_coroutine(self._clock, (self._drains,), self._recheck_drain, limit)
-        return not self.in_flight
+        return True
 
     def _recheck_drain(self, waiter: Waiter) -> float | None:
         if not self.in_flight:

@@ -213,8 +213,7 @@ class WaitSet(Line):
     __slots__ = ("claim", "closed", "others", "resting")
 
     def __init__(self, claim: Claim | None = None) -> None:
-        self.domain = THREADS
-        self.first = self.last = None
+        super().__init__(THREADS)
         self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
         self.others: dict[int, Line] | None = None

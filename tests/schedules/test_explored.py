@@ -218,7 +218,7 @@ FAULTS = {
         "nobody can go on|no end after|ended with .*Error",
     ),
     "an owner ends in spite of what was told": (
-        *(_core.ScheduleCore, "_disown", "if self._told:", "if False:"),
+        *(_core.ScheduleCore, "_disown", "if self._told or", "if False or"),
         "taken, and ended while another looks",
         "nobody can go on",
     ),

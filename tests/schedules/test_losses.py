@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, Schedule, WouldBlock
+from backoff_ticker import ConstantBackOff, Schedule, ScheduleClosed, WouldBlock
 from backoff_ticker.schedules import _core
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
@@ -277,3 +277,31 @@ def test_a_fork_in_the_middle_of_a_change(monkeypatch, what):
         if what == "receive":
             job.succeed()
         assert is_right is True
+
+
+def test_no_job_is_taken_once_close_has_returned(monkeypatch):
+    """So nobody who has drained it leaves while a worker begins."""
+
+    def begin():
+        schedule = Schedule()
+        schedule.add("a")
+        jobs = []
+
+        def take():
+            with contextlib.suppress(WouldBlock, ScheduleClosed):
+                jobs.append(schedule.receive_nowait())
+
+        def close():
+            schedule.close()
+            return schedule.in_flight, schedule, jobs
+
+        return take, close
+
+    seen = []
+    for _, (held, schedule, jobs) in each_interleaving(begin, monkeypatch):
+        assert held or not jobs
+        assert (schedule.in_flight, len(schedule)) == (len(jobs), 1)
+        seen.append((held, len(jobs)))
+        for job in jobs:
+            job.leave()
+    assert {(0, 0), (1, 1)} <= {*seen}

@@ -94,6 +94,7 @@ def fail(error):
 def reopen(schedule):
     """Let workers take jobs of a schedule that was closed, to see what is in it."""
     schedule._token = CancellationToken(clock=schedule._clock)
+    schedule._readers.closed = False
 
 
 def take_all(schedule):
