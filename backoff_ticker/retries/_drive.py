@@ -214,6 +214,9 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         >>> asyncio.run(retry_call_async(operation, timeout=10))
         'done'
 
+    If cancelled: ``asyncio.CancelledError``, or trio's ``Cancelled``, ends the run, and nothing
+    stays behind.
+
     Args:
         operation: Called without arguments, once for each attempt. It returns an awaitable.
         backoff: As for ``retry_call``.
