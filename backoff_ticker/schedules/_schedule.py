@@ -204,7 +204,13 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         every = self._every
         if callable(every):
             every = _as_interval("what every returns", called("every", every, key))
-        return every, None if self._group is None else called("group", self._group, key)
+        group = None if self._group is None else called("group", self._group, key)
+        try:
+            hash(group)
+        except TypeError:
+            text = f"what group returns must be hashable, not {safe_repr(group)}"
+            raise TypeError(text) from None
+        return every, group
 
     def remove(self, key: K) -> bool:
         """Remove a key; False if it is not there. A worker that has it ends its work.

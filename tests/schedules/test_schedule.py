@@ -518,6 +518,13 @@ def test_wrong_input_is_an_error_that_names_it_and_its_value(call, kind, message
     assert [*map(schedule.__contains__, ["key", "a", "b"])] == [True, False, False]
 
 
+def test_a_group_that_cannot_be_hashed_is_an_error_and_adds_no_key():
+    schedule = Schedule(group=lambda key: [key], limit=1)
+    with pytest.raises(TypeError, match=r"what group returns must be hashable, not \['a'\]"):
+        schedule.add("a")
+    assert len(schedule) == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
