@@ -335,7 +335,7 @@ class ScheduleCore(Source):
         # Without an owner: a parent's may have left changes half made.
         if self._head > self._monotonic() and self._owner is None:
             return EMPTY
-        job = self._settle(takes=True)  # ATOMIC: no call between taking a job and its return
+        job = self._settle(takes=True)  # no call comes between taking a job and its return
         if job is EMPTY and self._readers.closed:
             raise ScheduleClosed
         return job
