@@ -204,7 +204,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
     """Await ``operation()`` until it succeeds, and return its result.
 
     This is ``retry_call`` for coroutines: a cancel of a token and time limits also cut an attempt
-    that is running, as ``asyncio.timeout()`` does.
+    that is running, as ``asyncio.timeout()`` does. A cancelled call leaves nothing behind.
 
     Example:
         >>> import asyncio
@@ -213,9 +213,6 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         ...     return "done"
         >>> asyncio.run(retry_call_async(operation, timeout=10))
         'done'
-
-    If cancelled: ``asyncio.CancelledError``, or trio's ``Cancelled``, ends the run, and nothing
-    stays behind.
 
     Args:
         operation: Called without arguments, once for each attempt. It returns an awaitable.
