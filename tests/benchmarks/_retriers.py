@@ -23,7 +23,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.testing import no_wait
-from tests.benchmarks._measures import defined, timed
+from tests.benchmarks._measures import timed
 from tests.benchmarks._table import is_installed
 
 MOST = 5
@@ -64,18 +64,6 @@ class Subject:
             raise AssertionError(f"not {fails} failures, then a success: {self._statement}")
 
 
-OPERATION = """
-ASYNC def operation():
-    return "done"
-"""
-FLAKY = """
-ASYNC def operation():
-    if next(plan):
-        raise ConnectionError("refused")
-    return "done"
-"""
-
-
 @dataclass(frozen=True)
 class Case:
     """What is called: a function or a coroutine function that fails so often, then succeeds."""
@@ -89,20 +77,34 @@ class Case:
         Args:
             statement: ``AWAIT`` and ``ASYNC`` stand for the two words, or for nothing.
             around: Entered around each measurement.
-            names: ``wrap`` makes ``call`` out of the operation; it may be the source of ``call``.
+            names: ``wrap`` makes ``call`` out of the operation.
         """
         plan = cycle([True] * self.fails + [False])
-        source = FLAKY if self.fails else OPERATION
-        operation = names["operation"] = defined("operation", source, self.awaits, plan=plan)
-        wrap = names.pop("wrap", None)
-        if isinstance(wrap, str):
-            sleep = asyncio.sleep if self.awaits else time.sleep
-            names["call"] = defined(
-                "call", wrap, self.awaits, operation=operation, sleep=sleep, **HAND
-            )
-        elif wrap is not None:
-            names["call"] = wrap(operation)
+        operation = names["operation"] = self._operation(plan)
+        if "wrap" in names:
+            names["call"] = names.pop("wrap")(operation)
         return Subject(statement, timed(statement, self.awaits, **names), plan, around)
+
+    def _operation(self, plan):
+        def operation():
+            return "done"
+
+        def flaky():
+            if next(plan):
+                raise ConnectionError("refused")
+            return "done"
+
+        async def operation_async():
+            return "done"
+
+        async def flaky_async():
+            if next(plan):
+                raise ConnectionError("refused")
+            return "done"
+
+        if self.fails:
+            return flaky_async if self.awaits else flaky
+        return operation_async if self.awaits else operation
 
 
 LOOP = "loop by hand, attempts shown"
@@ -110,6 +112,11 @@ BARE_LOOP = "loop by hand"
 CUT_BY_HAND = "loop by hand, asyncio.timeout(3600)"
 CUTTING = ("@retry(ZeroBackOff(), token=)", "@retry(ZeroBackOff(), timeout=3600)")
 """What cuts attempts of coroutine functions."""
+
+
+DELAYS = [0.0] * (MOST - 1)
+
+SHOWN = ContextVar("shown", default=None)
 
 
 class Shown:
@@ -125,57 +132,101 @@ class Shown:
         self.outer = outer
 
 
-HAND = {
-    "MOST": MOST,
-    "DELAYS": [0.0] * (MOST - 1),
-    "SHOWN": ContextVar("shown", default=None),
-    "Shown": Shown,
-    "timeout": asyncio.timeout,
-}
-"""What the names in the loops by hand stand for."""
+def loop_by_hand(operation):
+    """Return the loop that one writes instead of using a library."""
 
-BARE_BY_HAND = """
-ASYNC def call():
-    for attempt in range(MOST):
-        try:
-            return AWAIT operation()
-        except Exception:
-            if attempt == MOST - 1:
-                raise
-            delay = DELAYS[attempt]
-            if delay > 0.0:
-                AWAIT sleep(delay)
-    return None
-"""
-BY_HAND = """
-ASYNC def call():
-    for attempt in range(MOST):
-        shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
-        try:
-            return AWAIT operation()
-        except Exception:
-            if attempt == MOST - 1:
-                raise
-            delay = DELAYS[attempt]
-            if delay > 0.0:
-                AWAIT sleep(delay)
-        finally:
-            SHOWN.reset(shown)
-    return None
-"""
-CUT = """
-async def attempt_in_time():
-    async with timeout(3600):
-        return await operation()
-"""
+    def call():
+        for attempt in range(MOST):
+            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+            try:
+                return operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    time.sleep(delay)
+            finally:
+                SHOWN.reset(shown)
+        return None
+
+    return call
+
+
+def loop_by_hand_async(operation):
+    async def call():
+        for attempt in range(MOST):
+            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+            try:
+                return await operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    await asyncio.sleep(delay)
+            finally:
+                SHOWN.reset(shown)
+        return None
+
+    return call
+
+
+def bare_loop_by_hand(operation):
+    """Return the same loop without the attempt that is shown."""
+
+    def call():
+        for attempt in range(MOST):
+            try:
+                return operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    time.sleep(delay)
+        return None
+
+    return call
+
+
+def bare_loop_by_hand_async(operation):
+    async def call():
+        for attempt in range(MOST):
+            try:
+                return await operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    await asyncio.sleep(delay)
+        return None
+
+    return call
+
+
+def cut_loop_by_hand_async(operation):
+    """Return a loop of which each attempt is cut when its time is up."""
+
+    async def attempt():
+        async with asyncio.timeout(3600):
+            return await operation()
+
+    return loop_by_hand_async(attempt)
 
 
 def by_hand(case):
-    """Return the baselines, the first of which is what ratios are to: what one writes instead."""
-    loops = {LOOP: BY_HAND, BARE_LOOP: BARE_BY_HAND}
+    """Return the baselines, the first of which is what ratios are to."""
+    loop = loop_by_hand_async if case.awaits else loop_by_hand
+    bare = bare_loop_by_hand_async if case.awaits else bare_loop_by_hand
+    subjects = {
+        LOOP: case.subject("AWAIT call()", wrap=loop),
+        BARE_LOOP: case.subject("AWAIT call()", wrap=bare),
+    }
     if case.awaits:
-        loops[CUT_BY_HAND] = CUT + BY_HAND.replace("operation()", "attempt_in_time()")
-    return {name: case.subject("AWAIT call()", wrap=source) for name, source in loops.items()}
+        subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand_async)
+    return subjects
 
 
 def nothing(_):
