@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 
 import pytest
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock, select
 from tests.channels.traffic import CAPACITIES, Traffic
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread
 from tests.stress.tools import Finalized, gc_threshold, run_silently
 
 
@@ -29,10 +28,9 @@ def test_finalizers_send_receive_and_close_wherever_a_collection_runs(capacity, 
                 traffic.receive(0)
             except (TimeoutError, WouldBlock, ChannelClosed):
                 pass
-        gc.collect()
+        collect_garbage()
         traffic.channel.close()
-        # Another thread may be collecting: then collect() does nothing, and that one finalizes.
-        eventually(lambda: closing.closed)
+        eventually(lambda: closing.closed)  # another thread may run the finalizer
 
     with gc_threshold(threshold):
         for _ in range(15):

@@ -1,6 +1,5 @@
 """The ``Retry`` for urllib3 and requests; what all clients share is in ``test_http_clients``."""
 
-import gc
 import threading
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -20,6 +19,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.urllib3 import BackOffRetry
 from backoff_ticker.testing import no_wait
+from tests.helpers import collect_garbage
 from tests.integrations.misbehaving_server import (
     MisbehavingServer,
     answer,
@@ -121,7 +121,7 @@ def test_the_last_retry_is_charged_too(total, caplog):
         raised = suppress(urllib3.exceptions.MaxRetryError)
         with getting(retries, *[behaviour] * 9) as (get, server), raised:
             get()
-        gc.collect()
+        collect_garbage()
         assert len(server.received) == 1 + total
     assert budget.tokens == 10 - 2 * total
 

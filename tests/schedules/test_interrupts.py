@@ -13,7 +13,7 @@ from backoff_ticker import Channel, ConstantBackOff, Schedule, ScheduleClosed, W
 from backoff_ticker.schedules import _core
 from backoff_ticker.waiting import Waiter
 from tests import effort
-from tests.helpers import PATIENCE, SetClock, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually, in_thread, waiters_of
 from tests.interleaving import each_interleaving
 from tests.schedules.workers import Evil, Told, reopen, take_all
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
@@ -118,7 +118,7 @@ class Scene:
         for job in [*self.got, *filter(None, [self.job])]:
             job.retry_in(0)
         self.got = self.job = job = None
-        gc.collect()
+        collect_garbage()
         keys = []
         for _ in "ab":  # a job that was dropped is a failure, and its key has a rest
             self.clock.advance(2 * HOUR)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dis
-import gc
 import os
 import sys
 import warnings
@@ -14,7 +13,7 @@ from backoff_ticker import ConstantBackOff, Schedule, ScheduleClosed, WouldBlock
 from backoff_ticker.schedules import _core
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
-from tests.helpers import in_thread
+from tests.helpers import collect_garbage, in_thread
 from tests.interleaving import each_interleaving
 from tests.stress.places import Interrupted, check_each_place, each_place
 
@@ -136,7 +135,7 @@ def test_drain_is_woken_when_only_dropped_jobs_are_left(clock):
     schedule.close()
     with pytest.warns(ResourceWarning, match="'a'"):
         del dropped
-        gc.collect()
+        collect_garbage()
     waits = in_thread(schedule.drain)
     clock.settle()
     other.succeed()

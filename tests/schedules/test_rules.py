@@ -1,7 +1,6 @@
 """What follows the work of a key: failures, delays, who is told, and jobs that are dropped."""
 
 import asyncio
-import gc
 import logging
 import sys
 from datetime import timedelta
@@ -19,6 +18,7 @@ from backoff_ticker import (
     Schedule,
     with_max_retries,
 )
+from tests.helpers import collect_garbage
 from tests.schedules.workers import Told, fail, take_all
 
 HOUR = 3600.0
@@ -401,7 +401,7 @@ def drop(schedule):
     job = schedule.receive_nowait()
     with pytest.warns(ResourceWarning, match=r"'a'> was dropped before its end: use `with job:`"):
         del job
-        gc.collect()
+        collect_garbage()
 
 
 def test_a_job_that_is_dropped_is_a_failure_that_the_next_worker_ends(workers, clock, told):

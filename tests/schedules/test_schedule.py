@@ -1,6 +1,5 @@
 """When keys fall due, who gets them, and how it ends: in threads and in event loops."""
 
-import gc
 import math
 from datetime import timedelta
 
@@ -18,7 +17,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.channels.ends import error, still_waits, value
-from tests.helpers import Flag, LoopThread, in_thread
+from tests.helpers import Flag, LoopThread, collect_garbage, in_thread
 from tests.schedules.workers import take_all
 from tests.stress.tools import run_silently
 from tests.tickers.test_forced_races import Disturbing
@@ -334,7 +333,7 @@ def test_a_token_outlives_its_schedules_and_keeps_nothing_of_them(clock):
         assert type(error(waiting)) is ScheduleClosed
         assert not token.cancelled
         del schedule, waiting
-    gc.collect()
+    collect_garbage()
     assert not token._state.children
 
 

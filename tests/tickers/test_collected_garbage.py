@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 from backoff_ticker import ConstantBackOff, Ticker
+from tests.helpers import collect_garbage
 
 
 class Stopping:
@@ -37,6 +38,6 @@ def test_no_garbage_is_collected_while_a_ticker_notes_what_it_is_told():
     finally:
         stopped.is_used = False
         gc.set_threshold(*thresholds)
-    gc.collect()
+    collect_garbage()
     assert stopped.closed
     assert not told.closed

@@ -1,7 +1,6 @@
 """What is cut under trio: scopes, attempts of retries, hedged calls."""
 
 import contextvars
-import gc
 import weakref
 
 import pytest
@@ -20,7 +19,7 @@ from backoff_ticker import (
     retry,
     retry_call_async,
 )
-from tests.helpers import waiters_of
+from tests.helpers import collect_garbage, waiters_of
 from tests.trio.runs import run, run_at_once
 
 TEN = ConstantBackOff(10)
@@ -179,7 +178,7 @@ def test_a_scope_keeps_no_token_alive():
             await trio.lowlevel.checkpoint()
         link = weakref.ref(token)
         del token
-        gc.collect()
+        collect_garbage()
         return link()
 
     assert run(main) is None

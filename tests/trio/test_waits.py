@@ -1,6 +1,5 @@
 """Tickers, tokens, channels, ``select`` and schedules under trio, beside threads and asyncio."""
 
-import gc
 import math
 import queue
 import subprocess
@@ -30,7 +29,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.waiting import current_loop
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, waiters_of
 from tests.trio.runs import faces, run, run_at_once, started
 
 NEVER = ConstantBackOff(3600)
@@ -255,7 +254,7 @@ def test_nothing_of_a_run_stays():
         return weakref.ref(current_loop())
 
     link = run(main)
-    gc.collect()
+    collect_garbage()
     assert link() is None
 
 

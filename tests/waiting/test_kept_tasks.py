@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import weakref
 from contextlib import suppress
@@ -22,7 +21,7 @@ from backoff_ticker import (
     retry,
     select_async,
 )
-from tests.helpers import wait_until_collected
+from tests.helpers import collect_garbage, wait_until_collected
 
 HOUR = 3600.0
 
@@ -93,7 +92,7 @@ def test_a_task_is_kept_while_it_waits(wait):
         asyncio.create_task(task())  # nothing refers to it
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        gc.collect()
+        collect_garbage()
         sources.end()
         await asyncio.wait([first])
         for _ in range(20):  # turns in which all that has ended goes

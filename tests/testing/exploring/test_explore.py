@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import pickle
 import queue
@@ -21,6 +20,7 @@ import pytest
 from backoff_ticker.testing import ScheduleFailure, ScheduleStuck, VirtualClock, explore, exploring
 from backoff_ticker.testing.exploring import _explorer
 from tests import effort
+from tests.helpers import collect_garbage
 from tests.testing.exploring import bodies
 
 pytestmark = pytest.mark.filterwarnings("ignore:explore:RuntimeWarning")  # that watched too little
@@ -155,7 +155,7 @@ def test_a_failure_tells_who_did_what_at_each_switch():
 @pytest.mark.parametrize("body", [bodies.task_that_hangs, bodies.pool_that_is_left])
 def test_what_ends_with_its_schedule_is_no_news(caplog, body):
     failure_of(body)
-    gc.collect()
+    collect_garbage()
     assert caplog.messages == []
 
 
