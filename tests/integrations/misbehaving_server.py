@@ -147,10 +147,11 @@ class MisbehavingServer:
         behaviours: Called with the connection of a request, in order.
         reset_first: How many connections are reset before anything is read.
         early_first: How many are answered before the body is read, and closed.
-        port: Where to listen; 0: anywhere.
+
+    It has its port at once, where no connection is made until it is entered.
     """
 
-    def __init__(self, *behaviours, reset_first=0, early_first=0, port=0):
+    def __init__(self, *behaviours, reset_first=0, early_first=0):
         self._behaviours = list(behaviours)
         self._first = [Connection.reset] * reset_first + [Connection.answer_early] * early_first
         self._lock = threading.Lock()
@@ -158,7 +159,10 @@ class MisbehavingServer:
         self._open = []
         self.received = []
         self.connections = 0
-        self.port = port
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
         self.hung = threading.Event()
         self.ended = threading.Event()
 
@@ -173,16 +177,14 @@ class MisbehavingServer:
         return [each.body for each in self.received]
 
     def __enter__(self):
-        self._listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/"
+        self._listener.listen()
         self._start(self._accept)
         return self
 
     def __exit__(self, *_):
         self.ended.set()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        with self._listener, contextlib.suppress(OSError):  # it may not have been entered
+            self._listener.shutdown(socket.SHUT_RDWR)
         with self._lock:
             for each in self._open:
                 with contextlib.suppress(OSError):

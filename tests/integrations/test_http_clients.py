@@ -32,7 +32,6 @@ from tests.integrations.misbehaving_server import (
     half_an_answer,
     hang,
     reset,
-    unused_port,
 )
 
 NOW = 1_700_000_000.0
@@ -111,7 +110,7 @@ def test_another_request_is_sent_once_if_it_may_have_arrived(face, failure):
 @pytest.mark.parametrize("body", ["bytes", "stream"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 def test_any_request_is_sent_again_if_there_was_no_connection(face, method, body):
-    server = MisbehavingServer(port=unused_port())
+    server = MisbehavingServer()
     refused = []
 
     def start(outcome):
@@ -121,8 +120,7 @@ def test_any_request_is_sent_again_if_there_was_no_connection(face, method, body
 
     content = None if method == "GET" else b"data" if body == "bytes" else face.stream(b"da", b"ta")
     try:
-        url = f"http://127.0.0.1:{server.port}/"
-        got = face.request(method, url, NO_WAIT, body=content, on_retry=start)
+        got = face.request(method, server.url, NO_WAIT, body=content, on_retry=start)
     finally:
         server.__exit__()
     assert got.text == "fine"
