@@ -56,7 +56,7 @@ async def wait(run: Run) -> Ending | None:
 async def _wait_on_clock(run: Run, what: str, until: float) -> None:
     clock, token, until = run.clock, run.limits.token, min(until, LARGEST)
     sources = () if token is None else token._wait_sets()
-    look: Any = attrgetter("limit") if token is None else token._recheck  # its time only
+    look: Any = attrgetter("limit") if token is None else token._recheck  # None: time alone
     while clock.monotonic() < until and not (token is not None and token.cancelled):
         if run.awaits:
             await park_coroutine(clock, sources, look, until)

@@ -113,11 +113,11 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        return self.call_soon(self.look)
+        return self.call_in_loop(self.look)
 
-    def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
+    def call_in_loop(self, callback: Callable[..., object], *args: object) -> bool:
         if self.loop is not None:
-            return super().call_soon(callback, *args)
+            return super().call_in_loop(callback, *args)
         clock = self.ticker._clock
         error = failure_of(clock.call_at, clock.monotonic(), partial(callback, *args))
         if error is not None and not isinstance(error, RuntimeError):

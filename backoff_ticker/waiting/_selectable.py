@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Source:
     """Something that gives values, or one value, to readers that wait for it.
 
-    A reader calls ``_begin_receive()`` once and then ``_take_nowait()``. While that returns
+    A reader calls ``_begin_receive()`` and then ``_take_nowait()``. While that returns
     ``EMPTY`` it registers in ``_wait_sets()``, waits as ``_recheck()`` says, and tries again.
 
     The abstract methods are marked for type checkers; ``ABCMeta`` would slow down ``isinstance``.
@@ -44,17 +44,20 @@ class Source:
 
     @abstractmethod
     def _recheck(self, waiter: Waiter) -> float | None:
-        """Return until when a registered waiter has to wait; None: it need not wait."""
+        """Return until when a registered waiter has to wait; None: it need not wait.
+
+        ``waiter.limit`` if only a wake-up can help.
+        """
 
     def _begin_receive(self) -> None:
-        """Note that a reader has come; called before its first ``_take_nowait()``."""
+        """Note that a reader has come: for one value, or, by ``merge()``, for the next."""
 
     @abstractmethod
     def _take_nowait(self, *, fresh: bool) -> object:
         """Take a value; return ``EMPTY`` if there is none yet, ``ENDED`` if none will come.
 
         No call may follow the step that takes the value: an interrupt there would lose it. A reader
-        that has not waited yet is ``fresh``.
+        that has not waited yet is ``fresh``. What it raises is for this reader.
         """
 
     def _put_back(self, value: object) -> None:

@@ -102,7 +102,7 @@ class TrioRun:
         raise RuntimeError("the run of trio has ended")
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Call it now: a task that it cancels goes on to its next checkpoint all the same."""
+        """Call it at once, unlike a loop: a task that it cancels goes on to its next checkpoint."""
         callback()
 
     def call_later(

@@ -97,9 +97,9 @@ class Waiter:
 
     def wake(self) -> bool:
         """Make it check again, from anywhere; False if it cannot be reached."""
-        return self.call_soon(self.fire)
+        return self.call_in_loop(self.fire)
 
-    def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
+    def call_in_loop(self, callback: Callable[..., object], *args: object) -> bool:
         """Have its loop call ``callback(*args)``; False if it has no open loop, or rests."""
         loop = self.loop
         if loop is None:
@@ -310,7 +310,7 @@ class WaitSet(Line):
                 place, waiter = first
                 # Twice: an interrupt that comes as the loop begins a call loses that call.
                 call = complete, self._fire_all_of, domain
-                if place.after and waiter.call_soon(*call) and waiter.call_soon(*call):
+                if place.after and waiter.call_in_loop(*call) and waiter.call_in_loop(*call):
                     break
                 waiter.wake()
                 self.remove(place)

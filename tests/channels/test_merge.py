@@ -472,6 +472,24 @@ def test_one_of_several_readers_watches_the_time(receivers, clock):
 # The end of a merge
 
 
+def test_a_reader_that_comes_late_for_a_time_does_not_take_the_next_one(clock):
+    """It has seen the first time, which another reader takes out before it."""
+    tickers = Ticker(ConstantBackOff(10), clock=clock), Ticker(ConstantBackOff(20), clock=clock)
+    for ticker in tickers:
+        ticker.receive_nowait()
+    merging = merge(*tickers)
+    reading = clock.spawn(next, merging)
+    clock.settle()
+    seen = merging._heap[0]
+    clock.advance(10)
+    assert reading.result()[0] is tickers[0]
+    merging._note(seen[2], seen)  # as the late reader does
+    reading = clock.spawn(lambda: {next(merging)[0] for _ in tickers})
+    clock.settle()
+    clock.advance(10)
+    assert reading.result() == {*tickers}
+
+
 @pytest.mark.parametrize("used", [True, False])
 def test_a_merge_that_is_dropped_is_freed_at_once_and_registered_nowhere(clock, used):
     channels = [Channel(capacity) for capacity in (0, 1, inf)]

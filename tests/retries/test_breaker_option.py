@@ -98,6 +98,10 @@ CASES = {
         ([7], 1, by(until_a_reset)),
         ([], CircuitOpen, 0, "circuit_open", None, UNTIL_A_RESET),
     ),
+    "open until a reset, and there is a limit": (
+        ([7], 1, by(until_a_reset, max_attempts=4)),
+        ([], CircuitOpen, 0, "circuit_open", None, UNTIL_A_RESET),
+    ),
     "what counts is up to the breaker": (
         ([ValueError, KeyError, 7], 1, lambda: {"breaker": breaking(30, 1, on=OSError)}),
         ([0, 1, 2], 7),
