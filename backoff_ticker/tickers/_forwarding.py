@@ -187,18 +187,18 @@ class _Forwarder(Waiter):
         return ticker._clock.monotonic() + pause
 
     def _put(self, tick: Tick) -> bool:
-        """Send ``tick``; False if there was no room for it."""
-        if self._lost:
-            tick = tick._replace(missed=tick.missed + self._lost)
+        """Send ``tick``; False if there was no room for it, or the sink takes no more."""
+        missed = tick.missed + self._lost
         try:
-            self._send(tick)
+            self._send(tick._replace(missed=missed) if self._lost else tick)
         except Exception as error:
             names = {cls.__name__ for cls in type(error).__mro__ if _package_of(cls) in _PACKAGES}
             if names & _FULL:
                 self.dropped += 1
-                self._lost = tick.missed + 1
+                self._lost = missed + 1
             elif names & _SHUT_DOWN:
                 self._stopped = True
+                self.ticker._put_back(tick)  # for its other readers
             if names & (_FULL | _SHUT_DOWN):
                 return False
             if not self._has_lost_its_loop(error):

@@ -247,6 +247,7 @@ def test_a_sink_that_was_shut_down_ends_the_sending_quietly(clock, unraisable, n
     sink.error = type(name, (Exception,), {"__module__": "culsans"})()
     clock.advance(15)
     assert (unraisable, ticker.closed) == ([], False)
+    assert ticker.receive_nowait().number == 2, "the sink did not take it"
     clock.advance_to(1020)
     assert ticker.receive_nowait().number == 3
 
