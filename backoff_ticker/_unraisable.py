@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 from ._validation import safe_repr
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-
-
-class _Unraisable:
-    """The argument of a hook, with the attributes of ``sys.UnraisableHookArgs``."""
-
-    __slots__ = ("err_msg", "exc_traceback", "exc_type", "exc_value", "object")
-
-    def __init__(self, error: BaseException, message: str, source: object) -> None:
-        self.exc_type: type[BaseException] = type(error)
-        self.exc_value: BaseException | None = error
-        self.exc_traceback: TracebackType | None = error.__traceback__
-        self.err_msg: str | None = message
-        self.object: object = source
 
 
 def report(error: BaseException, message: str, source: object) -> None:
@@ -34,7 +18,15 @@ def report(error: BaseException, message: str, source: object) -> None:
     hook = sys.unraisablehook
     try:
         if hook is not sys.__unraisablehook__:
-            hook(_Unraisable(error, message, source))
+            hook(
+                SimpleNamespace(
+                    exc_type=type(error),
+                    exc_value=error,
+                    exc_traceback=error.__traceback__,
+                    err_msg=message,
+                    object=source,
+                )
+            )
         elif sys.stderr is not None:
             import traceback
 
