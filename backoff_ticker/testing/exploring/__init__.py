@@ -1,7 +1,6 @@
 """Threads under every schedule with few switches: ``explore()``.
 
-- ``_explore``: ``explore()`` and its options; ``_watched``: what ``watch=`` names;
-  ``_outcome``: what it returns and raises.
+- ``_explore``: ``explore()`` and its options; ``_outcome``: what it returns and raises.
 - ``_explorer``: which schedules are run, each how long; how a failing one is told.
 - ``_search``: the order of schedules, the drawn ones, and how a failing one is shrunk.
 - ``_schedule``: one schedule: turns, waits, the time. ``_points``: where turns can change.

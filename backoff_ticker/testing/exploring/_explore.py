@@ -1,18 +1,19 @@
-"""``explore()``: its options."""
+"""``explore()``: its options, and which files they have watched."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Iterable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._validation import as_count, as_flag, as_number, safe_repr
 from .._kernel import kernel_here
 from ._explorer import Explorer
 from ._story import from_text
-from ._watched import name_of, watching
 
 if TYPE_CHECKING:
     import asyncio
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ._outcome import Exploration
+
+_HERE = os.path.realpath(Path(__file__).parent)
 
 
 def explore(
@@ -134,16 +137,16 @@ def explore(
     for option, value in choices.items():
         if option != "cancel_tasks" or not callable(value):
             as_flag(option, value)
-    names = ", ".join(map(name_of, things))
-    asked = [name_of(body)]  # as its caller is likely to have written it
+    names = ", ".join(map(_name_of, things))
+    asked = [_name_of(body)]  # as its caller is likely to have written it
     if watch is not None:
         asked.append(f"watch=[{names}]" if several else f"watch={names}")
     for option, chosen in [("seed", seed), *choices.items()]:
         if chosen:
-            asked.append(f"{option}={name_of(chosen) if callable(chosen) else chosen}")
+            asked.append(f"{option}={_name_of(chosen) if callable(chosen) else chosen}")
     if kernel_here() is not None:
         raise RuntimeError("explore() in a VirtualClock: leave it, time passes by itself here")
-    explorer = Explorer(body, watching(things), seed, asked, **choices)
+    explorer = Explorer(body, _watching(things), seed, asked, **choices)
     if deviations is None:
         outcome = explorer.outcome(partial(explorer.search, preemptions, schedules, time_limit))
     else:
@@ -170,3 +173,48 @@ def _check(
         raise TypeError(f"seed must be an int, not {safe_repr(seed)}")
     if as_number("time_limit", time_limit) <= 0:
         raise ValueError(f"time_limit must be more than 0 seconds, not {time_limit!r}")
+
+
+def _name_of(thing: object) -> str:
+    """Return how a caller is likely to name a file, module, function or class."""
+    if isinstance(thing, (str, os.PathLike)):
+        return repr(os.fspath(thing))
+    name: str = getattr(thing, "__qualname__", "") or getattr(thing, "__name__", "")
+    name = name.rpartition("<locals>.")[2]
+    return name if name.replace(".", "_").isidentifier() else "..."
+
+
+def _watching(things: list[Any]) -> Callable[[str], bool]:
+    """Return what tells whether a file is one of those of ``things``, or in a folder of theirs."""
+    files = {_real(file) for thing in things for file in _files_of(thing)}
+    if not files:
+        raise ValueError("watch must name at least one file")
+    folders = tuple(f"{file}{os.sep}" for file in files if Path(file).is_dir())
+
+    def watched(file: str) -> bool:
+        file = _real(file)
+        # Whatever is watched, such as a folder with an environment in it: this itself is not.
+        return (file in files or file.startswith(folders)) and not file.startswith(_HERE)
+
+    return watched
+
+
+def _files_of(watched: Any) -> Iterable[str]:
+    if isinstance(watched, (str, os.PathLike)):
+        if not watched or not Path(watched).exists():
+            raise ValueError(f"watch must name files that exist, not {safe_repr(watched)}")
+        return [os.fspath(watched)]
+    if inspect.ismodule(watched) and hasattr(watched, "__path__"):
+        return watched.__path__
+    try:
+        return [inspect.getfile(inspect.unwrap(getattr(watched, "func", watched)))]
+    except (TypeError, OSError):
+        raise TypeError(
+            "watch (by default body) must be files, folders, modules, functions or classes that "
+            f"are written in Python, not {safe_repr(watched)}"
+        ) from None
+
+
+@cache
+def _real(file: str) -> str:
+    return file if file.startswith("<") else os.path.realpath(file)
