@@ -45,10 +45,8 @@ _EXACT_CALLS = 100
 class AlgorithmBackOff(Policy):
     """The base class of the seven feedback policies of Perl's Algorithm::Backoff: their options.
 
-    A feedback policy is told how each attempt went: ``failure()`` and ``success()`` return the next
-    delay. In a ticker, call the ticker's methods of the same names; a request for the next tick
-    without either counts as a failure. This class has no rule for a delay itself: use one of the
-    seven.
+    This class has no rule for a delay itself: use one of the seven. ``FeedbackBackOff`` tells how
+    a policy hears of failures and successes.
 
     ``failure()`` takes these steps, in this order:
 

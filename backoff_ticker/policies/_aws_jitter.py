@@ -39,13 +39,10 @@ class _CappedGrowth(Policy):
         self.retries: int = 0
         self._rng = as_rng("rng", rng)
 
-    def _count(self) -> int:
-        """Count a call, and return its number."""
-        self.retries += 1
-        return self.retries
-
     def _next_limit(self) -> float:
-        return self._limit(self._count() - 1)
+        """Count a call, and return its limit."""
+        self.retries += 1
+        return self._limit(self.retries - 1)
 
     def _limit(self, steps: int) -> float:
         """Return ``min(cap, base * multiplier**steps)``."""
@@ -171,11 +168,11 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        calls = self._count()
+        self.retries += 1
         spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
         # As in bounds(), the limit comes from the formula, without the rounding of each step.
-        self.last_delay = min(drawn, self._limit(calls))
+        self.last_delay = min(drawn, self._limit(self.retries))
         return self.last_delay
 
     def reset(self) -> None:

@@ -1,8 +1,6 @@
-"""Copies of policies: each run has its own copy, and each copy has its own inner policies.
+"""Copies of policies, as ``BackOff`` describes them: each has inner policies of its own.
 
-``__copy__`` is honoured. Without it a policy is copied by ``copy.copy``, and then the policies in
-its attributes are copied as well, and those in one level of list, tuple or dict there. A policy
-that is reached twice on the way is copied once, so a copy shares what the original shares.
+A policy that is reached twice on the way is copied once, so a copy shares what the original shares.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = __name__.partition(".")[0]
 _SEARCHED_SIZE = 100
-"""A larger container is searched only if its first item is a policy. That keeps the cost
-of a copy independent of data that a policy holds, such as a list of a million numbers."""
+"""A larger container is searched only if its first item is a policy: data costs a copy nothing."""
 
 _ATOMS = frozenset((float, int, bool, str, type(None)))
 

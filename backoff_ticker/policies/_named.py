@@ -72,12 +72,7 @@ class NamedPolicy:
         return found.replace(parameters=own)
 
     def __call__(self, **options: object) -> Policy:
-        """Make the policy.
-
-        Raises:
-            TypeError: An option is missing, unknown or of the wrong type.
-            ValueError: An option is out of its range.
-        """
+        """Make the policy; takes and raises the same as ``named_policy()``, but for the name."""
         signature = self.__signature__
         for name in options:
             if name not in signature.parameters:

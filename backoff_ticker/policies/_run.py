@@ -54,10 +54,7 @@ def checked_delay(policy: object, value: object) -> float:
 
 
 def start_policy(name: str, policy: BackOff, clock: TimeSource | None) -> BackOff:
-    """Return a copy of ``policy`` that was reset; ``clock`` is for those without one of their own.
-
-    A TypeError says that the parameter ``name`` is not a policy, or cannot be copied.
-    """
+    """Return what ``copy_policy()`` returns, by default with the current clock, after a reset."""
     run = copy_policy(name, policy, resolve_clock(None) if clock is None else clock)
     try:
         run.reset()
