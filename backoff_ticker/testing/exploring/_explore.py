@@ -64,10 +64,8 @@ def explore(
     ``threading.excepthook`` of ``body``. ``body`` has to do the same each time: it may not depend
     on the order of a set, on memory addresses or on what an earlier call has left.
 
-    With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, as the
-    ``body``; the options are the same. It takes no fixture that is made for this test alone, but
-    for those of pytest itself: all schedules would share it. The fixture ``explore`` is this
-    function.
+    With pytest, the marker ``@pytest.mark.explore(preemptions=1)`` has a test run like this, with
+    the same options, and the fixture ``explore`` is this function.
 
     Args:
         body: Called without arguments.

@@ -104,10 +104,8 @@ class Schedule:
     """Gives the members their turns.
 
     Attributes:
-        cancel_tasks: Whether tasks may be cancelled, or a function that says so of one.
-        task_order: Whether tasks that can go on may do so in another order than asyncio's.
+        cancel_tasks, task_order: As for ``explore()``.
         interrupts: Whether a wait of the body may still be interrupted.
-        now: Seconds.
         failure: What went wrong; empty if nothing did.
         decisions: For each one the numbers that could be chosen beside the default, and whether to
             choose one is a preemption.
