@@ -186,25 +186,25 @@ class PolicyRun:
     Attributes:
         backoff: The policy.
         feedback: Whether it needs the outcome of the work before it returns a delay.
-        token: Cancels the ticker: one of those that were given, or the policy's own; None: none.
+        token: Cancels the ticker: the one that was given, or the policy's own; None: none.
     """
 
     __slots__ = ("backoff", "feedback", "token")
 
     def __init__(
-        self, backoff: BackOff, clock: Clock, tokens: tuple[CancellationToken, ...]
+        self, backoff: BackOff, clock: Clock, token: CancellationToken | None = None
     ) -> None:
-        for given in tokens:
-            require_token("token", given)
-        found = (*tokens, token_of(backoff))
-        for token in found:
-            if token is not None and token.deadline is not None and token.clock is not clock:
+        if token is not None:
+            require_token("token", token)
+        tokens = (token, token_of(backoff))
+        for one in tokens:
+            if one is not None and one.deadline is not None and one.clock is not clock:
                 raise ValueError(
                     f"token must have its deadline on the clock that it is used with, {clock!r}, "
-                    f"not on {token.clock!r}: make the token where that clock is the current one"
+                    f"not on {one.clock!r}: make the token where that clock is the current one"
                 )
         self.backoff: BackOff = backoff
-        self.token: CancellationToken | None = combined(found)
+        self.token: CancellationToken | None = combined(tokens)
         self.feedback: bool = is_feedback(backoff)
 
     def ask(self) -> float | End:

@@ -110,7 +110,7 @@ def _bounded(options: Options, seconds: float) -> float:
 def start_policies(options: Options, clock: Clock) -> Mapping[int, Callable[[], Any]]:
     """Return how to ask a run's own copy of each policy, by its id. The copies begin here."""
     return {
-        id(policy): PolicyRun(start_policy("backoff", policy, clock), underlying(clock), ()).ask
+        id(policy): PolicyRun(start_policy("backoff", policy, clock), underlying(clock)).ask
         for policy in options.policies
     }
 

@@ -74,8 +74,7 @@ class Rules:
             if is_policy(rule):
                 policies[f"on[{kind.__name__}]"] = rule
         for name, policy in policies.items():
-            tokens = () if given is None else (given,)
-            given = PolicyRun(start_policy(name, policy, self._clock), self._clock, tokens).token
+            given = PolicyRun(start_policy(name, policy, self._clock), self._clock, given).token
         return given
 
     def verdict_on(self, error: BaseException) -> Verdict:

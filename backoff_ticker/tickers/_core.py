@@ -123,8 +123,7 @@ class TickerCore(Source):
     __init__.__qualname__ = "Ticker.__init__"  # errors of wrong calls name what was called
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
-        tokens = () if self._token is None else (self._token,)
-        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
+        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, self._token)
 
     def _use(self, run: PolicyRun) -> None:
         self._run = run
