@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_factor, as_seconds
-from ._base import Policy, as_cap, capped, geometric
+from ._base import as_cap, capped, geometric
+from ._exponential import CountsCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ _REMEMBERED_DELAYS = 1000
 one. With any cap that is used, the distribution has stopped changing long before."""
 
 
-class _CappedGrowth(Policy):
+class _CappedGrowth(CountsCalls):
     """What the three policies share: a limit that grows from a base to a cap."""
 
-    __slots__ = ("_rng", "base", "cap", "multiplier", "retries")
+    __slots__ = ("_rng", "base", "cap", "multiplier")
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class _CappedGrowth(Policy):
         if self.cap is not None and self.cap < self.base:
             raise ValueError(f"cap must be >= base ({base!r}), not {cap!r}")
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
-        self.retries: int = 0
+        self.retries = 0
         self._rng = as_rng("rng", rng)
 
     def _next_limit(self) -> float:
@@ -47,14 +48,6 @@ class _CappedGrowth(Policy):
     def _limit(self, steps: int) -> float:
         """Return ``min(cap, base * multiplier**steps)``."""
         return capped(geometric(self.base, self.multiplier, steps), self.cap)
-
-    def reset(self) -> None:
-        """Start again with the first delay."""
-        self.retries = 0
-
-    def _skip(self, calls: int) -> int:
-        self.retries += calls
-        return calls
 
 
 class FullJitterBackOff(_CappedGrowth):

@@ -148,7 +148,23 @@ class ExponentialBackOff(MeasuresTime, Policy):
         return calls
 
 
-class TruncatedExponentialBackOff(Policy):
+class CountsCalls(Policy):
+    """What policies share whose delays follow from the number of calls, which is ``retries``."""
+
+    __slots__ = ("retries",)
+
+    retries: int
+
+    def reset(self) -> None:
+        """Start again with the first delay."""
+        self.retries = 0
+
+    def _skip(self, calls: int) -> int | None:
+        self.retries += calls
+        return calls
+
+
+class TruncatedExponentialBackOff(CountsCalls):
     """Waits 1 s, 2 s, 4 s, ... plus a short random time, and at most a maximum; without end.
 
     Call number ``n`` (from 0) returns ``min(initial_backoff * multiplier**n + random,
@@ -177,14 +193,7 @@ class TruncatedExponentialBackOff(Policy):
         [1.0, 2.0, 4.0, 8.0, 10.0]
     """
 
-    __slots__ = (
-        "_rng",
-        "initial_backoff",
-        "max_jitter",
-        "maximum_backoff",
-        "multiplier",
-        "retries",
-    )
+    __slots__ = ("_rng", "initial_backoff", "max_jitter", "maximum_backoff", "multiplier")
 
     def __init__(
         self,
@@ -199,7 +208,7 @@ class TruncatedExponentialBackOff(Policy):
         self.max_jitter: float = as_seconds("max_jitter", max_jitter)
         self.initial_backoff: float = as_seconds("initial_backoff", initial_backoff)
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
-        self.retries: int = 0
+        self.retries = 0
         self._rng = as_rng("rng", rng)
 
     def next_backoff(self) -> float:
@@ -209,10 +218,6 @@ class TruncatedExponentialBackOff(Policy):
         random = self.max_jitter * draw_from(self._rng) if self.max_jitter else 0.0
         return capped(plain + random, self.maximum_backoff)
 
-    def reset(self) -> None:
-        """Start again with the first delay."""
-        self.retries = 0
-
     def _plain(self, retries: int) -> float:
         return geometric(self.initial_backoff, self.multiplier, retries)
 
@@ -220,7 +225,3 @@ class TruncatedExponentialBackOff(Policy):
         most = self.maximum_backoff
         greatest = self._plain(last - 1) + self.max_jitter
         return capped(self._plain(first - 1), most), capped(greatest, most)
-
-    def _skip(self, calls: int) -> int:
-        self.retries += calls
-        return calls
