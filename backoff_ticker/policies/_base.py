@@ -143,12 +143,12 @@ class _Unknown(Policy):
         return 0, inf
 
 
-_UNKNOWN = _Unknown()
+ANY_POLICY = _Unknown()
 
 
 def known(policy: BackOff) -> Policy:
     """Return what tells the bounds of a policy: itself only if its class is of this package."""
-    return policy if isinstance(policy, Policy) and is_builtin(type(policy)) else _UNKNOWN
+    return policy if isinstance(policy, Policy) and is_builtin(type(policy)) else ANY_POLICY
 
 
 def geometric(first: float, factor: float, steps: int) -> float:

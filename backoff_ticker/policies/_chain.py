@@ -7,7 +7,7 @@ from operator import methodcaller
 
 from .._sentinels import STOP
 from .._validation import LARGEST, whole_repr
-from ._base import UNKNOWN, Policy, known, union
+from ._base import ANY_POLICY, Policy, known, union
 from ._copying import held_policies, is_immutable, require_policy
 from ._run import checked_delay, combined, is_feedback, tell, token_of
 from ._wrapper import add_feedback, overload
@@ -72,17 +72,16 @@ class _Chain(Policy):
 
         return self._first_answer(ask)
 
-    def _parts(self) -> Iterator[tuple[BackOff | None, float, float]]:
-        """Yield each policy and how many delays it returns, at least and at most.
+    def _parts(self) -> Iterator[tuple[Policy, float, float]]:
+        """Yield what tells each policy's bounds, and how many delays it returns: least, most.
 
-        None stands for a policy that shares another with an earlier part: how often that part has
-        used it by then is unknown.
+        Of one that shares a policy with an earlier part nothing is known, as that has used it.
         """
         used: set[int] = set()
         for backoff in self.backoffs:
-            least, most = known(backoff)._calls()
-            inside = _stateful_inside(backoff)
-            yield (backoff, least, most) if used.isdisjoint(inside) else (None, 0, most)
+            part, inside = known(backoff), _stateful_inside(backoff)
+            least, most = part._calls()
+            yield (part, least, most) if used.isdisjoint(inside) else (ANY_POLICY, 0, most)
             used |= inside
 
     def _span(self, first: int, last: int) -> Bounds | None:
@@ -91,8 +90,7 @@ class _Chain(Policy):
             # `last` counts from the first call that may be this part's, `first` from the first
             # that must be.
             if first <= most:
-                inside = UNKNOWN if part is None else known(part)._span(first, int(min(last, most)))
-                found = union(found, inside)
+                found = union(found, part._span(first, int(min(last, most))))
             if last <= least:
                 break
             first = 1 if first <= most else first - int(most)
