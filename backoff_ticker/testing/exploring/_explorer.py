@@ -161,11 +161,9 @@ class Explorer:
         random_ = random.Random(self._seed)  # noqa: S311 - no secret
         self.run(following(()), ())  # what happens only once, such as imports, has happened then
         self.schedules = drawn = 0
-        while (
-            tree.left()
-            and self.schedules != schedules
-            and (monotonic() < until or not self.schedules)
-        ):
+        while tree.left() and self.schedules != schedules:
+            if self.schedules and monotonic() >= until:
+                break
             if 0 < (schedules or _FIRST) - self.schedules < tree.left():
                 if not drawn:
                     chance = self._decisions**-preemptions / self._members

@@ -282,12 +282,8 @@ class Schedule:
                 continue
             ready, deadline = member.ready, member.deadline
             interrupts = self.interrupts and but is not None and member.number == 0
-            if (
-                ready is None
-                or (deadline is not None and deadline <= until)
-                or interrupts
-                or ready()
-            ):
+            is_due = deadline is not None and deadline <= until
+            if ready is None or is_due or interrupts or ready():
                 (late if member.gave_way else found).append(member)
         if found or not late or but is not None:
             return found
