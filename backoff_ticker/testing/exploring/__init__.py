@@ -8,9 +8,7 @@
   ``_made_before``: locks that were there before it.
 - ``_story``: schedules as texts.
 
-It shares no clock with ``VirtualClock``, whose kernel has a thread of its own: each wait there
-costs two hand-overs more, and a lock is seen only from outside. Here a lock is a condition that the
-schedule looks at, so that what ``threading`` builds on locks needs nothing more.
+``docs/architecture_of_parts.md`` says why it shares no clock with ``VirtualClock``.
 """
 
 from __future__ import annotations
