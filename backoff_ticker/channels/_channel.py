@@ -160,15 +160,15 @@ class Channel(Source, ProcessBound, Generic[T]):
         if buffer.put(item, None):
             return
         check_stack()
-        deadline = self._deadline(seconds)
+        limit = self._limit(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
             if buffer.put(item, pending):
                 return
             while True:
-                if self._is_accepted(pending, deadline, seconds):
+                if self._is_accepted(pending, limit, seconds):
                     return
-                park_thread(self._clock, *_SENDING, (pending,), pending.recheck, deadline)
+                park_thread(self._clock, *_SENDING, (pending,), pending.recheck, limit)
         except BaseException:
             complete(buffer.refuse, pending)
             raise
@@ -191,26 +191,26 @@ class Channel(Source, ProcessBound, Generic[T]):
         if buffer.put(item, None):
             return
         check_stack()
-        deadline = self._deadline(seconds)
+        limit = self._limit(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
             if buffer.put(item, pending):
                 return
             while True:
-                if self._is_accepted(pending, deadline, seconds):
+                if self._is_accepted(pending, limit, seconds):
                     return
-                await park_coroutine(self._clock, (pending,), pending.recheck, deadline)
+                await park_coroutine(self._clock, (pending,), pending.recheck, limit)
         except BaseException:
             complete(buffer.refuse, pending)
             raise
 
-    def _deadline(self, seconds: float | None) -> float:
+    def _limit(self, seconds: float | None) -> float:
         return NO_DEADLINE if seconds is None else later(self._clock.monotonic(), seconds)
 
-    def _is_accepted(self, pending: PendingSend, deadline: float, seconds: float | None) -> bool:
+    def _is_accepted(self, pending: PendingSend, limit: float, seconds: float | None) -> bool:
         """Whether a send was accepted; raises if it will not be."""
         buffer: Any = self._buffer
-        is_late = pending.accepted is None and self._clock.monotonic() >= deadline
+        is_late = pending.accepted is None and self._clock.monotonic() >= limit
         if is_late:
             buffer.refuse(pending)
         if pending.accepted is False:
@@ -242,20 +242,15 @@ class Channel(Source, ProcessBound, Generic[T]):
                 return quick.first_out
             except IndexError:
                 pass  # another receiver was faster
-        deadline = self._deadline(seconds)
+        limit = self._limit(seconds)
         try:
             while True:
                 item: T = buffer.take()
                 if item is not EMPTY and item is not ENDED:
                     return item
-                self._check_end(item, deadline, seconds)
+                self._check_end(item, limit, seconds)
                 park_thread(
-                    self._clock,
-                    *_RECEIVING,
-                    (buffer,),
-                    self._recheck,
-                    deadline,
-                    ends=buffer.is_timed,
+                    self._clock, *_RECEIVING, (buffer,), self._recheck, limit, ends=buffer.is_timed
                 )
         except BaseException:
             buffer.wake_receiver()
@@ -275,22 +270,22 @@ class Channel(Source, ProcessBound, Generic[T]):
                 return quick.first_out
             except IndexError:
                 pass  # another receiver was faster
-        deadline = self._deadline(seconds)
+        limit = self._limit(seconds)
         try:
             while True:
                 item: T = buffer.take()
                 if item is not EMPTY and item is not ENDED:
                     return item
-                self._check_end(item, deadline, seconds)
-                await park_coroutine(self._clock, (buffer,), self._recheck, deadline)
+                self._check_end(item, limit, seconds)
+                await park_coroutine(self._clock, (buffer,), self._recheck, limit)
         except BaseException:
             buffer.wake_receiver()
             raise
 
-    def _check_end(self, taken: object, deadline: float, seconds: float | None) -> None:
+    def _check_end(self, taken: object, limit: float, seconds: float | None) -> None:
         if taken is ENDED:
             raise ChannelClosed
-        if deadline != NO_DEADLINE and self._clock.monotonic() >= deadline:
+        if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
             raise TimeoutError(f"no item within {seconds} s")
 
     def __iter__(self) -> Self:

@@ -105,7 +105,7 @@ class Selection:
         """Return the wait sets of all sources: a dict, since tickers look up their token in it."""
         return {wait_set: None for _, source in self.cases for wait_set in source._wait_sets()}
 
-    def ends_by_itself(self) -> bool:
+    def ends_by_itself(self) -> bool:  # not in block_on(): CPython 3.14 makes a loop of any()
         return any(source._ends_by_itself for _, source in self.cases)
 
     def recheck(self, waiter: Waiter) -> float | None:
@@ -173,25 +173,20 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
         (True, 'job')
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    selection = block_on(("select()", "await select_async()"), sources, seconds)
-    return selection.chosen, selection.value
+    return block_on(("select()", "await select_async()"), sources, seconds)
 
 
-def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> Any:
+def block_on(
+    names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float
+) -> tuple[Any, Any]:
     """Block this thread as ``select()`` does; ``names`` are those of ``park_thread()``."""
     wait = Selection(names[0], sources, seconds)
     try:
         while True:
             if wait.is_over():
-                return wait
-            park_thread(
-                wait.clock,
-                *names,
-                wait.wait_sets(),
-                wait.recheck,
-                wait.deadline,
-                ends=wait.ends_by_itself(),  # not here: CPython 3.14 makes a loop of any()
-            )
+                return wait.chosen, wait.value
+            wait_sets, ends = wait.wait_sets(), wait.ends_by_itself()
+            park_thread(wait.clock, *names, wait_sets, wait.recheck, wait.deadline, ends=ends)
     except BaseException:
         wait.give_back()
         raise

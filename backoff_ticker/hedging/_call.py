@@ -130,8 +130,7 @@ class HedgedCall:
                 source, attempt = await select_async(*sources, timeout=seconds)
             else:
                 limit = NO_DEADLINE if seconds is None else seconds
-                found = block_on(("hedge_call()", ""), sources, limit)
-                source, attempt = found.chosen, found.value
+                source, attempt = block_on(("hedge_call()", ""), sources, limit)
             if source is ends:
                 return attempt
         except TimeoutError:

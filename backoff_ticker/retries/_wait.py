@@ -86,8 +86,7 @@ async def _wait_on_timer(run: Run, what: str, delay: float, timer: TimerLike) ->
                 chosen, value = await select_async(*sources, timeout=seconds)
             else:
                 limit = NO_DEADLINE if seconds is None else seconds
-                found = block_on((what, ""), sources, limit)
-                chosen, value = found.chosen, found.value
+                chosen, value = block_on((what, ""), sources, limit)
         except TimeoutError:
             pass  # the run then checks its deadline itself
         if chosen is timer and value is CLOSED:
