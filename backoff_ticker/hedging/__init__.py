@@ -1,7 +1,8 @@
 """Hedged calls: attempts start while others still run, and the first good result wins.
 
 ``_attempt`` is one attempt, ``_call`` one call with its schedule, ``_hedge`` the public functions.
-Of retries, this uses which errors count, the limits, the check of options and the final error.
+Of retries, this uses which errors count, the limits, the check of options, the budget and the final
+error.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _TOO_LATE: Final = (StopReason.DEADLINE, StopReason.MAX_ELAPSED_TIME)
 
 
 class HedgedCall:
-    """One call; if it ``awaits``, its attempts are tasks, which can be cut, else threads.
+    """One call; with ``tasks`` it awaits its attempts, which can be cut, else they are threads.
 
     Its coroutine functions suspend only if it awaits: a thread calls them with ``run_at_once()``.
     """
@@ -45,19 +45,18 @@ class HedgedCall:
     error: Any = None  # of the last attempt that failed
     result: Any = None  # of the last attempt that returned
     final: BaseException | None = None  # what to raise at the end; None: there is a result
-    _next: float | Ending  # when the next attempt starts, or why none does
     ending: Ending | None = None  # how it ended
     ended = 0.0  # when
     component = ""  # what is in use, in case it raises
-    tasks: Any = None  # what starts them, if it awaits
+    _next: float | Ending  # when the next attempt starts, or why none does
 
-    def __init__(self, options: Options, operation: Any, pool: Any = None, *, awaits: bool) -> None:
+    def __init__(self, options: Options, operation: Any, tasks: Any, pool: Any = None) -> None:
         self.options = options
         self.operation = operation  # None as soon as no attempt begins any more
-        self.awaits = awaits
+        self.awaits = tasks is not None
+        self.tasks, self._pool = tasks, pool
         self.name: str = options.name or name_of(operation)
         self.clock: Clock = options.clock or resolve_clock(None)
-        self._pool = pool
         self.began = self.clock.monotonic()
         self.limits = Limits(options, self.clock, self.began)  # what forbids a start
         self._cuts = Limits(options, self.clock, self.began)  # what ends attempts that run
@@ -65,7 +64,8 @@ class HedgedCall:
         if options.token is not None and options.token.cancelled:  # before the call
             self._cuts.token = None
         self._polls = start_policies(options, self.clock)
-        self.running: dict[HedgedAttempt, None] = {}  # attempts whose end was not handled yet
+        # Attempts whose end was not handled yet, each with its task, or its future in a pool.
+        self.running: dict[HedgedAttempt, Any] = {}
         self.ends: Any = Channel(float("inf"), clock=self.clock)  # attempts, with how they ended
 
     def outcome(self) -> Outcome:
@@ -89,9 +89,9 @@ class HedgedCall:
         """Bring all attempts to their ends; return what decided."""
         try:
             ending = await self._decide()
-            late = await self._finish()
-            while late and ending.reason in _CUTS:
-                if await self._accepts(late.pop(0)):  # in spite of the cut
+            for attempt, ended_by, result in await self._finish():
+                is_late = ending.reason in _CUTS and ended_by is None and not attempt.obeyed
+                if is_late and await self._accepts(result):  # in spite of the cut
                     ending = _SUCCESS
             if ending is _SUCCESS and self.options.budget is not None:
                 self.component = "the budget"
@@ -106,12 +106,42 @@ class HedgedCall:
         finally:
             await self._finish()
 
+    async def _finish(self) -> list[Any]:
+        """Withdraw all attempts, and wait until tasks have ended; return ends not handled yet.
+
+        May be repeated.
+        """
+        late: list[Any] = []
+        if self.operation is not None:
+            self.operation, self.ended = None, self.clock.monotonic()
+        for attempt, job in [*self.running.items()]:
+            attempt.token.cancel("the hedged call has ended")
+            try:
+                if job is not None:
+                    job.cancel()
+            except RuntimeError:  # its loop was closed: nobody goes on with it
+                pass
+        try:
+            if self.running and self.awaits:
+                await checkpoint()  # those end that had not begun
+            while self.awaits and any(attempt.is_shown for attempt in self.running):
+                late.append(await self.ends.receive_async())
+        except cancelled_error():
+            with shielded():
+                await self._finish()
+            raise
+        while len(self.ends):
+            late.append(self.ends.receive_nowait())
+        self.attempts -= sum(not attempt.is_made for attempt in self.running)
+        self.running.clear()
+        return late
+
     async def _decide(self) -> Ending:
         """Start attempts, and wait for their ends, until one of these, or a limit, decides."""
         due = self._next = self._start()
         while isinstance(due, float) or (self.running and due.reason is not StopReason.FAILED):
-            attempt = await self._next_end()
-            ending = self._cuts.reached() if attempt is None else await self._after(attempt)
+            end = await self._next_end()
+            ending = self._cuts.reached() if end is None else await self._after(*end)
             if ending is not None:
                 return ending
             now, due = self.clock.monotonic(), self._next
@@ -119,20 +149,20 @@ class HedgedCall:
                 due = self._next = self.limits.reached(self.attempts) or self._start()
         return self._cuts.reached() or due
 
-    async def _next_end(self) -> HedgedAttempt | None:
-        """Wait until an attempt has ended and return it; None if a limit or a start is due."""
+    async def _next_end(self) -> Any:
+        """Wait until an attempt has ended; return it, and how. None: a limit or a start is due."""
         ends, token = self.ends, self._cuts.token
         sources: tuple[Any, ...] = (ends,) if token is None else (ends, token)
         times = [when for when in (self._next, self._cuts.deadline) if isinstance(when, float)]
         seconds = max(0.0, min(times) - self.clock.monotonic()) if times else None
         try:
             if self.awaits:
-                source, attempt = await select_async(*sources, timeout=seconds)
+                source, end = await select_async(*sources, timeout=seconds)
             else:
                 limit = NO_DEADLINE if seconds is None else seconds
-                source, attempt = block_on(("hedge_call()", ""), sources, limit)
+                source, end = block_on(("hedge_call()", ""), sources, limit)
             if source is ends:
-                return attempt
+                return end
         except TimeoutError:
             pass
         if self.awaits:
@@ -140,21 +170,25 @@ class HedgedCall:
             await checkpoint()  # or one step later
         return ends.receive_nowait() if len(ends) else None
 
-    async def _after(self, attempt: HedgedAttempt) -> Ending | None:
+    async def _after(self, attempt: HedgedAttempt, ended_by: Any, result: Any) -> Ending | None:
         """Return how the call ends after an attempt has ended; None: it goes on."""
-        ended_by, result = self._forget(attempt)
+        self.running.pop(attempt, None)
+        self.attempts -= not attempt.is_made
         if isinstance(ended_by, Ending):  # it was not made, and no other one is
             self._next = ended_by
             return None
-        demand: Any = self._cuts.reached() if attempt.obeyed else None
-        if demand is None and ended_by is None:
+        cut = self._cuts.reached() if attempt.obeyed else None
+        if cut is not None:
+            return cut
+        demand: Any = self.options.backoff
+        if ended_by is None:
             if await self._accepts(result):
                 return _SUCCESS
-            self.error, demand = RejectedResult(result), self.options.backoff
-        elif demand is None and isinstance(ended_by, Exception):
+            self.error = RejectedResult(result)
+        elif isinstance(ended_by, Exception):
             self.error = unmarked(ended_by)
             demand = await reconsidered(self, ended_by, classify(self.options, ended_by))
-        elif demand is None:
+        else:
             self.error, demand = ended_by, Ending(StopReason.INTERRUPTED)
         if isinstance(demand, Ending):
             return demand
@@ -167,8 +201,6 @@ class HedgedCall:
         self.result, self.component, until = result, "until", self.options.until
         return until is None or bool(await answered(until(result), "until", awaits=self.awaits))
 
-    # The schedule
-
     def _start(self) -> float | Ending:
         """Start an attempt; return when the next one starts, or why none does."""
         self.attempts += 1
@@ -178,9 +210,9 @@ class HedgedCall:
 
     def _plan(self, demand: Any) -> float | Ending:
         """Return when the next attempt starts, in seconds or as a policy says; or why none does."""
-        late = self.limits.reached(self.attempts)
-        if late is not None:
-            return late
+        ending = self.limits.reached(self.attempts)
+        if ending is not None:
+            return ending
         delay = demand if isinstance(demand, float) else self._polls[id(demand)]()
         if not isinstance(delay, float):
             return ending_by_policy(demand, delay, self.limits)
@@ -188,60 +220,12 @@ class HedgedCall:
 
     def _plan_after_failure(self, demand: Any) -> float | Ending:
         """Return the same: at once, if the error is for the policy of the call."""
-        if demand is self.options.backoff:
-            demand = 0.0
-        if isinstance(self.error, CircuitOpen):
+        error = self.error
+        if isinstance(error, CircuitOpen):
             # As planned, but not before the circuit lets calls through.
             planned = self._next if isinstance(self._next, float) else 0.0
             delay = max(0.0, planned - self.clock.monotonic())
-            demand = ending_by_circuit(self.error) or wait_for_circuit(
-                self.error, delay, self.limits
-            )
+            demand = ending_by_circuit(error) or wait_for_circuit(error, delay, self.limits)
+        elif demand is self.options.backoff:
+            demand = 0.0
         return demand if isinstance(demand, Ending) else self._plan(demand)
-
-    # The end
-
-    def _forget(self, attempt: HedgedAttempt) -> tuple[Any, Any]:
-        """Handle the end of an attempt: return what has ended it, and its result."""
-        self.running.pop(attempt, None)
-        self.attempts -= not attempt.is_made
-        ended = attempt.ended_by, attempt.result
-        attempt.ended_by = attempt.result = attempt.job = None  # they refer to it: a cycle
-        return ended
-
-    async def _finish(self) -> list[Any]:
-        """Tell all attempts to end, and wait until tasks have; return what they returned.
-
-        May be repeated.
-        """
-        if self.operation is not None:
-            self.operation, self.ended = None, self.clock.monotonic()
-        if not self.awaits:
-            self.ends = None  # first: who does not see that is forgotten now
-        for attempt in [*self.running]:
-            attempt.withdraw()
-        try:
-            if self.running and self.awaits:
-                await checkpoint()  # those end that had not begun
-            late = self._forget_ended()
-            while self.running:
-                await self.ends.receive_async()
-                late += self._forget_ended()
-        except cancelled_error():
-            with shielded():
-                await self._finish()
-            raise
-        return late
-
-    def _forget_ended(self) -> list[Any]:
-        """Forget attempts that have ended, or are not awaited; return what they returned.
-
-        An interrupt may have lost the news of an end, so it does not matter here.
-        """
-        late = []
-        for attempt in [*self.running]:
-            if not (self.awaits and attempt.is_begun and attempt.is_shown):
-                ended_by, result = self._forget(attempt)
-                if not (attempt.is_shown or ended_by or attempt.obeyed):
-                    late.append(result)
-        return late

@@ -88,8 +88,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     checked = _checked("hedge_call_async()", operation, backoff, options)
     if checked.is_off:
         return await operation()
-    call = HedgedCall(checked, operation, awaits=True)
-    async with tasks_of_block() as call.tasks:
+    async with tasks_of_block() as tasks:
+        call = HedgedCall(checked, operation, tasks)
         result = await call.perform()
     raise_final(call)
     return result
@@ -151,7 +151,7 @@ def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **optio
     if checked.is_off:
         return operation()
     warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
-    call = HedgedCall(checked, operation, pool, awaits=False)
+    call = HedgedCall(checked, operation, None, pool)
     result = run_at_once(call.perform)
     raise_final(call)
     return result

@@ -44,7 +44,7 @@ from ._option_table import NO_FALLBACK as NO_FALLBACK
 from ._options import Options as Options, require_operation as require_operation
 from ._outcome import Ending as Ending, Outcome as Outcome, StopReason as StopReason
 from ._signatures import overload as overload, shows as shows
-from ._steps import conclude as conclude, raise_final as raise_final
+from ._steps import conclude as conclude, pay as pay, raise_final as raise_final
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

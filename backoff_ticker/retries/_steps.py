@@ -76,7 +76,7 @@ async def leave(run: Run, error: Exception | None) -> bool:
                     demand = await reconsidered(run, error, demand)
             ending = demand if isinstance(demand, Ending) else run.plan(demand)
             if ending is None and options.budget is not None:
-                ending = await _pay(run)
+                ending = await pay(run)
             if ending is not None:
                 run.end(ending)
     except Exception as failure:  # raised at the end
@@ -133,7 +133,7 @@ async def _judge_result(run: Run) -> Demand:
     return SUCCESS
 
 
-async def _pay(run: Run) -> Ending | None:
+async def pay(run: Any) -> Ending | None:
     """Have the budget pay for the next attempt; return why there is none."""
     budget = run.options.budget
     run.component = "the budget"
@@ -147,7 +147,7 @@ async def _pay(run: Run) -> Ending | None:
     return ending
 
 
-async def _ask_budget(run: Run, budget: Any) -> None:
+async def _ask_budget(run: Any, budget: Any) -> None:
     """Await the answer of a budget; a cancel of the run's token, or ``timeout``, ends the question.
 
     Nothing is paid then.
