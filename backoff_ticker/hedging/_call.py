@@ -15,6 +15,7 @@ from ..retries import (
     conclude,
     ending_by_circuit,
     ending_by_policy,
+    raise_final,
     reconsidered,
     start_policies,
     unmarked,
@@ -76,22 +77,23 @@ class HedgedCall:
         return Outcome(self.name, self.attempts, since, 0.0, None, reason, self.error)
 
     async def perform(self) -> Any:
-        """Make the call, and return its result, unless there is a ``final`` error to raise."""
+        """Make the call; return its result, or raise the error that it ends with."""
         try:
             self.ending = await self._end()
             if self.ending is not _SUCCESS:
                 await conclude(self)
-            return self.result
+            result = self.result
         finally:  # a thread that still runs keeps the rest
             self.operation = self.ends = self.error = self.result = None
+        raise_final(self)
+        return result
 
     async def _end(self) -> Ending:
         """Bring all attempts to their ends; return what decided."""
         try:
             ending = await self._decide()
-            for attempt, ended_by, result in await self._finish():
-                is_late = ending.reason in _CUTS and ended_by is None and not attempt.obeyed
-                if is_late and await self._accepts(result):  # in spite of the cut
+            for result in await self._finish():
+                if ending.reason in _CUTS and await self._accepts(result):  # in spite of the cut
                     ending = _SUCCESS
             if ending is _SUCCESS and self.options.budget is not None:
                 self.component = "the budget"
@@ -107,7 +109,7 @@ class HedgedCall:
             await self._finish()
 
     async def _finish(self) -> list[Any]:
-        """Withdraw all attempts, and wait until tasks have ended; return ends not handled yet.
+        """Withdraw all attempts, and wait until tasks have ended; return late results.
 
         May be repeated.
         """
@@ -134,7 +136,7 @@ class HedgedCall:
             late.append(self.ends.receive_nowait())
         self.attempts -= sum(not attempt.is_made for attempt in self.running)
         self.running.clear()
-        return late
+        return [result for one, ended_by, result in late if ended_by is None and not one.obeyed]
 
     async def _decide(self) -> Ending:
         """Start attempts, and wait for their ends, until one of these, or a limit, decides."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._operation import run_at_once
 from .._validation import safe_repr
-from ..retries import NO_FALLBACK, Options, overload, raise_final, require_operation, shows
+from ..retries import NO_FALLBACK, Options, overload, require_operation, shows
 from ..waiting import tasks_of_block, warn_if_loop_runs
 from ._call import HedgedCall
 
@@ -89,10 +89,7 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     if checked.is_off:
         return await operation()
     async with tasks_of_block() as tasks:
-        call = HedgedCall(checked, operation, tasks)
-        result = await call.perform()
-    raise_final(call)
-    return result
+        return await HedgedCall(checked, operation, tasks).perform()
 
 
 @overload
@@ -151,10 +148,7 @@ def hedge_call(operation: Any, backoff: Any = None, *, pool: Any = None, **optio
     if checked.is_off:
         return operation()
     warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
-    call = HedgedCall(checked, operation, None, pool)
-    result = run_at_once(call.perform)
-    raise_final(call)
-    return result
+    return run_at_once(HedgedCall(checked, operation, None, pool).perform)
 
 
 def _checked(what: str, operation: object, backoff: BackOff | None, given: Any) -> Options:
