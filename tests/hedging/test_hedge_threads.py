@@ -1,12 +1,9 @@
 """Hedged calls in threads: what is left of the attempts that lost, and pools."""
 
 import asyncio
-import gc
 import sys
 import threading
-import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
 
 import pytest
 
@@ -23,24 +20,15 @@ from backoff_ticker import (
     hedge_call,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import eventually
 from tests.retries.hedges import InTurn, own_token, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, now
-from tests.retries.test_leaks import HEDGED, Failure
-from tests.stress.tools import gc_threshold
 from tests.tickers.made_policies import Scripted
 
 TEN = ConstantBackOff(10)
 
 
-@pytest.fixture(autouse=True)
-def _threads_end(clock):
-    """Let all attempts end before the clock is closed."""
-    before = set(threading.enumerate())
-    yield
-    for thread in set(threading.enumerate()) - before:
-        thread.join()
+pytestmark = pytest.mark.usefixtures("join_attempts")
 
 
 class Seen:
@@ -222,56 +210,6 @@ def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread():
         assert hedge_call(threading.current_thread, pool=pool) is threading.current_thread()
 
 
-# What is left
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-@pytest.mark.parametrize("case", HEDGED)
-def test_nothing_of_a_call_outlives_it(case, pooled, clock):
-    steps, caught, options = HEDGED[case]
-    Failure.made.clear()
-    token = CancellationToken()
-
-    def call(pool):
-        functions = [
-            takes(seconds, answer, then=answer if answer is Failure else None)
-            for seconds, answer in steps
-        ]
-        operation = Seen(*functions)
-        try:
-            hedge_call(operation, TEN, token=token, pool=pool, **options)
-        except caught:
-            pass
-        if pool is None:
-            operation.join()
-        return [weakref.ref(operation), *map(weakref.ref, operation.tokens)]
-
-    gc.collect()
-    with gc_threshold(0):
-        if pooled:
-            with ThreadPoolExecutor(8) as pool:
-                refs = call(pool)
-        else:
-            refs = call(None)
-        refs += Failure.made
-        eventually(lambda: [ref() for ref in refs] == [None] * len(refs), "all has been dropped")
-    assert clock.pending() == []
-
-
-def test_an_end_that_nobody_looks_at_any_more_is_dropped():
-    def until(_):
-        own_clock().sleep(10)  # meanwhile, the other one ends
-        return True
-
-    with gc_threshold(0):
-        operation = Seen(takes(15, OSError), takes(3, 7))
-        assert hedge_call(operation, TEN, until=until) == 7
-        operation.join()
-        refs = [weakref.ref(operation), *map(weakref.ref, operation.tokens)]
-        del operation
-        eventually(lambda: [ref() for ref in refs] == [None] * 3, "all has been dropped")
-
-
 def test_it_warns_where_it_blocks_a_loop():
     async def main():
         with pytest.warns(RuntimeWarning, match=r"use await hedge_call_async\(\)"):
@@ -303,26 +241,6 @@ def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(clock, end
             assert error.__notes__[0].startswith("gave up after 1 attempt in ")
             assert ends != "result"
     assert (operation.times, budget.tokens) == ([0], 10)
-
-
-class Late(Executor):
-    """A pool that makes its jobs when the test says so, even those that were cancelled."""
-
-    def __init__(self):
-        self.jobs = []
-
-    def submit(self, function, /, *args, **kwargs):
-        self.jobs.append(partial(function, *args, **kwargs))
-        return Future()
-
-
-def test_one_that_a_pool_makes_after_the_call_has_ended_calls_nothing():
-    pool, script, budget = Late(), Script(7), RetryBudget(10)
-    with pytest.raises(DeadlineExceeded):
-        hedge_call(script, TEN, pool=pool, timeout=15, budget=budget)
-    for job in pool.jobs:
-        job()
-    assert (len(pool.jobs), script.count, budget.tokens) == (2, 0, 10)
 
 
 def test_a_pool_that_drops_its_queue_is_an_error(clock):

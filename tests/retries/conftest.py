@@ -26,15 +26,25 @@ def face(request, clock):
     return FACES[request.param]
 
 
+@pytest.fixture
+def join_attempts(clock):
+    """Waits until all threads have ended that the test has started; so does the end of the test."""
+    before = set(threading.enumerate())
+
+    def join():
+        for thread in set(threading.enumerate()) - before:
+            thread.join()
+
+    yield join
+    join()
+
+
 @pytest.fixture(params=list(HEDGES))
-def hedge(request, clock):
-    """Each way to make a hedged call in turn; at the end of the test all attempts end."""
+def hedge(request, join_attempts):
+    """Each way to make a hedged call in turn."""
     if request.param == "trio":
         pytest.importorskip("trio")
-    before = set(threading.enumerate())
-    yield HEDGES[request.param]
-    for thread in set(threading.enumerate()) - before:
-        thread.join()
+    return HEDGES[request.param]
 
 
 @pytest.fixture

@@ -13,16 +13,13 @@ from backoff_ticker import (
     Cancelled,
     CircuitBreaker,
     ConstantBackOff,
-    DeadlineExceeded,
     RetryBudget,
     ZeroBackOff,
     attempts,
-    hedge_call_async,
     retry,
     retry_call,
     retry_call_async,
 )
-from tests.retries.hedges import InTurn, takes
 
 
 class Failure(Exception):
@@ -261,49 +258,3 @@ def test_an_interrupted_run_leaves_no_cycle(options):
         return [made() for made in Failure.made]
 
     assert asyncio.run(main()) == [None]
-
-
-# Hedged calls in a loop
-
-
-TOKEN = CancellationToken()
-
-
-HEDGED = {
-    "all fail": ([(1, Failure)], Failure, {}),
-    "all fail at once": ([(0, Failure)], Failure, {"max_attempts": 3}),
-    "success": ([(1, Failure), (1, Failure), (50, Failure), (2, 7)], (), {}),
-    "losers": ([(50, 7), (45, Failure), (60, Failure)], (), {"timeout": 60}),
-    "permanent": ([(50, Failure), (3, Failure)], Failure, {"on": KeyError}),
-    "timeout": ([(1, Failure), (50, 7)], DeadlineExceeded, {"timeout": 20}),
-    "of asyncio": ([(1, Failure), (500, 7)], TimeoutError, {"budget": RetryBudget()}),
-    "rejected": ([(1, Failure), (1, 7)], Exception, {"until": lambda _: False}),
-}
-
-
-@pytest.mark.parametrize("case", HEDGED)
-def test_nothing_of_a_hedged_call_outlives_it(case, clock):
-    steps, caught, options = HEDGED[case]
-
-    async def main():
-        operation = InTurn(
-            *(
-                takes(seconds, answer, cleanup=1, then=answer if answer is Failure else None)
-                for seconds, answer in steps
-            )
-        )
-        called = hedge_call_async(operation.in_loop, ConstantBackOff(10), token=TOKEN, **options)
-        known = weakref.ref(operation)
-        del operation
-        try:
-            async with asyncio.timeout(100):
-                await called
-        except caught:
-            pass
-        del called
-        return [made() is not None for made in [*Failure.made, known]]
-
-    living = asyncio.run(main())
-    assert len(living) > 1
-    assert not any(living)
-    assert clock.pending() == []
