@@ -28,11 +28,6 @@ from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import gc_threshold
 
 
-def wait_for_end_of_all_but(before, when=None):
-    """Wait until no thread is left but those that there were before."""
-    eventually(lambda: set(threading.enumerate()) <= before, f"the end of all attempts, {when}")
-
-
 class Kept(Executor):
     """A pool that keeps its jobs, for the test to make them; ``full()`` is called with two."""
 
@@ -92,7 +87,7 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone():
         before = set(threading.enumerate())
         with suppress(Interrupted), interrupt:
             assert hedge_call(operation, ZeroBackOff(), max_attempts=3) == 7
-        wait_for_end_of_all_but(before, interrupt.where)
+        eventually(lambda: set(threading.enumerate()) <= before, f"all end: {interrupt.where}")
         assert all(told), interrupt.where
 
     # CPython 3.12 crashes if a generator, traced by its opcodes, goes on in another thread.
