@@ -5,7 +5,7 @@ import contextvars
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -246,7 +246,7 @@ def test_what_ends_all(hedge, answer, kind, why, options):
 # No more attempts
 
 LIMITS = [
-    (TEN, {"max_attempts": 2}, "max_attempts is 2"),
+    (TEN, {"max_attempts": 2, "max_elapsed_time": 60}, "max_attempts is 2"),
     (with_max_retries(TEN, 1), {}, "the policy stopped"),
     (TEN, {"budget": 1}, "nothing left in <RetryBudget 0.0 of 1.0"),
 ]
@@ -340,8 +340,9 @@ def test_at_the_timeout_all_are_cancelled(hedge):
 @pytest.mark.parametrize("by_token", [False, True])
 def test_a_result_that_comes_after_a_cut_is_judged_too(clock, *, by_token):
     for late, good in ((1, False), (7, True)):
-        began, operation, token = now(), InTurn(takes(100, 0, then=late)), CancellationToken()
-        options = {"until": lambda value: value == 7, "max_attempts": 1}
+        operation = InTurn(takes(100, 0, then=1), takes(100, 0, then=late))
+        began, token = now(), CancellationToken()
+        options = {"until": lambda value: value == 7, "max_attempts": 2}
         if by_token:
             at(clock, began + 25, token.cancel)
         else:
@@ -540,7 +541,7 @@ def test_one_that_returns_no_awaitable_is_not_made_again(value):
     script = Script(value)
     operation = InTurn(takes(50, 1), lambda: script())
     with pytest.raises(TypeError, match=f"awaitable, not one of type {type(value).__name__}"):
-        hedge_in_loop(operation, TEN)
+        hedge_in_loop(operation, TEN, breaker=CircuitBreaker())
     assert (script.count, now()) == (1, 10)
 
 
@@ -627,6 +628,34 @@ def test_a_cancel_of_the_task_passes_at_every_await(clock, when, turns):
             assert now() == 38  # the second cancel cuts the clean-up
 
     in_loop(main())
+
+
+def test_tasks_are_awaited_however_often_the_call_is_cancelled(clock):
+    ended = []
+
+    async def attempt():
+        for seconds in (100, 10, 10, 10):  # a cancel cuts one of these waits
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(seconds)
+        ended.append(now())
+
+    async def main():
+        task = asyncio.ensure_future(hedge_call_async(attempt, ConstantBackOff(100)))
+        for _ in range(3):
+            await asyncio.sleep(1)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    in_loop(main())
+    assert ended == [3 + 10]
+
+
+def test_a_task_that_has_not_begun_when_the_call_fails_ends_with_it(clock):
+    script = Script(7)
+    with pytest.raises(KeyError):
+        hedge_in_loop(script.in_loop, Scripted(KeyError()))
+    assert script.count == 0
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")

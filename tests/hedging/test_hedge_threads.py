@@ -130,6 +130,19 @@ def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded
             assert isinstance(operation.tokens[1].cause, DeadlineExceeded)
 
 
+def test_what_several_attempts_return_as_told_is_lost():
+    token = CancellationToken()
+
+    def until(value):
+        if value == 1:  # the others have ended when this one has been judged
+            token.cancel()
+            own_clock().sleep(10)
+        return value == 7
+
+    with pytest.raises(Cancelled):
+        hedge_call(InTurn(takes(21, 1), takes(100, 7, then=7)), TEN, token=token, until=until)
+
+
 def test_an_attempt_that_cancels_its_own_token_has_failed():
     def cancels():
         own_token().cancel("mine")
