@@ -33,7 +33,7 @@ from backoff_ticker.waiting import trio_runs
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.made_policies import at, cancelled_token, spent_budget
-from tests.retries.scripts import Script, Takes, answered, now
+from tests.retries.scripts import Ahead, Script, Takes, answered, now
 from tests.retries.test_cancelling import PLACES
 from tests.retries.test_options import BAD
 from tests.stress.places import Interrupted
@@ -313,6 +313,13 @@ def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge):
         assert script.count == 1
         (note,) = caught.value.__notes__
         assert note.endswith(f"next wait of 50.0 s would exceed max_elapsed_time of {most}.0 s")
+
+
+def test_a_planned_attempt_does_not_start_if_it_is_too_late_by_then(hedge, clock):
+    ahead, script = Ahead(), Script(Takes(50, 7))
+    at(clock, 5, lambda: setattr(ahead, "seconds", 100))  # as if the process had stood still
+    assert hedge(script, TEN, clock=ahead, max_elapsed_time=60) == 7
+    assert script.times == [0]
 
 
 @pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
