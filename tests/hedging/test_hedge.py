@@ -23,6 +23,7 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     ZeroBackOff,
+    configure,
     hedge_call_async,
     with_max_retries,
 )
@@ -720,3 +721,13 @@ def test_an_error_that_is_not_retried_is_untouched_at_the_first_attempt(hedge):
         hedge(Script(error), TEN, on=OSError, fallback=8)
     assert caught.value is error
     assert not hasattr(error, "__notes__")
+
+
+def test_the_note_may_be_left_off(hedge):
+    for notes, note, has_note in (
+        *((True, None, True), (False, None, False)),
+        *((False, True, True), (True, False, False)),
+    ):
+        with configure(notes=notes), pytest.raises(OSError) as caught:
+            hedge(Script(OSError), ZeroBackOff(), note=note)
+        assert hasattr(caught.value, "__notes__") is has_note
