@@ -284,18 +284,12 @@ class Ticker(BaseTicker):
         return self._wait_for_tick(limit, seconds) if tick is EMPTY else tick
 
     def _wait_for_tick(self, limit: float, seconds: float) -> Tick:
+        names = "Ticker.receive()", "an AsyncTicker"
         while True:
             if limit != NO_DEADLINE and self._monotonic() >= limit:
                 raise TimeoutError(f"no tick within {seconds} s")
-            park_thread(
-                self._clock,
-                "Ticker.receive()",
-                "an AsyncTicker",
-                self._wait_sets(),
-                self._recheck,
-                limit,
-                ends=True,
-            )
+            sets = self._wait_sets()
+            park_thread(self._clock, *names, sets, self._recheck, limit, ends=True)
             tick: Tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
