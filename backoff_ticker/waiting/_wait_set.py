@@ -16,7 +16,7 @@ from weakref import ref
 
 from .. import _process
 from .._unraisable import report
-from ._claim import FREE, FREED, acquire, claim_of
+from ._claim import FREED, acquire, claim_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,10 +224,7 @@ class WaitSet(Line):
     ) -> None:
         """Put ``place``, unless it is in a line, last in that of ``domain``, made of ``new``."""
         claim = self.claim
-        try:
-            del claim[FREE]
-        except IndexError:
-            acquire(claim)
+        acquire(claim)
         try:
             line: Line | None = None
             others = self.others
@@ -259,10 +256,7 @@ class WaitSet(Line):
     def remove(self, place: Place, resting: Waiter | None = None) -> bool:
         """Take ``place`` out of its line, and note who rests; False if it is in no line."""
         claim = self.claim
-        try:
-            del claim[FREE]
-        except IndexError:
-            acquire(claim)
+        acquire(claim)
         try:
             line = place.line
             if line is None:
