@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 class BaseTicker(TickerCore):
     __slots__ = ()
 
+    _ends_by_itself = True
     _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
     @property
@@ -162,10 +163,6 @@ class BaseTicker(TickerCore):
         queue: janus.Queue[Tick] = janus.Queue(as_count("maxsize", maxsize))
         self.send_to(queue.sync_q)
         return queue
-
-    @property
-    def _ends_by_itself(self) -> bool:
-        return True
 
     @property
     def _timing_clock(self) -> Clock:
