@@ -17,7 +17,6 @@ from ..waiting import (
     current_loop,
     trio_runs,
 )
-from ._tick import Pace
 from ._ticker import BaseTicker
 
 TYPE_CHECKING = False
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Self
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..clock import Clock
-    from ..policies import BackOff
     from ._tick import Tick
 
 
@@ -56,18 +51,6 @@ class AsyncTicker(BaseTicker):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        first: float | timedelta = 0,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        super().__init__(backoff, token=token, pace=pace, first=first, clock=clock, timer=timer)
 
     # It repeats park_coroutine(): a second coroutine would add an eighth to the memory of a reader.
     async def receive(  # noqa: C901
