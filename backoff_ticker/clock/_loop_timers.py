@@ -199,31 +199,28 @@ class _TimerHeap:
             self._arm(loop, now, least)
 
 
-class LoopTimers:
-    """The timers of all loops; an attribute of each loop refers to its heap, weakly."""
+def call_in_loop(
+    monotonic: Callable[[], float], when: float, callback: Callable[[], object], loop: Any
+) -> Alarm:
+    """Call ``callback()`` in ``loop``, which runs here, at ``when``; an alarm is its own timer.
 
-    __slots__ = ("_monotonic",)
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-
-    def call_at(self, when: float, callback: Callable[[], object], loop: Any) -> Alarm:
-        """Call ``callback()`` in ``loop``, which runs here, at ``when``; an alarm is the timer."""
-        if isinstance(callback, Alarm):
-            alarm = callback
-        elif loop.is_closed():
-            raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
-        else:
-            alarm = LoopTimer(when, callback)
+    An attribute of the loop refers to its heap, weakly.
+    """
+    if isinstance(callback, Alarm):
+        alarm = callback
+    elif loop.is_closed():
+        raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
+    else:
+        alarm = LoopTimer(when, callback)
+    try:
+        timers = loop._backoff_ticker_timers()
+    except AttributeError:
+        timers = None
+    if timers is None:
+        timers = _TimerHeap(monotonic)
         try:
-            timers = loop._backoff_ticker_timers()
+            loop._backoff_ticker_timers = ref(timers)
         except AttributeError:
-            timers = None
-        if timers is None:
-            timers = _TimerHeap(self._monotonic)
-            try:
-                loop._backoff_ticker_timers = ref(timers)
-            except AttributeError:
-                pass  # a loop that takes no attributes: each timer has a heap of its own
-        timers.add(loop, when, alarm)
-        return alarm
+            pass  # a loop that takes no attributes: each timer has a heap of its own
+    timers.add(loop, when, alarm)
+    return alarm

@@ -6,7 +6,7 @@ import threading
 from sys import modules
 
 from .._validation import LARGEST, as_number, safe_repr
-from ._loop_timers import Alarm, LoopTimers
+from ._loop_timers import Alarm, call_in_loop
 from ._scheduler import Scheduler, SystemParker
 from ._time import monotonic, wall_time
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 scheduler = Scheduler(monotonic)
 """The one scheduler of the process."""
-
-loop_timers = LoopTimers(monotonic)
-"""The timers of all event loops."""
 
 
 class SystemClock:
@@ -58,14 +55,14 @@ class SystemClock:
                 interpreter shuts down), or the event loop is closed.
         """
         if loop is not None and isinstance(callback, Alarm):
-            return loop_timers.call_at(when, callback, loop)
+            return call_in_loop(monotonic, when, callback, loop)
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         if when.__class__ is not float or not -LARGEST <= when <= LARGEST:
             when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is None:
             return scheduler.call_at(when, callback)
-        return loop_timers.call_at(when, callback, loop)
+        return call_in_loop(monotonic, when, callback, loop)
 
     def parker(self, what: str = "") -> SystemParker:
         """Return a parker for the calling thread."""

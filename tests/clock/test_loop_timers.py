@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from backoff_ticker.clock import Alarm
-from backoff_ticker.clock._loop_timers import LoopTimers
+from backoff_ticker.clock._loop_timers import call_in_loop
 from tests.interleaving import each_interleaving
 
 A_DAY = 86_400.0
@@ -45,7 +45,6 @@ class Rig:
     def __init__(self):
         self.now = 1000.0
         self.loop = FakeLoop()
-        self.timers = LoopTimers(lambda: self.now)
         self.ran = []
 
     def drain(self):
@@ -53,8 +52,11 @@ class Rig:
         while self.loop.armed:
             self.loop.fire()
 
+    def set(self, when, callback, loop=None):
+        return call_in_loop(lambda: self.now, when, callback, loop or self.loop)
+
     def call_at(self, when, name="it"):
-        return self.timers.call_at(when, lambda: self.ran.append(name), self.loop)
+        return self.set(when, lambda: self.ran.append(name))
 
 
 @pytest.fixture
@@ -76,11 +78,11 @@ class Bell(Alarm):
 def test_an_alarm_that_is_set_again_rings_at_the_later_setting_only(rig):
     bell = Bell(rig)
     for seconds in (1, 3, 2):
-        rig.timers.call_at(1000.0 + seconds, bell, rig.loop)
+        rig.set(1000.0 + seconds, bell)
     rig.drain()
     assert rig.ran == [1000.0 + A_DAY]
     assert bell.cancel() is False
-    rig.timers.call_at(rig.now + 1, bell, rig.loop)
+    rig.set(rig.now + 1, bell)
     assert bell.cancel() is True
     assert bell.cancel() is False
     rig.drain()
@@ -134,7 +136,7 @@ def test_an_error_of_a_callback_goes_to_the_loop_and_the_others_run(rig, error):
     def fail():
         raise error
 
-    rig.timers.call_at(1000, fail, rig.loop)
+    rig.set(1000, fail)
     rig.call_at(1000, "after")
     with pytest.raises(error):
         rig.loop.fire()
@@ -184,7 +186,7 @@ def test_it_runs_in_the_context_it_was_set_in(rig):
     seen = []
     for name in ("first", "second"):
         who.set(name)
-        rig.timers.call_at(1000, lambda: seen.append(who.get()), rig.loop)
+        rig.set(1000, lambda: seen.append(who.get()))
     who.set("third")
     rig.loop.fire()
     assert seen == ["first", "second"]
@@ -207,10 +209,10 @@ def test_a_loop_that_takes_no_attributes_runs_its_timers(rig):
 
 def test_an_alarm_that_is_set_again_forgets_its_time_though_another_loop_ran_meanwhile(rig):
     alarm = Bell(rig)
-    rig.timers.call_at(1001, alarm, rig.loop)
-    rig.timers.call_at(1001, lambda: None, FakeLoop())
+    rig.set(1001, alarm)
+    rig.set(1001, lambda: None, FakeLoop())
     alarm.cancel()
-    rig.timers.call_at(1002, alarm, rig.loop)
+    rig.set(1002, alarm)
     for rig.now in (1001, 1002):
         rig.loop.fire(0)
     assert rig.ran == [1002]
@@ -273,9 +275,9 @@ def test_a_callback_that_sets_itself_for_now_starves_nobody(rig):
     def again():
         turns.append(len(turns))
         if len(turns) < 5:
-            rig.timers.call_at(0, again, rig.loop)
+            rig.set(0, again)
 
-    rig.timers.call_at(1000, again, rig.loop)
+    rig.set(1000, again)
     for turn in range(1, 6):
         rig.loop.fire()
         assert len(turns) == turn
@@ -296,7 +298,7 @@ def test_the_loop_may_be_run_again_inside_a_callback(rig):
             rig.loop.fire()
         rig.ran.append("outer")
 
-    rig.timers.call_at(1000, nested, rig.loop)
+    rig.set(1000, nested)
     rig.loop.fire()
     assert rig.ran == ["inner", "outer"]
 
