@@ -20,6 +20,7 @@ import sys
 import threading
 from collections import deque
 from contextvars import Context
+from functools import partial
 
 from .._process import after_fork
 from .._unraisable import report
@@ -154,12 +155,8 @@ class Scheduler:
         if sys.is_finalizing():
             raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
         # Several callers may start one at once: each thread becomes the runner, or ends.
-        start_thread(self._run, "backoff_ticker-scheduler")
-
-    def _run(self) -> None:
-        # Without the interpreter's lock a thread inherits the context of its caller; this one works
-        # for all callers.
-        Context().run(self._serve)
+        # It works for all, so it takes over no context: it would, without the interpreter's lock.
+        start_thread(partial(Context().run, self._serve), "backoff_ticker-scheduler")
 
     def _serve(self) -> None:
         me = threading.current_thread()
