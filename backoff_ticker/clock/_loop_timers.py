@@ -152,6 +152,8 @@ class _TimerHeap:
 
     def _arm(self, loop: AbstractEventLoop, now: float, least: float = 0.0) -> None:
         """Make the loop fire for the first timer, in ``least`` seconds or later, or before."""
+        if not self._heap:
+            return
         handles = self._handles
         while handles and handles[-1][0] <= now:
             self._trusted_until = handles.pop()[0] + _GRACE  # it fires now, unless it is lost
@@ -188,15 +190,10 @@ class _TimerHeap:
         finally:
             # As in park_thread: an interrupt may hit the first call of a finally clause.
             try:
-                self._arm_for_rest(loop, least)
+                self._arm(loop, self._monotonic(), least)
             except BaseException:
-                self._arm_for_rest(loop, least)
+                self._arm(loop, self._monotonic(), least)
                 raise
-
-    def _arm_for_rest(self, loop: AbstractEventLoop, least: float) -> None:
-        if self._heap:
-            now = self._monotonic()
-            self._arm(loop, now, least)
 
 
 def call_in_loop(
