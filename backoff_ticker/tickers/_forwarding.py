@@ -13,7 +13,7 @@ from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
     Waiter,
-    complete,
+    carry_out,
     current_loop,
     current_run,
     failure_of,
@@ -79,7 +79,7 @@ class Forwarding:
 
     def stop(self) -> None:
         """Send no more ticks, except one that is just being sent. Ticker and sink stay open."""
-        complete(self._forwarder.stop)
+        carry_out(self._forwarder.stop)
 
     def __repr__(self) -> str:
         return f"<Forwarding of {self._forwarder.ticker!r} to {whole_repr(self._forwarder.sink)}>"

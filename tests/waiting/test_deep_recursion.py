@@ -1,4 +1,7 @@
-"""Calls near the limit of recursion: nothing has happened when they raise, or all has."""
+"""Calls near the limit of recursion: nothing has happened when they raise, or all has.
+
+The ends that everybody waits for are in ``test_interrupted_endings``.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import (
-    CancellationToken,
     Channel,
-    ChannelClosed,
     ConstantBackOff,
     Schedule,
     ScheduleClosed,
@@ -77,34 +78,6 @@ def begin(request: pytest.FixtureRequest) -> Iterator[Any]:
         loop.close()
 
 
-def test_a_cancel(begin):
-    for left in FRAMES:
-        token = CancellationToken()
-        child = token.child()
-        called: list[int] = []
-        child.on_cancel(lambda called=called: called.append(1))
-        waiting = begin(child.wait, child._wait_set())
-        outcome = with_frames(left, token.cancel)
-        assert called == [1] * token.cancelled == [1] * child.cancelled, left
-        if failed(outcome):
-            assert not token.cancelled
-            token.cancel()
-        assert waiting.result(PATIENCE) is True
-
-
-@pytest.mark.parametrize("capacity", [0, 1, inf])
-def test_the_end_of_a_channel(begin, capacity):
-    for left in FRAMES:
-        channel: Channel[int] = Channel(capacity)
-        waiting = begin(channel.receive, channel._buffer)
-        outcome = with_frames(left, channel.close)
-        assert channel.closed is not failed(outcome), left
-        if failed(outcome):
-            channel.close()
-        with pytest.raises(ChannelClosed):
-            waiting.result(PATIENCE)
-
-
 @pytest.mark.parametrize("capacity", [0, 1, inf])
 @pytest.mark.parametrize("name", ["send_nowait", "send"])
 def test_an_item_that_is_sent_to_a_receiver_that_waits(begin, capacity, name):
@@ -158,19 +131,6 @@ def test_a_send_that_has_to_wait():
         assert channel.receive() == 0
         with pytest.raises(WouldBlock):
             channel.receive_nowait()
-
-
-def test_the_end_of_a_ticker():
-    for left in FRAMES:
-        ticker = Ticker(ConstantBackOff(3600))
-        ticker.receive()
-        waiting = in_thread(list, ticker)
-        eventually(lambda ticker=ticker: ticker._readers.first is not None, "a reader")
-        outcome = with_frames(left, ticker.stop)
-        assert (ticker._ending is None) == failed(outcome), left
-        if failed(outcome):
-            ticker.stop()
-        assert waiting.result(PATIENCE) == []
 
 
 @pytest.mark.parametrize("policy", [ZeroBackOff(), with_max_retries(ZeroBackOff(), 1)])

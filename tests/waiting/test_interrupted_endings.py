@@ -1,4 +1,4 @@
-"""An interrupt anywhere inside a call that ends something: everybody who waits is still told."""
+"""A call that ends something is interrupted, or has too little stack: everybody is still told."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,6 +27,7 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE, LoopThread, eventually, in_thread, pending_sends_of, waiters_of
 from tests.stress.places import Interrupted, each_place
+from tests.waiting.test_deep_recursion import FRAMES, failed, with_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +50,7 @@ class Ending:
     Attributes:
         end: Ends it: the call that is interrupted.
         entries: At how many places, as the call is entered, nothing has begun yet.
-        are_waiting: Whether all wait.
+        are_waiting: Whether all wait, and nothing has happened.
         check: Finds everybody told, though nothing but time has passed since the end.
     """
 
@@ -90,7 +92,8 @@ def cancel(loop: LoopThread, end: Any = CancellationToken.cancel, entries: int =
 
     def are_waiting() -> bool:
         tokens = [token, child, grandchild]
-        return [len(waiters_of(each._wait_set())) for each in tokens] == [3, 2, 2]
+        counts = [len(waiters_of(each._wait_set())) for each in tokens]
+        return counts == [3, 2, 2] and not (token.cancelled or called)
 
     def check() -> None:
         for wait in waits:
@@ -116,7 +119,7 @@ def stop(loop: LoopThread, kind: Any = Ticker, end: str = "stop", entries: int =
         waits = [loop.submit(ticker.receive()) for _ in range(2)]
 
     def are_waiting() -> bool:
-        return ticker._readers is not None and len(waiters_of(ticker._readers)) == 4
+        return len(waiters_of(ticker._readers)) == 4 and not ticker.closed
 
     def check() -> None:
         for wait in waits:
@@ -129,10 +132,10 @@ def stop(loop: LoopThread, kind: Any = Ticker, end: str = "stop", entries: int =
     return Ending(partial(getattr(ticker, end), *arguments), entries, are_waiting, check)
 
 
-def close(loop: LoopThread, capacity: int) -> Ending:
-    """One without capacity has receivers, the other one, which is full, has senders."""
+def close(loop: LoopThread, capacity: float) -> Ending:
+    """One with room for one item is full, and has senders; the others have receivers."""
     channel = Channel[int](capacity)
-    if capacity == 0:
+    if capacity != 1:
         waits = [in_thread(channel.receive) for _ in range(2)]
         waits.append(loop.submit(channel.receive_async()))
     else:
@@ -142,7 +145,7 @@ def close(loop: LoopThread, capacity: int) -> Ending:
 
     def are_waiting() -> bool:
         sets = [channel._buffer, *pending_sends_of(channel)]
-        return sum(len(waiters_of(each)) for each in sets) == len(waits)
+        return sum(len(waiters_of(each)) for each in sets) == len(waits) and not channel.closed
 
     def check() -> None:
         for wait in waits:
@@ -181,6 +184,7 @@ ENDINGS = {
     "with ticker": partial(stop, end="__exit__"),
     "close empty": partial(close, capacity=0),
     "close full": partial(close, capacity=1),
+    "close unbounded": partial(close, capacity=inf),
     "stop timer": stop_timer,
     "stop forwarding": stop_forwarding,
 }
@@ -214,3 +218,14 @@ def test_everybody_is_told(kind, raised, loop):
     # Python swallows what is raised in a finalizer of an earlier test.
     assert each_place(run, handle, ("__del__",), all_of_them=raised is Interrupted) > 3
     assert wrong == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ENDINGS if kind.startswith(("c", "stop"))])
+def test_an_end_for_which_the_stack_has_no_room_has_not_begun(kind, loop):
+    for left in FRAMES:
+        ending = ENDINGS[kind](loop)
+        eventually(ending.are_waiting, "all wait")
+        if failed(with_frames(left, ending.end)):
+            assert ending.are_waiting(), left
+            ending.end()
+        ending.check()
