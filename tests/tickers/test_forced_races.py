@@ -21,45 +21,21 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE, Flag, in_thread
 from tests.interleaving import each_interleaving
-from tests.stress.tools import Gate, Hooked
+from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Blocking, nothing_is_due
 
 HOUR = 3600.0
 
 
-class ClockGate:
-    """A ``Gate`` on the current clock: who stands before it waits on that."""
-
-    def __init__(self):
-        self._reached = Flag()
-        self._open = Flag()
-
-    def stand(self):
-        self._reached.set()
-        self._open.wait()
-
-    def wait_until_reached(self):
-        self._reached.wait()
-
-    def open(self):
-        self._open.set()
-
-
 @pytest.mark.parametrize("call", [Ticker.receive, Ticker.reset])
 def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(clock, call):
-    gate = ClockGate()
-
-    def interrupt_once(asked):
-        if asked == 1:
-            gate.stand()
-            raise KeyboardInterrupt
-
-    ticker = Ticker(Hooked(HOUR, interrupt_once), clock=clock)
+    policy = Blocking(KeyboardInterrupt(), then=HOUR)
+    ticker = Ticker(policy, clock=clock)
     interrupted = in_thread(call, ticker)
-    gate.wait_until_reached()
+    policy.entered.wait()
     other = in_thread(ticker.receive)
     clock.settle()
-    gate.open()
+    policy.release.set()
     with pytest.raises(KeyboardInterrupt):
         interrupted.result(PATIENCE)
     clock.advance(HOUR)
@@ -68,17 +44,19 @@ def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(
 
 def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(clock):
     """One thread leaves a note, a second works it off, a third finds the tick claimed and waits."""
-    left, working = ClockGate(), ClockGate()
+    left, go_on, working, end = (Flag() for _ in range(4))
 
     class Paused(Ticker):
         def _settle(self):
             if threading.current_thread() is author:
-                left.stand()
+                left.set()
+                go_on.wait()
             super()._settle()
 
     def hold():
         if armed:
-            working.stand()
+            working.set()
+            end.wait()
 
     armed = []
     ticker = Paused(Hooked(1.0, lambda _: None, on_reset=hold), clock=clock)
@@ -86,61 +64,38 @@ def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(cloc
     ticker.receive()
     armed.append(True)
     author.start()
-    left.wait_until_reached()
+    left.wait()
     second = in_thread(ticker.receive)
-    working.wait_until_reached()
-    left.open()
+    working.wait()
+    go_on.set()
     author.join(PATIENCE)
     third = in_thread(ticker.receive)
     clock.settle()
     armed.clear()
-    working.open()
+    end.set()
     clock.advance(1.0)
     assert sorted([second.done(), third.done()]) == [False, True]
     ticker.stop()
 
 
-class EndsOnce:
-    """A policy that stands at a gate when a reader asks it for the second tick, and then ends."""
-
-    ends_at = 2  # the first reader asks for it, too
-
-    def __init__(self):
-        self.asked = 0
-        self.asking = Gate()
-
-    def __copy__(self):
-        return self
-
-    def next_backoff(self):
-        self.asked += 1
-        if self.asked != self.ends_at:
-            return 0.0
-        self.asking.stand()
-        return STOP
-
-    def reset(self): ...
-
-
-class EndsOnceWithFeedback(EndsOnce):
-    ends_at = 1
-
+class BlockingFeedback(Blocking):
     def success(self):
         return self.next_backoff()
 
     failure = success
 
 
-@pytest.mark.parametrize("kind", [EndsOnce, EndsOnceWithFeedback])
-def test_a_reset_while_the_policy_is_asked_prevails_over_its_end(kind):
-    policy = kind()
-    asking = policy.asking
-    ticker = Ticker(policy)
-    ticker.receive()
+@pytest.mark.parametrize(("kind", "answers"), [(Blocking, [0.0, STOP]), (BlockingFeedback, [STOP])])
+def test_a_reset_while_the_policy_is_asked_prevails_over_its_end(clock, kind, answers):
+    policy = kind(*answers, then=0.0)
+    policy.release.set()
+    ticker = Ticker(policy, clock=clock)
+    ticker.receive_nowait()
+    policy.block()
     reader = in_thread(ticker.receive)
-    asking.wait_until_reached()
+    policy.entered.wait()
     ticker.reset()
-    asking.open()
+    policy.release.set()
     assert reader.result(PATIENCE).number == 2
     assert not ticker.closed
 
@@ -267,32 +222,21 @@ class MeddlingClock:
         return MeddlingParker(self, self._clock.parker(what))
 
 
-class StoppingSink:
-    """Stops its own sender when it is looked at, which the policy does while it is asked."""
-
-    def __init__(self):
-        self.handle = None
-        self.items = []
-
-    def put_nowait(self, item):
-        self.items.append(item)
-
-
 def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(clock):
     """The reader looks again as soon as the claim is let go, and finds nothing yet."""
     meddling = MeddlingClock(clock)
     policy = Blocking()
     policy.release.set()
-    sink = StoppingSink()
+    sink = queue.SimpleQueue()
     ticker = Ticker(policy, clock=meddling)
-    sink.handle = ticker.send_to(sink)
+    forwarding = ticker.send_to(sink)
     clock.settle()
     policy.block()
     clock.advance(10)
     assert policy.entered.is_set()
     waiting = in_thread(ticker.receive)
     clock.settle()
-    sink.handle.stop()
+    forwarding.stop()
     looked = Flag()
     meddling.meddle = looked.wait
     policy.release.set()
@@ -300,7 +244,7 @@ def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(cloc
     assert [timer.when for timer in clock.pending()] == [1020]
     looked.set()
     assert waiting.result(PATIENCE).number == 2
-    assert [tick.number for tick in sink.items] == [1]
+    assert (sink.get_nowait().number, sink.qsize()) == (1, 0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
