@@ -5,7 +5,6 @@ import queue
 import sys
 import threading
 import weakref
-from contextlib import contextmanager
 
 import janus
 import pytest
@@ -56,15 +55,8 @@ class ShutdownSink(Sink):
         self.ended.append("close")
 
 
-class CloseSink(Sink):
-    """Has ``close()`` only."""
-
-    def __init__(self):
-        super().__init__()
-        self.ended = []
-
-    def close(self):
-        self.ended.append("close")
+class CloseSink(ShutdownSink):
+    shutdown = None
 
 
 @pytest.fixture
@@ -269,9 +261,6 @@ def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock):
     assert len(clock.pending()) == 0
 
 
-# In real time
-
-
 @pytest.mark.parametrize("end", ["the handle", "the ticker", "a cancel"])
 def test_a_sending_that_ended_lets_go_of_its_ticker_and_its_sink(clock, end):
     token = CancellationToken()
@@ -293,19 +282,15 @@ def test_a_sending_that_ended_lets_go_of_its_ticker_and_its_sink(clock, end):
 
 
 class WatchedClock:
-    """Another clock; counts its readings, and the calls that this thread sets."""
+    """Another clock; counts the calls that this thread sets."""
 
     def __init__(self, clock):
-        self.readings = self.calls = 0
+        self.calls = 0
         self._thread = threading.get_ident()
         self._clock = clock
 
     def __getattr__(self, name):
         return getattr(self._clock, name)
-
-    def monotonic(self):
-        self.readings += 1
-        return self._clock.monotonic()
 
     def call_at(self, when, callback, *, loop=None):
         self.calls += threading.get_ident() == self._thread
@@ -401,18 +386,12 @@ def test_a_queue_of_a_loop_needs_that_a_loop_runs(kind):
 # Queues that an event loop reads: on janus, and ``asyncio.Queue``
 
 
-@contextmanager
-def a_loop():
+@pytest.fixture
+def loop(clock):
     made = LoopThread()
     yield made
     made.close()
     assert made.errors == []
-
-
-@pytest.fixture
-def loop(clock):
-    with a_loop() as made:
-        yield made
 
 
 # ticker.queue()
@@ -436,46 +415,36 @@ def test_threads_read_the_sync_side(clock, kind):
 # asyncio.Queue, and the async side of a janus queue of one's own
 
 
+class Noting(asyncio.Queue):
+    """Notes the threads in which it is used."""
+
+    def put_nowait(self, item):
+        self.threads = {*getattr(self, "threads", ()), threading.get_ident()}
+        super().put_nowait(item)
+
+
 @EITHER
-@pytest.mark.parametrize("make", ["asyncio", "janus"])
+@pytest.mark.parametrize("make", [Noting, lambda: janus.Queue().async_q])
 def test_a_queue_of_a_loop_is_served_in_that_loop(loop, clock, kind, make):
-    threads = set()
     ticker = kind(with_max_retries(ConstantBackOff(10), 3), clock=clock)
 
     async def begin():
-        owner = asyncio.Queue() if make == "asyncio" else janus.Queue()
-        sink = owner if make == "asyncio" else owner.async_q
-        if make == "asyncio":
-            put = sink.put_nowait
-
-            def noting(item):
-                threads.add(threading.get_ident())
-                put(item)
-
-            sink.put_nowait = noting
+        sink = make()
         ticker.send_to(sink)
-        return owner, sink
+        return sink, threading.get_ident()
 
-    async def take():
-        return await sink.get()
-
-    owner, sink = loop.run(begin())
+    sink, ident = loop.run(begin())
     clock.settle()
     for number in (1, 2, 3, 4):
-        tick = loop.run(take())
+        tick = loop.run(sink.get())
         assert (tick.number, tick.due, tick.lateness) == (number, 990 + 10 * number, 0)
         clock.advance(10)
     assert ticker.close_reason is CloseReason.EXHAUSTED
-    if make == "janus":
-        with pytest.raises(janus.AsyncQueueShutDown):
-            loop.run(take())
-        loop.run(owner.aclose())
+    if make is Noting:
+        assert sink.threads == {ident}
     else:
-        assert threads == {loop.run(ident())}
-
-
-async def ident():
-    return threading.get_ident()
+        with pytest.raises(janus.AsyncQueueShutDown):
+            loop.run(sink.get())
 
 
 def test_an_asyncio_queue_is_shut_down_where_it_can_be(loop, clock):
