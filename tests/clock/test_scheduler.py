@@ -98,11 +98,6 @@ def flush(scheduler):
     assert seen.wait(PATIENCE), "the scheduler thread does not run callbacks"
 
 
-def has_ended(scheduler):
-    eventually(lambda: scheduler.thread is None, "the end of the idle thread")
-    return True
-
-
 @contextmanager
 def held(scheduler):
     """Keep the thread busy in a callback."""
@@ -217,7 +212,7 @@ def test_calls_that_were_all_cancelled_do_not_keep_the_thread(count):
     flush(scheduler)
     for call in calls:
         call.cancel()
-    assert has_ended(scheduler)
+    eventually(lambda: scheduler.thread is None, "the end of the idle thread")
 
 
 def test_a_call_posted_in_the_moment_of_the_end_is_not_lost(monkeypatch):
@@ -237,20 +232,26 @@ def test_a_call_posted_in_the_moment_of_the_end_is_not_lost(monkeypatch):
     assert ran.wait(PATIENCE)
 
 
+def refuse(thread):
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "instead", "error"),
+    [
+        (threading.Thread, "start", refuse, "can't start new thread"),
+        (sys, "is_finalizing", lambda: True, "the interpreter is shutting down"),
+    ],
+)
 def test_a_thread_that_cannot_start_is_an_error_and_the_next_call_tries_again(
-    scheduler, monkeypatch
+    scheduler, monkeypatch, owner, name, instead, error
 ):
     ran = []
-
-    def refuse(thread):
-        raise RuntimeError("can't start new thread")
-
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+        patch.setattr(owner, name, instead)
         for _ in range(3):
-            with pytest.raises(RuntimeError) as caught:
+            with pytest.raises(RuntimeError, match=error):
                 scheduler.call_at(soon(), lambda: ran.append("refused"))
-            assert str(caught.value) == "can't start new thread"
             assert scheduler.thread is None
     scheduler.call_at(soon(), lambda: ran.append("accepted"))
     flush(scheduler)
@@ -310,17 +311,6 @@ def test_an_interrupted_start_never_makes_two_runners(monkeypatch):
     assert not late[0].is_alive()
     flush(scheduler)
     assert max(most) == 1
-
-
-def test_no_thread_starts_while_the_interpreter_shuts_down(scheduler, monkeypatch):
-    ran = []
-    with monkeypatch.context() as patch:
-        patch.setattr("sys.is_finalizing", lambda: True)
-        with pytest.raises(RuntimeError, match="shutting down"):
-            scheduler.call_at(soon(), lambda: ran.append(1))
-    assert scheduler.thread is None
-    flush(scheduler)
-    assert ran == []
 
 
 def test_a_callback_can_cancel_another_that_is_due_but_not_itself(scheduler):
