@@ -1,4 +1,6 @@
-"""Timers that a test fires itself."""
+"""Timers that a test fires itself, and a clock that counts what is asked of it."""
+
+import threading
 
 from backoff_ticker import Channel
 
@@ -47,3 +49,23 @@ class Instant(Fake):
     def start(self, delay):
         super().start(delay)
         self.fire(float(len(self.delays)))
+
+
+class WatchedClock:
+    """Another clock; counts its readings, and the calls that this thread sets."""
+
+    def __init__(self, clock):
+        self.readings = self.calls = 0
+        self._thread = threading.get_ident()
+        self._clock = clock
+
+    def __getattr__(self, name):
+        return getattr(self._clock, name)
+
+    def monotonic(self):
+        self.readings += 1
+        return self._clock.monotonic()
+
+    def call_at(self, when, callback, *, loop=None):
+        self.calls += threading.get_ident() == self._thread
+        return self._clock.call_at(when, callback, loop=loop)

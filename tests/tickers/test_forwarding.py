@@ -20,6 +20,7 @@ from backoff_ticker import (
 from tests.helpers import PATIENCE, LoopThread, in_thread, wait_until_collected, waiters_of
 from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Blocking, Counting, Scripted
+from tests.tickers.made_timers import WatchedClock
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
@@ -279,22 +280,6 @@ def test_a_sending_that_ended_lets_go_of_its_ticker_and_its_sink(clock, end):
 
 
 # Several senders and readers
-
-
-class WatchedClock:
-    """Another clock; counts the calls that this thread sets."""
-
-    def __init__(self, clock):
-        self.calls = 0
-        self._thread = threading.get_ident()
-        self._clock = clock
-
-    def __getattr__(self, name):
-        return getattr(self._clock, name)
-
-    def call_at(self, when, callback, *, loop=None):
-        self.calls += threading.get_ident() == self._thread
-        return self._clock.call_at(when, callback, loop=loop)
 
 
 @pytest.mark.parametrize("many", [2, 30])

@@ -28,6 +28,7 @@ from tests.helpers import (
 from tests.interleaving import each_interleaving
 from tests.stress.tools import Gate
 from tests.tickers.made_policies import first_done, reader_that_waits, reason_of, ticked
+from tests.tickers.made_timers import WatchedClock
 
 
 @pytest.mark.parametrize("timeout", [0, 5, 5.0, timedelta(seconds=5)])
@@ -87,24 +88,9 @@ def watching(face, clock):
     return sum(not timer.cancelled() for timer in face.thread.loop._scheduled)
 
 
-class CountingClock:
-    """Another clock; counts how often it is read."""
-
-    def __init__(self, clock):
-        self.readings = 0
-        self._clock = clock
-
-    def __getattr__(self, name):
-        return getattr(self._clock, name)
-
-    def monotonic(self):
-        self.readings += 1
-        return self._clock.monotonic()
-
-
 @pytest.mark.parametrize("readers", [2, 3, 8])
 def test_readers_that_wait_do_nothing_meanwhile(face, clock, readers):
-    counting = CountingClock(clock)
+    counting = WatchedClock(clock)
     ticker = ticked(face, ConstantBackOff(10), clock=counting)
     waiting = [face.start_receive(ticker) for _ in range(readers)]
     clock.settle()
