@@ -138,6 +138,6 @@ def ours():
         type(each)
         for each in gc.get_objects()
         if str(type(each).__module__).startswith("backoff_ticker")
-        and not getattr(each, "spent", False)
+        and not getattr(each, "is_taken", False)
     ]
     return Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
