@@ -64,7 +64,7 @@ class Scope(Generic[T_co]):
 
     @protected_in_trio
     async def __aenter__(self) -> T_co:
-        await self._block.enter_async()
+        await self._block.enter()
         return self._block.token
 
     @protected_in_trio
@@ -91,14 +91,10 @@ class CancellableBlock(Waiter, Generic[T_co]):
         self._cancelling = 0
         self._fired = False
 
-    async def enter_async(self) -> None:
+    async def enter(self) -> None:
         if self._task is None and not trio_runs() and current_task().cancelling():
             # A cancel from elsewhere may be pending; it must not be mistaken for this block's.
             await checkpoint()
-        self.enter()
-
-    def enter(self) -> None:
-        """Enter the block from code that cannot ``await``."""
         if self._task is not None:
             raise RuntimeError("a scope can be entered once; call token.scope() again")
         self._task = task = new_cut()

@@ -75,7 +75,7 @@ class CuttableAttempt:
 
     @protected_in_trio
     async def __aenter__(self) -> None:
-        await self._block.enter_async()
+        await self._block.enter()
 
     @protected_in_trio
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> bool:
