@@ -63,13 +63,14 @@ def test_a_cancel_ends_the_body_and_is_raised_as_cancelled():
     run(main)
 
 
-def test_a_body_under_an_open_token_runs_to_its_end():
+@pytest.mark.parametrize("timeout", [None, 5])
+def test_a_body_under_an_open_token_runs_to_its_end(clock, timeout):
     async def main():
-        token = CancellationToken()
+        token = CancellationToken(clock=clock).child(timeout)
         async with token.scope():
             await turns()
             assert len(waiters_of(token._wait_set())) == 1
-        assert waiters_of(token._wait_set()) == []
+        assert (waiters_of(token._wait_set()), clock.pending()) == ([], [])
         token.cancel()
         await turns()
         assert cancelling() == 0
