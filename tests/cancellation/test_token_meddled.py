@@ -7,49 +7,18 @@ import pytest
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, SetClock, in_thread, wait_until_collected
+from tests.channels.turned_clock import TurnedClock
+from tests.helpers import PATIENCE, in_thread, wait_until_collected
 from tests.stress.places import Interrupted, each_place
 
 HOUR = 3600.0
-
-
-class Timer:
-    def __init__(self, clock, when, callback):
-        self.when = when
-        self.callback = callback
-        self._pending = clock.pending
-        self._pending.append(self)
-
-    def cancel(self):
-        try:
-            self._pending.remove(self)
-        except ValueError:
-            return False
-        return True
-
-
-class TimedClock(SetClock):
-    """A clock that is set, and knows the timers that are pending."""
-
-    def __init__(self):
-        super().__init__()
-        self.pending = []
-
-    def call_at(self, when, callback, *, loop=None):
-        return Timer(self, when, callback)
-
-    def pass_deadlines(self):
-        self.advance(HOUR)
-        for timer in self.pending.copy():
-            timer.cancel()
-            timer.callback()
 
 
 class Scene:
     """A token with a deadline, below another, and what its callbacks have noted."""
 
     def __init__(self):
-        self.clock = TimedClock()
+        self.clock = TurnedClock()
         self.root = CancellationToken(clock=self.clock)
         self.token = self.root.child(timeout=HOUR)
         self.runs = []
@@ -63,6 +32,11 @@ class Scene:
     def grow(self):
         for parent in (self.root, self.token):
             self.made += [parent.child().child(), any_of(CancellationToken(), parent)]
+
+    def pass_deadlines(self):
+        self.clock.advance(HOUR)
+        for timer in self.clock.pending.copy():
+            timer.fire()
 
     def leaves_nothing(self):
         """Whether nothing is kept and no timer is pending."""
@@ -117,7 +91,7 @@ def test_a_cancel_during_which_a_callback_is_registered_has_it_run_once():
 def test_of_two_callbacks_registered_at_once_both_run_by_one_timer():
     def check(scene):
         pending = len(scene.clock.pending)
-        scene.clock.pass_deadlines()
+        scene.pass_deadlines()
         found = pending, len(scene.runs), type(scene.token.cause), scene.leaves_nothing()
         return found == (1, 2, DeadlineExceeded, True) or found
 
@@ -149,7 +123,7 @@ def test_a_callback_removed_at_once_in_two_threads_is_removed_by_one():
 def test_a_callback_that_comes_as_the_last_is_removed_has_a_timer(first):
     def check(scene):
         pending = len(scene.clock.pending)
-        scene.clock.pass_deadlines()
+        scene.pass_deadlines()
         found = pending, scene.runs, scene.leaves_nothing()
         return found == (1, ["removed", "ran"], True) or found
 
@@ -162,7 +136,7 @@ def test_a_deadline_that_passes_while_the_last_callback_is_removed_leaves_nothin
         found = scene.runs, scene.leaves_nothing()
         return found in ((["ran"], True), (["removed"], True)) or found
 
-    meddle(remove, lambda scene: scene.clock.pass_deadlines(), check, Scene.register)
+    meddle(remove, Scene.pass_deadlines, check, Scene.register)
 
 
 @pytest.mark.parametrize("first", ["cancel", "grow"])

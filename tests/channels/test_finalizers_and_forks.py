@@ -1,4 +1,4 @@
-"""Channels in finalizers and in forked children: no hang, no loss."""
+"""Channels and tokens in finalizers, channels in forked children: no hang, no loss."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from backoff_ticker import Channel, ChannelClosed, WouldBlock, select
+from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock, select
 from tests.channels.traffic import CAPACITIES, Traffic
 from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread
 from tests.stress.tools import Finalized, gc_threshold, run_silently
@@ -14,23 +14,29 @@ from tests.stress.tools import Finalized, gc_threshold, run_silently
 
 @pytest.mark.parametrize("threshold", [1, 5])
 @CAPACITIES
-def test_finalizers_send_receive_and_close_wherever_a_collection_runs(capacity, threshold):
+def test_finalizers_send_receive_close_and_cancel_wherever_a_collection_runs(capacity, threshold):
     def one_round():
         traffic = Traffic(capacity)
         closing: Channel[int] = Channel(1)
+        token, called = CancellationToken(), []
+        child = token.child(timeout=3600)
+        child.on_cancel(lambda: called.append(1))
         Finalized(traffic.handler("send"))
+        Finalized(token.cancel)
         weakref.finalize(Finalized(traffic.handler("receive")), closing.close)
         for number in range(3):
             try:
                 traffic.send(number, 0)
                 traffic.receive_nowait()
-                select(traffic.channel, closing, timeout=0)
+                select(traffic.channel, closing, child, timeout=0)
                 traffic.receive(0)
             except (TimeoutError, WouldBlock, ChannelClosed):
                 pass
         collect_garbage()
         traffic.channel.close()
-        eventually(lambda: closing.closed)  # another thread may run the finalizer
+        eventually(lambda: closing.closed and called)  # another thread may run the finalizers
+        token.cancel()
+        assert called == [1]
 
     with gc_threshold(threshold):
         for _ in range(15):

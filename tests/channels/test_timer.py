@@ -137,7 +137,7 @@ class Scene:
         self.clock = TurnedClock()
         self.timer = Timer(clock=self.clock)
         self.timer.start(5)
-        self.first_call = self.clock.timers[0]
+        [self.first_call] = self.clock.pending
 
     def stop(self):
         return self.timer.stop()
@@ -154,7 +154,7 @@ class Scene:
         received = []
         with suppress(WouldBlock):
             received.append(self.timer.c.receive_nowait())
-        return [each.when - self.clock.now for each in self.clock.timers if each.live], received
+        return [timer.when - self.clock.now for timer in self.clock.pending], received
 
 
 RUNS = [20.0], []

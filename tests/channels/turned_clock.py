@@ -1,28 +1,27 @@
 """A clock that a test moves on by hand, and whose calls it makes."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
-
 from tests.helpers import SetClock
 
 
-@dataclass(eq=False)
 class Timer:
     """A callback at a time; a test fires it."""
 
-    when: float
-    callback: Any
-    live: bool = True
+    def __init__(self, pending, when, callback):
+        self.when = when
+        self._callback = callback
+        self._pending = pending
+        pending.append(self)
 
     def cancel(self):
-        was, self.live = self.live, False
-        return was
+        try:
+            self._pending.remove(self)
+        except ValueError:
+            return False
+        return True
 
     def fire(self):
         if self.cancel():
-            self.callback()
+            self._callback()
 
 
 class TurnedClock(SetClock):
@@ -30,9 +29,7 @@ class TurnedClock(SetClock):
 
     def __init__(self):
         super().__init__()
-        self.timers = []
+        self.pending = []
 
     def call_at(self, when, callback, *, loop=None):
-        timer = Timer(when, callback)
-        self.timers.append(timer)
-        return timer
+        return Timer(self.pending, when, callback)
