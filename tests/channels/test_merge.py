@@ -27,7 +27,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.channels import _merge
 from backoff_ticker.testing import VirtualClock
-from backoff_ticker.waiting import WaitLine
+from backoff_ticker.waiting import WaitLine, WaitSet
 from tests.channels.ends import End, drained, ended, still_waits, turns, value, values
 from tests.channels.test_select import even, of
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
@@ -355,6 +355,31 @@ def test_a_wake_up_that_is_under_way_hides_no_other(clock, monkeypatch):
 
 
 # Times
+
+
+def test_two_readers_that_register_a_case_at_once_register_it_once(clock, monkeypatch):
+    channel, silent = Channel(1), Channel(1)
+    merging = merge(channel, silent)
+    add = WaitSet.add
+    left = [True]
+
+    def add_twice(wait_set, place, *args):
+        add(wait_set, place, *args)
+        if wait_set is channel._buffer:
+            add(wait_set, place, *args)
+            left.clear()
+
+    reading = in_thread(next, merging)
+    clock.settle()
+    channel.send_nowait(1)
+    assert value(reading) == (channel, 1)
+    monkeypatch.setattr(WaitSet, "add", add_twice)
+    reading = in_thread(next, merging)
+    clock.settle()
+    assert not left
+    assert len(waiters_of(channel._buffer)) == 1
+    channel.send_nowait(2)
+    assert value(reading) == (channel, 2)
 
 
 def test_a_reset_moves_what_a_merge_waits_for_and_leaves_nothing_behind(receivers, clock):
