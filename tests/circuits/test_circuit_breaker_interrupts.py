@@ -7,9 +7,8 @@ import pytest
 from backoff_ticker import (
     CircuitBreaker,
     CircuitOpen,
+    ExponentialBackOff,
     ZeroBackOff,
-    attempts,
-    retry_call,
     retry_call_async,
 )
 from tests.circuits.circuits import (
@@ -26,6 +25,7 @@ from tests.circuits.circuits import (
 )
 from tests.helpers import PATIENCE, SetClock, collect_garbage, in_thread
 from tests.interleaving import each_interleaving
+from tests.retries.test_interrupts import called, interrupted_loops, looped, ways
 from tests.stress.places import Interrupted, each_place
 from tests.tickers.made_policies import Blocking, Scripted
 
@@ -87,27 +87,13 @@ def test_an_interrupt_anywhere_leaves_it_usable(way):
     assert lost <= AT_AN_EDGE
 
 
-class Counting:
-    """1, 2, 4, ... after each reset."""
-
-    def __init__(self):
-        self.asked = 0
-
-    def next_backoff(self):
-        self.asked += 1
-        return 2.0 ** (self.asked - 1)
-
-    def reset(self):
-        self.asked = 0
-
-
 def test_opened_while_its_policy_is_about_to_be_asked_it_begins_a_new_outage(monkeypatch):
     """The policy is reset once, whatever comes between: 1 s, then 2 s or 4 s, not 16 s."""
     begun = []
 
     def begin():
         now = SetClock()
-        breaker = CircuitBreaker(Counting(), failures=1, clock=now)
+        breaker = CircuitBreaker(ExponentialBackOff(1, 0, 2), failures=1, clock=now)
         for _ in range(4):  # an outage before, so that the policy has gone on
             fail(breaker)
             now.advance(breaker.remaining())
@@ -206,10 +192,6 @@ def test_two_that_ask_the_policy_at_once_ask_it_once():
     assert each_place(run, all_of_them=True) > 20
 
 
-def called(operation, **options):
-    retry_call(operation, ZeroBackOff(), **options)
-
-
 def awaited(operation, **options):
     async def attempt():
         operation()
@@ -218,15 +200,8 @@ def awaited(operation, **options):
         retry_call_async(attempt, ZeroBackOff(), **options).send(None)
 
 
-def looped(operation, **options):
-    for attempt in attempts(ZeroBackOff(), **options):
-        with attempt:
-            operation()
-
-
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of left loops
-@pytest.mark.parametrize("way", [called, awaited, looped], ids=lambda way: way.__name__)
+@interrupted_loops
+@ways(called, awaited, looped)
 def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way):
     lost = []
 
