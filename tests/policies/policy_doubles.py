@@ -3,6 +3,8 @@
 import gc
 import sys
 
+from backoff_ticker import ConstantBackOff, with_max_retries
+
 
 def ask(policy, count):
     """Return the next so many answers of a policy."""
@@ -27,6 +29,11 @@ def steps(work):
         sys.settrace(before)
         gc.enable()
     return count
+
+
+def constant(seconds, count):
+    """Return a policy of so many delays."""
+    return with_max_retries(ConstantBackOff(seconds), count)
 
 
 class Counting:

@@ -1,8 +1,8 @@
 """Doubles of random generators: what a policy draws is what the test says.
 
 Each is a ``random.Random``, since policies refuse anything else, of which only ``random()`` is
-replaced. ``StubRandom`` draws one number, ``InTurn`` a list forever, ``NoMore`` a list and then
-nothing; ``Seeded`` really draws, and prints as it is made.
+replaced. ``StubRandom`` draws one number, ``NoMore`` a list and then nothing; ``Seeded`` really
+draws, and prints as it is made.
 """
 
 import random

@@ -4,19 +4,13 @@ import pytest
 
 from backoff_ticker import (
     STOP,
-    ConstantBackOff,
     FeedbackBackOff,
     StopBackOff,
     ZeroBackOff,
     chain,
     delays,
-    with_max_retries,
 )
-from tests.policies.policy_doubles import Feedback, Recording, ask
-
-
-def constant(seconds, count):
-    return with_max_retries(ConstantBackOff(seconds), count)
+from tests.policies.policy_doubles import Feedback, Recording, ask, constant
 
 
 def test_one_after_the_other():

@@ -26,13 +26,8 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Feedback, Guarded, InDict, Recording
+from tests.policies.policy_doubles import Feedback, Guarded, InDict, Recording, constant
 from tests.policies.policy_strategies import LARGEST
-
-
-def constant(seconds, count):
-    return with_max_retries(ConstantBackOff(seconds), count)
-
 
 GROWING = ExponentialBackOff(1, 0, 2, 1000, None)
 NINE = ConstantBackOff(9)
