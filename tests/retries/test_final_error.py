@@ -22,7 +22,7 @@ from backoff_ticker import (
 from tests.helpers import sleep
 from tests.retries.faces import BOTH, on_faces
 from tests.retries.made_policies import cancelled_token, spent_budget
-from tests.retries.scripts import Recorded, Script, Takes
+from tests.retries.scripts import Recorded, Script, Takes, chain_of
 from tests.tickers.made_policies import Scripted
 
 
@@ -201,21 +201,12 @@ def fail_in_a_handler(_):
         raise LookupError  # noqa: B904 - the point
 
 
-def shown_in_a_traceback(error):
-    """Return the error and what led to it, the last one first."""
-    shown = []
-    while error is not None:
-        shown.append(repr(error))
-        hidden = error.__suppress_context__
-        error = error.__cause__ or (None if hidden else error.__context__)
-    return shown
-
-
 def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
     with pytest.raises(LookupError) as caught:
         face.run(Script(OSError("first")), on=fail_in_a_handler)
-    told = ["LookupError()", "KeyError('inside')", "OSError('first')"]
-    assert shown_in_a_traceback(caught.value) == told
+    assert list(map(repr, chain_of(caught.value))) == [
+        *("LookupError()", "KeyError('inside')", "OSError('first')")
+    ]
 
 
 # ``fallback``

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -21,17 +21,14 @@ from tests.retries.faces import IN_ASYNCIO, SYNC, in_loop
 from tests.retries.scripts import Script, Takes
 
 
-class Noted:
-    """An asynchronous manager that notes its ends."""
-
-    def __init__(self, log):
-        self._log = log
-
-    async def __aenter__(self):
-        self._log.append("in")
-
-    async def __aexit__(self, *_):
-        self._log.append("out")
+@asynccontextmanager
+async def noted(log):
+    """Note the ends of an attempt."""
+    log.append("in")
+    try:
+        yield
+    finally:
+        log.append("out")
 
 
 class FailsOnce:
@@ -57,7 +54,7 @@ def test_a_manager_around_one_that_raises_a_cancel_is_left(face):
     async def main():
         groups = [lambda _: asyncio.TaskGroup()] * 2
         async with asyncio.timeout(1):
-            await face.main(Script(Takes(50, 7)), around=[lambda _: Noted(log), *groups])
+            await face.main(Script(Takes(50, 7)), around=[lambda _: noted(log), *groups])
 
     with pytest.raises(TimeoutError):
         in_loop(main())

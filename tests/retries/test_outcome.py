@@ -196,17 +196,11 @@ def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(monkey
 # The option ``name``
 
 
-def name_here():
-    attempt = current_attempt()
-    assert attempt is not None
-    return attempt.name
-
-
 def test_hooks_and_the_attempt_have_the_name_that_is_given(face):
     told = Recorded()
     options = dict.fromkeys(HOOKS, told)
-    here = face.run(Script(OSError, name_here), ZeroBackOff(), name="prices", **options)
-    assert here == "prices"
+    script = Script(OSError, lambda: current_attempt().name)
+    assert face.run(script, ZeroBackOff(), name="prices", **options) == "prices"
     assert [outcome.name for _, outcome in told.calls] == ["prices"] * 4
 
 
