@@ -56,6 +56,12 @@ class Face:
         made = self.main(script, backoff, **options)
         return self.in_loop(made) if self.asynchronous else made
 
+    def fails(self, kind, script, backoff=None, *, match=None, **options):
+        """Run ``script`` to its end, which is an error of this kind, and return the error."""
+        with pytest.raises(kind, match=match) as caught:
+            self.run(script, backoff, **options)
+        return caught.value
+
     def blocks(self, run, block, before=id, after=id):
         """Have ``block(attempt)`` retried by a loop, after ``before(attempt)`` in each step.
 
@@ -176,10 +182,9 @@ IN_ASYNCIO = pytest.mark.parametrize("face", ["async call", "async loop"], indir
 
 def ended_by_cancel(face, script, *args, **options):
     """Return the error of a run that a cancel ends."""
-    with pytest.raises(Cancelled) as caught:
-        face.run(script, *args, **options)
-    assert type(caught.value) is Cancelled
-    return caught.value
+    error = face.fails(Cancelled, script, *args, **options)
+    assert type(error) is Cancelled
+    return error
 
 
 def left_after_a_failure(face, policy, **options):

@@ -144,17 +144,15 @@ def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
 @BOTH
 def test_a_timeout_that_the_policy_would_reach_as_well_ends_the_run_not_the_circuit(face):
     for delay, kind in ((59, CircuitOpen), (60, DeadlineExceeded)):
-        with pytest.raises(kind):
-            face.run(Script(7), ConstantBackOff(delay), breaker=opened(60), timeout=30)
+        face.fails(kind, Script(7), ConstantBackOff(delay), breaker=opened(60), timeout=30)
 
 
 @BOTH
 def test_an_open_circuit_has_the_last_error_as_its_cause(face):
     last, breaker = OSError("last"), breaking(30, 1)
     options = {"breaker": breaker, "notify": lambda *_: breaker.open(), "on": lambda _: 0}
-    with pytest.raises(CircuitOpen) as caught:
-        face.run(Script(last), ConstantBackOff(1), max_attempts=3, **options)
-    assert caught.value.__cause__ is last
+    caught = face.fails(CircuitOpen, Script(last), ConstantBackOff(1), max_attempts=3, **options)
+    assert caught.__cause__ is last
 
 
 @BOTH
@@ -178,8 +176,7 @@ def test_what_is_not_retried_counts_too_but_a_permanent_error_does_not(face):
         (Permanent(OSError(404)), OSError, CLOSED),
     ]:
         breaker = breaking(30, 1)
-        with pytest.raises(OSError):
-            face.run(Script(error), ConstantBackOff(1), on=on, breaker=breaker)
+        face.fails(OSError, Script(error), ConstantBackOff(1), on=on, breaker=breaker)
         assert breaker.state is state
 
 
@@ -188,8 +185,7 @@ def test_an_attempt_cut_by_the_token_or_the_timeout_says_nothing(face):
     for name in ("timeout", "token"):
         breaker = opened(0)
         options = {name: 5 if name == "timeout" else CancellationToken(timeout=5)}
-        with pytest.raises(Cancelled):
-            face.run(Script(Takes(100, 1)), ConstantBackOff(1), breaker=breaker, **options)
+        face.fails(Cancelled, Script(Takes(100, 1)), ConstantBackOff(1), breaker=breaker, **options)
         assert breaker.state is HALF_OPEN
         breaker.record(breaker.allow())  # its place is free
         assert breaker.state is CLOSED
@@ -216,8 +212,7 @@ def test_an_error_of_the_breaker_ends_the_run(face):
         Script(7),
         Recorded(),
     )
-    with pytest.raises(KeyError, match="probe"):
-        face.run(script, breaker=breaker, on_give_up=gave_up)
+    face.fails(KeyError, script, breaker=breaker, on_give_up=gave_up, match="probe")
     assert script.count == gave_up.last.attempts == 0
 
 

@@ -118,10 +118,8 @@ def test_each_retry_costs_and_each_success_pays(face, make_budget):
     assert budget.tokens == 4.5
     face.run(Script(7), budget=budget)
     assert budget.tokens == 5
-    with pytest.raises(OSError):
-        face.run(Script(Permanent(OSError())), budget=budget)
-    with pytest.raises(OSError):
-        face.run(Script(OSError), ZeroBackOff(), max_attempts=2, budget=budget)
+    face.fails(OSError, Script(Permanent(OSError())), budget=budget)
+    face.fails(OSError, Script(OSError), ZeroBackOff(), max_attempts=2, budget=budget)
     assert budget.tokens == 3
 
 
@@ -163,8 +161,7 @@ PREVENTED = {
 def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
     kind, options = PREVENTED[why]
     budget, script = make_budget(5), Script(OSError)
-    with pytest.raises(kind):
-        face.run(script, ConstantBackOff(10), budget=budget, **options(CancellationToken()))
+    face.fails(kind, script, ConstantBackOff(10), budget=budget, **options(CancellationToken()))
     assert (script.count, budget.tokens) == (1, 5)
 
 
@@ -184,8 +181,7 @@ def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock, ma
     for options in ({}, {"on_give_up": lambda _: seen.append(budget.tokens)}):
         token = CancellationToken()
         at(clock, now() + 5, token.cancel)
-        with pytest.raises(Cancelled):
-            face.run(script, ConstantBackOff(10), budget=budget, token=token, **options)
+        face.fails(Cancelled, script, ConstantBackOff(10), budget=budget, token=token, **options)
     assert (script.count, budget.tokens, seen) == (2, 5, [5])
 
 
@@ -215,8 +211,7 @@ def test_a_wait_whose_task_is_cancelled_costs_nothing(face, make_budget):
 @pytest.mark.parametrize("options", [{}, {"timeout": 60}], ids=str)
 def test_a_retry_that_is_interrupted_costs_what_it_costs(face, make_budget, options):
     budget, script = make_budget(5), Script(OSError, KeyboardInterrupt)
-    with pytest.raises(KeyboardInterrupt):
-        face.run(script, ConstantBackOff(10), budget=budget, **options)
+    face.fails(KeyboardInterrupt, script, ConstantBackOff(10), budget=budget, **options)
     assert budget.tokens == 4
 
 
@@ -300,11 +295,10 @@ def test_coroutines_await_the_answer_and_threads_do_not(face):
 @pytest.mark.parametrize("kind", [LookupError, Cancelled])
 def test_an_error_of_the_budget_is_raised_with_the_last_error_as_its_cause(face, kind):
     failure, token, error = kind(), CancellationToken(), OSError()
-    with pytest.raises(kind) as caught:
-        face.run(Script(error), TEN, budget=Slow(failure), token=token)
-    assert caught.value is failure
-    assert caught.value.__cause__ is error
-    assert "the budget failed" in caught.value.__notes__[0]
+    caught = face.fails(kind, Script(error), TEN, budget=Slow(failure), token=token)
+    assert caught is failure
+    assert caught.__cause__ is error
+    assert "the budget failed" in caught.__notes__[0]
 
 
 # An answer that takes long
@@ -320,8 +314,7 @@ def test_no_limit_waits_for_the_answer(face, clock):
         (DeadlineExceeded, {"timeout": 5, "attempt_timeout": 1}),
     ]:
         budget, script, began = Slow(seconds=100), Script(OSError), now()
-        with pytest.raises(kind):
-            face.run(script, ZeroBackOff(), budget=budget, **limits)
+        face.fails(kind, script, ZeroBackOff(), budget=budget, **limits)
         assert (now() - began, script.count, budget.log) == (5, 1, ["awaited"])
 
 
@@ -340,8 +333,7 @@ def test_a_retry_that_is_not_made_after_the_answer_is_paid_back(face):
         (Cancelled, token.cancel, {"token": token}),  # which returns True
     ]:
         budget, script = Slow(answer, seconds=10), Script(OSError)
-        with pytest.raises(kind):
-            face.run(script, ZeroBackOff(), budget=budget, **options)
+        face.fails(kind, script, ZeroBackOff(), budget=budget, **options)
         assert (script.count, budget.log) == (1, ["awaited", "released"])
 
 

@@ -174,8 +174,7 @@ def test_the_limit_of_the_attempt_counts_too(face):
     seen = []
     look = lambda *_: seen.append(here().time_left) or OSError
     limits = {"attempt_timeout": 10, "timeout": 15, "max_attempts": 2}
-    with pytest.raises(OSError):
-        face.run(Script(Takes(3, look)), ConstantBackOff(5), **limits)
+    face.fails(OSError, Script(Takes(3, look)), ConstantBackOff(5), **limits)
     assert seen == [7, 4]
 
 
@@ -200,8 +199,7 @@ def test_the_token_is_cancelled_with_that_of_the_run_and_at_its_limits_of_time(f
     for name in [name for name in limits if face.asynchronous or name != "attempt_timeout"]:
         began, cancels, options = now(), [], {name: limits[name](5)}
         options["on_attempt"] = lambda _: here().token.on_cancel(lambda: cancels.append(now()))
-        with pytest.raises((OSError, TimeoutError)):
-            face.run(Script(Takes(20, OSError)), max_attempts=1, **options)
+        face.fails((OSError, TimeoutError), Script(Takes(20, OSError)), max_attempts=1, **options)
         assert cancels == [began + 5]
 
 

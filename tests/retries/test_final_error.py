@@ -32,9 +32,8 @@ def notes_of(error):
 
 def test_the_error_raised_has_one_note_that_tells_how_it_ended(face):
     errors = [OSError(1), OSError(2), OSError(3)]
-    with pytest.raises(OSError) as caught:
-        face.run(Script(*errors), ConstantBackOff(1), max_attempts=3)
-    (note,) = notes_of(caught.value)
+    caught = face.fails(OSError, Script(*errors), ConstantBackOff(1), max_attempts=3)
+    (note,) = notes_of(caught)
     assert re.match(r"gave up after 3 attempts in 2\.0 s: max_attempts is 3", note)
     assert "\n" not in note
     assert [notes_of(error) for error in errors] == [[], [], [note]]
@@ -55,9 +54,8 @@ GAVE_UP = {
 def test_every_ending_leaves_one_note(face):
     seen = set()
     for step, options in [*GAVE_UP.values(), (OSError, {"token": cancelled_token()})]:
-        with pytest.raises(Exception) as caught:
-            face.run(Script(step), **{"backoff": ConstantBackOff(10), **options})
-        (note,) = notes_of(caught.value)
+        caught = face.fails(Exception, Script(step), **{"backoff": ConstantBackOff(10), **options})
+        (note,) = notes_of(caught)
         assert re.match(r"gave up after \d attempts? in \d+\.0 s: \S", note)
         seen.add(note)
     assert len(seen) >= len(GAVE_UP)
@@ -109,9 +107,7 @@ class FrozenError(Exception):
 def test_an_error_that_takes_no_note_is_raised_itself(face):
     error = FrozenError(5)
     script = Script(error)
-    with pytest.raises(FrozenError) as caught:
-        face.run(script, ConstantBackOff(1), max_attempts=2)
-    assert caught.value is error
+    assert face.fails(FrozenError, script, ConstantBackOff(1), max_attempts=2) is error
     assert script.count == 2
 
 
@@ -163,9 +159,8 @@ def test_the_errors_own_context_stays_where_a_retry_runs_in_a_handler(face):
     try:
         raise LookupError("outside")
     except LookupError:
-        with pytest.raises(OSError) as caught:
-            face.run(Script(fail), StopBackOff())
-    assert isinstance(caught.value.__context__, KeyError)
+        caught = face.fails(OSError, Script(fail), StopBackOff())
+    assert isinstance(caught.__context__, KeyError)
 
 
 def of_their_own(*_):
@@ -202,9 +197,8 @@ def fail_in_a_handler(_):
 
 
 def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError("first")), on=fail_in_a_handler)
-    assert list(map(repr, chain_of(caught.value))) == [
+    caught = face.fails(LookupError, Script(OSError("first")), on=fail_in_a_handler)
+    assert list(map(repr, chain_of(caught))) == [
         *("LookupError()", "KeyError('inside')", "OSError('first')")
     ]
 
@@ -242,8 +236,7 @@ def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(
             notes = notes_of(caught.value)
             assert len(notes) == bool(errors)
             assert all(note.endswith(": on does not retry this error") for note in notes)
-    with pytest.raises(TypeError):
-        face.run(Script(OSError, TypeError), ConstantBackOff(1), fallback=fallback)
+    face.fails(TypeError, Script(OSError, TypeError), ConstantBackOff(1), fallback=fallback)
     assert fallback.calls == []
 
 
@@ -258,8 +251,7 @@ def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(
 )
 def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face, kind, step, options):
     fallback = Recorded(7)
-    with pytest.raises(kind):
-        face.run(Script(step), ConstantBackOff(1), fallback=fallback, **options)
+    face.fails(kind, Script(step), ConstantBackOff(1), fallback=fallback, **options)
     assert fallback.calls == []
 
 
@@ -282,9 +274,7 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face, awaits):
         raise own
 
     fallback = fails if awaits and face.asynchronous else Recorded(own)
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(last), max_attempts=1, fallback=fallback)
-    assert caught.value is own
+    assert face.fails(LookupError, Script(last), max_attempts=1, fallback=fallback) is own
     assert own.__cause__ is last
 
 
@@ -322,5 +312,4 @@ def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face):
 
     for fallback in (7, awaited):
         assert face.run(Script(Takes(50, 1)), timeout=5, fallback=fallback) == 7
-    with pytest.raises(Cancelled):
-        face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)
+    face.fails(Cancelled, Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)

@@ -76,8 +76,7 @@ def test_a_coroutine_awaits_asynchronous_managers_and_hooks(face):
 
     hooks = {name: slow(name) for name in ("notify", *HOOKS)}
     around = [spanning(log, "a", AsyncManager), spanning(log, "b")]
-    with pytest.raises(OSError):
-        face.run(Script(error), ConstantBackOff(5), max_attempts=2, around=around, **hooks)
+    face.fails(OSError, Script(error), ConstantBackOff(5), max_attempts=2, around=around, **hooks)
     assert log == [
         *[(1, "in", "a 1"), (1, "in", "b 1"), (2, "on_attempt")],
         *[(2, "out", "b 1", error), (3, "out", "a 1", error), (4, "notify"), (5, "on_retry")],
@@ -172,9 +171,8 @@ def test_an_attempt_that_its_hook_or_manager_prevents_by_an_error_does_not_count
     def fail(outcome):
         return answered(failure) if outcome.attempts == number else nullcontext()
 
-    with pytest.raises(LookupError) as caught:
-        face.run(script, ZeroBackOff(), on_give_up=gave_up, **{name: fail})
-    assert caught.value is failure
+    caught = face.fails(LookupError, script, ZeroBackOff(), on_give_up=gave_up, **{name: fail})
+    assert caught is failure
     assert script.count == gave_up.last.attempts == number - 1
 
 
@@ -247,9 +245,8 @@ def test_an_error_of_a_hook_ends_the_run_and_leaves_the_managers(face):
         several = [Recorded(True), Recorded(own), Recorded(AssertionError)]  # two are called
         hooks = noting(log) | {"on_give_up": gave_up, name: several}
         script = Script(7 if name == "on_success" else OSError, 7)
-        with pytest.raises(LookupError) as caught:
-            face.run(script, ConstantBackOff(5), around=spanning(log), **hooks)
-        assert caught.value is own
+        caught = face.fails(LookupError, script, ConstantBackOff(5), around=spanning(log), **hooks)
+        assert caught is own
         assert script.count == (name != "on_attempt")
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
         (error,) = left_with(log)
@@ -271,9 +268,7 @@ def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
         ]
         script = Script(*[OSError] * second, KeyError)
         options = {"around": around, "on_attempt": called, "on_give_up": gave_up}
-        with pytest.raises(LookupError) as caught:
-            face.run(script, ConstantBackOff(5), max_attempts=3, **options)
-        assert caught.value is own
+        assert face.fails(LookupError, script, ConstantBackOff(5), max_attempts=3, **options) is own
         assert script.count == second + (how == "leave") == len(called.calls)
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
         last = {"leave": [KeyError]}.get(how, [OSError] * second)
@@ -290,9 +285,8 @@ def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
 def test_of_several_managers_that_fail_the_last_error_is_raised_and_has_the_others(face):
     log, a, b = [], LookupError("a"), ValueError("b")
     around = [spanning(log, "a", leave=a), spanning(log, "b", leave=b)]
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError), ConstantBackOff(5), around=around)
-    assert caused_by(caught.value) == [LookupError, ValueError, OSError]
+    caught = face.fails(LookupError, Script(OSError), ConstantBackOff(5), around=around)
+    assert caused_by(caught) == [LookupError, ValueError, OSError]
     assert [type(error) for error in left_with(log)] == [OSError, OSError]
 
 
@@ -313,8 +307,7 @@ def test_what_is_no_context_manager_is_refused(face):
         (with_only("__aenter__"), "around must return a context manager, not .*Half"),
     ]:
         log, script = [], Script(7)
-        with pytest.raises(TypeError, match=told):
-            face.run(script, around=[spanning(log), wrong])
+        face.fails(TypeError, script, around=[spanning(log), wrong], match=told)
         assert script.count == 0
         assert [type(error) for error in left_with(log)] == [TypeError]
     assert entered.calls == []

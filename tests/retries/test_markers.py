@@ -25,9 +25,7 @@ def test_the_error_inside_permanent_is_raised_as_it_was(face):
     inner.__cause__ = cause
     gave_up = Recorded()
     script = Script(ValueError, Permanent(inner))
-    with pytest.raises(OSError) as caught:
-        face.run(script, ConstantBackOff(1), on_give_up=gave_up)
-    assert caught.value is inner
+    assert face.fails(OSError, script, ConstantBackOff(1), on_give_up=gave_up) is inner
     assert inner.__cause__ is cause
     assert inner.__context__ is None
     assert gave_up.last.reason is StopReason.PERMANENT
@@ -102,9 +100,7 @@ def test_all_hear_of_the_error_inside_retry_after(face, inner):
     told, marker = Recorded(), RetryAfter(50, inner)
     error, script = inner or marker, Script(marker)
     hooks = dict.fromkeys(("notify", "on_retry", "on_give_up"), told)
-    with pytest.raises(type(error)) as caught:
-        face.run(script, ConstantBackOff(1), max_attempts=2, **hooks)
-    assert caught.value is error
+    assert face.fails(type(error), script, ConstantBackOff(1), max_attempts=2, **hooks) is error
     notified, (_, retried), (_, gave_up) = told.calls
     assert notified == (0, error, 50.0)
     assert (retried.last_error, retried.delay) == (error, 50)

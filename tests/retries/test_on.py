@@ -113,9 +113,7 @@ def test_by_default_an_error_of_a_wrong_program_passes_at_once(face, kind):
     hooks = {"notify": hook, "on_retry": hook, "on_give_up": hook}
     for options in ({}, {"max_attempts": 5}, {"timeout": 60}, hooks):
         script = Script(error, 7)
-        with pytest.raises(kind) as caught:
-            face.run(script, ConstantBackOff(1), **options)
-        assert caught.value is error
+        assert face.fails(kind, script, ConstantBackOff(1), **options) is error
         assert not hasattr(error, "__notes__")
         assert script.count == 1
     assert hook.calls == []
@@ -142,9 +140,7 @@ def test_a_function_is_asked_once_for_each_error(face):
     errors = [OSError(1), OSError(2), OSError(3)]
     asked = Recorded(lambda: asked.last is not errors[2])
     script = Script(*errors, 7)
-    with pytest.raises(OSError) as caught:
-        face.run(script, ConstantBackOff(1), on=asked)
-    assert caught.value is errors[2]
+    assert face.fails(OSError, script, ConstantBackOff(1), on=asked) is errors[2]
     assert asked.calls == [(0, errors[0]), (1, errors[1]), (2, errors[2])]
 
 
@@ -185,8 +181,7 @@ def test_what_is_no_rule_is_refused_and_told_what_to_write(face):
         ({"OSError": True}, WRONG),
         ({(OSError, KeyError): True}, WRONG),
     ]:
-        with pytest.raises(TypeError, match=told):
-            face.run(script, on=on)
+        face.fails(TypeError, script, on=on, match=told)
     assert script.count == 0
 
 
@@ -217,10 +212,9 @@ def test_the_end_of_such_a_policy_ends_the_run_and_is_named(face):
 def test_limits_of_time_of_all_policies_count_from_the_first_failure_of_the_run(face):
     limited = ExponentialBackOff(1, 0, 1, max_elapsed_time=10)
     script = Script(*[Takes(4, KeyError)] * 3, Takes(4, OSError))
-    with pytest.raises(OSError) as caught:
-        face.run(script, ConstantBackOff(1), on={KeyError: True, OSError: limited})
+    caught = face.fails(OSError, script, ConstantBackOff(1), on={KeyError: True, OSError: limited})
     assert script.times == [0, 5, 10, 15]
-    assert "the policy stopped" in caught.value.__notes__[0]
+    assert "the policy stopped" in caught.__notes__[0]
 
 
 @BOTH
@@ -244,8 +238,7 @@ def test_what_on_awaits_may_be_any_answer_or_none(face):
         return answers[type(error)]
 
     script, gave_up = Script(OSError, KeyError, ValueError, KeyError, RuntimeError), Recorded()
-    with pytest.raises(RuntimeError):
-        face.run(script, ConstantBackOff(10), on=on, on_give_up=gave_up)
+    face.fails(RuntimeError, script, ConstantBackOff(10), on=on, on_give_up=gave_up)
     assert script.times == [0, 6, 7, 18, 19]
     assert gave_up.last.reason is StopReason.NOT_RETRIED
     with pytest.raises(TypeError, match="what on returns must be a bool"):
@@ -315,16 +308,14 @@ def test_results_are_judged(face, case):
 
 @BOTH
 def test_a_result_rejected_to_the_end_is_told_by_the_error(face):
-    with pytest.raises(RejectedResult) as caught:
-        face.run(Script(1, 2), ZeroBackOff(), max_attempts=2, **REJECTING)
-    assert caught.value.result == 2
+    caught = face.fails(RejectedResult, Script(1, 2), ZeroBackOff(), max_attempts=2, **REJECTING)
+    assert caught.result == 2
 
 
 @SYNC
 def test_a_late_result_is_looked_at_before_it_is_returned(face):
-    with pytest.raises(DeadlineExceeded) as caught:
-        face.run(Script(Takes(5, 0)), ZeroBackOff(), until=bool, timeout=3)
-    assert isinstance(caught.value.__cause__, RejectedResult)
+    caught = face.fails(DeadlineExceeded, Script(Takes(5, 0)), ZeroBackOff(), until=bool, timeout=3)
+    assert isinstance(caught.__cause__, RejectedResult)
     assert now() == 5
     assert face.run(Script(Takes(5, 1)), ZeroBackOff(), until=bool, timeout=3) == 1
 

@@ -145,10 +145,9 @@ def test_every_limit_binds_retry_after(face):
         options = {"backoff": ConstantBackOff(10)} | STEPS[step]
         options = {name: one() if callable(one) else one for name, one in options.items()}
         script = Script(RetryAfter(6, inner))
-        with pytest.raises(Exception) as caught:
-            face.run(script, on_give_up=gave_up, **options)
+        caught = face.fails(Exception, script, on_give_up=gave_up, **options)
         ended[step] = str(gave_up.last.reason), script.count, gave_up.last.last_error is inner
-        told = caught.value if caught.value is inner else caught.value.__cause__
+        told = caught if caught is inner else caught.__cause__
         assert told is inner
     assert ended == {step: (step.split()[0], 1, True) for step in list(STEPS)[2:]}
 
@@ -185,8 +184,7 @@ def test_a_spent_policy_is_fresh_in_each_run_and_stays_spent_outside(face):
     assert [policy.next_backoff() for _ in range(2)] == [0, 0]
     for _ in range(2):
         script = Script(ValueError)
-        with pytest.raises(ValueError):
-            face.run(script, policy)
+        face.fails(ValueError, script, policy)
         assert script.count == 3
     assert policy.retries == 2
 
@@ -209,16 +207,14 @@ def test_a_policy_that_fails_has_failed_though_it_cancels_the_run_too(face):
 def test_a_policy_that_stops_as_it_cancels_the_run_leaves_it_cancelled(face):
     token, gave_up = CancellationToken(), Recorded()
     policy = Scripted(then=lambda: token.cancel() and STOP)
-    with pytest.raises(Cancelled):
-        face.run(Script(OSError), policy, token=token, on_give_up=gave_up)
+    face.fails(Cancelled, Script(OSError), policy, token=token, on_give_up=gave_up)
     assert gave_up.last.reason is StopReason.CANCELLED
 
 
 @BOTH
 def test_without_a_policy_it_is_that_of_go(face):
     told, script = Recorded(), Script(OSError)
-    with pytest.raises(OSError):
-        face.run(script, notify=told)
+    face.fails(OSError, script, notify=told)
     reference = ExponentialBackOff(randomization_factor=0)
     for _, _, delay in told.calls:
         interval = reference.next_backoff()

@@ -102,11 +102,10 @@ def test_what_limits_of_time_do_between_attempts(face, case):
 def ended_by_timeout(face, script, *args, **options):
     """Return the error of a run that its ``timeout`` ends, as all are told."""
     gave_up = Recorded()
-    with pytest.raises(DeadlineExceeded) as caught:
-        face.run(script, *args, on_give_up=gave_up, **options)
-    assert type(caught.value) is DeadlineExceeded
+    caught = face.fails(DeadlineExceeded, script, *args, on_give_up=gave_up, **options)
+    assert type(caught) is DeadlineExceeded
     assert gave_up.last.reason is StopReason.DEADLINE
-    return caught.value
+    return caught
 
 
 @pytest.mark.parametrize("name", ["notify", "on_retry"])
@@ -120,8 +119,7 @@ def test_the_time_that_a_hook_takes_counts(face, clock, name):
     assert str(error) == "the next wait of 5.0 s would reach the timeout of 10.0 s"
     script, gave_up = Script(OSError), Recorded()
     options = {"max_elapsed_time": 10, "on_give_up": gave_up, name: hook}
-    with pytest.raises(OSError):
-        face.run(script, ConstantBackOff(5), **options)
+    face.fails(OSError, script, ConstantBackOff(5), **options)
     assert (script.times, now()) == ([6], 12)
     assert gave_up.last.reason is StopReason.MAX_ELAPSED_TIME
     script = Script(OSError)
@@ -172,8 +170,7 @@ def test_no_elapsed_time_is_refused(face):
     script = Script(OSError)
     told = r"max_elapsed_time must be > 0, not .*0.*: max_attempts=1 .*, max_elapsed_time=None "
     for nothing in (0, 0.0, -0.0, timedelta()):
-        with pytest.raises(ValueError, match=told):
-            face.run(script, ZeroBackOff(), max_elapsed_time=nothing)
+        face.fails(ValueError, script, ZeroBackOff(), max_elapsed_time=nothing, match=told)
     assert script.count == 0
 
 
