@@ -15,7 +15,7 @@ from backoff_ticker.waiting import Waiter
 from tests import effort
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually, in_thread, waiters_of
 from tests.interleaving import each_interleaving
-from tests.schedules.workers import Evil, Told, reopen, take_all
+from tests.schedules.workers import Evil, Told, reopen, schedule_of, take_all
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
 from tests.stress.tools import Finalized, gc_threshold, signal_storm
 
@@ -472,8 +472,7 @@ def test_what_a_key_does_while_it_is_compared():
 
         __hash__ = Evil.__hash__
 
-    schedule = Schedule()
-    schedule.add("held")
+    schedule = schedule_of("held")
     job = schedule.receive_nowait()
     schedule.add("late", HOUR)
     schedule.add(Evil())

@@ -15,6 +15,7 @@ from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
 from tests.helpers import collect_garbage, in_thread
 from tests.interleaving import each_interleaving
+from tests.schedules.workers import schedule_of
 from tests.stress.places import Interrupted, check_each_place, each_place
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -93,8 +94,7 @@ def test_an_owner_who_is_interrupted_hides_no_key_that_another_thread_has_added(
 
 def test_an_interrupt_in_the_end_of_a_block_gives_the_key_back_at_once():
     def run(interrupt):
-        schedule = Schedule(every=9)
-        schedule.add("a")
+        schedule = schedule_of("a", every=9)
         job = schedule.receive_nowait()
         with contextlib.suppress(Interrupted), job:
             interrupt.__enter__()
@@ -141,8 +141,7 @@ def test_what_notify_raises_about_a_dropped_job_is_reported(clock, monkeypatch):
     def notify(*_):
         raise ValueError("of notify")
 
-    schedule = Schedule(clock=clock, notify=notify)
-    schedule.add("a")
+    schedule = schedule_of("a", clock=clock, notify=notify)
     with pytest.warns(ResourceWarning, match="'a'"):
         schedule.receive(0)
     schedule.add("b")
@@ -159,8 +158,7 @@ def test_a_policy_that_is_false_is_asked(clock):
         def reset(self):
             pass
 
-    schedule = Schedule(backoff=Delays(), clock=clock, notify=lambda *_: None)
-    schedule.add("a")
+    schedule = schedule_of("a", backoff=Delays(), clock=clock, notify=lambda *_: None)
     schedule.receive(0).fail()
     clock.advance(999)
     with pytest.raises(WouldBlock):
@@ -168,8 +166,7 @@ def test_a_policy_that_is_false_is_asked(clock):
 
 
 def test_who_waits_longest_in_a_group_comes_first(clock):
-    schedule = Schedule(group=lambda _: 0, limit=1, clock=clock)
-    schedule.add("x")
+    schedule = schedule_of("x", group=lambda _: 0, limit=1, clock=clock)
     job = schedule.receive(0)
     for key in "ab":
         clock.advance(1)
@@ -187,8 +184,7 @@ def test_who_waits_longest_in_a_group_comes_first(clock):
 
 
 def test_a_key_that_is_moved_in_the_line_of_its_group_takes_no_memory():
-    schedule = Schedule(group=lambda _: 0, limit=1)
-    schedule.add("long")
+    schedule = schedule_of("long", group=lambda _: 0, limit=1)
     job = schedule.receive(0)
     for _ in range(1000):
         schedule.add("moved")
@@ -209,8 +205,7 @@ def test_a_forked_child_has_the_keys_whose_work_had_ended():
 
 @needs_fork
 def test_a_job_of_the_parent_that_is_dropped_in_the_child_takes_no_other_key():
-    schedule = Schedule()
-    schedule.add("a")
+    schedule = schedule_of("a")
     jobs = [schedule.receive(0)]
 
     def check():
@@ -261,8 +256,7 @@ def test_no_job_is_taken_once_close_has_returned(monkeypatch):
     """So nobody who has drained it leaves while a worker begins."""
 
     def begin():
-        schedule = Schedule()
-        schedule.add("a")
+        schedule = schedule_of("a")
         jobs = []
 
         def take():

@@ -18,7 +18,7 @@ from backoff_ticker import (
 )
 from tests.channels.ends import error, still_waits, value
 from tests.helpers import Flag, LoopThread, collect_garbage, in_thread
-from tests.schedules.workers import take_all
+from tests.schedules.workers import schedule_of, take_all
 from tests.stress.tools import run_silently
 from tests.tickers.test_forced_races import Disturbing
 
@@ -80,8 +80,7 @@ def test_a_key_added_while_a_worker_has_it_comes_once_more_and_wakes_who_waits(
     workers, clock, delays, again, end, every
 ):
     """From now at the earliest: a time that passes meanwhile makes it due as the work ends."""
-    schedule = Schedule(every=every, backoff=ConstantBackOff(50))
-    schedule.add("a")
+    schedule = schedule_of("a", every=every, backoff=ConstantBackOff(50))
     schedule.add("other", 40)
     job = workers.take(schedule)
     assert [schedule.add("a", delay) for delay in delays] == [False] * len(delays)
@@ -138,8 +137,7 @@ def test_a_key_removed_while_a_worker_has_it_does_not_come_unless_it_is_added_an
     workers, clock, end, again
 ):
     """Then its failures begin anew, and so does its grid; never do two workers have it."""
-    schedule = Schedule(every=100, backoff=ConstantBackOff(20))
-    schedule.add("a")
+    schedule = schedule_of("a", every=100, backoff=ConstantBackOff(20))
     workers.work_once(schedule, lambda job: job.fail())
     clock.advance(20)
     job = workers.take(schedule)
@@ -204,8 +202,7 @@ def test_a_grid_begins_at_the_first_due_time_and_nothing_moves_it(workers, clock
 
 
 def test_times_of_the_grid_that_the_work_has_outlasted_are_left_out_and_counted(workers, clock):
-    schedule = Schedule(every=10)
-    schedule.add("a")
+    schedule = schedule_of("a", every=10)
     for lasts, due, missed in [(34, 0, 0), (5, 40, 3), (10, 50, 0), (0, 60, 0)]:
         clock.advance(max(0, 1000 + due - clock.monotonic()))
         job = workers.take(schedule)
@@ -215,8 +212,7 @@ def test_times_of_the_grid_that_the_work_has_outlasted_are_left_out_and_counted(
 
 
 def test_a_worker_that_comes_late_gets_one_job_and_then_the_grid(workers, clock):
-    schedule = Schedule(every=10)
-    schedule.add("a")
+    schedule = schedule_of("a", every=10)
     clock.advance(25)
     job = workers.take(schedule)
     assert (job.due, job.lateness, job.missed) == (1000, 25, 0)
@@ -227,8 +223,7 @@ def test_a_worker_that_comes_late_gets_one_job_and_then_the_grid(workers, clock)
 
 @pytest.mark.parametrize("every", [0.1, 1 / 3, 1e-3])
 def test_a_grid_of_fractions_drifts_and_misses_nothing(workers, clock, every):
-    schedule = Schedule(every=every)
-    schedule.add("a")
+    schedule = schedule_of("a", every=every)
     for number in range(1000):
         clock.advance_to(1000 + number * every)
         job = schedule.receive_nowait()
@@ -510,8 +505,7 @@ def test_a_wrong_option_is_an_error_that_names_it_and_its_value(options, kind, m
 )
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_wrong_input_is_an_error_that_names_it_and_its_value(call, kind, message):
-    schedule = Schedule()
-    schedule.add("key")
+    schedule = schedule_of("key")
     with pytest.raises(kind, match=message):
         call(schedule)
     assert [*map(schedule.__contains__, ["key", "a", "b"])] == [True, False, False]

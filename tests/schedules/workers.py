@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from backoff_ticker import CancellationToken, ScheduleClosed, WouldBlock
+from backoff_ticker import CancellationToken, Schedule, ScheduleClosed, WouldBlock
 from tests.channels.ends import End
 from tests.helpers import PATIENCE
 
@@ -80,6 +80,13 @@ class Workers(End):
         schedule.close()
         working.result(PATIENCE)
         return times
+
+
+def schedule_of(key, **options):
+    """Return a schedule that has this key, which is due now."""
+    schedule = Schedule(**options)
+    schedule.add(key)
+    return schedule
 
 
 def fail(error):
