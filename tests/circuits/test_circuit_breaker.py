@@ -19,7 +19,6 @@ from backoff_ticker import (
     Permanent,
     RetryAfter,
     StopBackOff,
-    retry_call,
     with_token,
 )
 from tests.circuits.circuits import (
@@ -526,14 +525,6 @@ def test_may_probe_decides_on_each_probe_and_on_nothing_else(now):
     for ticket in tickets:
         breaker.record(ticket)
     assert breaker.state is CLOSED
-
-
-def test_a_retry_goes_on_while_may_probe_refuses(clock):
-    answers = [True, False, False]
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, may_probe=answers.pop)
-    fail(breaker)
-    started = clock.monotonic()
-    assert retry_call(clock.monotonic, ConstantBackOff(3), breaker=breaker) - started == 16.0
 
 
 @pytest.mark.parametrize(
