@@ -2,11 +2,14 @@
 
 from typing import Any, NamedTuple
 
-from backoff_ticker import current_clock
+from backoff_ticker import ConstantBackOff, current_clock
 from tests.helpers import sleep
 
 START = 1000.0
 """When the clock of these tests begins; all times that tests compare count from here."""
+
+ONE, FIVE, TEN = ConstantBackOff(1), ConstantBackOff(5), ConstantBackOff(10)
+"""Delays of so many seconds."""
 
 
 def now():

@@ -14,7 +14,7 @@ from backoff_ticker import (
 )
 from tests.helpers import sleep
 from tests.retries.faces import BOTH, FACES, LOOPS, in_loop
-from tests.retries.scripts import Recorded, Script, answered
+from tests.retries.scripts import FIVE, Recorded, Script, answered
 
 
 def breaking(run):
@@ -30,7 +30,7 @@ def breaking(run):
 
 def test_leaving_the_block_early_is_a_success(clock):
     budget, success, gave_up = RetryBudget(10, 0.5), Recorded(), Recorded()
-    run = attempts(ConstantBackOff(5), budget=budget, on_success=success, on_give_up=gave_up)
+    run = attempts(FIVE, budget=budget, on_success=success, on_give_up=gave_up)
     assert breaking(run) == "broken"
     assert run.outcome[1:4] == (2, 5, 5)
     assert run.outcome.reason is StopReason.SUCCEEDED
@@ -118,7 +118,7 @@ def test_an_attempt_is_one_object_and_tells_how_it_stands(face):
     def first_fails(attempt):
         return answered(OSError) if attempt.number == 1 else block(attempt)
 
-    run = attempts(ConstantBackOff(5), name="prices", until=lambda seen: seen.attempts == 2)
+    run = attempts(FIVE, name="prices", until=lambda seen: seen.attempts == 2)
     face.blocks(run, first_fails)
     assert repr(seen[0]) == "<Attempt 2 of prices, ended>"
     assert seen[0].outcome == run.outcome
@@ -161,7 +161,7 @@ def test_the_attempt_of_a_call_has_no_block_and_takes_no_result(face):
 @LOOPS
 def test_who_leaves_after_a_failed_block_is_told_of_no_retry(face):
     told = []
-    run = attempts(ConstantBackOff(5), notify=told.append, on_retry=told.append)
+    run = attempts(FIVE, notify=told.append, on_retry=told.append)
     face.blocks(run, lambda _: answered(OSError), after=lambda _: False)
     assert told == []
     assert (run.outcome.attempts, run.outcome.delay) == (1, 5.0)

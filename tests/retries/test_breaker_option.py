@@ -21,10 +21,9 @@ from tests.retries.faces import ALL_ASYNC, BOTH, FOUR
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
 from tests.retries.made_policies import at, spent_budget
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
-TEN = ConstantBackOff(10)
 CLOSED, HALF_OPEN = CircuitState.CLOSED, CircuitState.HALF_OPEN
 
 
@@ -128,7 +127,7 @@ def test_what_an_open_circuit_does(face, case):
 
 @BOTH
 def test_an_open_circuit_of_another_is_not_tried_again_too_early(face):
-    for policy in (ConstantBackOff(1), ZeroBackOff()):
+    for policy in (ONE, ZeroBackOff()):
         script, start = Script(Guarded(opened)), now()
         assert face.run(script, policy, max_attempts=2) == 7
         assert [when - start for when in script.times] == [0, 30]
@@ -151,8 +150,7 @@ def test_a_timeout_that_the_policy_would_reach_as_well_ends_the_run_not_the_circ
 def test_an_open_circuit_has_the_last_error_as_its_cause(face):
     last, breaker = OSError("last"), breaking(30, 1)
     options = {"breaker": breaker, "notify": lambda *_: breaker.open(), "on": lambda _: 0}
-    caught = face.fails(CircuitOpen, Script(last), ConstantBackOff(1), max_attempts=3, **options)
-    assert caught.__cause__ is last
+    assert face.fails(CircuitOpen, Script(last), ONE, max_attempts=3, **options).__cause__ is last
 
 
 @BOTH
@@ -176,7 +174,7 @@ def test_what_is_not_retried_counts_too_but_a_permanent_error_does_not(face):
         (Permanent(OSError(404)), OSError, CLOSED),
     ]:
         breaker = breaking(30, 1)
-        face.fails(OSError, Script(error), ConstantBackOff(1), on=on, breaker=breaker)
+        face.fails(OSError, Script(error), ONE, on=on, breaker=breaker)
         assert breaker.state is state
 
 
@@ -185,7 +183,7 @@ def test_an_attempt_cut_by_the_token_or_the_timeout_says_nothing(face):
     for name in ("timeout", "token"):
         breaker = opened(0)
         options = {name: 5 if name == "timeout" else CancellationToken(timeout=5)}
-        face.fails(Cancelled, Script(Takes(100, 1)), ConstantBackOff(1), breaker=breaker, **options)
+        face.fails(Cancelled, Script(Takes(100, 1)), ONE, breaker=breaker, **options)
         assert breaker.state is HALF_OPEN
         breaker.record(breaker.allow())  # its place is free
         assert breaker.state is CLOSED
@@ -197,7 +195,7 @@ def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     breaker = breaking(30, 1)
     script = Script(OSError, 7)
     refused = Recorded()
-    face.run(script, ConstantBackOff(1), breaker=breaker, budget=budget, notify=refused)
+    face.run(script, ONE, breaker=breaker, budget=budget, notify=refused)
     assert script.times == [0, 30]
     assert budget.tokens == 9
 
@@ -205,7 +203,7 @@ def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
 def test_an_error_of_the_breaker_ends_the_run(face):
     first, policy = OSError("first"), Scripted(LookupError("of the policy"))
     with pytest.raises(LookupError, match="of the policy") as caught:
-        face.run(Script(first), ConstantBackOff(1), breaker=CircuitBreaker(policy, failures=1))
+        face.run(Script(first), ONE, breaker=CircuitBreaker(policy, failures=1))
     assert caught.value.__cause__ is first
     breaker, script, gave_up = (
         opened(0, may_probe=Recorded(KeyError("probe"))),
@@ -220,7 +218,7 @@ def test_an_error_of_the_breaker_ends_the_run(face):
 def test_managers_and_hooks_see_an_open_circuit_as_a_failed_attempt(face):
     log, success = [], Recorded()
     hooks = {"around": spanning(log), "on_attempt": lambda _: log.append((now(), "called"))}
-    face.run(Script(7), ConstantBackOff(1), breaker=opened(30), on_success=success, **hooks)
+    face.run(Script(7), ONE, breaker=opened(30), on_success=success, **hooks)
     assert [entry[:3] for entry in log] == [
         *[(0, "in", "span 1"), (0, "called"), (0, "out", "span 1")],
         *[(30, "in", "span 2"), (30, "called"), (30, "out", "span 2")],
@@ -242,7 +240,7 @@ class Logging:
 def test_a_breaker_is_asked_before_managers_and_hooks_and_told_once_before_they_are_left(face):
     log, error = [], OSError()
     hooks = {"around": spanning(log), "on_attempt": lambda _: log.append((now(), "called"))}
-    face.run(Script(error, 7), ConstantBackOff(1), breaker=Logging(log), **hooks)
+    face.run(Script(error, 7), ONE, breaker=Logging(log), **hooks)
     assert log == [
         *[(0, "allow"), (0, "in", "span 1"), (0, "called")],
         *[(0, "record", OSError), (0, "out", "span 1", error)],
@@ -256,17 +254,17 @@ def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(h
         breaker, operation = breaking(), InTurn(takes(25, answer))
         at(clock, now() + 5, breaker.open)
         if answer == 7:
-            assert hedge(operation, ConstantBackOff(10), breaker=breaker) == 7
+            assert hedge(operation, TEN, breaker=breaker) == 7
         else:
             with pytest.raises(OSError, match="last") as caught:
-                hedge(operation, ConstantBackOff(10), breaker=breaker)
+                hedge(operation, TEN, breaker=breaker)
             assert caught.value.__notes__[0].endswith("the circuit is open until a reset")
         assert len(operation.times) == 1
 
 
 def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(hedge):
     with pytest.raises(CircuitOpen) as caught:
-        hedge(Script(7), ConstantBackOff(10), breaker=opened(60), timeout=30)
+        hedge(Script(7), TEN, breaker=opened(60), timeout=30)
     assert caught.value.__notes__[0].endswith("longer than timeout=30.0 allows")
     assert now() == 0
 
@@ -276,7 +274,7 @@ def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(cl
         breaker = breaking(failures=1)
         operation = InTurn(takes(100, 1), takes(100, 1), takes(4, 7))
         try:
-            hedge_call(operation, ConstantBackOff(10), breaker=breaker, **options)
+            hedge_call(operation, TEN, breaker=breaker, **options)
         except DeadlineExceeded:
             pass
         clock.sleep(1)

@@ -24,7 +24,7 @@ from backoff_ticker import (
 from tests.helpers import eventually, sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, FOUR, LOOPS, in_loop, left_after_a_failure
 from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
@@ -114,7 +114,7 @@ def make_budget(request):
 
 def test_each_retry_costs_and_each_success_pays(face, make_budget):
     budget = make_budget(10, 0.5, 2)
-    face.run(Script(OSError, RetryAfter(3), OSError, 7), ConstantBackOff(1), budget=budget)
+    face.run(Script(OSError, RetryAfter(3), OSError, 7), ONE, budget=budget)
     assert budget.tokens == 4.5
     face.run(Script(7), budget=budget)
     assert budget.tokens == 5
@@ -161,7 +161,7 @@ PREVENTED = {
 def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
     kind, options = PREVENTED[why]
     budget, script = make_budget(5), Script(OSError)
-    face.fails(kind, script, ConstantBackOff(10), budget=budget, **options(CancellationToken()))
+    face.fails(kind, script, TEN, budget=budget, **options(CancellationToken()))
     assert (script.count, budget.tokens) == (1, 5)
 
 
@@ -170,9 +170,7 @@ def test_a_budget_that_fails_when_it_is_paid_back_ends_the_run_by_its_error(face
     token, failure, gave_up = CancellationToken(), LookupError(), Recorded()
     monkeypatch.setattr(RetryBudget, "release", Recorded(failure))
     options = {"budget": RetryBudget(5), "token": token, "on_retry": lambda _: token.cancel()}
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(OSError), ConstantBackOff(1), on_give_up=gave_up, **options)
-    assert caught.value is failure
+    assert face.fails(LookupError, Script(OSError), ONE, on_give_up=gave_up, **options) is failure
     assert gave_up.last.reason is StopReason.FAILED
 
 
@@ -181,7 +179,7 @@ def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock, ma
     for options in ({}, {"on_give_up": lambda _: seen.append(budget.tokens)}):
         token = CancellationToken()
         at(clock, now() + 5, token.cancel)
-        face.fails(Cancelled, script, ConstantBackOff(10), budget=budget, token=token, **options)
+        face.fails(Cancelled, script, TEN, budget=budget, token=token, **options)
     assert (script.count, budget.tokens, seen) == (2, 5, [5])
 
 
@@ -190,8 +188,7 @@ def test_a_retry_that_comes_too_late_costs_nothing(face, clock, make_budget):
         return sleep(20) if face.asynchronous else clock.sleep(20)
 
     budget, script = make_budget(5), Script(OSError)
-    with pytest.raises(DeadlineExceeded):
-        face.run(script, ConstantBackOff(10), budget=budget, timeout=15, on_retry=hook)
+    face.fails(DeadlineExceeded, script, TEN, budget=budget, timeout=15, on_retry=hook)
     assert (script.count, budget.tokens) == (1, 5)
 
 
@@ -201,7 +198,7 @@ def test_a_wait_whose_task_is_cancelled_costs_nothing(face, make_budget):
 
     async def main():
         async with time_limit(5):
-            await face.main(Script(OSError), ConstantBackOff(10), budget=budget)
+            await face.main(Script(OSError), TEN, budget=budget)
 
     with pytest.raises(TimeoutError):
         face.in_loop(main())
@@ -211,14 +208,14 @@ def test_a_wait_whose_task_is_cancelled_costs_nothing(face, make_budget):
 @pytest.mark.parametrize("options", [{}, {"timeout": 60}], ids=str)
 def test_a_retry_that_is_interrupted_costs_what_it_costs(face, make_budget, options):
     budget, script = make_budget(5), Script(OSError, KeyboardInterrupt)
-    face.fails(KeyboardInterrupt, script, ConstantBackOff(10), budget=budget, **options)
+    face.fails(KeyboardInterrupt, script, TEN, budget=budget, **options)
     assert budget.tokens == 4
 
 
 @LOOPS
 def test_a_loop_that_is_left_before_the_retry_costs_nothing(face, make_budget):
     budget = make_budget(5)
-    left_after_a_failure(face, ConstantBackOff(1), budget=budget)
+    left_after_a_failure(face, ONE, budget=budget)
     assert budget.tokens == 5
 
 
@@ -231,9 +228,6 @@ def test_a_hedge_that_never_began_costs_nothing(clock, make_budget):
 
 
 # Budgets of the user's own, above all those whose answer coroutines await
-
-
-TEN = ConstantBackOff(10)
 
 
 class Plain:

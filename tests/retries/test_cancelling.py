@@ -22,7 +22,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, IN_ASYNCIO, SYNC, ended_by_cancel, in_loop
 from tests.retries.made_policies import Wrapper, at, cancelled_token
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Failing, Fake, Instant
 
@@ -33,7 +33,7 @@ def test_a_cancel_ends_the_wait_at_once(face, clock):
     token, errors = CancellationToken(), [OSError(1), OSError(2)]
     at(clock, 13, lambda: token.cancel("enough"))
     script = Script(*errors)
-    error = ended_by_cancel(face, script, ConstantBackOff(10), token=token)
+    error = ended_by_cancel(face, script, TEN, token=token)
     assert (error.cause, error.__cause__) == ("enough", errors[1])
     assert (errors[1].__cause__, errors[1].__context__) == (None, None)
     assert (script.times, now()) == ([0, 10], 13)
@@ -44,7 +44,7 @@ def test_a_cancel_ends_the_wait_at_once(face, clock):
 def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face, clock):
     token, script = CancellationToken(), Script(OSError, 7)
     at(clock, 10, token.cancel)  # before the wait asks for the same moment
-    ended_by_cancel(face, script, ConstantBackOff(10), token=token)
+    ended_by_cancel(face, script, TEN, token=token)
     assert (script.times, now()) == ([0], 10)
 
 
@@ -56,7 +56,7 @@ def test_in_a_thread_an_attempt_runs_to_its_end(face, clock):
     token, last = CancellationToken(), OSError("last")
     at(clock, 13, token.cancel)
     script = Script(OSError, Takes(10, last))
-    error = ended_by_cancel(face, script, ConstantBackOff(10), token=token)
+    error = ended_by_cancel(face, script, TEN, token=token)
     assert error.__cause__ is last
     assert now() == 20
     token = CancellationToken()
@@ -71,7 +71,7 @@ def test_a_coroutine_that_runs_is_cut(face, clock, limits):
     token, first = CancellationToken(), OSError("first")
     at(clock, 13, lambda: token.cancel("enough"))
     script = Script(first, Takes(50, 7))
-    error = ended_by_cancel(face, script, ConstantBackOff(10), token=token, **limits)
+    error = ended_by_cancel(face, script, TEN, token=token, **limits)
     assert (error.cause, error.__cause__) == ("enough", first)
     assert (script.times, now()) == ([0, 10], 13)
     token = CancellationToken()
@@ -109,9 +109,7 @@ def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face):
 def test_an_operation_that_obeys_the_cancel_ends_the_run_as_cancelled_whatever_on_says(face, on):
     token, told, gave_up = CancellationToken(), Cancelled("told"), Recorded()
     script = Script(lambda: token.cancel("enough") and told)
-    error = ended_by_cancel(
-        face, script, ConstantBackOff(1), token=token, on=on, on_give_up=gave_up
-    )
+    error = ended_by_cancel(face, script, ONE, token=token, on=on, on_give_up=gave_up)
     assert (error.cause, error.__cause__) == ("enough", told)
     assert script.count == 1
     assert gave_up.last.reason is StopReason.CANCELLED
@@ -127,7 +125,7 @@ def test_a_cancel_of_the_task_wins(face, clock):
         token = CancellationToken()
 
         async def main():
-            running = face.main(Script(step), ConstantBackOff(10), token=token)
+            running = face.main(Script(step), TEN, token=token)
             task = asyncio.ensure_future(running)
             await asyncio.sleep(3)
             token.cancel()
@@ -172,7 +170,7 @@ def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock
 
     async def main():
         token = CancellationToken(clock=clock)
-        await retry_call_async(operation, ConstantBackOff(1), token=token, on_attempt=cancel)
+        await retry_call_async(operation, ONE, token=token, on_attempt=cancel)
 
     with pytest.raises(asyncio.CancelledError):
         in_loop(main())
@@ -183,21 +181,13 @@ def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock
 
 
 PLACES = {
-    "alone": lambda token: with_token(ConstantBackOff(10), token),
-    "in limits": lambda token: with_max_retries(
-        with_jitter(with_token(ConstantBackOff(10), token), 0), 9
-    ),
-    "in a chain": lambda token: chain(
-        with_max_retries(ConstantBackOff(10), 99), with_token(ConstantBackOff(10), token)
-    ),
-    "in a token": lambda token: with_token(
-        with_token(ConstantBackOff(10), token), CancellationToken()
-    ),
-    "around a token": lambda token: with_token(
-        with_token(ConstantBackOff(10), CancellationToken()), token
-    ),
-    "in a class": lambda token: Wrapper(with_token(ConstantBackOff(10), token)),
-    "deep in classes": lambda token: Wrapper(Wrapper(with_token(ConstantBackOff(10), token))),
+    "alone": lambda token: with_token(TEN, token),
+    "in limits": lambda token: with_max_retries(with_jitter(with_token(TEN, token), 0), 9),
+    "in a chain": lambda token: chain(with_max_retries(TEN, 99), with_token(TEN, token)),
+    "in a token": lambda token: with_token(with_token(TEN, token), CancellationToken()),
+    "around a token": lambda token: with_token(with_token(TEN, CancellationToken()), token),
+    "in a class": lambda token: Wrapper(with_token(TEN, token)),
+    "deep in classes": lambda token: Wrapper(Wrapper(with_token(TEN, token))),
 }
 
 
@@ -229,7 +219,7 @@ def test_a_wait_lasts_until_the_timer_fires(face, clock):
     timer, script = Fake(), Script(OSError, OSError, 7)
     at(clock, 4, timer.fire)
     at(clock, 5000, timer.fire)
-    assert face.run(script, ConstantBackOff(10), timer=timer) == 7
+    assert face.run(script, TEN, timer=timer) == 7
     assert script.times == [0, 4, 5000]
     assert timer.delays == [10, 10]
 
@@ -239,8 +229,7 @@ def test_a_wait_lasts_until_the_timer_fires(face, clock):
 def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(face, clock, limit):
     timer, token, script = Fake(), CancellationToken(), Script(OSError, 7)
     at(clock, 4, token.cancel)
-    with pytest.raises(Cancelled):
-        face.run(script, ConstantBackOff(1), timer=timer, **{limit: {"token": token}.get(limit, 4)})
+    face.fails(Cancelled, script, ONE, timer=timer, **{limit: {"token": token}.get(limit, 4)})
     assert (script.times, now()) == ([0], 4)
     assert timer.stops >= 1
 
@@ -250,7 +239,7 @@ def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
     timer, script = Fake(), Script(OSError, 7)
     timer.fire()
     at(clock, 4, timer.fire)
-    assert face.run(script, ConstantBackOff(10), timer=timer) == 7
+    assert face.run(script, TEN, timer=timer) == 7
     assert script.times == [0, 4]
 
 
@@ -258,8 +247,7 @@ def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
 def test_a_timer_whose_channel_is_closed_ends_the_run(face):
     timer = Fake()
     timer.c.close()
-    with pytest.raises(RuntimeError, match="the channel of .* is closed"):
-        face.run(Script(OSError), ConstantBackOff(1), timer=timer)
+    face.fails(RuntimeError, Script(OSError), ONE, timer=timer, match="the channel of .* is closed")
 
 
 @FOUR
@@ -267,9 +255,7 @@ def test_a_timer_whose_channel_is_closed_ends_the_run(face):
 def test_what_a_timer_raises_ends_the_run(face, kind):
     own, gave_up = kind(), Recorded()
     script = Script(OSError, 7)
-    with pytest.raises(kind) as caught:
-        face.run(script, ConstantBackOff(10), timer=Failing(own, start=1), on_give_up=gave_up)
-    assert caught.value is own
+    assert face.fails(kind, script, TEN, timer=Failing(own, start=1), on_give_up=gave_up) is own
     assert (script.count, len(gave_up.calls)) == (1, isinstance(own, Exception))
 
 
@@ -279,8 +265,8 @@ def test_a_timer_is_stopped_before_another_run_may_start_it(clock):
     class Asking(Instant):
         def stop(self):
             with pytest.raises(RuntimeError, match="another run") as caught:
-                retry_call(Script(OSError), ConstantBackOff(1), timer=self)
+                retry_call(Script(OSError), ONE, timer=self)
             refused.append(caught.value)
 
-    assert retry_call(Script(OSError, 7), ConstantBackOff(1), timer=Asking()) == 7
+    assert retry_call(Script(OSError, 7), ONE, timer=Asking()) == 7
     assert len(refused) == 1

@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from backoff_ticker import (
     CancellationToken,
-    ConstantBackOff,
     StopReason,
     ZeroBackOff,
     attempts,
@@ -31,7 +30,7 @@ from tests.retries.faces import (
     on_faces,
 )
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import Recorded, Script, Takes, answered, now
+from tests.retries.scripts import FIVE, Recorded, Script, Takes, answered, now
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +56,7 @@ def seen_by(script_ends, seen, look):
 def test_an_operation_knows_its_attempt_which_stays_what_it_was(face):
     seen = []
     script = seen_by(3, seen, lambda: (here(), here().number, here().waited))
-    assert face.run(script, ConstantBackOff(5)) == 7
+    assert face.run(script, FIVE) == 7
     expected = [(1, 0), (2, 5), (3, 10)]
     assert [tuple(told) for _, *told in seen] == expected
     assert [(attempt.number, attempt.waited) for attempt, *_ in seen] == expected
@@ -95,7 +94,7 @@ def test_all_functions_of_a_retry_see_the_attempt_that_they_are_about(face):
 
 def test_nothing_is_seen_between_the_blocks_of_a_loop(clock):
     seen = []
-    for attempt in attempts(ConstantBackOff(5), on_attempt=lambda _: seen.append(here().number)):
+    for attempt in attempts(FIVE, on_attempt=lambda _: seen.append(here().number)):
         seen.append(current_attempt())
         with attempt:
             assert here() is attempt
@@ -116,7 +115,7 @@ def test_the_innermost_attempt_is_seen(face):
         seen.append(("outer", here().number))
         return 7
 
-    face.run(Script(OSError, OSError, outer), ConstantBackOff(5))
+    face.run(Script(OSError, OSError, outer), FIVE)
     assert seen == [("outer", 3), ("inner", 2), ("outer", 3)]
 
 
@@ -156,7 +155,7 @@ def test_the_time_left_is_that_of_the_nearest_limit(face):
         seen = []
         look = lambda answer: seen.append(here().time_left) or answer
         script = Script(Takes(2, lambda: look(OSError)), lambda: look(7))
-        face.run(script, ConstantBackOff(5), **make())
+        face.run(script, FIVE, **make())
         assert seen == left
 
 
@@ -174,7 +173,7 @@ def test_the_limit_of_the_attempt_counts_too(face):
     seen = []
     look = lambda *_: seen.append(here().time_left) or OSError
     limits = {"attempt_timeout": 10, "timeout": 15, "max_attempts": 2}
-    face.fails(OSError, Script(Takes(3, look)), ConstantBackOff(5), **limits)
+    face.fails(OSError, Script(Takes(3, look)), FIVE, **limits)
     assert seen == [7, 4]
 
 
@@ -185,7 +184,7 @@ def test_each_attempt_has_a_token_that_is_cancelled_when_it_ends(face):
     seen, told = [], []
     hooks = dict.fromkeys(HOOKS, lambda _: told.append(here().token.cancelled))
     script = seen_by(3, seen, lambda: (here().token, here().token.cancelled))
-    face.run(script, ConstantBackOff(5), **hooks)
+    face.run(script, FIVE, **hooks)
     tokens = {token for token, _ in seen}
     assert len(tokens) == 3
     assert all(token.cancelled for token in tokens)

@@ -8,12 +8,12 @@ from unittest.mock import Mock, call, create_autospec
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, ZeroBackOff, retry, retry_call, with_max_retries
+from backoff_ticker import ZeroBackOff, retry, retry_call, with_max_retries
 from tests.retries.faces import in_loop
 from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
-from tests.retries.scripts import Script, now
+from tests.retries.scripts import FIVE, Script, now
 
-THRICE = with_max_retries(ConstantBackOff(5), 2)
+THRICE = with_max_retries(FIVE, 2)
 
 
 class Flaky:

@@ -9,7 +9,6 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
-    ConstantBackOff,
     Permanent,
     RejectedResult,
     RetryAfter,
@@ -22,7 +21,7 @@ from backoff_ticker import (
 from tests.helpers import sleep
 from tests.retries.faces import BOTH, on_faces
 from tests.retries.made_policies import cancelled_token, spent_budget
-from tests.retries.scripts import Recorded, Script, Takes, chain_of
+from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, chain_of
 from tests.tickers.made_policies import Scripted
 
 
@@ -32,7 +31,7 @@ def notes_of(error):
 
 def test_the_error_raised_has_one_note_that_tells_how_it_ended(face):
     errors = [OSError(1), OSError(2), OSError(3)]
-    caught = face.fails(OSError, Script(*errors), ConstantBackOff(1), max_attempts=3)
+    caught = face.fails(OSError, Script(*errors), ONE, max_attempts=3)
     (note,) = notes_of(caught)
     assert re.match(r"gave up after 3 attempts in 2\.0 s: max_attempts is 3", note)
     assert "\n" not in note
@@ -54,7 +53,7 @@ GAVE_UP = {
 def test_every_ending_leaves_one_note(face):
     seen = set()
     for step, options in [*GAVE_UP.values(), (OSError, {"token": cancelled_token()})]:
-        caught = face.fails(Exception, Script(step), **{"backoff": ConstantBackOff(10), **options})
+        caught = face.fails(Exception, Script(step), **{"backoff": TEN, **options})
         (note,) = notes_of(caught)
         assert re.match(r"gave up after \d attempts? in \d+\.0 s: \S", note)
         seen.add(note)
@@ -77,9 +76,7 @@ def test_the_same_error_again_has_its_note_replaced(face):
     error.add_note("gave up after lunch")
     seen = []
     for made, last in [(3, 2), (1, 0), (2, 1)]:
-        with pytest.raises(OSError) as caught:
-            face.run(Script(error), ConstantBackOff(1), max_attempts=made, timeout=60)
-        assert caught.value is error
+        assert face.fails(OSError, Script(error), ONE, max_attempts=made, timeout=60) is error
         users, ours = notes_of(error)
         assert users == "gave up after lunch"
         assert re.match(rf"gave up after {made} attempts? in {last}\b", ours)
@@ -92,7 +89,7 @@ def test_a_note_is_left_off_where_the_retry_or_the_process_says_so(face):
         *[(None, True, True), (None, False, False), (True, False, True), (False, True, False)]
     ]:
         with configure(notes=of_process), pytest.raises(OSError) as caught:
-            face.run(Script(OSError), ConstantBackOff(1), max_attempts=2, note=own)
+            face.run(Script(OSError), ONE, max_attempts=2, note=own)
         assert len(notes_of(caught.value)) == has_note
 
 
@@ -107,7 +104,7 @@ class FrozenError(Exception):
 def test_an_error_that_takes_no_note_is_raised_itself(face):
     error = FrozenError(5)
     script = Script(error)
-    assert face.fails(FrozenError, script, ConstantBackOff(1), max_attempts=2) is error
+    assert face.fails(FrozenError, script, ONE, max_attempts=2) is error
     assert script.count == 2
 
 
@@ -142,7 +139,7 @@ def test_the_last_hook_that_fails_is_blamed_and_its_error_is_not_its_own_cause(f
     own = LookupError("same")
     for last, blamed in [(Recorded(), "on_retry"), (Recorded(own), "on_give_up")]:
         with pytest.raises(LookupError) as caught:
-            face.run(Script(OSError), ConstantBackOff(1), on_retry=Recorded(own), on_give_up=last)
+            face.run(Script(OSError), ONE, on_retry=Recorded(own), on_give_up=last)
         assert caught.value is own
         assert isinstance(own.__cause__, OSError)
         assert notes_of(own)[0].endswith(f"{blamed} failed")
@@ -215,7 +212,7 @@ ASYNC_CALLS = on_faces("async call", "async decorator")
 def test_it_stands_for_the_error_whatever_the_reason(face, reason):
     """It is called after the hooks."""
     step, options = GAVE_UP[reason]
-    options = {"backoff": ConstantBackOff(10), **options}
+    options = {"backoff": TEN, **options}
     for value in (7, None, "", [1]):
         assert face.run(Script(step), fallback=value, **options) is value
     gave_up = Recorded()
@@ -231,12 +228,11 @@ def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(
     fallback = Recorded(7)
     for on in (OSError, {OSError: True}, lambda error: type(error) is OSError):
         for errors in ([], [OSError], [OSError, OSError]):
-            with pytest.raises(KeyError) as caught:
-                face.run(Script(*errors, KeyError), ConstantBackOff(1), on=on, fallback=fallback)
-            notes = notes_of(caught.value)
+            caught = face.fails(KeyError, Script(*errors, KeyError), ONE, on=on, fallback=fallback)
+            notes = notes_of(caught)
             assert len(notes) == bool(errors)
             assert all(note.endswith(": on does not retry this error") for note in notes)
-    face.fails(TypeError, Script(OSError, TypeError), ConstantBackOff(1), fallback=fallback)
+    face.fails(TypeError, Script(OSError, TypeError), ONE, fallback=fallback)
     assert fallback.calls == []
 
 
@@ -251,17 +247,16 @@ def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(
 )
 def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face, kind, step, options):
     fallback = Recorded(7)
-    face.fails(kind, Script(step), ConstantBackOff(1), fallback=fallback, **options)
+    face.fails(kind, Script(step), ONE, fallback=fallback, **options)
     assert fallback.calls == []
 
 
 @CALLS
 def test_a_cancel_of_another_token_has_none_at_any_attempt(face):
     for script in (Script(Cancelled("others")), Script(OSError, Cancelled("others"))):
-        with pytest.raises(Cancelled, match="others"):
-            face.run(script, ConstantBackOff(1), max_attempts=3, fallback=7)
+        face.fails(Cancelled, script, ONE, max_attempts=3, fallback=7, match="others")
     options = {"on": (OSError, Cancelled), "max_attempts": 2}
-    assert face.run(Script(Cancelled), ConstantBackOff(1), fallback=7, **options) == 7
+    assert face.run(Script(Cancelled), ONE, fallback=7, **options) == 7
 
 
 @CALLS
@@ -298,9 +293,8 @@ def test_it_may_raise_the_last_error_itself(face):
         raise outcome.last_error or AssertionError
 
     for options in ({"timeout": 5}, {"max_attempts": 1}):
-        with pytest.raises(OSError, match="last") as caught:
-            face.run(Script(last), ConstantBackOff(10), fallback=fallback, **options)
-        assert caught.value is last
+        caught = face.fails(OSError, Script(last), TEN, fallback=fallback, match="last", **options)
+        assert caught is last
         assert (last.__cause__, last.__context__) == (None, None)
 
 

@@ -9,7 +9,6 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     CircuitBreaker,
-    ConstantBackOff,
     Timer,
     ZeroBackOff,
     attempts,
@@ -18,7 +17,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from tests.retries.faces import IN_ASYNCIO, SYNC, in_loop
-from tests.retries.scripts import Script, Takes
+from tests.retries.scripts import ONE, Script, Takes
 
 
 @asynccontextmanager
@@ -116,14 +115,8 @@ def test_a_timer_is_released_if_the_clock_fails_at_any_time(face, clock):
     for left in range(1, 30):
         timer, script = Timer(), Script(OSError)
         with pytest.raises((LookupError, OSError)):
-            face.run(
-                script,
-                ConstantBackOff(1),
-                max_attempts=3,
-                timer=timer,
-                clock=FailsOnce(clock, left),
-            )
-        assert face.run(Script(OSError, 7), ConstantBackOff(1), timer=timer) == 7
+            face.run(script, ONE, max_attempts=3, timer=timer, clock=FailsOnce(clock, left))
+        assert face.run(Script(OSError, 7), ONE, timer=timer) == 7
 
 
 def test_a_block_that_was_not_begun_is_cut_no_more_if_the_clock_fails(clock):
@@ -143,7 +136,7 @@ def test_a_block_that_was_not_begun_is_cut_no_more_if_the_clock_fails(clock):
 
 
 def test_an_interrupt_as_the_breaker_is_told_frees_the_place_of_a_probe(clock):
-    breaker = CircuitBreaker(ConstantBackOff(1), failures=1)
+    breaker = CircuitBreaker(ONE, failures=1)
     breaker.record(breaker.allow(), OSError())
     clock.sleep(2)
 

@@ -22,7 +22,7 @@ from backoff_ticker.waiting._parking import loop_runs
 from tests.helpers import sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC
 from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning
-from tests.retries.scripts import Recorded, Script, Takes, answered, chain_of, now
+from tests.retries.scripts import FIVE, Recorded, Script, Takes, answered, chain_of, now
 from tests.retries.test_breaker_option import until_a_reset
 
 
@@ -54,7 +54,7 @@ def test_managers_surround_attempts_and_hooks_are_called_in_order(face):
     log, error = [], OSError()
     script = Script(Takes(2, error), lambda: log.append("called") or 7)
     around = [spanning(log, "a"), spanning(log, "b")]
-    assert face.run(script, ConstantBackOff(5), around=around, **noting(log)) == 7
+    assert face.run(script, FIVE, around=around, **noting(log)) == 7
     assert log == [
         *[(0, "in", "a 1"), (0, "in", "b 1"), (0, "on_attempt")],
         *[(2, "out", "b 1", error), (2, "out", "a 1", error), (2, "notify"), (2, "on_retry")],
@@ -76,7 +76,7 @@ def test_a_coroutine_awaits_asynchronous_managers_and_hooks(face):
 
     hooks = {name: slow(name) for name in ("notify", *HOOKS)}
     around = [spanning(log, "a", AsyncManager), spanning(log, "b")]
-    face.fails(OSError, Script(error), ConstantBackOff(5), max_attempts=2, around=around, **hooks)
+    face.fails(OSError, Script(error), FIVE, max_attempts=2, around=around, **hooks)
     assert log == [
         *[(1, "in", "a 1"), (1, "in", "b 1"), (2, "on_attempt")],
         *[(2, "out", "b 1", error), (3, "out", "a 1", error), (4, "notify"), (5, "on_retry")],
@@ -88,7 +88,7 @@ def test_a_coroutine_awaits_asynchronous_managers_and_hooks(face):
 @LOOPS
 def test_in_a_loop_it_is_entered_with_the_block(face):
     log = []
-    run = attempts(ConstantBackOff(5), around=spanning(log), on_attempt=lambda _: log.append("on"))
+    run = attempts(FIVE, around=spanning(log), on_attempt=lambda _: log.append("on"))
     face.blocks(run, lambda _: log.append("block"), before=lambda _: log.append("step"))
     assert log == ["step", (0, "in", "span 1"), "on", "block", (0, "out", "span 1", None)]
 
@@ -106,7 +106,7 @@ def test_what_hooks_return_does_not_matter(face):
 def test_hooks_may_be_any_number_of_functions(face, number):
     told, error, log = Recorded(), OSError(), []
     many = dict.fromkeys(HOOKS, [told] * number)
-    face.run(Script(error, 7), ConstantBackOff(5), around=[spanning(log)] * number, **many)
+    face.run(Script(error, 7), FIVE, around=[spanning(log)] * number, **many)
     assert [when for when, _ in told.calls] == [*[0] * number * 2, *[5] * number * 2]
     assert left_with(log) == [*[error] * number, *[None] * number]
 
@@ -152,12 +152,11 @@ def check_end(face, step, make, kind):
     log = []
     around = [spanning(log, "a"), spanning(log, "b")]
     script = Script(OSError, step)
-    with pytest.raises(kind) as caught:
-        face.run(script, ConstantBackOff(5), around=around, **make(CancellationToken()))
+    caught = face.fails(kind, script, FIVE, around=around, **make(CancellationToken()))
     assert step != 7 or script.count < 2
     errors = left_with(log)
     assert {type(error) for error in errors[:2]} == {OSError if "a 2" in str(log) else kind}
-    assert errors[-1] is errors[-2] is caught.value
+    assert errors[-1] is errors[-2] is caught
 
 
 @FOUR
@@ -192,9 +191,8 @@ def test_a_manager_is_left_once_with_what_cut_the_attempt(face, cut):
 def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face, name):
     log, interrupt = [], KeyboardInterrupt()
     hooks = noting(log) | {name: Recorded(interrupt)}
-    with pytest.raises(KeyboardInterrupt) as caught:
-        face.run(Script(OSError, 7), ConstantBackOff(5), around=spanning(log), **hooks)
-    assert caught.value is interrupt
+    caught = face.fails(KeyboardInterrupt, Script(OSError, 7), FIVE, around=spanning(log), **hooks)
+    assert caught is interrupt
     assert (left_with(log)[0] is interrupt) == (name == "on_attempt")
     assert "on_give_up" not in {entry[1] for entry in log}
 
@@ -204,9 +202,7 @@ def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face, name):
 def test_an_interrupt_of_a_manager_leaves_the_others(face, how):
     log, interrupt = [], KeyboardInterrupt()
     around = [spanning(log, "a"), spanning(log, "b", **{how: interrupt}), spanning(log, "c")]
-    with pytest.raises(KeyboardInterrupt) as caught:
-        face.run(Script(7), ConstantBackOff(5), around=around, **noting(log))
-    assert caught.value is interrupt
+    assert face.fails(KeyboardInterrupt, Script(7), FIVE, around=around, **noting(log)) is interrupt
     expected = [("in", "a 1"), ("out", "a 1", interrupt)]
     if how == "leave":
         expected[1:1] = [("in", "b 1"), ("in", "c 1"), ("out", "c 1", None), ("out", "b 1", None)]
@@ -245,8 +241,7 @@ def test_an_error_of_a_hook_ends_the_run_and_leaves_the_managers(face):
         several = [Recorded(True), Recorded(own), Recorded(AssertionError)]  # two are called
         hooks = noting(log) | {"on_give_up": gave_up, name: several}
         script = Script(7 if name == "on_success" else OSError, 7)
-        caught = face.fails(LookupError, script, ConstantBackOff(5), around=spanning(log), **hooks)
-        assert caught is own
+        assert face.fails(LookupError, script, FIVE, around=spanning(log), **hooks) is own
         assert script.count == (name != "on_attempt")
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
         (error,) = left_with(log)
@@ -268,7 +263,7 @@ def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
         ]
         script = Script(*[OSError] * second, KeyError)
         options = {"around": around, "on_attempt": called, "on_give_up": gave_up}
-        assert face.fails(LookupError, script, ConstantBackOff(5), max_attempts=3, **options) is own
+        assert face.fails(LookupError, script, FIVE, max_attempts=3, **options) is own
         assert script.count == second + (how == "leave") == len(called.calls)
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
         last = {"leave": [KeyError]}.get(how, [OSError] * second)
@@ -285,7 +280,7 @@ def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
 def test_of_several_managers_that_fail_the_last_error_is_raised_and_has_the_others(face):
     log, a, b = [], LookupError("a"), ValueError("b")
     around = [spanning(log, "a", leave=a), spanning(log, "b", leave=b)]
-    caught = face.fails(LookupError, Script(OSError), ConstantBackOff(5), around=around)
+    caught = face.fails(LookupError, Script(OSError), FIVE, around=around)
     assert caused_by(caught) == [LookupError, ValueError, OSError]
     assert [type(error) for error in left_with(log)] == [OSError, OSError]
 
@@ -327,7 +322,7 @@ def test_a_thread_awaits_no_hook(face, name):
     """Nor is its coroutine left behind unawaited, which would be a warning."""
     options = {"max_attempts": 1 if name == "on_give_up" else 2, name: lambda *_: sleep(0)}
     with pytest.raises(TypeError, match=f"{name} must be a plain function"):
-        face.run(Script(OSError, 7), ConstantBackOff(5), **options)
+        face.run(Script(OSError, 7), FIVE, **options)
 
 
 @BOTH

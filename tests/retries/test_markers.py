@@ -4,17 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from backoff_ticker import (
-    ConstantBackOff,
-    Permanent,
-    RetryAfter,
-    StopReason,
-    ZeroBackOff,
-    retry_call,
-)
+from backoff_ticker import Permanent, RetryAfter, StopReason, ZeroBackOff, retry_call
 from tests.retries.cases import check
 from tests.retries.faces import BOTH, FOUR
-from tests.retries.scripts import Recorded, Script
+from tests.retries.scripts import ONE, Recorded, Script
 from tests.tickers.made_policies import Counting
 
 
@@ -25,7 +18,7 @@ def test_the_error_inside_permanent_is_raised_as_it_was(face):
     inner.__cause__ = cause
     gave_up = Recorded()
     script = Script(ValueError, Permanent(inner))
-    assert face.fails(OSError, script, ConstantBackOff(1), on_give_up=gave_up) is inner
+    assert face.fails(OSError, script, ONE, on_give_up=gave_up) is inner
     assert inner.__cause__ is cause
     assert inner.__context__ is None
     assert gave_up.last.reason is StopReason.PERMANENT
@@ -47,14 +40,14 @@ def test_permanent_is_looked_for_along_causes_only(face):
             raise ValueError from error
 
     script = Script(while_handling, in_the_context_of_a_cause, 7)
-    assert face.run(script, ConstantBackOff(1)) == 7
+    assert face.run(script, ONE) == 7
     assert script.times == [0, 1, 2]
 
 
 def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock):
     script = Script(Permanent(OSError()))
     with pytest.raises(OSError):
-        retry_call(lambda: retry_call(script, ZeroBackOff()), ConstantBackOff(1), max_attempts=3)
+        retry_call(lambda: retry_call(script, ZeroBackOff()), ONE, max_attempts=3)
     assert script.times == [0, 1, 2]
 
 
@@ -100,7 +93,7 @@ def test_all_hear_of_the_error_inside_retry_after(face, inner):
     told, marker = Recorded(), RetryAfter(50, inner)
     error, script = inner or marker, Script(marker)
     hooks = dict.fromkeys(("notify", "on_retry", "on_give_up"), told)
-    assert face.fails(type(error), script, ConstantBackOff(1), max_attempts=2, **hooks) is error
+    assert face.fails(type(error), script, ONE, max_attempts=2, **hooks) is error
     notified, (_, retried), (_, gave_up) = told.calls
     assert notified == (0, error, 50.0)
     assert (retried.last_error, retried.delay) == (error, 50)
@@ -125,7 +118,7 @@ def test_the_wait_that_an_error_or_on_asks_for_is_bounded(face):
     ]:
         for step, on in [(RetryAfter(asked), None), (OSError, lambda _, asked=asked: asked)]:
             script, notify = Script(step, 7), Recorded()
-            face.run(script, ConstantBackOff(1), on=on, notify=notify, **options)
+            face.run(script, ONE, on=on, notify=notify, **options)
             assert script.times[1] - script.times[0] == wait
             assert notify.calls[0][2] == wait
 

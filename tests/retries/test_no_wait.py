@@ -22,7 +22,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE
 from tests.retries.faces import BOTH, FACES, FOUR, in_loop
-from tests.retries.scripts import Recorded, Script, now
+from tests.retries.scripts import FIVE, TEN, Recorded, Script, now
 
 HOUR = ConstantBackOff(3600)
 
@@ -70,7 +70,7 @@ def test_a_skipped_wait_goes_no_further_than_the_deadline_of_a_token(face):
     script, gave_up = Script(OSError), Recorded()
     with no_wait(), pytest.raises(DeadlineExceeded):
         token = CancellationToken(timeout=7)
-        face.run(script, ConstantBackOff(5), token=token, on_give_up=gave_up)
+        face.run(script, FIVE, token=token, on_give_up=gave_up)
     assert script.count == 2
     assert (gave_up.last.waited, gave_up.last.elapsed) == (7, 7)
 
@@ -86,7 +86,7 @@ def test_only_runs_begun_in_the_block_are_concerned(face):
         if script.count == 3:
             inside.__exit__(None, None, None)
 
-    assert face.run(script, ConstantBackOff(10), notify=notify) == 7
+    assert face.run(script, TEN, notify=notify) == 7
     assert script.times == [0, 10, 20, 30]
 
 
@@ -99,12 +99,12 @@ def test_what_is_no_retry_waits(clock):
 
 @no_wait()
 async def decorated():
-    return await retry_call_async(Script(OSError, 7).in_loop, ConstantBackOff(5))
+    return await retry_call_async(Script(OSError, 7).in_loop, FIVE)
 
 
 @no_wait()
 def decorated_plain():
-    return retry_call(Script(OSError, 7), ConstantBackOff(5))
+    return retry_call(Script(OSError, 7), FIVE)
 
 
 def test_no_wait_decorates_functions_of_both_kinds(clock):
@@ -151,7 +151,7 @@ def test_a_retry_inside_takes_the_token_of_an_attempt_whose_time_is_limited(face
         return retry_call(Script(OSError, 7), ConstantBackOff(2), token=token)
 
     with no_wait():
-        assert face.run(Script(OSError, inside), ConstantBackOff(5), timeout=20) == 7
+        assert face.run(Script(OSError, inside), FIVE, timeout=20) == 7
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 2.0, "3"])

@@ -24,7 +24,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import VirtualClock
 from tests.retries.faces import BOTH, FACES
 from tests.retries.made_policies import cancelled_token, spent_budget
-from tests.retries.scripts import Ahead, Recorded, Script, Takes
+from tests.retries.scripts import ONE, TEN, Ahead, Recorded, Script, Takes
 from tests.tickers.made_policies import Scripted
 
 
@@ -126,9 +126,7 @@ def test_what_is_no_exception_passes(face):
         for on in (Exception, lambda error: True):
             script, hook = Script(ValueError, interrupt, 7), Recorded()
             with pytest.raises(type(interrupt)) as caught:
-                face.run(
-                    script, ConstantBackOff(1), on=on, on_success=hook, on_give_up=hook, until=bool
-                )
+                face.run(script, ONE, on=on, on_success=hook, on_give_up=hook, until=bool)
             assert caught.value is interrupt
             assert (script.count, hook.calls) == (2, [])
             assert not hasattr(interrupt, "__notes__")
@@ -142,7 +140,7 @@ def test_every_limit_binds_retry_after(face):
     ended = {}
     for step in list(STEPS)[2:]:
         inner, gave_up = Refused(), Recorded()
-        options = {"backoff": ConstantBackOff(10)} | STEPS[step]
+        options = {"backoff": TEN} | STEPS[step]
         options = {name: one() if callable(one) else one for name, one in options.items()}
         script = Script(RetryAfter(6, inner))
         caught = face.fails(Exception, script, on_give_up=gave_up, **options)

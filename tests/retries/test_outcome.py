@@ -31,7 +31,7 @@ from tests.retries.faces import BOTH, LOOPS
 from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
-from tests.retries.scripts import Recorded, Script, Takes, answered
+from tests.retries.scripts import FIVE, TEN, Recorded, Script, Takes, answered
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Instant
 
@@ -83,7 +83,7 @@ def test_hooks_are_told_how_the_run_stands(face):
 def test_a_wait_that_is_cut_counts_as_far_as_it_went(face, clock):
     token, gave_up, error = CancellationToken(), Recorded(), OSError()
     at(clock, 14, token.cancel)
-    face.fails(Cancelled, Script(error), ConstantBackOff(10), token=token, on_give_up=gave_up)
+    face.fails(Cancelled, Script(error), TEN, token=token, on_give_up=gave_up)
     assert gave_up.last[1:] == (2, 14, 14, None, StopReason.CANCELLED, error)
 
 
@@ -131,7 +131,7 @@ def test_arguments_are_shown_by_nothing():
 
 
 def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock):
-    run = attempts(ConstantBackOff(10))
+    run = attempts(TEN)
     errors = [OSError(1), OSError(2)]
     assert run.outcome.attempts == 0
     assert run.outcome.reason is None
@@ -214,7 +214,7 @@ def test_retries_and_the_end_are_logged(face, caplog):
     hook = log_retries()
     script = Script(OSError(1), RetryAfter(1.25, KeyError("no")), OSError(3))
     options = {"max_attempts": 3, "on_retry": hook, "on_give_up": hook, "name": "fetch"}
-    face.fails(OSError, script, ConstantBackOff(5), **options)
+    face.fails(OSError, script, FIVE, **options)
     assert {(one.name, one.levelname) for one in caplog.records} == {("backoff_ticker", "WARNING")}
     assert caplog.messages == [
         "fetch failed in attempt 1, again in 5 s: OSError(1)",
@@ -236,7 +236,7 @@ def test_a_cut_before_any_error_is_logged_without_one(clock, caplog):
 @BOTH
 def test_the_other_hooks_are_logged_too(face, caplog):
     hook = log_retries()
-    face.run(Script(OSError, 7), ConstantBackOff(5), on_attempt=hook, on_success=hook)
+    face.run(Script(OSError, 7), FIVE, on_attempt=hook, on_success=hook)
     said = [message.partition("operation")[2] for message in caplog.messages]
     assert said == [": attempt 1", ": attempt 2", " succeeded after 2 attempts"]
 
@@ -245,15 +245,15 @@ def test_the_other_hooks_are_logged_too(face, caplog):
 def test_a_logger_and_a_level_of_ones_own(clock, caplog, adapt):
     hook = log_retries(adapt(logging.getLogger("mine")), logging.INFO)
     with caplog.at_level(logging.INFO, "mine"):
-        retry_call(Script(OSError, 7), ConstantBackOff(5), on_retry=hook, on_give_up=hook)
+        retry_call(Script(OSError, 7), FIVE, on_retry=hook, on_give_up=hook)
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("mine", "INFO")
-    retry_call(Script(OSError, 7), ConstantBackOff(5), on_retry=hook)
+    retry_call(Script(OSError, 7), FIVE, on_retry=hook)
     assert caplog.records == [record]
 
 
 def test_arguments_are_not_logged(clock, caplog):
-    @retry(ConstantBackOff(5), max_attempts=2)
+    @retry(FIVE, max_attempts=2)
     def fetch(token, *, password):
         raise OSError
 

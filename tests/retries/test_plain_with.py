@@ -7,7 +7,6 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
-    ConstantBackOff,
     StopReason,
     attempts,
     configure,
@@ -17,7 +16,7 @@ from backoff_ticker import (
 from tests.retries.faces import in_loop
 from tests.retries.made_hooks import HOOKS, AsyncManager, noting, spanning
 from tests.retries.made_policies import at
-from tests.retries.scripts import Script, now
+from tests.retries.scripts import FIVE, ONE, Script, now
 from tests.retries.test_budget import Awaited
 
 
@@ -42,7 +41,7 @@ def looped(run, script):
 def test_what_awaits_nothing_is_done():
     log, script = [], Script(OSError, 0, 7)
     options = {"on": lambda _: True, "until": bool, "budget": None, "max_elapsed_time": 60}
-    run = attempts(ConstantBackOff(5), around=spanning(log), **noting(log), **options)
+    run = attempts(FIVE, around=spanning(log), **noting(log), **options)
     looped(run, script)
     assert script.times == [0, 5, 10]
     assert [name for _, name, *_ in log] == [
@@ -64,12 +63,8 @@ class Callable:
 
 WRONG = {
     "token": lambda: {"token": CancellationToken()},
-    "the token of a policy": lambda: {
-        "backoff": with_token(ConstantBackOff(1), CancellationToken())
-    },
-    "the token of a rule": lambda: {
-        "on": {OSError: with_token(ConstantBackOff(1), CancellationToken())}
-    },
+    "the token of a policy": lambda: {"backoff": with_token(ONE, CancellationToken())},
+    "the token of a rule": lambda: {"on": {OSError: with_token(ONE, CancellationToken())}},
     "timeout": lambda: {"timeout": 60},
     "timeout=0": lambda: {"timeout": 0},
     "attempt_timeout": lambda: {"attempt_timeout": 60},
@@ -97,7 +92,7 @@ def test_the_token_and_the_hooks_of_the_process_do_not_forbid_it(clock):
     token, script = CancellationToken(), Script(OSError)
     at(clock, 7, token.cancel)
     with configure(token=token), pytest.raises(Cancelled):
-        looped(attempts(ConstantBackOff(5)), script)
+        looped(attempts(FIVE), script)
     assert (script.times, now()) == ([0, 5], 7)
 
 
@@ -113,7 +108,7 @@ def test_an_answer_that_has_to_be_awaited_is_refused_when_it_comes(name):
     """As of a plain function that returns a coroutine; a step of the loop may await it."""
     script = Script(*[OSError] * (name not in ("until", "on_success")), 7)
     options = {"max_attempts": 1 if name == "on_give_up" else 2}
-    run = attempts(ConstantBackOff(1), **options, **{name: lambda *_: asyncio.sleep(0)})
+    run = attempts(ONE, **options, **{name: lambda *_: asyncio.sleep(0)})
     with pytest.raises(TypeError, match=f"{name} must be a plain function.*`async with attempt:`"):
         looped(run, script)
     assert run.outcome.reason in (StopReason.FAILED, StopReason.MAX_ATTEMPTS)

@@ -6,18 +6,9 @@ from types import MethodType
 
 import pytest
 
-from backoff_ticker import (
-    ConstantBackOff,
-    RejectedResult,
-    ZeroBackOff,
-    retry,
-    retry_options,
-    retry_with,
-)
+from backoff_ticker import RejectedResult, ZeroBackOff, retry, retry_options, retry_with
 from tests.retries.made_client import KINDS, OF_CLASS, STATIC, Client, result_of
-from tests.retries.scripts import Recorded, Script, now
-
-POLICY = ConstantBackOff(5)
+from tests.retries.scripts import FIVE, ONE, TEN, Recorded, Script, now
 
 
 def attempts_of(call, script):
@@ -31,7 +22,7 @@ def attempts_of(call, script):
 def test_what_is_named_is_changed_and_the_rest_kept(clock):
     script, told = Script(OSError), Recorded()
 
-    @retry(POLICY, on=OSError, max_attempts=3, on_give_up=told)
+    @retry(FIVE, on=OSError, max_attempts=3, on_give_up=told)
     def fetch():
         """Fetch."""
         return script()
@@ -44,13 +35,13 @@ def test_what_is_named_is_changed_and_the_rest_kept(clock):
     assert [outcome.name for _, outcome in told.calls] == [fetch.__qualname__] * 3
     began = now()
     assert attempts_of(retry_with(fetch, ZeroBackOff()), script) == 3
-    assert attempts_of(retry_with(fetch, backoff=ConstantBackOff(1)), script) == 3
+    assert attempts_of(retry_with(fetch, backoff=ONE), script) == 3
     assert now() == began + 2
     assert (once.__name__, once.__doc__, once.__wrapped__) == ("fetch", "Fetch.", fetch.__wrapped__)
 
 
 def test_none_removes_an_option():
-    fetch = retry(POLICY, until=bool, max_attempts=1)(lambda: 0)
+    fetch = retry(FIVE, until=bool, max_attempts=1)(lambda: 0)
     assert retry_with(fetch, until=None)() == 0
     with pytest.raises(RejectedResult):
         retry_with(fetch, on=None)()
@@ -83,14 +74,9 @@ def test_static_and_class_methods(clock, kind):
 
 def test_options_are_read_as_they_were_given():
     hooks = [print]
-    fetch = retry(POLICY, on=(OSError, KeyError), timeout=5, on_retry=hooks)(lambda: 7)
+    fetch = retry(FIVE, on=(OSError, KeyError), timeout=5, on_retry=hooks)(lambda: 7)
     options = retry_options(fetch)
-    assert options == {
-        "backoff": POLICY,
-        "on": (OSError, KeyError),
-        "timeout": 5,
-        "on_retry": hooks,
-    }
+    assert options == {"backoff": FIVE, "on": (OSError, KeyError), "timeout": 5, "on_retry": hooks}
     options["timeout"] = 6
     assert retry_options(fetch)["timeout"] == 5
     assert retry_options(retry_with(fetch, timeout=7))["timeout"] == 7
@@ -118,9 +104,9 @@ def test_another_decorator_around_it_is_not_dropped(read):
 
 
 def test_a_decorator_can_be_kept_changed_and_read(clock):
-    default = retry(ConstantBackOff(1), on=OSError, max_attempts=2)
+    default = retry(ONE, on=OSError, max_attempts=2)
     patient = retry_with(default, max_attempts=3)
-    slow = ConstantBackOff(10)
+    slow = TEN
     slower = retry_with(patient, slow)
     for decorator, times in [(default, [0, 1]), (patient, [0, 1, 2]), (slower, [0, 10, 20])]:
         script = Script(OSError)
@@ -128,6 +114,6 @@ def test_a_decorator_can_be_kept_changed_and_read(clock):
             decorator(script)()
         assert [at - script.times[0] for at in script.times] == times
     assert retry_options(slower) == {"backoff": slow, "on": OSError, "max_attempts": 3}
-    assert repr(retry(ConstantBackOff(1), max_attempts=2)) == (
+    assert repr(retry(ONE, max_attempts=2)) == (
         "retry(backoff=ConstantBackOff(1.0), max_attempts=2)"
     )

@@ -27,7 +27,7 @@ from tests.retries.faces import in_loop
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.scripts import FIVE, Recorded, Script, Takes, now
 
 # Off
 
@@ -44,8 +44,8 @@ def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face):
     called, result = Recorded(), object()
     script = Script(result)
     with configure(active=False):
-        assert face.run(script, ConstantBackOff(5), **everything(called)) is result
-        assert face.run(script, ConstantBackOff(5)) is result
+        assert face.run(script, FIVE, **everything(called)) is result
+        assert face.run(script, FIVE) is result
     assert (script.times, called.calls) == ([0, 0], [])
 
 
@@ -55,7 +55,7 @@ def test_while_retries_are_off_an_error_passes_as_it_is(face):
         for options in ({}, everything(Recorded())):
             script = Script(error)
             with configure(active=False), pytest.raises(type(error)) as caught:
-                face.run(script, ConstantBackOff(5), **options)
+                face.run(script, FIVE, **options)
             assert caught.value is error
             assert (script.count, now()) == (1, 0)
             assert not hasattr(error, "__notes__")
@@ -64,7 +64,7 @@ def test_while_retries_are_off_an_error_passes_as_it_is(face):
 
 def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
     for error, reason in [(None, StopReason.SUCCEEDED), (OSError(), StopReason.NOT_RETRIED)]:
-        run = attempts(ConstantBackOff(5), until=bool)
+        run = attempts(FIVE, until=bool)
         with configure(active=False), pytest.raises(OSError) if error else contextlib.nullcontext():
             for attempt in run:
                 with attempt:
@@ -97,13 +97,13 @@ def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face
             return OSError
 
         script = Script(first, 7)
-        assert face.run(script, ConstantBackOff(5)) == 7
+        assert face.run(script, FIVE) == 7
         assert (script.times, called.calls) == ([0, 5], [])
 
 
 def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(clock):
     script = Script(OSError)
-    function = retry(ConstantBackOff(5), max_attempts=3)(script)
+    function = retry(FIVE, max_attempts=3)(script)
 
     def calls_made():
         before = script.count
@@ -135,10 +135,10 @@ def test_default_hooks_are_called_after_a_retrys_own(face):
 
     called = ["on_attempt", "notify", "on_retry", "on_attempt", "on_success"]
     with configure(**hooks("default")):
-        face.run(Script(OSError, 7), ConstantBackOff(5), **hooks("own"))
+        face.run(Script(OSError, 7), FIVE, **hooks("own"))
         assert log == [f"{owner} {name}" for name in called for owner in ("own", "default")]
     log.clear()
-    face.run(Script(OSError, 7), ConstantBackOff(5), **hooks("own"))
+    face.run(Script(OSError, 7), FIVE, **hooks("own"))
     assert log == [f"own {name}" for name in called]
 
 
@@ -178,7 +178,7 @@ def test_either_token_ends_the_run(face, clock):
         tokens = CancellationToken(), CancellationToken()
         at(clock, began + 7, tokens[which].cancel)
         with configure(token=tokens[0]), pytest.raises(Cancelled):
-            face.run(Script(OSError), ConstantBackOff(5), token=tokens[1])
+            face.run(Script(OSError), FIVE, token=tokens[1])
         assert now() == began + 7
         assert not tokens[1 - which].cancelled
 

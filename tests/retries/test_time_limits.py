@@ -23,7 +23,7 @@ from backoff_ticker.waiting import cancelled_error, shielded, trio_runs
 from tests.helpers import sleep
 from tests.retries.cases import check
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop, on_faces
-from tests.retries.scripts import Ahead, Recorded, Script, Takes, now
+from tests.retries.scripts import FIVE, ONE, Ahead, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
 LAST = OSError("last")
@@ -114,12 +114,12 @@ def test_the_time_that_a_hook_takes_counts(face, clock, name):
         return sleep(6) if face.asynchronous else clock.sleep(6)
 
     script = Script(OSError)
-    error = ended_by_timeout(face, script, ConstantBackOff(5), timeout=10, **{name: hook})
+    error = ended_by_timeout(face, script, FIVE, timeout=10, **{name: hook})
     assert (script.times, now()) == ([0], 6)
     assert str(error) == "the next wait of 5.0 s would reach the timeout of 10.0 s"
     script, gave_up = Script(OSError), Recorded()
     options = {"max_elapsed_time": 10, "on_give_up": gave_up, name: hook}
-    face.fails(OSError, script, ConstantBackOff(5), **options)
+    face.fails(OSError, script, FIVE, **options)
     assert (script.times, now()) == ([6], 12)
     assert gave_up.last.reason is StopReason.MAX_ELAPSED_TIME
     script = Script(OSError)
@@ -288,14 +288,14 @@ def test_what_a_coroutine_raises_as_it_is_cut_is_the_last_error(face):
 def test_a_cut_leaves_no_cancel_behind(face):
     async def main():
         script = Script(SLOW, Takes(1, 8))
-        assert await face.main(script, ConstantBackOff(1), attempt_timeout=5) == 8
+        assert await face.main(script, ONE, attempt_timeout=5) == 8
         for options in (
             {"token": CancellationToken(timeout=5)},
             {"timeout": 5},
             {"attempt_timeout": 5, "max_attempts": 2},
         ):
             with pytest.raises(TimeoutError):
-                await face.main(Script(SLOW), ConstantBackOff(1), **options)
+                await face.main(Script(SLOW), ONE, **options)
             assert trio_runs() or asyncio.current_task().cancelling() == 0
             await sleep(3)
 
@@ -313,7 +313,7 @@ def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock):
     async def main():
         with pytest.raises(TimeoutError) as caught:
             async with asyncio.timeout(7):
-                await retry_call_async(operation, ConstantBackOff(1), attempt_timeout=20)
+                await retry_call_async(operation, ONE, attempt_timeout=20)
         assert not isinstance(caught.value, DeadlineExceeded)
 
     in_loop(main())
@@ -323,11 +323,11 @@ def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock):
 def test_a_token_with_a_deadline_on_another_clock_is_refused(face):
     script, other = Script(OSError, 7), VirtualClock()
     timed = CancellationToken(timeout=5, clock=other)
-    for options in ({"token": timed}, {"backoff": with_token(ConstantBackOff(1), timed)}):
+    for options in ({"token": timed}, {"backoff": with_token(ONE, timed)}):
         with pytest.raises(ValueError, match=r"token must have its deadline on .* clock.*, not on"):
             face.run(script, **options)
     assert script.count == 0
-    assert face.run(script, ConstantBackOff(1), token=CancellationToken(clock=other)) == 7
+    assert face.run(script, ONE, token=CancellationToken(clock=other)) == 7
 
 
 # Where waits are skipped
