@@ -4,10 +4,7 @@ import random
 
 import pytest
 
-from backoff_ticker import (
-    STOP,
-    Ticker,
-)
+from backoff_ticker import STOP, Ticker
 
 
 def state(policy):

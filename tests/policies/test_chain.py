@@ -2,13 +2,7 @@
 
 import pytest
 
-from backoff_ticker import (
-    STOP,
-    StopBackOff,
-    ZeroBackOff,
-    chain,
-    delays,
-)
+from backoff_ticker import STOP, StopBackOff, ZeroBackOff, chain, delays
 from tests.policies.policy_doubles import Feedback, Recording, ask, constant
 
 

@@ -25,14 +25,7 @@ from backoff_ticker import (
 )
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting, Feedback, InDict, Recording, steps
-from tests.policies.policy_strategies import (
-    EVERY,
-    MANY,
-    drawn_policy,
-    for_each_kind,
-    run,
-    samples,
-)
+from tests.policies.policy_strategies import EVERY, MANY, drawn_policy, for_each_kind, run, samples
 from tests.policies.random_doubles import LAST_DRAW, StubRandom
 
 PLAIN = [policy for policy in samples() if not isinstance(policy, FeedbackBackOff)]

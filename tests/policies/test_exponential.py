@@ -63,8 +63,7 @@ def test_a_ticker_lends_its_clock_at_any_depth_unless_the_policy_has_one(wrap, h
 
 
 @pytest.mark.parametrize(
-    "twin_of",
-    [copy.copy, copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))],
+    "twin_of", [copy.copy, copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))]
 )
 def test_unseeded_copies_do_not_draw_in_step(twin_of):
     """Also when one policy is sent to the workers of a process pool."""

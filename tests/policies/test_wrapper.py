@@ -65,9 +65,7 @@ def test_a_wrapper_takes_feedback_exactly_if_the_policy_inside_does(wrap):
 
 
 @pytest.mark.parametrize(
-    "policy",
-    [None, 1.0, ZeroBackOff, print, type("Half", (), {"reset": print})()],
-    ids=readable_id,
+    "policy", [None, 1.0, ZeroBackOff, print, type("Half", (), {"reset": print})()], ids=readable_id
 )
 @pytest.mark.parametrize("use", [*WRAPPERS.values(), delays, Ticker])
 def test_what_is_no_policy_is_refused(use, policy):
