@@ -7,18 +7,16 @@ Run as ``python -m tests.benchmarks.memory`` from the project's root.
 import asyncio
 import gc
 import os
-import threading
 import tracemalloc
 from functools import partial
 from pathlib import Path
 
-from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker
+from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker
 from tests.benchmarks._measures import in_a_process
 from tests.benchmarks._table import compare, options, say
 
 FAR = 3600.0
 CONSTANT = ConstantBackOff(FAR)
-TOKEN = CancellationToken()
 
 
 def ticked(ticker):
@@ -31,17 +29,10 @@ async def read(ticker):
     await ticker.receive()
 
 
-ALONE = {
-    "threading.Event": threading.Event,
-    "Ticker, ConstantBackOff shared": lambda: ticked(Ticker(CONSTANT)),
-    "AsyncTicker, ConstantBackOff shared": lambda: ticked(AsyncTicker(CONSTANT)),
-}
+ALONE = {"Ticker, ConstantBackOff shared": lambda: ticked(Ticker(CONSTANT))}
 WAITING = {
     "task in asyncio.sleep": lambda: asyncio.create_task(asyncio.sleep(FAR)),
     "task in AsyncTicker.receive": lambda: asyncio.create_task(read(AsyncTicker(CONSTANT))),
-    "the same, AsyncTicker(token=)": lambda: asyncio.create_task(
-        read(AsyncTicker(CONSTANT, token=TOKEN))
-    ),
 }
 
 

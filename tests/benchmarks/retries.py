@@ -26,14 +26,7 @@ have other work. Run as ``python -m tests.benchmarks.retries`` from the project'
 
 from functools import partial
 
-from tests.benchmarks._retriers import (
-    CUT_BY_HAND,
-    CUTTING,
-    Case,
-    by_hand,
-    package,
-    peers,
-)
+from tests.benchmarks._retriers import CUT_BY_HAND, CUTTING, Case, by_hand, package, peers
 from tests.benchmarks._table import interleaved, options, show
 
 CASES = [Case(fails, awaits) for fails in (0, 3) for awaits in (False, True)]
