@@ -111,10 +111,8 @@ class Scene:
         """
         now = self.clock.now
         faults = [f"{s._recheck} sleeps" for s in self.sleepers if s.sleeps_too_long(now)]
-        schedule, must_be = (
-            self.schedule,
-            {"held", "late", *must_be, *(job.key for job in self.got)},
-        )
+        schedule = self.schedule
+        must_be = {"held", "late", *must_be, *(job.key for job in self.got)}
         for job in [*self.got, *filter(None, [self.job])]:
             job.retry_in(0)
         self.got = self.job = job = None

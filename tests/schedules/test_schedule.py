@@ -41,9 +41,8 @@ def test_a_key_comes_after_its_delay_and_tells_when_it_was_due(workers, clock, d
         still_waits(clock, waiting)
         clock.advance(seconds)
     job = value(waiting)
-    assert (job.key, job.due, job.lateness, job.missed, job.failures) == (
-        *("a", 1000 + seconds, 0, 0, 0),
-    )
+    assert (job.key, job.due) == ("a", 1000 + seconds)
+    assert (job.lateness, job.missed, job.failures) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(("first", "second", "due"), [(5, 2, 2), (2, 5, 2), (5, 0, 0), (3, 3, 3)])
@@ -241,9 +240,7 @@ def test_a_wait_runs_out_of_time(workers, clock):
         waiting = workers.receive(schedule, timeout)
         still_waits(clock, waiting)
         clock.advance(2.5)
-        assert (type(error(waiting)), str(error(waiting))) == (
-            *(TimeoutError, "no key was due within 2.5 s"),
-        )
+        assert repr(error(waiting)) == "TimeoutError('no key was due within 2.5 s')"
     nothing_is_due(schedule)
     clock.advance(5)
     assert take_all(schedule) == ["a"]
@@ -307,12 +304,8 @@ def test_an_end_ends_all_iterations_and_jobs_under_way_go_on(workers, clock, how
             refused()
     assert (schedule.closed, schedule.in_flight) == (True, 1)
     job.succeed()
-    assert (schedule.in_flight, len(schedule), schedule.remove("a"), len(schedule)) == (
-        0,
-        2,
-        True,
-        1,
-    )
+    assert (schedule.in_flight, len(schedule)) == (0, 2)
+    assert (schedule.remove("a"), len(schedule)) == (True, 1)
     schedule.close()
 
 
