@@ -147,6 +147,7 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
         (with_max_interval(GROWING, 3), [(1, 1), (2, 2), (3, 3), (3, 3)]),
         (with_max_elapsed_time(GROWING, 3), [(1, 1), (2, 2), None, None]),
         (with_max_elapsed_time(ExponentialBackOff(2, 0.5, 1, 2, None), 2), [(1, 2), (1, 2)]),
+        (with_max_elapsed_time(NINE, 9), [(9, 9), (9, 9)]),
         (chain(constant(9, 2), GROWING), [(9, 9), (9, 9), (1, 1), (2, 2)]),
         (chain(StopBackOff(), GROWING), [(1, 1), (2, 2)]),
         # How often the first part has used it is unknown; what has no state may be in several.
