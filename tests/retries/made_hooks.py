@@ -2,7 +2,9 @@
 
 from contextlib import nullcontext
 
+from backoff_ticker import current_clock
 from backoff_ticker.waiting import cancelled_error, shielded
+from backoff_ticker.waiting._parking import loop_runs
 from tests.helpers import sleep
 from tests.retries.scripts import now
 
@@ -63,6 +65,11 @@ def spanning(log, name="span", manager=Manager, **failing):
         return manager(log, f"{name} {outcome.attempts}", ends)
 
     return around
+
+
+def taking(seconds):
+    """Return a hook that takes so long, and awaits where it has to."""
+    return lambda *_: sleep(seconds) if loop_runs() else current_clock().sleep(seconds)
 
 
 def noting(log):

@@ -23,6 +23,7 @@ from backoff_ticker import (
 )
 from tests.helpers import eventually, sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, FOUR, LOOPS, in_loop, left_after_a_failure
+from tests.retries.made_hooks import taking
 from tests.retries.made_policies import at
 from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
@@ -184,11 +185,8 @@ def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock, ma
 
 
 def test_a_retry_that_comes_too_late_costs_nothing(face, clock, make_budget):
-    def hook(_):
-        return sleep(20) if face.asynchronous else clock.sleep(20)
-
     budget, script = make_budget(5), Script(OSError)
-    face.fails(DeadlineExceeded, script, TEN, budget=budget, timeout=15, on_retry=hook)
+    face.fails(DeadlineExceeded, script, TEN, budget=budget, timeout=15, on_retry=taking(20))
     assert (script.count, budget.tokens) == (1, 5)
 
 

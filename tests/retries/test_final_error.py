@@ -29,6 +29,18 @@ def notes_of(error):
     return list(getattr(error, "__notes__", []))
 
 
+def failing_in_a_handler(error):
+    """Return a function that raises ``error`` while it handles another one."""
+
+    def fail(*_):
+        try:
+            raise KeyError("inside")
+        except KeyError:
+            raise error  # noqa: B904 - the point
+
+    return fail
+
+
 def test_the_error_raised_has_one_note_that_tells_how_it_ended(face):
     errors = [OSError(1), OSError(2), OSError(3)]
     caught = face.fails(OSError, Script(*errors), ONE, max_attempts=3)
@@ -118,19 +130,13 @@ def test_an_error_inside_a_marker_has_its_note_its_cause_and_its_place(face, mak
         except KeyError as cause:
             raise make(FrozenError(1)) from cause
 
-    def fail_in_a_handler():
-        try:
-            raise KeyError("context")
-        except KeyError:
-            raise make(OSError())  # noqa: B904 - the point
-
     with pytest.raises(FrozenError) as caught:
         face.run(Script(fail), StopBackOff())
     assert isinstance(caught.value.__cause__, KeyError)
     assert why in caught.value.__notes__[0]
     assert any(entry.name == "fail" for entry in caught.traceback)
     with pytest.raises(OSError) as caught:
-        face.run(Script(fail_in_a_handler), StopBackOff())
+        face.run(Script(failing_in_a_handler(make(OSError()))), StopBackOff())
     assert isinstance(caught.value.__context__, KeyError)
 
 
@@ -147,12 +153,7 @@ def test_the_last_hook_that_fails_is_blamed_and_its_error_is_not_its_own_cause(f
 
 @on_faces("call", "decorator")
 def test_the_errors_own_context_stays_where_a_retry_runs_in_a_handler(face):
-    def fail():
-        try:
-            raise KeyError("inside")
-        except KeyError:
-            raise OSError("last")  # noqa: B904 - the point
-
+    fail = failing_in_a_handler(OSError("last"))
     try:
         raise LookupError("outside")
     except LookupError:
@@ -186,15 +187,9 @@ def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_
         assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
 
 
-def fail_in_a_handler(_):
-    try:
-        raise KeyError("inside")
-    except KeyError:
-        raise LookupError  # noqa: B904 - the point
-
-
 def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
-    caught = face.fails(LookupError, Script(OSError("first")), on=fail_in_a_handler)
+    fail = failing_in_a_handler(LookupError())
+    caught = face.fails(LookupError, Script(OSError("first")), on=fail)
     assert list(map(repr, chain_of(caught))) == [
         *("LookupError()", "KeyError('inside')", "OSError('first')")
     ]

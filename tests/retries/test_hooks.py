@@ -18,10 +18,9 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
-from backoff_ticker.waiting._parking import loop_runs
 from tests.helpers import sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC
-from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning
+from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning, taking
 from tests.retries.scripts import FIVE, Recorded, Script, Takes, answered, chain_of, now
 from tests.retries.test_breaker_option import until_a_reset
 
@@ -118,15 +117,8 @@ def cancelling(token):
     return {"token": token, "on_attempt": lambda seen: seen.attempts == 2 and token.cancel()}
 
 
-def late(token):
-    """Return a hook that takes long, and awaits where it has to."""
-
-    def hook(outcome):
-        if outcome.attempts < 2:
-            return None
-        return sleep(9) if loop_runs() else token.clock.sleep(9)
-
-    return {"timeout": 9, "on_attempt": hook}
+def late(_):
+    return {"timeout": 9, "on_attempt": lambda seen: seen.attempts == 2 and taking(9)()}
 
 
 # What ends an attempt, options made with a new token, and what its managers are left with.

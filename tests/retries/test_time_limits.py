@@ -23,6 +23,7 @@ from backoff_ticker.waiting import cancelled_error, shielded, trio_runs
 from tests.helpers import sleep
 from tests.retries.cases import check
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop, on_faces
+from tests.retries.made_hooks import taking
 from tests.retries.scripts import FIVE, ONE, Ahead, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
@@ -109,11 +110,8 @@ def ended_by_timeout(face, script, *args, **options):
 
 
 @pytest.mark.parametrize("name", ["notify", "on_retry"])
-def test_the_time_that_a_hook_takes_counts(face, clock, name):
-    def hook(*_):
-        return sleep(6) if face.asynchronous else clock.sleep(6)
-
-    script = Script(OSError)
+def test_the_time_that_a_hook_takes_counts(face, name):
+    hook, script = taking(6), Script(OSError)
     error = ended_by_timeout(face, script, FIVE, timeout=10, **{name: hook})
     assert (script.times, now()) == ([0], 6)
     assert str(error) == "the next wait of 5.0 s would reach the timeout of 10.0 s"
