@@ -197,9 +197,26 @@ def test_the_token_is_cancelled_with_that_of_the_run_and_at_its_limits_of_time(f
     limits = {"timeout": float, "attempt_timeout": float, "token": timed}
     for name in [name for name in limits if face.asynchronous or name != "attempt_timeout"]:
         began, cancels, options = now(), [], {name: limits[name](5)}
-        options["on_attempt"] = lambda _: here().token.on_cancel(lambda: cancels.append(now()))
-        face.fails((OSError, TimeoutError), Script(Takes(20, OSError)), max_attempts=1, **options)
-        assert cancels == [began + 5]
+
+        def look(began=began, cancels=cancels):
+            here().token.on_cancel(lambda: cancels.append(now() - began))
+            return Takes(20, OSError)
+
+        face.fails((OSError, TimeoutError), Looking(look), max_attempts=1, **options)
+        assert cancels == [5]
+
+
+class Looking:
+    """An operation that looks before it takes its time."""
+
+    def __init__(self, look):
+        self._look = look
+
+    def __call__(self):
+        return Script(self._look())()
+
+    async def in_loop(self):
+        return await Script(self._look()).in_loop()
 
 
 @pytest.mark.parametrize("asks", [False, True])
