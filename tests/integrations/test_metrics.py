@@ -24,25 +24,27 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import no_wait
 
+# What the tests call a metric: what prometheus-client and OpenTelemetry call it.
+NAMES = {
+    "retries": ("retries_total", "retries"),
+    "waits": ("retry_wait_seconds_sum", "retry.delay"),
+    "runs": ("runs_total", "runs"),
+    "circuits": ("circuits", "circuits"),
+    "changes": ("circuit_changes_total", "circuit.changes"),
+    "cancels": ("cancels_total", "cancels"),
+    "ticks": ("ticks_total", "ticks"),
+    "missed": ("ticks_missed_total", "tick.missed"),
+    "lateness": ("tick_lateness_seconds_sum", "tick.lateness"),
+    "jobs": ("jobs_total", "jobs"),
+    "jobs_missed": ("jobs_missed_total", "job.missed"),
+    "job_lateness": ("job_lateness_seconds_sum", "job.lateness"),
+}
+
 
 class Prometheus:
     """Metrics of prometheus-client."""
 
     other = "other"
-    names = {  # noqa: RUF012 - constants
-        "backoff_ticker_retries_total": "retries",
-        "backoff_ticker_retry_wait_seconds_sum": "waits",
-        "backoff_ticker_runs_total": "runs",
-        "backoff_ticker_circuits": "circuits",
-        "backoff_ticker_circuit_changes_total": "changes",
-        "backoff_ticker_cancels_total": "cancels",
-        "backoff_ticker_ticks_total": "ticks",
-        "backoff_ticker_ticks_missed_total": "missed",
-        "backoff_ticker_tick_lateness_seconds_sum": "lateness",
-        "backoff_ticker_jobs_total": "jobs",
-        "backoff_ticker_jobs_missed_total": "jobs_missed",
-        "backoff_ticker_job_lateness_seconds_sum": "job_lateness",
-    }
 
     def __init__(self):
         package = import_module("prometheus_client")
@@ -55,28 +57,13 @@ class Prometheus:
     def points(self):
         for family in self.registry.collect():
             for sample in family.samples:
-                if sample.name in self.names:
-                    yield self.names[sample.name], sample.labels, sample.value
+                yield sample.name.removeprefix("backoff_ticker_"), sample.labels, sample.value
 
 
 class OpenTelemetry:
     """Metrics of OpenTelemetry."""
 
     other = "_OTHER"
-    names = {  # noqa: RUF012 - constants
-        "backoff_ticker.retries": "retries",
-        "backoff_ticker.retry.delay": "waits",
-        "backoff_ticker.runs": "runs",
-        "backoff_ticker.circuits": "circuits",
-        "backoff_ticker.circuit.changes": "changes",
-        "backoff_ticker.cancels": "cancels",
-        "backoff_ticker.ticks": "ticks",
-        "backoff_ticker.tick.missed": "missed",
-        "backoff_ticker.tick.lateness": "lateness",
-        "backoff_ticker.jobs": "jobs",
-        "backoff_ticker.job.missed": "jobs_missed",
-        "backoff_ticker.job.lateness": "job_lateness",
-    }
 
     def __init__(self):
         sdk = import_module("opentelemetry.sdk.metrics")
@@ -88,11 +75,12 @@ class OpenTelemetry:
         return self.module.OpenTelemetryObserver(self.provider, **options)
 
     def points(self):
-        for resource in self.reader.get_metrics_data().resource_metrics:
+        data = self.reader.get_metrics_data()
+        for resource in data.resource_metrics if data else ():
             for metric in resource.scope_metrics[0].metrics:
                 for point in metric.data.data_points:
                     value = point.sum if hasattr(point, "sum") else point.value
-                    yield self.names[metric.name], point.attributes, value
+                    yield metric.name.removeprefix("backoff_ticker."), point.attributes, value
 
 
 @pytest.fixture(params=[Prometheus, OpenTelemetry], ids=lambda kind: kind.__name__)
@@ -108,9 +96,11 @@ def metrics(face):
 def read(face):
     """Return name -> the values of the labels that are not empty -> value."""
     found = {}
+    ours = {name: ours for ours, names in NAMES.items() for name in names}
     for name, labels, value in face.points():
         values = tuple(filter(None, labels.values()))
-        found.setdefault(name, {})[values] = value
+        if name in ours:  # else it is a count or a bucket of Prometheus
+            found.setdefault(ours[name], {})[values] = value
     return found
 
 
