@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -20,6 +22,7 @@ from backoff_ticker.waiting import trio_runs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
+    from pathlib import Path
 
     from backoff_ticker.types import Parker
 
@@ -87,6 +90,21 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def python(
+    *arguments: str | Path, cwd: Path | None = None, timeout: float = 50.0, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Python to its end, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
 
 
 def readable_id(value: object) -> str:

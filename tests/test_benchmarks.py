@@ -1,11 +1,11 @@
 """Each benchmark script runs to its end at the smallest size; what it measures is not judged."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.helpers import python
 
 ROOT = Path(__file__).parent.parent
 # The backoff package uses what Python 3.14 deprecates.
@@ -30,10 +30,8 @@ def test_the_page_names_each_script():
 )
 @pytest.mark.slow
 def test_a_benchmark_script_prints_its_table_and_ends_well(name):
-    command = [sys.executable, "-W", "error", *LET_PASS, "-m", f"tests.benchmarks.{name}"]
-    done = subprocess.run(
-        [*command, "--quick"], cwd=ROOT, capture_output=True, text=True, timeout=220, check=False
-    )
+    command = ["-W", "error", *LET_PASS, "-m", f"tests.benchmarks.{name}", "--quick"]
+    done = python(*command, cwd=ROOT, timeout=220)
     assert (done.returncode, done.stderr) == (0, "")
     if "nothing to measure" in done.stdout:
         pytest.skip(done.stdout.splitlines()[-1])

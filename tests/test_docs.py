@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import configure_django
+from tests.helpers import configure_django, python
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 110.0
@@ -109,15 +109,8 @@ def test_the_tests_of_a_page_pass(page, tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(code, "utf-8")
     path = os.pathsep.join([str(ROOT), str(tmp_path)])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *NO_LOOPTIME],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *NO_LOOPTIME]
+    done = python(*command, cwd=tmp_path, timeout=PATIENCE, PYTHONPATH=path)
     assert done.returncode == 0, done.stdout
     wanted = sum(code.count("def test_") for _, code in FILES_OF_TESTS[page])
     assert f"{wanted} passed" in done.stdout
@@ -139,15 +132,7 @@ def test_a_command_of_the_docs_works(command):
     if command.startswith("backoff-ticker run "):
         command = COMMAND_OF_RUN.sub(" -- echo ready", command)
     _, *arguments = shlex.split(command.replace("\\\n", " "), comments=True)
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = python("-c", RUN, *arguments, cwd=ROOT, timeout=PATIENCE, PYTHONPATH=str(ROOT))
     assert done.returncode == 0, done.stderr
 
 

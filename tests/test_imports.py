@@ -2,14 +2,13 @@
 
 import ast
 import json
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import backoff_ticker
+from tests.helpers import python
 
 FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
@@ -26,13 +25,7 @@ assert heavy() == [], heavy()
 
 def run(script):
     """Run a script in an interpreter that has imported nothing for its site; return its JSON."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", PRELUDE + script],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    done = python("-I", "-S", "-c", PRELUDE + script)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 

@@ -1,19 +1,17 @@
 """``.ci/check_site.py``, which checks the built documentation site, finds what it has to find."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.helpers import python
 
 SCRIPT = Path(__file__).parents[1] / ".ci" / "check_site.py"
 HEAD = '<title>Page</title><meta name="description" content="A page.">'
 
 
 def faults(folder):
-    found = subprocess.run(
-        [sys.executable, SCRIPT, folder], capture_output=True, text=True, check=False
-    )
+    found = python(SCRIPT, folder)
     assert found.returncode == bool(found.stderr)
     return found.stderr.splitlines()
 

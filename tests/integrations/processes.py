@@ -9,6 +9,8 @@ import threading
 import time
 from pathlib import Path
 
+from tests.helpers import python
+
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how_to"
 FILE = re.compile(r"^```python\n# (\S+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,15 +34,7 @@ def write_files(page, folder):
 
 def run(script, **environment):
     """Run a Python script that says nothing on stderr; return the lines that it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = python("-c", script, cwd=ROOT, **environment)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
@@ -102,10 +96,14 @@ class Process:
         self._reader.join(PATIENCE)
         return status
 
+    def send(self, number):
+        """Send a signal to the main process."""
+        self._process.send_signal(number)
+
     def stop(self, number=signal.SIGTERM):
         """Send a signal to the main process; return its status, and the seconds it has taken."""
         started = time.monotonic()
-        self._process.send_signal(number)
+        self.send(number)
         status = self.wait()
         return status, time.monotonic() - started
 

@@ -1,12 +1,11 @@
 """The fixtures in a pytest of their own, beside pytest-asyncio, anyio's plugin, or neither."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.helpers import python
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "testing.md").read_text()
@@ -132,28 +131,19 @@ unittest.main()
 """
 
 
-def python(tmp_path, *arguments, plugins=()):
-    """Run Python with no plugins of pytest but these, by their entry points."""
-    chosen = [f"-p{name}" for name in plugins]
-    return subprocess.run(
-        [sys.executable, *arguments, *chosen],
-        cwd=tmp_path,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Has pytest load the plugins that are named, by their entry points, and no others."""
 
 
 def run_tests(tmp_path, source, *options, plugins=()):
     (tmp_path / "test_it.py").write_text(source)
-    command = ["-m", "pytest", "-q", "-pno:cacheprovider", *options]
-    return python(tmp_path, *command, plugins=["backoff_ticker", *plugins]).stdout
+    chosen = [f"-p{name}" for name in ("backoff_ticker", *plugins)]
+    command = ["-m", "pytest", "-q", "-pno:cacheprovider", *options, *chosen]
+    return python(*command, cwd=tmp_path, **ALONE).stdout
 
 
 def test_the_plugin_imports_nothing_before_a_fixture_is_used(tmp_path):
-    done = python(tmp_path, "-v", "-m", "pytest", "-VV", plugins=["backoff_ticker"])
+    done = python("-v", "-m", "pytest", "-VV", "-pbackoff_ticker", cwd=tmp_path, **ALONE)
     imported = set(re.findall(r"^import '([\w.]+)'", done.stderr, re.MULTILINE))
     ours = {name for name in imported if name.startswith("backoff_ticker")}
     assert ours == {"backoff_ticker", "backoff_ticker._pytest_plugin"}
@@ -182,10 +172,7 @@ OF_ANYIO = "import pytest\npytestmark = pytest.mark.anyio\n"
 
 @pytest.mark.parametrize(
     ("plugin", "options", "head"),
-    [
-        ("asyncio", PYTEST_ASYNCIO, ""),
-        pytest.param("anyio", [], OF_ANYIO, marks=pytest.mark.slow),
-    ],
+    [("asyncio", PYTEST_ASYNCIO, ""), pytest.param("anyio", [], OF_ANYIO, marks=pytest.mark.slow)],
     ids=["pytest-asyncio", "anyio"],
 )
 def test_fixtures_in_coroutines(tmp_path, plugin, options, head):
@@ -196,5 +183,5 @@ def test_fixtures_in_coroutines(tmp_path, plugin, options, head):
 
 def test_unittest_needs_no_pytest(tmp_path):
     (tmp_path / "case.py").write_text(UNITTEST)
-    done = python(tmp_path, "case.py")
+    done = python("case.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

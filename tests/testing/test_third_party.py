@@ -4,8 +4,6 @@ import asyncio
 import datetime as dt
 import multiprocessing
 import re
-import subprocess
-import sys
 import threading
 import time
 from contextlib import closing
@@ -15,6 +13,7 @@ import pytest
 
 from backoff_ticker import Channel
 from backoff_ticker.testing import UntrackedLoopError, VirtualClock
+from tests.helpers import python
 
 from .real_threads import on_linux
 
@@ -331,8 +330,7 @@ with VirtualClock(auto=True) as clock:
 def test_trio():
     """In a process of its own: trio keeps idle threads, which another test may have started."""
     pytest.importorskip("trio")
-    command = [sys.executable, "-c", TRIO]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    done = python("-c", TRIO)
     assert (done.returncode, done.stdout, done.stderr) == (0, "240.0\n", "")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.helpers import python
 
 ROOT = Path(__file__).parents[3]
 TESTS = """
@@ -134,18 +134,10 @@ class TestOld(unittest.TestCase):
 def lines_of(folder, tests):
     """Return what a run of these tests prints."""
     (folder / "test_it.py").write_text(tests)
-    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--strict-markers"]
+    command = ["-m", "pytest", "-rA", "-p", "no:cacheprovider", "--strict-markers"]
     plugin = ["-p", "backoff_ticker._pytest_plugin"]
-    run = subprocess.run(
-        [*command, *plugin, "test_it.py"],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    return run.stdout.splitlines()
+    alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return python(*command, *plugin, "test_it.py", cwd=folder, **alone).stdout.splitlines()
 
 
 def test_a_marked_test_is_explored(tmp_path):
