@@ -56,11 +56,7 @@ NO_CAP = [None, math.inf]
 RULES = {
     "timeout": (NO_NUMBERS, NO_DELAYS, [*DELAYS, None]),
     "duration": ([*NO_NUMBERS, None], NO_DELAYS, DELAYS),
-    "interval": (
-        [*NO_NUMBERS, None],
-        [*NO_DELAYS, 0, timedelta(0)],
-        [0.5, timedelta(seconds=1)],
-    ),
+    "interval": ([*NO_NUMBERS, None], [*NO_DELAYS, 0, timedelta(0)], [0.5, timedelta(seconds=1)]),
     "limit": (NO_NUMBERS, [*NEITHER, *NEGATIVE], [*DELAYS, *NO_CAP]),
     "cap": (NO_NUMBERS, [*NEITHER, 0.4, timedelta(0)], [0.5, LARGEST, timedelta.max, *NO_CAP]),
     "base-cap": (NO_NUMBERS, [*NEITHER, 0.9, timedelta(0)], [1, LARGEST, timedelta.max, *NO_CAP]),
@@ -79,46 +75,36 @@ RULES = {
     "count": ([*NO_LENGTHS, 1.0, math.inf], [-1, -HUGE], [0, 10**9]),
 }
 
-OF_POLICIES = """
-constant interval duration
-exponential initial_interval interval
-exponential randomization_factor fraction
-exponential multiplier factor
-exponential max_interval cap
-exponential max_elapsed_time timeout
-truncated-exponential maximum_backoff limit
-truncated-exponential max_jitter duration
-truncated-exponential initial_backoff duration
-truncated-exponential multiplier factor
-full-jitter base duration
-full-jitter multiplier factor
-full-jitter cap base-cap
-equal-jitter base duration
-equal-jitter cap base-cap
-decorrelated-jitter base duration
-decorrelated-jitter multiplier factor
-decorrelated-jitter cap base-cap
-constant-feedback delay duration
-constant-feedback delay_on_success duration
-constant-feedback max_actual_duration duration
-constant-feedback max_attempts count
-constant-feedback jitter_factor fraction
-constant-feedback min_delay duration
-constant-feedback max_delay limit
-exponential-feedback initial_delay duration
-exponential-feedback exponent_base growth
-fibonacci initial_delay1 duration
-fibonacci initial_delay2 duration
-lild initial_delay duration
-lild delay_increment_on_failure difference
-lild delay_increment_on_success difference
-limd delay_increment_on_failure difference
-limd delay_multiple_on_success growth
-mild delay_multiple_on_failure growth
-mild delay_increment_on_success difference
-mimd delay_multiple_on_failure growth
-mimd delay_multiple_on_success growth
-"""
+OF_POLICIES = {
+    "duration": """
+        constant.interval truncated-exponential.max_jitter
+        truncated-exponential.initial_backoff full-jitter.base equal-jitter.base
+        decorrelated-jitter.base constant-feedback.delay
+        constant-feedback.delay_on_success constant-feedback.max_actual_duration
+        constant-feedback.min_delay exponential-feedback.initial_delay
+        fibonacci.initial_delay1 fibonacci.initial_delay2 lild.initial_delay
+    """,
+    "interval": "exponential.initial_interval",
+    "fraction": "exponential.randomization_factor constant-feedback.jitter_factor",
+    "factor": """
+        exponential.multiplier truncated-exponential.multiplier full-jitter.multiplier
+        decorrelated-jitter.multiplier
+    """,
+    "cap": "exponential.max_interval",
+    "timeout": "exponential.max_elapsed_time",
+    "limit": "truncated-exponential.maximum_backoff constant-feedback.max_delay",
+    "base-cap": "full-jitter.cap equal-jitter.cap decorrelated-jitter.cap",
+    "count": "constant-feedback.max_attempts",
+    "growth": """
+        exponential-feedback.exponent_base limd.delay_multiple_on_success
+        mild.delay_multiple_on_failure mimd.delay_multiple_on_failure
+        mimd.delay_multiple_on_success
+    """,
+    "difference": """
+        lild.delay_increment_on_failure lild.delay_increment_on_success
+        limd.delay_increment_on_failure mild.delay_increment_on_success
+    """,
+}
 
 
 def policy(name, **given):
@@ -172,7 +158,8 @@ ZERO = ZeroBackOff()
 PARAMETERS = {
     **{
         f"{name} {parameter}": (rule, lambda v, n=name, p=parameter: policy(n, **{p: v}))
-        for name, parameter, rule in map(str.split, OF_POLICIES.strip().splitlines())
+        for rule, listed in OF_POLICIES.items()
+        for name, parameter in (each.split(".") for each in listed.split())
     },
     **{
         f"{name}.bounds n": ("call", lambda v, name=name: policy(name).bounds(v))
