@@ -60,10 +60,7 @@ NO_JITTER = "is neither full nor equal nor a number"
         (f"{TWO} 0:{'9' * 308} 0:+{'9' * 308}", "item 2 of the log is too late: '0:+999"),
         # Policies with their options in one argument
         ("simulate contention expo", "there is no policy 'expo'. Did you mean 'exponential' or"),
-        (
-            'simulate contention "zero \'"',
-            '"zero \'" is no policy with its options: No closing',
-        ),
+        ('simulate contention "zero \'"', '"zero \'" is no policy with its options: No closing'),
         ("simulate outage full-jitter 1", "Options stand in the same quotes: 'full-jitter ..."),
         ("simulate outage 'full-jitter 2 1'", "'full-jitter 2 1': --cap must be >= --base (2.0),"),
         ("simulate outage 'go --multiplyer 2'", "'go --multiplyer 2': No such option"),

@@ -34,10 +34,7 @@ def test_a_wait_until_a_date_is_rounded_up_to_milliseconds(ahead, printed):
     assert said == (0, f"{printed}\n", "")
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["", "soon", "-x", "\udcff", "a\nb"],
-)
+@pytest.mark.parametrize("value", ["", "soon", "-x", "\udcff", "a\nb"])
 def test_what_is_neither_fails_with_1(value):
     said = call("retry-after", value)
     assert (said.status, said.out) == (1, "")

@@ -15,13 +15,8 @@ def ran(monkeypatch):
     return catch_runs(monkeypatch, 75)
 
 
-NO_LIMITS = {
-    "max_attempts": None,
-    "timeout": None,
-    "attempt_timeout": None,
-    "on_exit_code": None,
-    "until_output": None,
-}
+LIMITS = ("max_attempts", "timeout", "attempt_timeout", "on_exit_code", "until_output")
+NO_LIMITS = dict.fromkeys(LIMITS)
 
 
 def test_run_with_its_defaults(ran):

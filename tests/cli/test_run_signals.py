@@ -10,12 +10,7 @@ from tests.cli.running import SOON, Running, shell, state, talks
 from tests.helpers import eventually
 
 slow = pytest.mark.slow
-SIGNALS = {
-    signal.SIGINT: 130,
-    signal.SIGTERM: 143,
-    signal.SIGHUP: 129,
-    signal.SIGQUIT: 131,
-}
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129, signal.SIGQUIT: 131}
 ALL = "signal.SIGINT, signal.SIGTERM, signal.SIGHUP"
 
 EACH = [signal.SIGTERM, *(pytest.param(one, marks=slow) for one in SIGNALS if one != 15)]

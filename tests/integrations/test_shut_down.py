@@ -108,10 +108,7 @@ def gunicorn(port, *options):
 def test_gunicorn_ends_while_requests_and_threads_wait(tmp_path, port, is_django, options):
     pages, app = (["gunicorn", "django"], DJANGO) if is_django else (["gunicorn"], APP)
     command = [*gunicorn(port, *options), "served:wsgi" if is_django else "served:app"]
-    with (
-        serve(tmp_path, *command, pages=pages, app=app) as server,
-        ThreadPoolExecutor() as clients,
-    ):
+    with serve(tmp_path, *command, pages=pages, app=app) as server, ThreadPoolExecutor() as clients:
         if not is_django:
             server.wait_for("polled", 2 if "--workers" in options else 1)
         answers = [clients.submit(get, port, "/price" if is_django else "/") for _ in range(2)]
@@ -124,10 +121,7 @@ def test_gunicorn_answers_requests_that_wait_before_a_worker_has_to_end(tmp_path
     """The second request is the last of the worker, by --max-requests."""
     limits = ["--threads", "4", "--max-requests", "2", "--graceful-timeout", str(GRACE)]
     command = [*gunicorn(port, *limits), "served:app"]
-    with (
-        serve(tmp_path, *command, pages=["gunicorn"]) as server,
-        ThreadPoolExecutor() as clients,
-    ):
+    with serve(tmp_path, *command, pages=["gunicorn"]) as server, ThreadPoolExecutor() as clients:
         server.wait_for("polled")
         answers = [clients.submit(get, port, "/") for _ in range(2)]
         server.wait_for("waits", 2)

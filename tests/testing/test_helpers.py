@@ -11,11 +11,7 @@ from logging.handlers import QueueHandler, QueueListener
 
 import pytest
 
-from backoff_ticker.testing import (
-    ClockLeakError,
-    VirtualClock,
-    VirtualDeadlockError,
-)
+from backoff_ticker.testing import ClockLeakError, VirtualClock, VirtualDeadlockError
 from tests import effort
 
 from .real_threads import in_real_thread, on_linux

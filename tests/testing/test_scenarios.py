@@ -7,10 +7,7 @@ import threading
 
 import pytest
 
-from backoff_ticker import (
-    AsyncTicker,
-    ConstantBackOff,
-)
+from backoff_ticker import AsyncTicker, ConstantBackOff
 from backoff_ticker.testing import UntrackedLoopError, UntrackedThreadError, VirtualClock
 from tests import effort
 
