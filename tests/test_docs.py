@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import configure_django, python
+from tests.integrations.processes import FILE, write_files
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 110.0
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
-FILE = re.compile(r"^```python\n# (\S+\.py)\n((?:.*\n)*?)```$", re.MULTILINE)
 LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 """Code is not hidden from these tests by another name, such as ``py``."""
 
@@ -105,9 +105,7 @@ FILES_OF_TESTS = {
 @pytest.mark.parametrize("page", FILES_OF_TESTS, ids=name_of)
 def test_the_tests_of_a_page_pass(page, tmp_path):
     """A block is a file if its first line is a comment with its name."""
-    for name, code in FILE.findall(page.read_text("utf-8")):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(code, "utf-8")
+    write_files(page, tmp_path)
     path = os.pathsep.join([str(ROOT), str(tmp_path)])
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *NO_LOOPTIME]
     done = python(*command, cwd=tmp_path, timeout=PATIENCE, PYTHONPATH=path)

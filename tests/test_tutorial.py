@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.integrations.processes import FILE, ROOT, Process
+from tests.integrations.processes import FILE, ROOT, Process, write_files
 
 pytestmark = pytest.mark.posix
 
@@ -16,8 +16,7 @@ STEPS = [name for name in FILES if name.startswith("step")]
 
 @pytest.fixture(autouse=True)
 def files(tmp_path):
-    for name, code in FILES.items():
-        (tmp_path / name).write_text(code, "utf-8")
+    write_files(PAGE, tmp_path)
 
 
 def test_there_are_six_steps():

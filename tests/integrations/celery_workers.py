@@ -18,6 +18,13 @@ def start_worker(folder, app, *options, level="WARNING", env=()):
     return Process(folder, "-m", "celery", "-A", app, "worker", *QUIET, level, *options, env=env)
 
 
+def messages_of(app):
+    """Return the messages at the broker of an application, and take them away."""
+    with app.connection() as connection, connection.channel() as channel:
+        take = lambda: channel.basic_get(app.conf.task_default_queue, no_ack=True)
+        return list(iter(take, None))
+
+
 class Service:
     """A service that answers a path at its n-th call as a function says; it counts calls.
 

@@ -25,7 +25,7 @@ configure(on_retry=lambda outcome: print("waits", flush=True))
 
 
 def write_files(page, folder):
-    """Write each block of a page that begins with a file's name into that file."""
+    """Write each block of a page, by its path or how-to, that begins with a file's name there."""
     for name, code in FILE.findall((HOW_TO / page).read_text("utf-8")):
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)

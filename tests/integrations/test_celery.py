@@ -30,6 +30,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations._tasks import celery_token
 from backoff_ticker.integrations.celery import retry_task, shutdown_token
+from tests.integrations.celery_workers import messages_of
 
 # Celery gives the tasks of one test to the apps of the others, too; from 5.7 on it warns then.
 pytestmark = pytest.mark.filterwarnings("ignore:Task name .* is already registered")
@@ -75,11 +76,7 @@ def work(task, retries=0, args=(), **request):
 
 def received(app):
     """Return the headers of the messages at the broker, and take these away."""
-    found = []
-    with app.connection() as connection, connection.channel() as channel:
-        while message := channel.basic_get(app.conf.task_default_queue, no_ack=True):
-            found.append(message["headers"] if isinstance(message, dict) else message.headers)
-    return found
+    return [message.headers for message in messages_of(app)]
 
 
 def fails():
@@ -290,8 +287,7 @@ def test_a_task_that_comes_back_keeps_what_the_message_says(app):
     task, expires = failing(app), "2100-01-01T00:00:00+00:00"
     chain = [dict(task.s().set(task_id="next"))]
     work(task, 1, root_id="root", chain=chain, headers={"tenant": "a"}, expires=expires)
-    with app.connection() as connection, connection.channel() as channel:
-        message = channel.basic_get(app.conf.task_default_queue, no_ack=True)
+    (message,) = messages_of(app)
     kept = {"root_id": "root", "tenant": "a"}
     assert kept.items() <= message.headers.items()
     assert message.headers["expires"].startswith("2100-01-01")

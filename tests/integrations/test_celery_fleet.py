@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.integrations.celery_workers import Queue, Service, start_worker
+from tests.integrations.celery_workers import Queue, Service, messages_of, start_worker
 from tests.integrations.processes import PATIENCE, ROOT
 from tests.integrations.redis_server import RedisServer, needs_redis
 
@@ -47,12 +47,11 @@ def fleet(example, tmp_path, monkeypatch):
 def received(fleet):
     """Return the ids, arguments and countdowns of the messages, and take these away."""
     found = []
-    with fleet.app.connection() as connection, connection.channel() as channel:
-        while message := channel.basic_get(fleet.app.conf.task_default_queue, no_ack=True):
-            eta = message.headers["eta"]
-            due = datetime.fromisoformat(eta) if eta else datetime.now(UTC)
-            seconds = round((due - datetime.now(UTC)).total_seconds())
-            found.append((message.headers["id"], message.payload[0], seconds))
+    for message in messages_of(fleet.app):
+        eta = message.headers["eta"]
+        due = datetime.fromisoformat(eta) if eta else datetime.now(UTC)
+        seconds = round((due - datetime.now(UTC)).total_seconds())
+        found.append((message.headers["id"], message.payload[0], seconds))
     return found
 
 
