@@ -7,16 +7,22 @@ from tests.stress.tools import fast_switching
 
 
 @pytest.fixture
-def clock():
+def clock_options():
+    """What both clocks have besides."""
+    return {}
+
+
+@pytest.fixture
+def clock(clock_options):
     """A clock that is driven manually."""
-    with VirtualClock() as clock:
+    with VirtualClock(**clock_options) as clock:
         yield clock
 
 
 @pytest.fixture
-def auto():
+def auto(clock_options):
     """A clock with auto-advance."""
-    with VirtualClock(auto=True) as clock:
+    with VirtualClock(auto=True, **clock_options) as clock:
         yield clock
 
 

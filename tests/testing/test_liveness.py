@@ -26,17 +26,9 @@ from .real_threads import in_real_thread
 
 
 @pytest.fixture
-def auto():
-    """As everywhere, but it gives up earlier."""
-    with VirtualClock(auto=True, settle_timeout=0.3) as clock:
-        yield clock
-
-
-@pytest.fixture
-def clock():
-    """As everywhere, but it gives up earlier."""
-    with VirtualClock(settle_timeout=0.3) as clock:
-        yield clock
+def clock_options():
+    """Clocks give up earlier."""
+    return {"settle_timeout": 0.3}
 
 
 def test_errors_have_one_root():

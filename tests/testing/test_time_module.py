@@ -24,10 +24,8 @@ NAMES = ["monotonic", "perf_counter", "time"]
 
 
 @pytest.fixture
-def clock():
-    """A clock that is driven manually."""
-    with VirtualClock(patch_time=True) as clock:
-        yield clock
+def clock_options():
+    return {"patch_time": True}
 
 
 def readings():
