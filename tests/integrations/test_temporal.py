@@ -222,7 +222,7 @@ def ended(coroutine, how):
 
 
 @pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
-def test_a_cancel_ends_the_wait_of_a_thread(coroutine):
+def test_a_cancel_and_a_shutdown_of_the_worker_end_the_wait_of_a_thread(coroutine):
     token, error = ended(coroutine, "cancel")
     if coroutine:  # which has started the thread; Temporal cancels its task as well
         assert token.cancelled
@@ -231,10 +231,6 @@ def test_a_cancel_ends_the_wait_of_a_thread(coroutine):
         assert token.cause == "the activity was cancelled"
         assert type(error) is CancelledError
         assert isinstance(error.__cause__, Cancelled)
-
-
-@pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
-def test_a_shutdown_of_the_worker_ends_the_wait(coroutine):
     token, error = ended(coroutine, "worker_shutdown")
     assert type(error) is Cancelled  # Temporal retries the activity
     assert token.cause == "the worker shuts down"

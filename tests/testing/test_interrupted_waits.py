@@ -12,7 +12,7 @@ import pytest
 
 from backoff_ticker import CancellationToken
 from backoff_ticker.testing import VirtualClock
-from tests.stress.places import InterruptAt, each_place
+from tests.stress.places import InterruptAt, check_each_place
 
 
 class Scene:
@@ -111,11 +111,7 @@ def interrupt() -> None:
 
 @pytest.mark.parametrize("kind", [Scene, InAStep, InALoop])
 def test_everybody_else_is_woken_at_the_right_time(kind: type[Scene]) -> None:
-    wrong: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
-        if wrong:
-            return
+    def run(interrupt: InterruptAt) -> list[object]:
         try:
             with VirtualClock(auto=kind.auto, settle_timeout=20) as clock:
                 scene = kind(clock)
@@ -126,7 +122,7 @@ def test_everybody_else_is_woken_at_the_right_time(kind: type[Scene]) -> None:
                     pass
                 scene.check()
         except Exception as error:
-            wrong.append((interrupt.where, error))
+            return [error]
+        return []
 
-    assert each_place(run, interrupt) > 10
-    assert wrong == []
+    check_each_place(run, interrupt, at_least=11)

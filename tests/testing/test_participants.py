@@ -41,6 +41,12 @@ def test_a_spawned_function_has_a_copy_of_the_context(clock):
 # Waits for something other than the clock
 
 
+def get(items, clock):
+    """Get an item, idle until it is there."""
+    with clock.idle("an item"):
+        return items.get(timeout=10)  # there only so that a failure does not hang
+
+
 def test_external_freezes_time_and_lets_others_run(auto):
     go, ran = queue.Queue(), []
     with auto.external("somebody"):
@@ -76,13 +82,8 @@ def test_a_wait_on_the_clock_inside_idle_counts(auto, seconds):
 
 def test_a_wait_of_the_driver_waits_for_idle_participants(clock):
     items = queue.SimpleQueue()
-
-    def get():
-        with clock.idle("an item"):
-            return items.get()
-
     for _ in range(effort.rounds(20, 200)):
-        task = clock.spawn(get)
+        task = clock.spawn(get, items, clock)
         clock.settle()
         items.put("item")
         assert task.result(10) == "item"
@@ -91,12 +92,7 @@ def test_a_wait_of_the_driver_waits_for_idle_participants(clock):
 def test_a_wait_of_the_driver_for_one_that_stays_idle_gives_up():
     items = queue.SimpleQueue()
     with VirtualClock(settle_timeout=0.2) as clock:
-
-        def get():
-            with clock.idle("an item"):
-                return items.get()
-
-        task = clock.spawn(get)
+        task = clock.spawn(get, items, clock)
         with pytest.raises(TimeoutError):
             task.result(10)
         with pytest.raises(ClockUsageError, match="time stands still"):
@@ -106,13 +102,11 @@ def test_a_wait_of_the_driver_for_one_that_stays_idle_gives_up():
 
 
 def test_the_driver_of_auto_advance_does_not_stay_idle_for_ever():
-    """The time-out of the wait is there only so that a failure does not hang."""
     with VirtualClock(auto=True, settle_timeout=0.2) as clock:
         stop = CancellationToken()
         clock.spawn(stop.wait)
-        text = r"MainThread: an item in .*get\(\)"
-        with pytest.raises(VirtualDeadlockError, match=text), clock.idle("an item"):
-            queue.Queue().get(timeout=10)
+        with pytest.raises(VirtualDeadlockError, match=r"MainThread: an item in .*get\(\)"):
+            get(queue.Queue(), clock)
         stop.cancel()
 
 
@@ -120,8 +114,8 @@ def test_the_driver_of_auto_advance_does_not_stay_idle_for_one_that_is_stuck():
     go = queue.Queue()
     with VirtualClock(auto=True, settle_timeout=0.2) as clock:
         stuck = clock.spawn(lambda: go.get(timeout=10))
-        with pytest.raises(SettleTimeout, match="1 of 2 participants"), clock.idle("an item"):
-            queue.Queue().get(timeout=10)
+        with pytest.raises(SettleTimeout, match="1 of 2 participants"):
+            get(queue.Queue(), clock)
         go.put("on")
         assert stuck.result() == "on"
 
@@ -146,8 +140,7 @@ def test_an_idle_participant_has_its_item_before_time_moves(clock):
 
     def take():
         for _ in range(rounds):
-            with clock.idle("an item"):
-                items.get()
+            get(items, clock)
             clock.sleep(1)
             times.append(clock.monotonic())
 
