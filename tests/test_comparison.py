@@ -20,7 +20,7 @@ from unittest import mock
 import pytest
 
 import backoff_ticker as b
-from backoff_ticker.testing import VirtualClock, no_wait
+from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, LoopThread, eventually, in_thread
 
 tenacity = pytest.importorskip("tenacity")
@@ -36,8 +36,6 @@ pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).parents[1] / "docs" / "why_compared.md").read_text("utf-8")
 ROWS = {row for row in re.findall(r"^\| ([^|]+) \|", PAGE, re.MULTILINE) if not row.startswith("-")}
 TESTED = set()
-
-URL = "/page"
 
 
 def about(row):
@@ -61,11 +59,6 @@ def options(function):
     return set(inspect.signature(function).parameters)
 
 
-RETRIES = {
-    "tenacity": (tenacity, tenacity.BaseRetrying, stamina.retry),
-    "stamina": (stamina, stamina.instrumentation),
-    "backoff": (backoff,),
-}
 OPTIONS = options(tenacity.Retrying) | options(stamina.retry) | options(backoff.on_exception)
 
 
@@ -195,40 +188,36 @@ def test_an_event_ends_the_wait_of_tenacity_in_a_thread_and_one_more_call_is_mad
     assert not [name for name in others if re.search("sleep|event|token|cancel", name)]
 
 
-@pytest.fixture
-def clock():
-    with VirtualClock(0.0, auto=True, patch_time=True) as made:
-        yield made
-
-
 @about("a total limit")
-def test_no_wait_exceeds_the_limit_here_and_with_stop_before_delay(clock):
+def test_no_wait_exceeds_the_limit_here_and_with_stop_before_delay(patched_clock):
     for decorate in (
         b.retry(b.ConstantBackOff(2), timeout=5),
         b.retry(b.ConstantBackOff(2), max_elapsed_time=5),
         tenacity.retry(
-            wait=tenacity.wait_fixed(2), stop=tenacity.stop_before_delay(5), sleep=clock.sleep
+            wait=tenacity.wait_fixed(2),
+            stop=tenacity.stop_before_delay(5),
+            sleep=patched_clock.sleep,
         ),
     ):
-        operation, began = endless(clock), clock.monotonic()
+        operation, began = endless(patched_clock), patched_clock.monotonic()
         with pytest.raises((OSError, tenacity.RetryError)):
             decorate(operation)()
         assert [when - began for when in operation.calls] == [0, 2, 4]
-        assert clock.monotonic() == began + 4
+        assert patched_clock.monotonic() == began + 4
 
 
 @about("a total limit")
-def test_stamina_overruns_it_by_a_wait_and_backoff_cuts_the_last_wait_short(clock):
-    operation = endless(clock)
+def test_stamina_overruns_it_by_a_wait_and_backoff_cuts_the_last_wait_short(patched_clock):
+    operation = endless(patched_clock)
     reliably = stamina.retry(on=OSError, timeout=5, wait_initial=4, wait_max=4, wait_jitter=0)
     with pytest.raises(ConnectionError):
         reliably(operation)()
     assert operation.calls == [0, 4, 8]
-    operation = endless(clock)
+    operation = endless(patched_clock)
     reliably = backoff.on_exception(backoff.constant, OSError, max_time=5, jitter=None, interval=2)
-    wall = SimpleNamespace(now=lambda: dt.datetime.fromtimestamp(clock.time(), dt.UTC))
+    wall = SimpleNamespace(now=lambda: dt.datetime.fromtimestamp(patched_clock.time(), dt.UTC))
     with (
-        mock.patch("backoff._sync.time", clock),
+        mock.patch("backoff._sync.time", patched_clock),
         mock.patch("backoff._sync.datetime", SimpleNamespace(datetime=wall)),
         pytest.raises(ConnectionError),
     ):
@@ -243,7 +232,7 @@ def test_nobody_else_limits_an_attempt():
 
 
 @about("a wait that the server asks for")
-def test_each_package_can_wait_as_long_as_the_error_says(clock):
+def test_each_package_can_wait_as_long_as_the_error_says(patched_clock):
     class Busy(Exception):
         retry_after = 30
 
@@ -252,11 +241,13 @@ def test_each_package_can_wait_as_long_as_the_error_says(clock):
 
     for decorate in (
         b.retry(b.ZeroBackOff(), on=seconds),
-        tenacity.retry(wait=lambda state: seconds(state.outcome.exception()), sleep=clock.sleep),
+        tenacity.retry(
+            wait=lambda state: seconds(state.outcome.exception()), sleep=patched_clock.sleep
+        ),
         stamina.retry(on=seconds),
         backoff.on_exception(backoff.runtime, Busy, value=seconds, jitter=None),
     ):
-        operation, began = Failing(1, clock, Busy), clock.monotonic()
+        operation, began = Failing(1, patched_clock, Busy), patched_clock.monotonic()
         decorate(operation)()
         assert operation.calls[1] - began == 30
 

@@ -20,7 +20,6 @@ from tests.integrations.redis_server import RedisServer, needs_redis
 measured = logging.getLogger("measured")  # with --log-cli-level=INFO
 EXAMPLES = ROOT / "examples" / "integrations"
 NEW = "INSERT INTO devices (name) VALUES (?)"
-COUNT = "SELECT name, number FROM devices"
 
 
 # One message at a time

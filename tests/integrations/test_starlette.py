@@ -16,8 +16,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it would prefer httpx2
     from starlette.testclient import TestClient
 
-PATIENCE = 20
-
 
 def starlette(*routes, token=None, **options):
     middleware = [Middleware(TokenMiddleware, token)]

@@ -66,13 +66,10 @@ def test_the_fields_are_kept(delays, noting):
     retries.sleep()  # nothing has failed: no wait
 
 
-@pytest.mark.parametrize(
-    "options", [{"backoff_factor": 1}, {"backoff_jitter": 2.0}, {"backoff_max": 5}], ids=str
-)
-def test_options_whose_place_the_policy_takes_are_refused(options):
-    (name,) = options
+@pytest.mark.parametrize("name", ["backoff_factor", "backoff_jitter", "backoff_max"])
+def test_options_whose_place_the_policy_takes_are_refused(name):
     with pytest.raises(TypeError, match=f"has no {name}: see policy and max_retry_after"):
-        BackOffRetry(**options)
+        BackOffRetry(**{name: 1})
 
 
 def test_each_request_begins_the_policy_anew(delays, noting):

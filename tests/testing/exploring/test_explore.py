@@ -513,40 +513,21 @@ def test_a_replay_that_does_not_fit_is_refused():
         explore(bodies.lost_update, replay="x")
 
 
-@pytest.mark.parametrize(
-    "options", [{"preemptions": -1}, {"schedules": 0}, {"time_limit": 0}, {"time_limit": math.inf}]
-)
-def test_numbers_out_of_range_are_refused(options):
-    name, value = next(iter(options.items()))
-    with pytest.raises(ValueError, match=f"{name} must be .*, not {value}"):
-        explore(bodies.pool, **options)
+OUT_OF_RANGE = {"preemptions": [-1], "schedules": [0], "time_limit": [0, math.inf]}
+OF_ANOTHER_TYPE = {"preemptions": [True], "schedules": [1.5], "seed": ["x", None]}
+OF_ANOTHER_TYPE |= {"time_limit": ["x"], "timeouts": ["no"], "cancel_tasks": [1]}
+OF_ANOTHER_TYPE |= {"interrupts": [None], "task_order": [1], "replay": [5, b"1:2"]}
+OF_ANOTHER_TYPE |= {"body": [None, 5, "x"]}
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("preemptions", True),
-        ("schedules", 1.5),
-        ("seed", "x"),
-        ("seed", None),
-        ("time_limit", "x"),
-        ("timeouts", "no"),
-        ("cancel_tasks", 1),
-        ("interrupts", None),
-        ("task_order", 1),
-        ("replay", 5),
-        ("replay", b"1:2"),
-    ],
+    ("kind", "options"), [(ValueError, OUT_OF_RANGE), (TypeError, OF_ANOTHER_TYPE)]
 )
-def test_options_of_another_type_are_refused(name, value):
-    with pytest.raises(TypeError, match=f"^{name} must be .*, not {value!r}"):
-        explore(bodies.pool, **{name: value})
-
-
-@pytest.mark.parametrize("body", [None, 5, "x"])
-def test_a_body_that_cannot_be_called_is_refused(body):
-    with pytest.raises(TypeError, match=f"^body must be a callable, not {body!r}"):
-        explore(body, watch=__file__)
+def test_what_is_out_of_range_or_of_another_type_is_refused(kind, options):
+    for name, values in options.items():
+        for value in values:
+            with pytest.raises(kind, match=f"^{name} must be .*, not {value!r}"):
+                explore(**{"body": bodies.pool, "watch": __file__, name: value})
 
 
 def test_one_exploration_at_a_time():
