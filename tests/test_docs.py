@@ -22,14 +22,6 @@ FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 """Code is not hidden from these tests by another name, such as ``py``."""
 
-# Other packages that the pages use; a block is skipped where one is not installed.
-PEER = re.compile(
-    r"^(?:from|import) "
-    r"((?:aiohttp|backoff|celery|django|dramatiq|fastapi|google|httpx|opentelemetry"
-    r"|prometheus_client|redis|requests|stamina|starlette|structlog|temporalio|tenacity|trio|urllib3)"
-    r"\b[\w.]*)",
-    re.MULTILINE,
-)
 EXPECTED = re.compile(r"# -> (.*?)(?=  # -> |$)", re.MULTILINE)
 COMMAND = re.compile(r"^(\$ )?(backoff-ticker (?:.*\\\n)*.*)$", re.MULTILINE)
 RUN = "import sys; from backoff_ticker.cli import main; sys.exit(main())"
@@ -70,10 +62,7 @@ def silence_stamina(request):
 
 @pytest.mark.parametrize("language, code", blocks_in("python"))
 def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys, request):
-    for package in PEER.findall(code):
-        pytest.importorskip(package)
     if "get_asgi_application" in code:
-        pytest.importorskip("django")
         configure_django()
     if "import stamina" in code:
         silence_stamina(request)
