@@ -1,7 +1,5 @@
 """Imports go in one direction, by folder, and only some folders touch time, locks and asyncio."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Calls the command, in this process or in one of its own, and looks at what it said."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -10,18 +8,13 @@ import tempfile
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import click
 from click.testing import CliRunner
 
 from backoff_ticker.cli import _run
 from backoff_ticker.cli._app import app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 50.0
@@ -42,13 +35,13 @@ class Said(NamedTuple):
     err: str
 
     @property
-    def complaint(self) -> str:
+    def complaint(self):
         """What is said of bad input, with nothing on stdout."""
         assert (self.status, self.out) == (2, "")
         return self.err.partition("Error: ")[2].removesuffix("\n")
 
 
-def call(line: str, *more: str, **variables: str | None) -> Said:
+def call(line, *more, **variables):
     """Call the command in this process, with the words of a line as a shell reads it, and more."""
     words = [*shlex.split(line), *more]
     result = RUNNER.invoke(APP, words, prog_name="backoff-ticker", env=variables)
@@ -57,7 +50,7 @@ def call(line: str, *more: str, **variables: str | None) -> Said:
     return Said(result.exit_code, result.stdout, result.stderr)
 
 
-def words_of(options: dict[str, Any]) -> list[str]:
+def words_of(options):
     """Return the words of options of ``run``; ``delay`` is that of its policy."""
     words = ["--policy=constant", f"--interval={options.pop('delay', 0)}"]
     for name, value in options.items():
@@ -67,7 +60,7 @@ def words_of(options: dict[str, Any]) -> list[str]:
 
 
 @contextmanager
-def replaced(descriptor: int, by: int) -> Iterator[None]:
+def replaced(descriptor, by):
     """Have a standard descriptor of this process be another one meanwhile."""
     kept = os.dup(descriptor)
     os.dup2(by, descriptor)
@@ -78,7 +71,7 @@ def replaced(descriptor: int, by: int) -> Iterator[None]:
         os.close(kept)
 
 
-def run_here(*command: str, stdin: int = 0, stdout: int | None = None, **options: Any) -> Said:
+def run_here(*command, stdin=0, stdout=None, **options):
     """Call ``run`` in this process; ``out`` is what the commands have printed to no ``stdout``."""
     with (
         tempfile.TemporaryFile() as out,
@@ -91,12 +84,12 @@ def run_here(*command: str, stdin: int = 0, stdout: int | None = None, **options
         return said._replace(out=out.read().decode())
 
 
-def shell_here(script: str, **options: Any) -> Said:
+def shell_here(script, **options):
     """Call ``run`` in this process for a script of the shell."""
     return run_here("sh", "-c", script, **options)
 
 
-def on_console(line: str, *more: str, width: int, color: bool = False) -> str:
+def on_console(line, *more, width, color=False):
     """Return what the command prints on a terminal of so many columns."""
     variables = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(width), "LINES": "24"}
     said = call(line, *more, **variables, NO_COLOR=None)
@@ -104,11 +97,11 @@ def on_console(line: str, *more: str, width: int, color: bool = False) -> str:
     return said.out if color else click.unstyle(said.out)
 
 
-def catch_runs(patch: pytest.MonkeyPatch, status: int) -> list[tuple[Any, ...]]:
+def catch_runs(patch, status):
     """Have ``run`` return a status instead; return what it will be called with."""
-    calls: list[tuple[Any, ...]] = []
+    calls = []
 
-    def run(command: Any, backoff: Any, limits: Any, **switches: Any) -> int:
+    def run(command, backoff, limits, **switches):
         calls.append((command, backoff, limits._asdict(), switches))
         return status
 
@@ -116,21 +109,21 @@ def catch_runs(patch: pytest.MonkeyPatch, status: int) -> list[tuple[Any, ...]]:
     return calls
 
 
-def environment(**changes: str) -> dict[str, str]:
+def environment(**changes):
     """Return the environment without what would change how the command looks."""
     left_out = {"FORCE_COLOR", "NO_COLOR", "COLUMNS", "PYTHONUNBUFFERED", "TTY_COMPATIBLE"}
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**kept, "PYTHONPATH": str(ROOT), **changes}
 
 
-def start(*args: str, before: str = "", **options: Any) -> subprocess.Popen[bytes]:
+def start(*args, before="", **options):
     """Start the command in a process of its own, after some lines of Python."""
     script = f"import sys\n{before}\nfrom backoff_ticker.cli import main\nsys.exit(main())"
     options = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.Popen([sys.executable, "-c", script, *args], **options)
 
 
-def finish(process: subprocess.Popen[bytes]) -> Said:
+def finish(process):
     """Wait for a process that ``start`` started."""
     out, err = process.communicate(timeout=PATIENCE)
     return Said(process.returncode, (out or b"").decode(), (err or b"").decode())

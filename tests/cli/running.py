@@ -5,8 +5,6 @@ who runs holds it open, so its end tells that nobody is left. They may wait for 
 one, whose number is in ``GO``.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -19,7 +17,6 @@ import sys
 import termios
 import time
 from contextlib import suppress
-from typing import IO, Any
 
 from tests.cli.calling import ROOT, words_of
 from tests.helpers import PATIENCE
@@ -52,12 +49,12 @@ NOT_OPTIONS = {"go", "ignored", "blocked", "grace"}
 class Reader:
     """Reads a descriptor until what it waits for has come."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor):
         self.descriptor = descriptor
         self.seen = b""
         self.ended = False
 
-    def _more(self, end: float) -> bool:
+    def _more(self, end):
         """Read what comes next, or the end; return whether either has come in time."""
         left = max(0.0, end - time.monotonic())
         if self.ended or not select.select([self.descriptor], [], [], left)[0]:
@@ -70,7 +67,7 @@ class Reader:
         self.seen += part
         return True
 
-    def until(self, text: str) -> re.Match[bytes]:
+    def until(self, text):
         """Wait until ``text``, a regular expression, comes; forget everything up to its end."""
         end = time.monotonic() + PATIENCE
         while (match := re.search(text.encode(), self.seen)) is None:
@@ -78,12 +75,12 @@ class Reader:
         self.seen = self.seen[match.end() :]
         return match
 
-    def rest(self) -> bytes:
+    def rest(self):
         """Wait until nobody writes any more; return what has come."""
         assert self.at_end(PATIENCE), f"more may come after {self.seen!r}"
         return self.seen
 
-    def at_end(self, patience: float) -> bool:
+    def at_end(self, patience):
         """Whether nobody can write any more, at the latest after so many seconds."""
         end = time.monotonic() + patience
         while self._more(end):
@@ -115,7 +112,7 @@ def rests_in_the_background(*ignored):
 """
 
 
-def talks(script: str) -> tuple[str, ...]:
+def talks(script):
     """Return a command in Python: it tells what it does, and no signal comes too early for it.
 
     A shell loses some while it starts a process, and a handler in Python may come too late for a
@@ -124,23 +121,23 @@ def talks(script: str) -> tuple[str, ...]:
     return sys.executable, "-I", "-S", "-c", TALKS + script
 
 
-def unread(stream: IO[bytes]) -> int:
+def unread(stream):
     """Return how many bytes are in a pipe."""
     count = fcntl.ioctl(stream, termios.FIONREAD, struct.pack("i", 0))
     return struct.unpack("i", count)[0]
 
 
-def state(process: int) -> str:
+def state(process):
     """Return what ``ps`` says of a process: T stopped, Z dead, nothing if it is gone."""
     command = ["ps", "-o", "stat=", "-p", str(process)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def is_stopped(process: int) -> bool:
+def is_stopped(process):
     return state(process).startswith("T")
 
 
-def end_session(session: int) -> None:
+def end_session(session):
     """Kill all processes of a session that is not the test's own, also those that fork."""
     command = ["ps", "-A", "-o", "sid=,pid=,stat="]
     while True:
@@ -163,7 +160,7 @@ class Running:
         how: Of ``subprocess.Popen``.
     """
 
-    def __init__(self, *command: str, how: dict[str, Any] | None = None, **options: Any) -> None:
+    def __init__(self, *command, how=None, **options):
         own = {name: options.pop(name) for name in NOT_OPTIONS & options.keys()}
         own["words"] = words_of(options)
         self.tell, tell = os.pipe()
@@ -199,38 +196,38 @@ class Running:
         self.out = Reader(out.fileno()) if out else None
         self.err = Reader(err.fileno()) if err else None
 
-    def until(self, text: str) -> re.Match[bytes]:
+    def until(self, text):
         """Wait until the command has told ``text``."""
         return self.told.until(text)
 
-    def go(self) -> None:
+    def go(self):
         """Send the line that the command waits for."""
         os.write(self._go, b"\n")
 
-    def signal(self, number: int) -> None:
+    def signal(self, number):
         self.process.send_signal(number)
 
-    def wait(self) -> int:
+    def wait(self):
         """Wait for its exit status."""
         return self.process.wait(PATIENCE)
 
-    def finish(self) -> tuple[int, str, str]:
+    def finish(self):
         """Wait for its exit status, and for all of its stdout and stderr."""
         out = self.out.rest().decode() if self.out else ""
         err = self.err.rest().decode() if self.err else ""
         return self.wait(), out, err
 
-    def nobody_left(self, patience: float = PATIENCE) -> bool:
+    def nobody_left(self, patience=PATIENCE):
         """Whether neither the run nor any process it started is there.
 
         Those that were killed may still be ending, as those that end by themselves are not.
         """
         return self.told.at_end(patience)
 
-    def __enter__(self) -> Running:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         """End it, whatever the test did."""
         self.process.kill()
         self.process.wait()
@@ -242,11 +239,11 @@ class Running:
         os.close(self._go)
 
 
-def lines(*texts: str) -> str:
+def lines(*texts):
     """Return what the run says on stderr, a line for each text."""
     return "".join(f"backoff-ticker: {text}\n" for text in texts)
 
 
-def shell(script: str, *args: str, **options: Any) -> Running:
+def shell(script, *args, **options):
     """Run a script of the shell, with arguments from ``$1`` on."""
     return Running("sh", "-c", script, "sh", *args, **options)

@@ -1,18 +1,12 @@
 """Runs the real ``run`` on a terminal, without a shell or as a job of one."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import struct
 import termios
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from tests.cli.running import Reader, Running
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CTRL_C, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x1a", b"\x1c"
 
@@ -65,16 +59,16 @@ os.wait()
 class Screen(Reader):
     """A terminal, seen from the side of who sits before it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         master, self.slave = os.openpty()
         super().__init__(master)
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
 
-    def type(self, text: bytes) -> None:
+    def type(self, text):
         """Type on its keyboard."""
         os.write(self.descriptor, text)
 
-    def close(self) -> None:
+    def close(self):
         """Hang up: the terminal is gone."""
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, self.descriptor)
@@ -82,7 +76,7 @@ class Screen(Reader):
 
 
 @contextmanager
-def on_terminal(*command: str, **options: Any) -> Iterator[tuple[Running, Screen]]:
+def on_terminal(*command, **options):
     """Run on a new terminal, which is the controlling one; without a shell."""
     screen = Screen()
     how = {"stdin": screen.slave, "stdout": screen.slave, "stderr": screen.slave}
@@ -95,7 +89,7 @@ def on_terminal(*command: str, **options: Any) -> Iterator[tuple[Running, Screen
         os.close(screen.descriptor)
 
 
-def answer(running: Running, screen: Screen) -> None:
+def answer(running, screen):
     """Wait until ``ASKS`` asks, type what it asks for, and wait until it is said."""
     running.until("asks")
     screen.type(b"hello\n")

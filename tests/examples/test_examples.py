@@ -1,7 +1,5 @@
 """The examples print what is kept beside them, are short, and end cleanly when they are told to."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -9,15 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import backoff_ticker
 from backoff_ticker import testing, types
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -50,9 +44,9 @@ NEEDED = {"integrations/use_gunicorn": {"gunicorn"}}
 """Packages that an example needs beside those that it imports."""
 
 
-def imported_by(path: Path) -> list[tuple[str, set[str]]]:
+def imported_by(path):
     """Return each module that an example imports from, and the names; no names: the module."""
-    found: list[tuple[str, set[str]]] = []
+    found = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found += [(name.name, set()) for name in node.names]
@@ -61,23 +55,23 @@ def imported_by(path: Path) -> list[tuple[str, set[str]]]:
     return found
 
 
-def path_of(name: str) -> Path:
+def path_of(name):
     return EXAMPLES / f"{name}.py"
 
 
-def require_packages(name: str) -> None:
+def require_packages(name):
     """Skip a test of an example whose packages are not installed."""
     others = {module for module, _ in imported_by(path_of(name)) if is_of_others(module)}
     for module in others | NEEDED.get(name, set()):
         pytest.importorskip(module)
 
 
-def is_of_others(module: str) -> bool:
+def is_of_others(module):
     package = module.partition(".")[0]
     return package != "backoff_ticker" and package not in sys.stdlib_module_names
 
 
-def start(name: str, *arguments: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
+def start(name, *arguments, options=()):
     python = [sys.executable, "-X", "dev", "-W", "error", *NOT_OURS, *options]
     return subprocess.Popen(
         [*python, str(path_of(name)), *arguments],
@@ -88,7 +82,7 @@ def start(name: str, *arguments: str, options: Sequence[str] = ()) -> subprocess
     )
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process):
     """Return the output; all must have gone well."""
     with process:
         try:

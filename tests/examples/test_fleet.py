@@ -1,7 +1,5 @@
 """The example of a fleet: what it tells of its devices, and that no wait outlives a signal."""
 
-from __future__ import annotations
-
 import signal
 import time
 

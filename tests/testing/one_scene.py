@@ -1,7 +1,5 @@
 """Threads, a pool and two event loops that hand over to each other on the virtual clock."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import threading
@@ -64,29 +62,29 @@ TRACE = """
 """The complete trace: the same in each run, on each interpreter, with its lock and without."""
 
 
-def one_scene() -> list[str]:
+def one_scene():
     """Return who ran when, in order; at most times several of them are due."""
-    trace: list[str] = []
+    trace = []
     with VirtualClock(auto=True, patch_time=True) as clock:
         token, channel = CancellationToken(), Channel[str](1)
-        items: queue.Queue[str] = queue.Queue()
+        items = queue.Queue()
 
-        def note(who: str, what: object) -> None:
+        def note(who, what):
             trace.append(f"{clock.monotonic():g} {who}: {what}")
 
-        def tick(who: str) -> None:
+        def tick(who):
             for tick in Ticker(ConstantBackOff(2), token=token):
                 note(who, f"tick {tick.number}")
                 channel.send(f"{who}'s {tick.number}")
             note(who, token.cause)
 
-        def take(who: str) -> None:
+        def take(who):
             while (item := items.get()) != "end":
                 note(who, item)
             items.put(item)
             note(who, item)
 
-        def work(who: str) -> str:
+        def work(who):
             note(who, "begins")
             clock.sleep(1)
             items.put(f"item of {who}")
@@ -94,37 +92,37 @@ def one_scene() -> list[str]:
             note(who, "ends")
             return who
 
-        async def receive(who: str) -> None:
+        async def receive(who):
             async for item in channel:
                 note(who, item)
                 if await token.wait_async(0.5):
                     break
             note(who, "ends")
 
-        async def tick_async(who: str) -> None:
+        async def tick_async(who):
             async for tick in AsyncTicker(ConstantBackOff(1), token=token):
                 note(who, f"tick {tick.number}")
                 if tick.number == 2:
                     await asyncio.to_thread(note, f"{who}'s thread", "runs")
             note(who, "ends")
 
-        async def answer(who: str) -> str:
+        async def answer(who):
             await asyncio.sleep(1)
             note("loop", f"answers {who}")
             return "answer"
 
-        def ask(who: str, loop: asyncio.AbstractEventLoop) -> None:
+        def ask(who, loop):
             clock.sleep(1)
             note(who, asyncio.run_coroutine_threadsafe(answer(who), loop).result())
 
-        async def first_loop() -> None:
+        async def first_loop():
             asker = clock.spawn(ask, "asker", asyncio.get_running_loop())
             async with asyncio.TaskGroup() as group:
                 for name in ("receiver 1", "receiver 2"):
                     group.create_task(receive(name))
             asker.join(0)
 
-        async def second_loop() -> None:
+        async def second_loop():
             await asyncio.gather(tick_async("task 1"), tick_async("task 2"))
 
         for when in (1, 2, 3):

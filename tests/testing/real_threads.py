@@ -1,36 +1,30 @@
 """Threads that a virtual clock does not know."""
 
-from __future__ import annotations
-
 import _thread
 import sys
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what threads do")
 
 
 class RealThread:
-    def __init__(self, function: Callable[[], object]) -> None:
+    def __init__(self, function):
         self._ended = threading.Event()
         self._function = function
         _thread.start_new_thread(self._run, ())
 
-    def _run(self) -> None:
+    def _run(self):
         try:
             self._function()
         finally:
             self._ended.set()
 
-    def join(self, timeout: float) -> None:
+    def join(self, timeout):
         assert self._ended.wait(timeout), "a real thread has not ended"
 
 
-def in_real_thread(function: Callable[[], object]) -> RealThread:
+def in_real_thread(function):
     """Start a function in a thread beneath the notice of ``threading``."""
     return RealThread(function)

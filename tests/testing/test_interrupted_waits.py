@@ -3,8 +3,6 @@
 Everybody else is woken at the right time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 
@@ -12,7 +10,7 @@ import pytest
 
 from backoff_ticker import CancellationToken
 from backoff_ticker.testing import VirtualClock
-from tests.stress.places import InterruptAt, check_each_place
+from tests.stress.places import check_each_place
 
 
 class Scene:
@@ -20,9 +18,9 @@ class Scene:
 
     auto = True
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock):
         self.clock = clock
-        self.noted: list[tuple[str, float]] = []
+        self.noted = []
         token = CancellationToken(timeout=3)
         self.threads = [
             threading.Thread(target=self.sleep_in_thread),
@@ -35,32 +33,32 @@ class Scene:
             clock.call_at(when, lambda: self.note("callback"))
         self.settle()
 
-    def note(self, name: str) -> None:
+    def note(self, name):
         self.noted.append((name, self.clock.monotonic()))
 
-    def sleep_in_thread(self) -> None:
+    def sleep_in_thread(self):
         self.clock.sleep(1.5)
         self.note("thread")
 
-    async def tasks(self) -> None:
+    async def tasks(self):
         await asyncio.gather(self.sleep_in_task(1.5), self.sleep_in_task(2))
 
-    async def sleep_in_task(self, seconds: float) -> None:
+    async def sleep_in_task(self, seconds):
         await asyncio.sleep(seconds)
         self.note("task")
 
-    def settle(self) -> None:
+    def settle(self):
         self.clock.sleep(0.5)
 
-    def act(self) -> None:
+    def act(self):
         """Do what is interrupted."""
         self.clock.sleep(3)
 
-    def go_on(self) -> None:
+    def go_on(self):
         """Let time pass, after the interrupt."""
         self.clock.sleep(5)
 
-    def check(self) -> None:
+    def check(self):
         self.go_on()
         for thread in self.threads:
             thread.join()
@@ -78,13 +76,13 @@ class Scene:
 class InAStep(Scene):
     auto = False
 
-    def settle(self) -> None:
+    def settle(self):
         self.clock.settle()
 
-    def act(self) -> None:
+    def act(self):
         self.clock.advance(3)
 
-    def go_on(self) -> None:
+    def go_on(self):
         self.clock.advance_to(5)
         self.clock.settle()
 
@@ -92,26 +90,26 @@ class InAStep(Scene):
 class InALoop(Scene):
     """The interrupted thread runs a loop of its own."""
 
-    def settle(self) -> None:
+    def settle(self):
         super().settle()
         self.loop = asyncio.new_event_loop()
         self.loop.call_later(3, self.loop.stop)
 
-    def act(self) -> None:
+    def act(self):
         self.loop.run_forever()
 
-    def go_on(self) -> None:
+    def go_on(self):
         super().go_on()
         self.loop.close()
 
 
-def interrupt() -> None:
+def interrupt():
     raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("kind", [Scene, InAStep, InALoop])
-def test_everybody_else_is_woken_at_the_right_time(kind: type[Scene]) -> None:
-    def run(interrupt: InterruptAt) -> list[object]:
+def test_everybody_else_is_woken_at_the_right_time(kind):
+    def run(interrupt):
         try:
             with VirtualClock(auto=kind.auto, settle_timeout=20) as clock:
                 scene = kind(clock)

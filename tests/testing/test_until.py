@@ -1,35 +1,29 @@
 """``VirtualClock(until=...)`` ends a run under auto-advance that would go on for ever."""
 
-from __future__ import annotations
-
 import asyncio
 import queue
 import re
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker
 from backoff_ticker.testing import SettleTimeout, VirtualClock, VirtualDeadlockError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 HOUR = 3600.0
 
 
-def tick_for_ever() -> None:
+def tick_for_ever():
     for _ in Ticker(ConstantBackOff(60)):
         pass
 
 
-async def tick_for_ever_async() -> None:
+async def tick_for_ever_async():
     async for _ in AsyncTicker(ConstantBackOff(7)):
         pass
 
 
-def tick_in_a_thread(then: Callable[[threading.Thread], object]) -> None:
+def tick_in_a_thread(then):
     thread = threading.Thread(target=tick_for_ever, name="job")
     thread.start()
     then(thread)
@@ -46,9 +40,7 @@ def tick_in_a_thread(then: Callable[[threading.Thread], object]) -> None:
         ),
     ],
 )
-def test_waits_raise_an_error_that_names_them_once_the_time_has_come(
-    run: Callable[[], None], who: str
-) -> None:
+def test_waits_raise_an_error_that_names_them_once_the_time_has_come(run, who):
     with VirtualClock(auto=True, until=HOUR, patch_time=True) as clock:
         with pytest.raises(VirtualDeadlockError, match=re.escape(who)) as caught:
             run()
@@ -56,7 +48,7 @@ def test_waits_raise_an_error_that_names_them_once_the_time_has_come(
     assert str(caught.value).startswith("at t=3600, the time given as until=, these participants")
 
 
-def test_what_is_due_at_that_time_still_happens() -> None:
+def test_what_is_due_at_that_time_still_happens():
     with VirtualClock(10.0, auto=True, until=HOUR) as clock:
         clock.sleep(HOUR - 10.0)
         with pytest.raises(VirtualDeadlockError):
@@ -64,7 +56,7 @@ def test_what_is_due_at_that_time_still_happens() -> None:
         assert clock.monotonic() == HOUR
 
 
-def test_steps_by_hand_go_further() -> None:
+def test_steps_by_hand_go_further():
     with VirtualClock(until=5.0) as clock:
         clock.advance(10.0)
         assert clock.monotonic() == 10.0
@@ -73,10 +65,10 @@ def test_steps_by_hand_go_further() -> None:
         assert clock.monotonic() == 10.0
 
 
-def test_a_thread_that_is_idle_in_the_end_delays_the_error_but_does_not_prevent_it() -> None:
+def test_a_thread_that_is_idle_in_the_end_delays_the_error_but_does_not_prevent_it():
     done = threading.Event()
 
-    def idle() -> None:
+    def idle():
         with clock.idle("an item"):
             done.wait()
 

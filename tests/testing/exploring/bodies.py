@@ -1,7 +1,5 @@
 """Programs of a few threads, wrong and right."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import logging

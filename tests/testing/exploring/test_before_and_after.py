@@ -1,7 +1,5 @@
 """An exploration leaves everything as it was, also one that is cut."""
 
-from __future__ import annotations
-
 import _thread
 import gc
 import os

@@ -1,7 +1,5 @@
 """``explore()`` finds what is wrong, and nothing else; a failure can be had again."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import pickle

@@ -1,7 +1,5 @@
 """The marker, in a pytest of its own."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
