@@ -1,7 +1,5 @@
 """What the tests share: threads, loops, and the two faces behind one interface."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os
@@ -13,24 +11,17 @@ import time
 import weakref
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import AsyncTicker, CancellationToken, Ticker
 from backoff_ticker.waiting import trio_runs
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-    from pathlib import Path
-
-    from backoff_ticker.types import Parker
-
 PATIENCE = 10.0
 """Real seconds after which a test that waits for an event gives up."""
 
 
-def configure_django() -> None:
+def configure_django():
     """Give Django settings, which its applications need; the same for all tests of a process."""
     import django
     from django.conf import settings as of_django
@@ -40,9 +31,7 @@ def configure_django() -> None:
         django.setup()
 
 
-def eventually(
-    condition: Callable[[], object], what: str = "the condition", patience: float = PATIENCE
-) -> None:
+def eventually(condition, what="the condition", patience=PATIENCE):
     """Wait for something that no event announces, such as a thread's end."""
     end = time.monotonic() + patience
     while not condition():
@@ -53,34 +42,34 @@ def eventually(
 class _Cycle:
     """An object that only a collection of garbage frees."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.itself = self
 
 
-def collect_garbage() -> None:
+def collect_garbage():
     """Collect all that is garbage now; ``gc.collect()`` does nothing while another thread does."""
     link = weakref.ref(_Cycle())
     eventually(lambda: gc.collect() >= 0 and link() is None, "a collection of all garbage")
 
 
-def wait_until_collected(*links: weakref.ref[Any]) -> None:
+def wait_until_collected(*links):
     """Wait until nothing is left of objects that nobody needs.
 
     A thread that has told its result may hold them until its last function has returned.
     """
 
-    def gone() -> bool:
+    def gone():
         gc.collect()
         return [link for link in links if link() is not None] == []
 
     eventually(gone, "the end of what nobody needs")
 
 
-def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
+def in_thread(function, *args):
     """Run ``function`` in a new daemon thread; its outcome is the future's."""
-    future: Future[Any] = Future()
+    future = Future()
 
-    def run() -> None:
+    def run():
         try:
             result = function(*args)
         except BaseException as error:
@@ -92,9 +81,7 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
     return future
 
 
-def python(
-    *arguments: str | Path, cwd: Path | None = None, timeout: float = 50.0, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def python(*arguments, cwd=None, timeout=50.0, **environment):
     """Run Python to its end, in a process of its own."""
     return subprocess.run(
         [sys.executable, *arguments],
@@ -107,7 +94,7 @@ def python(
     )
 
 
-def readable_id(value: object) -> str:
+def readable_id(value):
     """Return the id of a parametrized case: its ``repr``, without addresses, which vary."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
@@ -115,46 +102,46 @@ def readable_id(value: object) -> str:
 class SetClock:
     """A clock that tells the time it is set to; nothing waits on it."""
 
-    def __init__(self, start: float = 1000.0, epoch: float = 1_700_000_000.0) -> None:
+    def __init__(self, start=1000.0, epoch=1_700_000_000.0):
         self.now = start
         self._ahead = epoch - start
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.now
 
-    def time(self) -> float:
+    def time(self):
         return self.now + self._ahead
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds):
         self.now += seconds
 
-    def set_back(self, seconds: float) -> None:
+    def set_back(self, seconds):
         """Set the wall clock back; the other one never goes back."""
         self._ahead -= seconds
 
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+    def call_at(self, when, callback, *, loop=None):
         raise AssertionError("nobody waits on a clock that is set")
 
-    def parker(self, what: str = "") -> Any:
+    def parker(self, what=""):
         raise AssertionError("nobody waits on a clock that is set")
 
 
 class Flag:
     """A ``threading.Event`` whose waits are waits on the current clock, even in a loop's thread."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._is_set = False
-        self._parkers: list[Parker] = []
+        self._parkers = []
 
-    def set(self) -> None:
+    def set(self):
         self._is_set = True
         for parker in self._parkers:
             parker.unpark()
 
-    def is_set(self) -> bool:
+    def is_set(self):
         return self._is_set
 
-    def wait(self) -> bool:
+    def wait(self):
         parker = CancellationToken().clock.parker("Flag.wait()")
         self._parkers.append(parker)
         while not self._is_set:
@@ -165,41 +152,41 @@ class Flag:
 class LoopThread:
     """An event loop, in debug mode, in a thread of its own; what goes wrong in it is kept."""
 
-    def __init__(self, *, debug: bool = True) -> None:
+    def __init__(self, *, debug=True):
         self.loop = asyncio.new_event_loop()
         self.loop.set_debug(debug)
-        self.errors: list[dict[str, Any]] = []
+        self.errors = []
         self.loop.set_exception_handler(lambda _, context: self.errors.append(context))
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _run(self) -> None:
+    def _run(self):
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def submit(self, coroutine):
         """Start a coroutine there."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
-    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    def run(self, coroutine):
         """Run a coroutine there and return its result."""
         return self.submit(coroutine).result(PATIENCE)
 
-    def settle(self) -> None:
+    def settle(self):
         """Let everything that is ready in the loop run."""
 
-        async def turns() -> None:
+        async def turns():
             for _ in range(10):
                 await asyncio.sleep(0)
 
         self.run(turns())
 
-    def close(self) -> None:
+    def close(self):
         """Cancel what runs there, stop the loop and close it."""
         if self.loop.is_closed():
             return
 
-        async def cancel_all() -> None:
+        async def cancel_all():
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
                 task.cancel()
@@ -215,7 +202,7 @@ TRIO = pytest.param("trio", marks=pytest.mark.slow)
 """The row of trio, beside those of threads and of asyncio."""
 
 
-def loop_thread(kind: str) -> Any:
+def loop_thread(kind):
     """Return an event loop, or a run of trio, in a thread of its own."""
     if kind == "loop":
         return LoopThread()
@@ -224,7 +211,7 @@ def loop_thread(kind: str) -> Any:
     return TrioThread()
 
 
-async def sleep(seconds: float) -> None:
+async def sleep(seconds):
     """Sleep in a task of asyncio, or of trio."""
     if trio_runs():
         await sys.modules["trio"].sleep(seconds)
@@ -233,7 +220,7 @@ async def sleep(seconds: float) -> None:
 
 
 @asynccontextmanager
-async def time_limit(seconds: float) -> AsyncIterator[None]:
+async def time_limit(seconds):
     """Cancel the block after so many seconds, and raise a ``TimeoutError`` after it."""
     if not trio_runs():
         async with asyncio.timeout(seconds):
@@ -251,22 +238,22 @@ class ThreadFace:
     name = "thread"
     ticker_class = Ticker
 
-    def ticker(self, *args: Any, **options: Any) -> Ticker:
+    def ticker(self, *args, **options):
         return Ticker(*args, **options)
 
-    def start_receive(self, ticker: Any, timeout: Any = None) -> Future[Any]:
+    def start_receive(self, ticker, timeout=None):
         """Begin to receive; the future has the tick or the error."""
         return in_thread(ticker.receive, timeout)
 
-    def receive(self, ticker: Any, timeout: Any = None) -> Any:
+    def receive(self, ticker, timeout=None):
         """Receive a tick that needs no wait, or fail."""
         return self.start_receive(ticker, timeout).result(PATIENCE)
 
-    def iterate(self, ticker: Any) -> Future[list[Any]]:
+    def iterate(self, ticker):
         """Begin to iterate; the future has the list of all ticks."""
         return in_thread(list, ticker)
 
-    def close(self) -> None:
+    def close(self):
         """Nothing to do."""
 
 
@@ -276,25 +263,25 @@ class LoopFace:
     name = "loop"
     ticker_class = AsyncTicker
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.thread = loop_thread(self.name)
 
-    def ticker(self, *args: Any, **options: Any) -> AsyncTicker:
+    def ticker(self, *args, **options):
         return AsyncTicker(*args, **options)
 
-    def start_receive(self, ticker: Any, timeout: Any = None) -> Future[Any]:
+    def start_receive(self, ticker, timeout=None):
         return self.thread.submit(ticker.receive(timeout))
 
-    def receive(self, ticker: Any, timeout: Any = None) -> Any:
+    def receive(self, ticker, timeout=None):
         return self.start_receive(ticker, timeout).result(PATIENCE)
 
-    def iterate(self, ticker: Any) -> Future[list[Any]]:
-        async def collect() -> list[Any]:
+    def iterate(self, ticker):
+        async def collect():
             return [tick async for tick in ticker]
 
         return self.thread.submit(collect())
 
-    def close(self) -> None:
+    def close(self):
         self.thread.close()
         assert self.thread.errors == []
 
@@ -305,7 +292,7 @@ class TrioFace(LoopFace):
     name = "trio"
 
 
-def waiters_of(wait_set: Any) -> list[Any]:
+def waiters_of(wait_set):
     """Return the waiters that are registered with a wait set now, by domain, in their order."""
     found = []
     for line in [wait_set, *(wait_set.others or {}).copy().values()]:
@@ -317,7 +304,7 @@ def waiters_of(wait_set: Any) -> list[Any]:
     return found
 
 
-def pending_sends_of(channel: Any) -> list[Any]:
+def pending_sends_of(channel):
     """Return the blocked sends of a channel, in their order."""
     found = []
     send = getattr(channel._buffer, "first_send", None)

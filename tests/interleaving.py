@@ -8,7 +8,6 @@ runs in a thread of its own until it has returned, or waits for the first.
 import _thread
 import sys
 import threading
-from typing import TYPE_CHECKING
 
 from backoff_ticker.clock import let_other_threads_run
 from backoff_ticker.waiting import _claim
@@ -16,11 +15,6 @@ from backoff_ticker.waiting import _claim
 from . import effort
 from .helpers import PATIENCE
 from .stress.places import PACKAGE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Pair = tuple[Callable[[], object], Callable[[], object]]
 
 
 class _Second:
