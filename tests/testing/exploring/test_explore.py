@@ -373,7 +373,7 @@ def test_a_watched_module_may_have_an_object_that_is_made_when_it_is_used(monkey
         def __class__(self):
             raise LookupError("no settings")
 
-    monkeypatch.setattr(bodies, "lazy", Lazy(), raising=False)
+    monkeypatch.setitem(vars(bodies), "lazy", Lazy())
     assert explore(bodies.update_with_a_lock).complete
 
 
