@@ -11,11 +11,9 @@ import pytest
 
 from backoff_ticker import CLOSED, STOP, Closed, Stop
 
-BOTH = pytest.mark.parametrize(("kind", "only"), [(Stop, STOP), (Closed, CLOSED)])
 
-
-@BOTH
-def test_there_is_one_whatever_copies_it(kind, only):
+@pytest.mark.parametrize(("kind", "only"), [(Stop, STOP), (Closed, CLOSED)])
+def test_there_is_one_whatever_copies_it_and_it_prints_its_name(kind, only):
     assert type(only) is kind
     assert list(kind) == [only]
     assert copy.copy(only) is only
@@ -23,6 +21,10 @@ def test_there_is_one_whatever_copies_it(kind, only):
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(only, protocol)) is only
         assert pickle.loads(pickle.dumps(kind, protocol)) is kind
+    with pytest.raises(TypeError):
+        types.new_class("Other", (kind,))
+    name = kind.__name__.upper()
+    assert (repr(only), str(only), f"{only}") == (name, name, name)
 
 
 @pytest.mark.parametrize(
@@ -33,15 +35,3 @@ def test_it_is_equal_to_itself_alone_and_can_be_a_key(other):
     assert STOP.__eq__(other) is NotImplemented
     assert (other == STOP) is False
     assert {STOP: 1, other: 2}[STOP] == 1
-
-
-@BOTH
-def test_it_has_no_subclasses(kind, only):
-    with pytest.raises(TypeError):
-        types.new_class("Other", (kind,))
-
-
-@BOTH
-def test_it_prints_its_name(kind, only):
-    name = kind.__name__.upper()
-    assert (repr(only), str(only), f"{only}") == (name, name, name)

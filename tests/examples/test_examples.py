@@ -155,8 +155,11 @@ def test_an_example_is_short_and_says_how_it_is_run(name):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_an_example_uses_public_names_and_those_of_integrations_other_packages_only(path):
+    """It hides no package, either: Python looks for packages beside the program first."""
     package = {module.__name__: module for module in (backoff_ticker, testing, types)}
+    hidden = {neighbour.stem for neighbour in path.parent.glob("*.py")}
     for module, names in imported_by(path):
+        assert module.partition(".")[0] not in hidden
         if module in package:
             assert names <= set(package[module].__all__)
         elif module.startswith("backoff_ticker"):
@@ -165,10 +168,3 @@ def test_an_example_uses_public_names_and_those_of_integrations_other_packages_o
             assert path.parent.name == "integrations"
         elif is_of_others(module):
             assert path.parent.name == "integrations"
-
-
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_an_example_hides_no_package(path):
-    """Python looks for packages beside the program first."""
-    hidden = {neighbour.stem for neighbour in path.parent.glob("*.py")}
-    assert hidden.isdisjoint(module.partition(".")[0] for module, _ in imported_by(path))

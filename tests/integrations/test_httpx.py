@@ -102,21 +102,15 @@ def test_the_time_outs_of_an_attempt_are_cut_to_what_is_left(handle):
 
 
 def test_the_deadline_of_a_token_cuts_them_too(handle):
-    inner = Kept(200, 200)
+    inner = Kept(200, 200, 200)
     with VirtualClock(auto=True):
         handle(inner, token=CancellationToken(timeout=5), timeout=timedelta(minutes=1))
         handle(inner)
-    assert inner.requests[0].extensions["timeout"] == dict.fromkeys(
-        ["connect", "read", "write", "pool"], 5
-    )
-    assert inner.requests[1].extensions == {}
-
-
-def test_without_time_no_attempt_is_endless(handle):
-    """0 would mean sockets that do not block."""
-    inner = Kept(200)
-    handle(inner, timeout=0)
-    assert set(inner.requests[0].extensions["timeout"].values()) == {0.001}
+        handle(inner, timeout=0)
+    cut, uncut, over = (each.extensions for each in inner.requests)
+    assert cut["timeout"] == dict.fromkeys(["connect", "read", "write", "pool"], 5)
+    assert uncut == {}
+    assert set(over["timeout"].values()) == {0.001}  # 0 would mean sockets that do not block
 
 
 @pytest.mark.parametrize("error", [LookupError, KeyboardInterrupt])
