@@ -158,7 +158,8 @@ def test_it_warns_once_a_place():
         assert asyncio.run(main()) == [here + 5, here + 6]
 
 
-def test_a_wait_that_ends_does_so_in_a_thread_of_many_that_wait():
+@pytest.mark.parametrize("receive", [Ticker.receive, lambda ticker: select(ticker)[1]])
+def test_a_wait_that_ends_does_so_in_a_thread_of_many_that_wait(receive):
     """Not the first in line, it does not know when the tick is due."""
     clock = VirtualClock()
     with clock:
@@ -167,7 +168,7 @@ def test_a_wait_that_ends_does_so_in_a_thread_of_many_that_wait():
 
         async def main() -> int:
             with pytest.warns(RuntimeWarning, match="blocks the event loop"):
-                return ticker.receive().number
+                return receive(ticker).number
 
         tasks = [clock.spawn(ticker.receive), clock.spawn(asyncio.run, main())]
         clock.advance(10)
