@@ -117,6 +117,13 @@ def test_the_cause_of_a_passed_deadline_stays_the_same_object(clock):
     assert caught.value is not token.cause
 
 
+def test_a_cancel_after_the_deadline_changes_nothing(clock):
+    token = CancellationToken(clock=clock).child(timeout=5)
+    clock.advance(5)
+    assert token.cancel("late") is False
+    assert isinstance(token.cause, DeadlineExceeded)
+
+
 def test_a_callback_that_is_removed_as_its_timer_is_made_leaves_no_timer(clock):
     """By another thread."""
 
