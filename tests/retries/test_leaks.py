@@ -15,11 +15,11 @@ from backoff_ticker import (
     ConstantBackOff,
     RetryBudget,
     ZeroBackOff,
-    attempts,
-    retry,
     retry_call,
     retry_call_async,
 )
+from tests.retries.faces import async_call, async_decorator, async_loop, call, decorator, loop
+from tests.retries.scripts import ONE
 
 
 class Failure(Exception):
@@ -52,32 +52,11 @@ def _no_collector(clock):
     gc.enable()
 
 
-def call(**options):
-    retry_call(fail, ConstantBackOff(1), **options)
+class Failing:
+    """An operation that fails, as a function and as a coroutine."""
 
-
-def decorated(**options):
-    retry(ConstantBackOff(1), **options)(fail)()
-
-
-def loop(**options):
-    for attempt in attempts(ConstantBackOff(1), **options):
-        with attempt:
-            fail()
-
-
-async def call_async(**options):
-    await retry_call_async(fail_async, ConstantBackOff(1), **options)
-
-
-async def decorated_async(**options):
-    await retry(ConstantBackOff(1), **options)(fail_async)()
-
-
-async def loop_async(**options):
-    async for attempt in attempts(ConstantBackOff(1), **options):
-        async with attempt:
-            await fail_async()
+    __call__ = staticmethod(fail)
+    in_loop = staticmethod(fail_async)
 
 
 def alive(run, **options):
@@ -85,7 +64,7 @@ def alive(run, **options):
 
     async def main():
         try:
-            ended = run(**options)
+            ended = run(Failing(), ONE, **options)
             if inspect.isawaitable(ended):
                 await ended
         except (Failure, Cancelled):
@@ -156,7 +135,7 @@ AWAITED = {
     "a rule that fails": lambda: {"on": fail_async},
     "a fallback that fails": lambda: {"fallback": fail_async},
 }
-CALLS = [call, decorated, call_async, decorated_async]
+CALLS = [call, decorator, async_call, async_decorator]
 
 
 @pytest.mark.parametrize("hooks", [{}, {"on_give_up": bool}], ids=["", "hooks"])
@@ -171,7 +150,7 @@ def test_no_error_outlives_its_run(run, hooks):
         assert Failure.made
 
 
-@pytest.mark.parametrize("run", [loop, loop_async])
+@pytest.mark.parametrize("run", [loop, async_loop])
 def test_of_a_loop_only_the_last_error_waits_for_the_collector(run):
     """Its own frame holds the attempt, which tells the error."""
     assert alive(run, max_attempts=4)[:3] == [False] * 3
@@ -189,10 +168,10 @@ def test_an_error_goes_when_the_next_attempt_succeeds():
         operation()
 
     async def main():
-        await retry_call_async(operation_async, ConstantBackOff(1))
+        await retry_call_async(operation_async, ONE)
         assert [made() for made in Failure.made] == [None] * 14
 
-    retry_call(operation, ConstantBackOff(1))
+    retry_call(operation, ONE)
     assert [made() for made in Failure.made] == [None] * 7
     asyncio.run(main())
     assert max(living) <= 2
@@ -217,7 +196,7 @@ def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock, function):
 
         made = operation if function is retry_call else operation_async
         options = {"token": token, "budget": budget, "timeout": 9}
-        result = function(made, ConstantBackOff(1), **options)
+        result = function(made, ONE, **options)
         if made is operation_async:
             result = asyncio.run(result)
         return weakref.ref(made), weakref.ref(result), *Failure.made
@@ -247,7 +226,7 @@ def test_what_is_cut_leaves_no_cycle():
 @pytest.mark.parametrize("options", [{}, {"notify": lambda *_: None}])
 def test_an_interrupted_run_leaves_no_cycle(options):
     async def main():
-        task = asyncio.ensure_future(call_async(**options))
+        task = asyncio.ensure_future(async_call(Failing(), ONE, **options))
         await asyncio.sleep(0.5)
         task.cancel()
         try:
