@@ -55,13 +55,14 @@ def test_ticks_are_sent_and_callbacks_called_on_its_time():
         Ticker(with_max_retries(ConstantBackOff(60), 3)).send_to(sender)
         assert [tick.number async for tick in receiver] == [1, 2, 3, 4]
         channel, timer = Channel(math.inf), Timer()
-        token = CancellationToken(timeout=40)
-        token.on_cancel(lambda: channel.send_nowait("called"))
-        assert await channel.receive_async() == "called"
+        tokens = [CancellationToken(timeout=seconds) for seconds in (50, 40)]
+        for token in tokens:
+            token.on_cancel(lambda token=token: channel.send_nowait(token))
+        assert [await channel.receive_async() for _ in tokens] == tokens[::-1]
         timer.start(5)
         assert (await select_async(timer))[0] is timer
 
-    assert run_at_once(main) == (None, 225.0)
+    assert run_at_once(main) == (None, 235.0)
 
 
 @pytest.mark.parametrize("wait", [CancellationToken.wait_async, Channel.receive_async])
