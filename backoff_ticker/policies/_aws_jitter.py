@@ -37,13 +37,11 @@ class _CappedGrowth(CountsCalls):
         if self.cap is not None and self.cap < self.base:
             raise ValueError(f"cap must be >= base ({base!r}), not {cap!r}")
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
-        self.retries = 0
+        super().__init__()
         self._rng = as_rng("rng", rng)
 
     def _next_limit(self) -> float:
-        """Count a call, and return its limit."""
-        self.retries += 1
-        return self._limit(self.retries - 1)
+        return self._limit(self._count() - 1)
 
     def _limit(self, steps: int) -> float:
         """Return ``min(cap, base * multiplier**steps)``."""
@@ -161,11 +159,11 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        self.retries += 1
+        calls = self._count()
         spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
         # As in bounds(), the limit comes from the formula, without the rounding of each step.
-        self.last_delay = min(drawn, self._limit(self.retries))
+        self.last_delay = min(drawn, self._limit(calls))
         return self.last_delay
 
     def reset(self) -> None:

@@ -153,7 +153,13 @@ class CountsCalls(Policy):
 
     __slots__ = ("retries",)
 
-    retries: int
+    def __init__(self) -> None:
+        self.retries: int = 0
+
+    def _count(self) -> int:
+        """Count a call, and return its number."""
+        self.retries += 1
+        return self.retries
 
     def reset(self) -> None:
         """Start again with the first delay."""
@@ -208,13 +214,12 @@ class TruncatedExponentialBackOff(CountsCalls):
         self.max_jitter: float = as_seconds("max_jitter", max_jitter)
         self.initial_backoff: float = as_seconds("initial_backoff", initial_backoff)
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
-        self.retries = 0
+        super().__init__()
         self._rng = as_rng("rng", rng)
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        plain = self._plain(self.retries)
-        self.retries += 1
+        plain = self._plain(self._count() - 1)
         random = self.max_jitter * draw_from(self._rng) if self.max_jitter else 0.0
         return capped(plain + random, self.maximum_backoff)
 
