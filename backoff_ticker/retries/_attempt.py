@@ -155,11 +155,12 @@ def show(attempt: Attempt) -> None:
 
 def hide(run: Any) -> None:
     """Show the attempt of ``run`` no more, but what was shown before, or is shown inside of it."""
-    run.is_shown = False
-    shown = _here.get()
-    while shown is not None and not shown[0]._run.is_shown:
-        shown = shown[1]
-    _here.set(shown)
+    if run.is_shown:
+        run.is_shown = False
+        shown = _here.get()
+        while shown is not None and not shown[0]._run.is_shown:
+            shown = shown[1]
+        _here.set(shown)
 
 
 def _without(run: Any, shown: Any) -> Any:
@@ -195,9 +196,7 @@ def current_attempt() -> Attempt | None:
     Thread safety: any thread or task; each sees its own attempt.
     """
     shown = _here.get()
-    while shown is not None:
-        attempt: Attempt = shown[0]
-        if attempt._run.is_shown:
-            return attempt
+    while shown is not None and not shown[0]._run.is_shown:
         shown = shown[1]
-    return None
+    attempt: Attempt | None = None if shown is None else shown[0]
+    return attempt

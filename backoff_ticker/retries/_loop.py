@@ -184,9 +184,8 @@ class Block:
 
     def _pause(self) -> None:
         """Show no attempt until the next step; if the run has ended, close it."""
-        if self.run.ending is None:
-            hide(self.run)
-        else:
+        hide(self.run)
+        if self.run.ending is not None:
             self.close()
 
     def enter(self, attempt: Attempt) -> None:

@@ -113,6 +113,9 @@ async def interrupted(run: Run, interrupt: BaseException) -> None:
         run.tell_circuit(interrupt)
         await _leave_around(run, interrupt)
     finally:
+        # Without hide(), for a finalizer may close a generator: CPython 3.11 crashes if that sets a
+        # context variable in the middle of another set(). The next show() leaves out what stays.
+        run.is_shown = False
         run.end(Ending(StopReason.INTERRUPTED))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import sys
 import types
 import weakref
 
@@ -31,6 +32,7 @@ from tests.retries.faces import (
 )
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import FIVE, Recorded, Script, Takes, answered, now
+from tests.stress.tools import run_silently
 
 
 @pytest.fixture(autouse=True)
@@ -339,3 +341,61 @@ def test_while_retries_are_off_there_is_the_first_attempt(face):
         assert face.run(Script(lambda: here().number)) == 1
     answers = iter([OSError, outer])
     assert retry_call(lambda: answered(next(answers)), ZeroBackOff()) == 1
+
+
+GARBAGE = """
+import gc
+from contextvars import ContextVar
+from types import coroutine
+from backoff_ticker import ZeroBackOff, attempts, retry_call_async
+
+def left_between_two_blocks():
+    loop = attempts(ZeroBackOff())
+    with next(loop):
+        raise OSError
+    return loop
+
+def suspended():
+    for attempt in attempts(ZeroBackOff()):
+        with attempt:
+            yield
+
+def generator():
+    made = suspended()
+    next(made)
+    return made
+
+@coroutine
+def operation():
+    yield
+
+def awaited():
+    made = retry_call_async(operation, ZeroBackOff())
+    made.send(None)
+    return made
+
+class Cycle:
+    def __init__(self, inside):
+        self.inside, self.itself = inside, self
+
+for number in range(40):  # enough that the context has nodes
+    ContextVar(f"variable {number}").set(number)
+gc.disable()
+for threshold in [*range(1, 30)] * 20:
+    garbage = [Cycle(MAKE()) for _ in range(5)]
+    gc.set_threshold(threshold)
+    gc.enable()
+    while garbage:
+        garbage.pop()
+        for attempt in attempts(ZeroBackOff()):
+            with attempt:
+                pass
+    gc.disable()
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="collects garbage between two steps")
+@pytest.mark.parametrize("make", ["left_between_two_blocks", "generator", "awaited"])
+def test_garbage_that_is_collected_as_an_attempt_is_shown_crashes_no_interpreter(make):
+    """CPython 3.11 may run a finalizer, which may set a variable, in the middle of a set()."""
+    run_silently(GARBAGE.replace("MAKE", make))
