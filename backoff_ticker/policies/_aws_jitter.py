@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_factor, as_seconds
-from ._base import as_cap, capped, geometric
-from ._exponential import CountsCalls
+from ._base import CountsCalls, as_cap, capped, geometric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -183,6 +183,28 @@ def capped(delay: float, cap: float | None) -> float:
 # Elapsed time
 
 
+class CountsCalls(Policy):
+    """What policies share whose delays follow from the number of calls, which is ``retries``."""
+
+    __slots__ = ("retries",)
+
+    def __init__(self) -> None:
+        self.retries: int = 0
+
+    def _count(self) -> int:
+        """Count a call, and return its number."""
+        self.retries += 1
+        return self.retries
+
+    def reset(self) -> None:
+        """Start again with the first delay."""
+        self.retries = 0
+
+    def _skip(self, calls: int) -> int | None:
+        self.retries += calls
+        return calls
+
+
 class MeasuresTime:
     """What policies with a limit of elapsed time share; the slots are those of their classes."""
 

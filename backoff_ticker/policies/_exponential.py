@@ -7,7 +7,16 @@ from math import inf
 from .._random import as_rng, draw_from
 from .._sentinels import STOP
 from .._validation import LARGEST, as_factor, as_flag, as_fraction, as_seconds
-from ._base import MeasuresTime, Policy, as_cap, capped, geometric, is_too_late, limited
+from ._base import (
+    CountsCalls,
+    MeasuresTime,
+    Policy,
+    as_cap,
+    capped,
+    geometric,
+    is_too_late,
+    limited,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,28 +154,6 @@ class ExponentialBackOff(MeasuresTime, Policy):
             return None
         self._step += calls
         self._interval = self._interval_at(self._step)
-        return calls
-
-
-class CountsCalls(Policy):
-    """What policies share whose delays follow from the number of calls, which is ``retries``."""
-
-    __slots__ = ("retries",)
-
-    def __init__(self) -> None:
-        self.retries: int = 0
-
-    def _count(self) -> int:
-        """Count a call, and return its number."""
-        self.retries += 1
-        return self.retries
-
-    def reset(self) -> None:
-        """Start again with the first delay."""
-        self.retries = 0
-
-    def _skip(self, calls: int) -> int | None:
-        self.retries += calls
         return calls
 
 

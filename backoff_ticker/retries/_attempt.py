@@ -155,7 +155,7 @@ def show(attempt: Attempt) -> None:
 
 def hide(run: Any) -> None:
     """Show the attempt of ``run`` no more, but what was shown before, or is shown inside of it."""
-    if run.is_shown:
+    if run.is_shown:  # else a finalizer may have called this: see interrupted()
         run.is_shown = False
         shown = _here.get()
         while shown is not None and not shown[0]._run.is_shown:
