@@ -13,12 +13,10 @@ from pathlib import Path
 import pytest
 
 import backoff_ticker
-from tests.cli.running import Reader
-from tests.helpers import python
-from tests.integrations.processes import Process
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo.py"
+PATIENCE = 30.0
 JOBS = ["client-1", "client-2", "client-3", "client-4", "server"]
 WHERE = {"client-1": "thread", "client-2": "thread"}
 
@@ -36,10 +34,46 @@ HINT = "        Now press Ctrl-C: all clients wait for their next attempt."
 SUMMARY = re.compile(r"All 5 ended within (\d+\.\d) ms\.")
 
 
-def demo(*options, folder=ROOT, **environment):
-    """Start the demo, which flushes what it prints itself."""
-    command = ["-W", "error", str(DEMO), *options]
-    return Process(folder, *command, env={"PYTHONUNBUFFERED": "", **environment})
+@pytest.fixture
+def start():
+    """Starts the demo in a process group of its own, and kills what is left of it."""
+    started = []
+
+    def start(*options, stdout=subprocess.PIPE, **environment):
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", DEMO, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "", **os.environ} | environment,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+
+def finish(process):
+    """Returns the lines of the output that have not been read, when the process has ended."""
+    lines = process.stdout.read().splitlines()
+    assert process.stderr.read() == ""
+    process.wait(PATIENCE)
+    return lines
+
+
+def read_until(process, words):
+    for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"the output ended without {words!r}")
 
 
 def check_report(lines):
@@ -52,10 +86,10 @@ def check_report(lines):
     assert (blank, bool(SUMMARY.fullmatch(summary))) == ("", True)
 
 
-def test_it_begins_with_an_outage_and_says_when_to_press_ctrl_c():
-    with demo("--seconds", "3") as process:
-        assert process.wait() == 0
-    lines = process.lines
+def test_it_begins_with_an_outage_and_says_when_to_press_ctrl_c(start):
+    process = start("--seconds", "3")
+    lines = finish(process)
+    assert process.returncode == 0
     assert max(map(len, lines)) <= 80
     first = lines.index(TITLES[0]) + 1
     shown = lines[first : lines.index("", first)]
@@ -80,10 +114,10 @@ def test_a_job_that_ends_before_the_time_of_the_cancel_is_noted_ended_at_once(ca
 
 
 @pytest.mark.slow
-def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_it():
-    with demo("--seconds", "11") as process:
-        assert process.wait() == 0
-    events = [event for line in process.lines if (event := EVENT.fullmatch(line))]
+def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_it(start):
+    process = start("--seconds", "11")
+    lines = finish(process)
+    events = [event for line in lines if (event := EVENT.fullmatch(line))]
     server = [(int(float(event[1]) // 5), event[4]) for event in events if event[2] == "server"]
     assert server[:3] == [(0, "DOWN"), (1, "up"), (2, "DOWN")]  # every five seconds
     for name in JOBS[:4]:
@@ -98,69 +132,77 @@ def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_i
 @pytest.mark.parametrize(
     ("number", "why"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
 )
-def test_a_signal_ends_all_waits_at_once(number, why):
-    with demo("--seconds", "3600") as process:
-        process.wait_for("client-4")
-        assert process.stop(number)[0] == 128 + number
-    assert f"{why}. The token is cancelled, and every wait ends:" in process.lines
-    check_report(process.lines)
+def test_a_signal_ends_all_waits_at_once(start, number, why):
+    process = start("--seconds", "3600")
+    read_until(process, "client-4")
+    process.send_signal(number)
+    lines = finish(process)
+    assert process.returncode == 128 + number
+    assert f"{why}. The token is cancelled, and every wait ends:" in lines
+    check_report(lines)
 
 
 @pytest.mark.parametrize(
     "pause", [0, 0.03, *(pytest.param(0.01 * n, marks=pytest.mark.slow) for n in range(1, 20))]
 )
-def test_a_second_ctrl_c_changes_nothing(pause):
-    with demo() as process:
-        process.wait_for("client-4")
-        for _ in range(2):
-            process.send(signal.SIGINT)
-            time.sleep(pause)
-        assert process.wait() == 130
-    check_report(process.lines)
+def test_a_second_ctrl_c_changes_nothing(start, pause):
+    process = start()
+    read_until(process, "client-4")
+    for _ in range(2):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(pause)
+    finish(process)
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_the_imports_leaves_no_traceback(tmp_path, number):
+def test_a_signal_during_the_imports_leaves_no_traceback(start, tmp_path, number):
     (tmp_path / "backoff_ticker.py").write_text(
         # Short sleeps: a signal in the instructions before one is noticed when it ends.
         "import time\nprint(1, flush=True)\nwhile True: time.sleep(0.05)\n"
     )
-    with demo(folder=tmp_path) as process:
-        process.wait_for("1")
-        assert process.stop(number)[0] == 128 + number
-    assert process.lines == ["1"]
+    process = start(PYTHONPATH=str(tmp_path))
+    read_until(process, "1")
+    process.send_signal(number)
+    assert finish(process) == []
+    assert process.returncode == 128 + number
 
 
-def start(*options, stdout, **environment):
-    """Start the demo with another stdout."""
-    environment = {"PYTHONPATH": str(ROOT), **os.environ, **environment}
-    command = [sys.executable, "-W", "error", DEMO, *options]
-    return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, env=environment)
-
-
-def test_it_ends_quietly_when_its_reader_leaves():
-    with start("--seconds", "30", stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
-        process.stdout.close()
-        assert (process.stderr.read(), process.wait()) == (b"", 1)
+def test_it_ends_quietly_when_its_reader_leaves(start):
+    process = start()
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(PATIENCE) == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has it")
-def test_it_ends_quietly_when_the_disk_is_full():
-    with Path("/dev/full").open("w") as full, start("--seconds", "30", stdout=full) as process:
-        assert (process.stderr.read(), process.wait()) == (b"", 1)
+def test_it_ends_quietly_when_the_disk_is_full(start):
+    with Path("/dev/full").open("w") as full:
+        process = start(stdout=full)
+    assert process.stderr.read() == ""
+    assert process.wait(PATIENCE) == 1
 
 
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_colours_on_a_terminal_unless_no_color_is_set(no_color, coloured):
+def test_colours_on_a_terminal_unless_no_color_is_set(start, no_color, coloured):
     ours, theirs = pty.openpty()
-    with start("--seconds", "0.2", stdout=theirs, NO_COLOR=no_color) as process:
-        os.close(theirs)
-        shown = Reader(ours).rest()
+    process = start("--seconds", "0.2", stdout=theirs, NO_COLOR=no_color)
+    os.close(theirs)
+    shown = b""
+    while part := read_terminal(ours):
+        shown += part
     os.close(ours)
-    assert process.returncode == 0
+    assert process.wait(PATIENCE) == 0
     assert (b"\x1b[31m " in shown) is coloured
     assert (b"\x1b" in shown) is coloured
+
+
+def read_terminal(descriptor):
+    try:
+        return os.read(descriptor, 1000)
+    except OSError:  # Linux says so at the end
+        return b""
 
 
 @pytest.mark.parametrize(
@@ -185,7 +227,12 @@ def test_nothing_is_left_over():
         "threads = [one for one in threading.enumerate() if not one.daemon]\n"
         "print(threads == [threading.main_thread()], os.listdir('/dev/fd') == before)"
     )
-    options = ["-X", "dev", "-W", "error", "-c", code]
-    done = python(*options, DEMO.parent, "--seconds", "0.2", PYTHONPATH=str(ROOT))
-    assert done.returncode == 0
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", code, DEMO.parent, "--seconds", "0.2"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
     assert done.stdout.splitlines()[-1] == "True True"

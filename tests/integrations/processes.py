@@ -96,14 +96,10 @@ class Process:
         self._reader.join(PATIENCE)
         return status
 
-    def send(self, number):
-        """Send a signal to the main process."""
-        self._process.send_signal(number)
-
     def stop(self, number=signal.SIGTERM):
         """Send a signal to the main process; return its status, and the seconds it has taken."""
         started = time.monotonic()
-        self.send(number)
+        self._process.send_signal(number)
         status = self.wait()
         return status, time.monotonic() - started
 

@@ -75,8 +75,7 @@ class OpenTelemetry:
         return self.module.OpenTelemetryObserver(self.provider, **options)
 
     def points(self):
-        data = self.reader.get_metrics_data()
-        for resource in data.resource_metrics if data else ():
+        for resource in self.reader.get_metrics_data().resource_metrics:
             for metric in resource.scope_metrics[0].metrics:
                 for point in metric.data.data_points:
                     value = point.sum if hasattr(point, "sum") else point.value
