@@ -48,6 +48,15 @@ def declared():
     return names
 
 
+def test_importing_the_package_imports_no_module_of_it():
+    found = run("""
+before = set(sys.modules)
+import backoff_ticker
+print(json.dumps(sorted(set(sys.modules) - before - {"__future__"})))
+""")
+    assert found == ["backoff_ticker"]
+
+
 def test_only_the_protocols_import_typing_and_no_name_imports_anything_else_heavy():
     script = """
 import backoff_ticker

@@ -1,5 +1,7 @@
 """Imports go in one direction, by folder, and only some folders touch time, locks and asyncio."""
 
+from __future__ import annotations
+
 import ast
 import re
 import sys
@@ -54,6 +56,7 @@ ONLY_IN = {
     "selectors": set(),
     "subprocess": set(),
 }
+LAZY = {"asyncio", "janus", "logging"}
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,12 @@ def test_integrations_use_public_names_and_what_they_share():
 def test_only_its_folder_imports(name):
     found = {layer(each.module) for each in outside(*CORE) if each.source.split(".")[0] == name}
     assert found == ONLY_IN[name]
+
+
+def test_what_is_heavy_is_imported_inside_functions():
+    heavy = [each for each in outside(*CORE) if each.source.split(".")[0] in LAZY]
+    assert heavy
+    assert told(each for each in heavy if not each.lazy) == []
 
 
 def test_the_core_uses_the_standard_library_and_janus():

@@ -54,6 +54,15 @@ def test_every_waiter_is_woken_before_the_first_callback_runs(clock):
     assert woken == [True] * 3
 
 
+def test_a_callback_added_late_runs_at_once_in_the_calling_thread():
+    token = CancellationToken()
+    token.cancel()
+    runs = []
+    handle = token.on_cancel(lambda: runs.append(threading.current_thread()))
+    assert runs == [threading.current_thread()]
+    assert handle.remove() is False
+
+
 def test_a_callback_may_register_another_which_runs_at_once():
     root = CancellationToken()
     child = root.child()

@@ -19,6 +19,7 @@ from backoff_ticker import (
     Permanent,
     RetryAfter,
     StopBackOff,
+    retry_call,
     with_token,
 )
 from tests.circuits.circuits import (
@@ -616,3 +617,11 @@ def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now):
     failing.result(PATIENCE)
     assert breaker.remaining() == 20, "the thread that asked saw that it was to ask again"
     assert policy.asked == 2
+
+
+def test_a_retry_goes_on_while_may_probe_refuses(clock):
+    answers = [True, False, False]
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, may_probe=answers.pop)
+    fail(breaker)
+    started = clock.monotonic()
+    assert retry_call(clock.monotonic, ConstantBackOff(3), breaker=breaker) - started == 16.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backoff_ticker import STOP, StopBackOff, ZeroBackOff, chain, delays
+from backoff_ticker import STOP, FeedbackBackOff, StopBackOff, ZeroBackOff, chain, delays
 from tests.policies.policy_doubles import Feedback, Recording, ask, constant
 
 
@@ -28,6 +28,11 @@ def test_a_chain_needs_policies():
         chain()
     with pytest.raises(TypeError, match=r"argument 2 of chain\(\) must be a BackOff.*, not 3"):
         chain(ZeroBackOff(), 3)
+
+
+def test_a_chain_takes_feedback_if_any_part_does():
+    assert not isinstance(chain(ZeroBackOff()), FeedbackBackOff)
+    assert isinstance(chain(ZeroBackOff(), Feedback()), FeedbackBackOff)
 
 
 def test_the_part_whose_turn_it_is_hears_the_feedback():

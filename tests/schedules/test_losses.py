@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from backoff_ticker import Schedule, ScheduleClosed, WouldBlock
+from backoff_ticker import ConstantBackOff, Schedule, ScheduleClosed, WouldBlock
 from backoff_ticker.schedules import _core
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
@@ -19,6 +19,14 @@ from tests.schedules.workers import schedule_of
 from tests.stress.places import Interrupted, check_each_place, each_place
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+class FeedbackOfMine(ConstantBackOff):
+    def failure(self):
+        return 5.0
+
+    def success(self):
+        raise RuntimeError("no policy")
 
 
 def all_due(schedule):
@@ -148,6 +156,19 @@ def test_what_notify_raises_about_a_dropped_job_is_reported(clock, monkeypatch):
     with schedule.receive(0) as job:
         assert job.key == "b"
     assert [str(report.exc_value) for report in reported] == ["of notify"]
+
+
+@pytest.mark.parametrize("options", [{"backoff": FeedbackOfMine(1)}, {"on": lambda _: 1 / 0}])
+def test_a_key_rests_where_the_code_of_the_user_fails_at_the_end(clock, options):
+    schedule = Schedule(clock=clock, **options)
+    schedule.add("a")
+    with pytest.raises((RuntimeError, ZeroDivisionError)), schedule.receive(0):
+        if "on" in options:
+            raise OSError
+    with pytest.raises(WouldBlock):
+        schedule.receive_nowait()
+    clock.advance(60)
+    schedule.receive(0).leave()
 
 
 def test_a_policy_that_is_false_is_asked(clock):
