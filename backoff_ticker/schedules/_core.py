@@ -42,6 +42,7 @@ from ..waiting import (
     failure_of,
 )
 from ._job import FAILS, RETRIES, SUCCEEDS, Job
+from ._keys import Hold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..waiting import Waiter, WaitSet
-    from ._keys import Hold, Keys
+    from ._keys import Keys
     from ._rules import Rules, Verdict
 
     Owner = tuple[int, int]  # generation, thread
@@ -139,7 +140,7 @@ class ScheduleCore(Source):
         keys = self._keys
         try:
             if keys.picked is not None:  # by an owner who was interrupted: as if it had not been
-                failure_of(keys.end, keys.picked)
+                keys.end(keys.picked)
                 keys.picked = None
             self._make_changes()
             while True:  # it ends with a call: see waiting/_parking.py
@@ -169,9 +170,10 @@ class ScheduleCore(Source):
             change = told[0]
             if change.generation != keys.generation:
                 keys.begin(change.generation)
-            error = failure_of(change.make, keys)
-            if error is not None and change.__class__ is Change:
-                change.error = error
+            if isinstance(change, Hold):
+                keys.end(change)
+            else:
+                change.error = failure_of(change.make, keys)
             told.popleft()
         if keys.generation != _process.generation:
             keys.begin(_process.generation)
@@ -185,7 +187,9 @@ class ScheduleCore(Source):
         keys = self._keys
         first = keys.first()
         head = NO_DEADLINE if first is None else first[0]
-        is_drained = len(keys.holds) <= len(keys.dropped) and self._is_awaited()
+        drains = self._drains
+        is_awaited = drains.first is not None or bool(drains.others)
+        is_drained = is_awaited and len(keys.holds) <= len(keys.dropped)
         if watch is not None and (is_drained or self._was_refused or self._head > head):
             check_stack()
         claim = self._readers.claim
@@ -208,10 +212,6 @@ class ScheduleCore(Source):
             claim += FREED
         self._wake()
         return True
-
-    def _is_awaited(self) -> bool:
-        """Whether somebody waits until no worker has a job."""
-        return self._drains.first is not None or bool(self._drains.others)
 
     def _wake(self, taken: Any = EMPTY) -> None:
         """Wake who waits, and give back a job that was taken. May be repeated."""
@@ -240,7 +240,7 @@ class ScheduleCore(Source):
             complete(self._settle)
         if change.error is not None:
             raise change.error
-        return key in self._keys.entries if change.answer is None else change.answer
+        return key in self._keys if change.answer is None else change.answer
 
     def _is_mine(self) -> bool:
         """Whether this thread owns the keys, in what it has interrupted."""
@@ -295,9 +295,10 @@ class ScheduleCore(Source):
 
         Nobody waits for a key that is due later than the next one: who takes that one, ends this.
         """
-        head = self._head
+        head, drains = self._head, self._drains
         is_next = due is None or due < head or hold.again < head
-        return is_next or self._keys.limit > 0 or self._is_awaited()
+        is_awaited = drains.first is not None or bool(drains.others)
+        return is_next or is_awaited or self._keys.limit > 0
 
     def _drop(self, hold: Hold, watch: ref[Job[Any]]) -> None:
         """Leave the end of a job that was dropped to the readers, who may ask policies.

@@ -7,8 +7,10 @@ in line before it says when it is due, and is held before it leaves the line.
 Invariants:
     * An entry waits if its ``due`` is a time, and then an item with this time is in the heap, or in
       the line of its group. All other items are out of date, and are dropped when they come first.
-    * A key has at most one *hold*. An entry that a worker has, or that was added again while a
-      worker has its key, does not wait: the end of the hold decides when it is due.
+    * An entry that a worker has does not wait, and has one *hold*, whose end decides when it is
+      due. It stays among the entries until then, also if its key was removed meanwhile.
+    * Code of the user runs where a key comes or leaves, as keys are hashed and compared. All else
+      goes by the identity of entries.
 """
 
 from __future__ import annotations
@@ -84,11 +86,13 @@ class Entry:
 
 
 class Hold:
-    """An entry that a worker has. Once its end is told, it is the change that the owner makes.
+    """An entry that a worker has.
 
     Attributes:
         due: When it was due.
         again: When it was asked for once more meanwhile; ``NO_DEADLINE``: it was not.
+        follower: What follows it: itself, None after its key was removed, or another entry after
+            the key was added again.
         outcome: When it is due after its end, its failures then, and the time of the end. Due at
             ``NO_DEADLINE``: it leaves, unless it was asked for; None: it leaves.
         generation: The process in which that was told.
@@ -96,19 +100,17 @@ class Hold:
             handed over yet, or has ended.
     """
 
-    __slots__ = ("again", "due", "entry", "generation", "outcome", "watch")
+    __slots__ = ("again", "due", "entry", "follower", "generation", "outcome", "watch")
 
     def __init__(self, entry: Entry) -> None:
         due = entry.due
         self.entry: Entry = entry
         self.due: float = due
         self.again: float = NO_DEADLINE
+        self.follower: Entry | None = entry
         self.outcome: tuple[float | None, int, float] = due, entry.failures, due
         self.generation: int = _process.generation
         self.watch: ref[Any] | None = None
-
-    def make(self, keys: Keys) -> None:
-        keys.end(self)
 
 
 class _Group:
@@ -126,8 +128,8 @@ class Keys:
 
     Attributes:
         entries: The keys, whether they wait or a worker has them.
-        holds: Those that workers have, and those that were removed since.
-        failing: Keys whose last work failed.
+        holds: Those that workers have.
+        failing: Those whose last work failed.
         dropped: Jobs in the place of those that were dropped; readers end them.
         picked: A hold that was taken last, if its job was not handed over.
         generation: The process whose holds they are.
@@ -141,8 +143,8 @@ class Keys:
 
     def __init__(self, limit: int) -> None:
         self.entries: dict[Hashable, Entry] = {}
-        self.holds: dict[Hashable, Hold] = {}
-        self.failing: set[Hashable] = set()
+        self.holds: dict[Entry, Hold] = {}
+        self.failing: set[Entry] = set()
         self.dropped: deque[Any] = deque()
         self.picked: Hold | None = None
         self.limit: int = limit
@@ -151,13 +153,22 @@ class Keys:
         self._groups: dict[Hashable, _Group] = {}
         self.generation: int = _process.generation
 
+    def __len__(self) -> int:
+        removed = sum(hold.follower is None for hold in [*self.holds.values()])
+        return len(self.entries) - removed
+
+    def __contains__(self, key: object) -> bool:
+        entry = self.entries.get(key)
+        hold = None if entry is None else self.holds.get(entry)
+        return (entry if hold is None else hold.follower) is not None
+
     def begin(self, generation: int) -> None:
         """Drop the holds of the parent, before the first change in a forked child."""
         if self.generation < generation:
-            for key, hold in self.holds.items():
+            for hold in self.holds.values():
                 hold.watch = None
-                self.remove(key)
-                self._leave_group(hold)
+                self._replace(hold.entry, None)
+                failure_of(self._leave_group, hold)
             self.holds.clear()
             self.dropped.clear()
             self.generation = generation
@@ -170,15 +181,18 @@ class Keys:
         entries, holds, heap, numbers = self.entries, self.holds, self._heap, self._numbers
         is_known = False
         for entry in added:
-            key, due = entry.key, entry.origin
-            hold = holds.get(key) if holds else None  # comparisons that fail leave nothing behind
-            known = entries.setdefault(key, entry)
-            is_known = known is not entry
+            due = entry.origin
+            known = entries.setdefault(entry.key, entry)
+            hold = holds.get(known)
             if hold is not None:
+                if hold.follower is None:
+                    hold.follower = entry
                 hold.again = min(hold.again, due)
+                known = hold.follower
             elif due < known.due:  # _put_in_line(), without a call for each of a million keys
                 heappush(heap, (due, next(numbers), known))
                 known.due = due
+            is_known = known is not entry
         self._drop_stale(heap)
         return is_known
 
@@ -187,12 +201,17 @@ class Keys:
         entry = self.entries.get(key)
         if entry is None:
             return False
+        self.failing.discard(entry)
+        hold = self.holds.get(entry)
+        if hold is not None:
+            was_known = hold.follower is not None
+            hold.again = NO_DEADLINE
+            hold.follower = None
+            return was_known
         entry.due = NO_DEADLINE
-        if key in self.holds:
-            self.holds[key].again = NO_DEADLINE
-        self.failing.discard(key)
         self._let_in(entry.group)  # it may have had its turn
         del self.entries[key]
+        self._drop_stale(self._heap)
         return True
 
     def take(self, now: float) -> Hold | None:
@@ -206,50 +225,52 @@ class Keys:
                 self._drop_stale(group.line)
                 continue
             self.picked = hold = Hold(entry)
-            error = failure_of(self.holds.__setitem__, entry.key, hold)
-            if group is not None and error is None:
+            self.holds[entry] = hold
+            if group is not None:
                 group.holds.add(hold)
             entry.due = NO_DEADLINE
             heappop(self._heap)
-            if error is not None:  # its hash fails by now: it must not stop the others
-                raise error
             return hold
         return None
 
     def end(self, hold: Hold) -> None:
         """End a hold: the key is due as its outcome says, or when it was asked for meanwhile."""
         entry = hold.entry
-        key = entry.key
-        if self.holds.get(key) is not hold:
+        if self.holds.get(entry) is not hold:
             return  # it has ended
         hold.watch = None
         due, failures, now = hold.outcome
         again = max(hold.again, now)
-        known = self.entries.get(key)
-        if known is not entry:  # it was removed, and may have come anew
-            if known is not None:
-                self._put_in_line(known, again)
-        elif due is None or due == again == NO_DEADLINE:
-            self.remove(key)
-        elif due == NO_DEADLINE:
-            self.failing.discard(key)
-            known = self.entries[key] = Entry(key, again, entry.every, entry.group)
-            self._put_in_line(known, again)
-        else:
+        if hold.follower is entry and (due is None or due == NO_DEADLINE):
+            is_wanted = due is not None and again != NO_DEADLINE
+            hold.follower = Entry(entry.key, again, entry.every, entry.group) if is_wanted else None
+        follower = hold.follower
+        if follower is entry and due is not None:
             if failures:
-                self.failing.add(key)
+                self.failing.add(entry)
             elif entry.failures:
-                self.failing.discard(key)
+                self.failing.discard(entry)
             entry.failures = failures
             self._put_in_line(entry, min(due, again))
+        else:
+            self._replace(entry, follower)
+            if follower is not None:
+                self._put_in_line(follower, again)
         if self.limit:
-            self._leave_group(hold)
-        del self.holds[key]
+            failure_of(self._leave_group, hold)
+        del self.holds[entry]
+
+    def _replace(self, entry: Entry, follower: Entry | None) -> None:
+        """Have another entry for the key, or none; one that cannot be hashed any more stays."""
+        self.failing.discard(entry)
+        if follower is None:
+            failure_of(self.entries.pop, entry.key, None)
+        else:
+            failure_of(self.entries.__setitem__, entry.key, follower)
 
     def _put_in_line(self, entry: Entry, due: float) -> None:
         heappush(self._heap, (due, next(self._numbers), entry))
         entry.due = due
-        self._drop_stale(self._heap)
 
     def _drop_stale(self, items: list[Item]) -> None:
         """Drop what is out of date, once that is most of a heap."""
@@ -269,7 +290,7 @@ class Keys:
         return None
 
     def _leave_group(self, hold: Hold) -> None:
-        """Free the place of a hold in its group."""
+        """Free the place of a hold in its group, which has to be hashed."""
         group = self._groups.get(hold.entry.group)
         if group is not None:
             group.holds.discard(hold)

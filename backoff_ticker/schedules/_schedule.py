@@ -26,7 +26,7 @@ from ._rules import Rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Coroutine, Hashable, Iterable
     from datetime import timedelta
     from types import UnionType
     from typing import Any, Generic, Self, TypeVar
@@ -273,7 +273,9 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             raise WouldBlock("no key is due")
         return job
 
-    async def receive_async(self, timeout: Seconds | None = None) -> Job[K]:
+    async def receive_async(
+        self, timeout: Seconds | None = None, *, _end: type[Exception] = ScheduleClosed
+    ) -> Job[K]:
         """Take a job in a coroutine, as ``receive()`` does in a thread.
 
         One that never has to wait yields to its loop at every 64th call.
@@ -283,12 +285,15 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             self._takes_left = CHECKPOINT_EVERY
             await checkpoint()
         self._takes_left -= 1
-        while True:
-            job: Job[K] = self._poll()
-            if job is not EMPTY:
-                return job
-            self._raise_if_late(limit, timeout)
-            await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
+        try:
+            while True:
+                job: Job[K] = self._poll()
+                if job is not EMPTY:
+                    return job
+                self._raise_if_late(limit, timeout)
+                await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
+        except ScheduleClosed:
+            raise _end from None
 
     def _limit_of(self, timeout: Seconds | None) -> float:
         """Return when a wait that begins now is over."""
@@ -311,11 +316,8 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         except ScheduleClosed:
             raise StopIteration from None
 
-    async def __anext__(self) -> Job[K]:
-        try:
-            return await self.receive_async()
-        except ScheduleClosed:
-            raise StopAsyncIteration from None
+    def __anext__(self) -> Coroutine[Any, Any, Job[K]]:
+        return self.receive_async(_end=StopAsyncIteration)
 
     def drain(self, timeout: Seconds | None = None) -> bool:
         """Block this thread until no worker has a job; False if ``timeout`` ran out before.
@@ -352,18 +354,18 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
     def __len__(self) -> int:
         self._settle()
-        return len(self._keys.entries)
+        return len(self._keys)
 
     def __contains__(self, key: object) -> bool:
         self._settle()
-        return key in self._keys.entries
+        return key in self._keys
 
     def __bool__(self) -> bool:
         return True
 
     def __repr__(self) -> str:
         state = "closed" if self._token.cancelled else "open"
-        return f"<Schedule {state}, {counted(len(self._keys.entries), 'key')}>"
+        return f"<Schedule {state}, {counted(len(self._keys), 'key')}>"
 
 
 def _as_interval(name: str, value: Any) -> float:

@@ -198,12 +198,12 @@ FAULTS = {
         "it came after it was removed",
     ),
     "a removed key still comes once more": (
-        *(_keys.Keys, "end", "if known is not None", "if True"),
+        *(_keys.Keys, "end", "if follower is not None", "if True"),
         "removed for good",
         "worker ended with AttributeError",
     ),
     "nobody is let in": (
-        *(_keys.Keys, "end", "self._leave_group(hold)", "pass"),
+        *(_keys.Keys, "end", "failure_of(self._leave_group, hold)", "pass"),
         "of a group, one at a time",
         "nobody can go on",
     ),
@@ -233,7 +233,7 @@ FAULTS = {
         "nobody can go on",
     ),
     "the end of the last job wakes no drain": (
-        *(_core.ScheduleCore, "_is_awaited", "return ", "return False and "),
+        *(_core.ScheduleCore, "_is_urgent", "is_next or is_awaited", "is_next"),
         "drained",
         "nobody can go on",
     ),
