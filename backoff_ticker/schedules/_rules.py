@@ -169,9 +169,8 @@ class Rules:
             import logging
 
             then = "leaves the schedule" if gives_up else f"rests for {delay:.3g} s"
-            logging.getLogger("backoff_ticker.schedule").log(
-                logging.WARNING if gives_up or failures == 1 else logging.DEBUG,
-                "%s failed, %s in a row, and %s: %s",
-                *(safe_repr(job.key), failures, then),
-                None if error is None else shown_error(error),
-            )
+            shown = None if error is None else shown_error(error)
+            level = logging.WARNING if gives_up or failures == 1 else logging.DEBUG
+            text = "%s failed, %s in a row, and %s: %s"
+            logger = logging.getLogger("backoff_ticker.schedule")
+            logger.log(level, text, safe_repr(job.key), failures, then, shown)

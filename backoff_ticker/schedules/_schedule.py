@@ -255,16 +255,14 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
                 schedule.
         """
         limit = self._limit_of(timeout)
-        what, instead = "Schedule.receive()", "await schedule.receive_async()"
+        names = "Schedule.receive()", "await schedule.receive_async()"
         while True:
             job: Job[K] = self._poll()
             if job is not EMPTY:  # ATOMIC: no call between taking a job and its return
                 return job
             self._raise_if_late(limit, timeout)
-            park_thread(
-                *(self._clock, what, instead, self._wait_sets(), self._recheck, limit),
-                ends=self._ends_by_itself,
-            )
+            line, ends = self._wait_sets(), self._ends_by_itself
+            park_thread(self._clock, *names, line, self._recheck, limit, ends=ends)
 
     def receive_nowait(self) -> Job[K]:
         """Take a job as ``receive()`` does, or raise ``WouldBlock`` if that had to wait."""
@@ -328,11 +326,11 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
             TypeError, ValueError, RuntimeError: As for ``receive()``.
         """
         limit = self._limit_of(timeout)
-        what, instead = "Schedule.drain()", "await schedule.drain_async()"
+        names = "Schedule.drain()", "await schedule.drain_async()"
         while self.in_flight:
             if self._monotonic() >= limit:
                 return False
-            park_thread(self._clock, what, instead, (self._drains,), self._recheck_drain, limit)
+            park_thread(self._clock, *names, (self._drains,), self._recheck_drain, limit)
         return True
 
     async def drain_async(self, timeout: Seconds | None = None) -> bool:
