@@ -295,10 +295,11 @@ class ScheduleCore(Source):
 
         Nobody waits for a key that is due later than the next one: who takes that one, ends this.
         """
-        head, drains = self._head, self._drains
-        is_next = due is None or due < head or hold.again < head
+        if due is None or self._keys.limit:
+            return True
+        drains = self._drains
         is_awaited = drains.first is not None or bool(drains.others)
-        return is_next or is_awaited or self._keys.limit > 0
+        return is_awaited or min(due, hold.again) < self._head
 
     def _drop(self, hold: Hold, watch: ref[Job[Any]]) -> None:
         """Leave the end of a job that was dropped to the readers, who may ask policies.

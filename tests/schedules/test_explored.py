@@ -233,7 +233,7 @@ FAULTS = {
         "nobody can go on",
     ),
     "the end of the last job wakes no drain": (
-        *(_core.ScheduleCore, "_is_urgent", "is_next or is_awaited", "is_next"),
+        *(_core.ScheduleCore, "_is_urgent", "is_awaited or ", ""),
         "drained",
         "nobody can go on",
     ),
