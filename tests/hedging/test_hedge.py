@@ -27,9 +27,8 @@ from backoff_ticker import (
     hedge_call_async,
     with_max_retries,
 )
-from backoff_ticker.retries._option_table import OPTIONS
 from backoff_ticker.testing import no_wait
-from backoff_ticker.types import HedgeOptions
+from backoff_ticker.types import HedgeOptions, RetryOptions
 from backoff_ticker.waiting import trio_runs
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
@@ -693,7 +692,7 @@ def test_eager_tasks_do_the_same():
 
 
 TAKEN = {*HedgeOptions.__annotations__, "backoff"}
-NOT_TAKEN = sorted({*OPTIONS} - TAKEN - {"fallback"})
+NOT_TAKEN = sorted({*RetryOptions.__annotations__} - TAKEN)
 
 
 @pytest.mark.parametrize("name", sorted(TAKEN))

@@ -3,8 +3,7 @@
 from contextlib import nullcontext
 
 from backoff_ticker import current_clock
-from backoff_ticker.waiting import cancelled_error, shielded
-from backoff_ticker.waiting._parking import loop_runs
+from backoff_ticker.waiting import cancelled_error, loop_runs, shielded
 from tests.helpers import sleep
 from tests.retries.scripts import now
 
