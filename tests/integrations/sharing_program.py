@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import contextmanager
 
 from redis import Redis
 
@@ -34,11 +35,16 @@ NAME = "fleet"
 TIMEOUTS = {"socket_timeout": 1, "socket_connect_timeout": 1}
 
 
-def let_clock_be_stepped():
+@contextmanager
+def clock_can_be_stepped():
     """Have the script of circuits add the seconds under the key "step" to the time of Redis."""
-    time_of_redis = 'redis.call("TIME")'
+    script, time_of_redis = circuit.SCRIPT, 'redis.call("TIME")'
     stepped = f'{{{time_of_redis}[1] + (redis.call("GET", "step") or 0), {time_of_redis}[2]}}'
-    circuit.SCRIPT = circuit.SCRIPT.replace(time_of_redis, stepped)
+    circuit.SCRIPT = script.replace(time_of_redis, stepped)
+    try:
+        yield
+    finally:
+        circuit.SCRIPT = script
 
 
 def say(*words):
@@ -85,7 +91,6 @@ def work(url):
 def main(url):
     """Fork the processes; stop them at SIGTERM."""
     logging.basicConfig(level="INFO", format="%(message)s")
-    let_clock_be_stepped()
     gc.freeze()  # so that no collection writes to what the processes have in common
     children = []
     for _ in range(SIZE):
@@ -102,4 +107,5 @@ def main(url):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    with clock_can_be_stepped():
+        sys.exit(main(sys.argv[1]))

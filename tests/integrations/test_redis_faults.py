@@ -12,7 +12,6 @@ from contextlib import contextmanager, nullcontext
 import pytest
 import redis
 
-from backoff_ticker.integrations._redis import circuit
 from backoff_ticker.integrations.redis import (
     RedisCancellationToken,
     RedisCircuitBreaker,
@@ -21,7 +20,7 @@ from backoff_ticker.integrations.redis import (
 from tests.helpers import eventually
 from tests.integrations.processes import Process
 from tests.integrations.redis_server import Proxy
-from tests.integrations.sharing_program import NAME, SIZE, TIMEOUTS, TOKENS, let_clock_be_stepped
+from tests.integrations.sharing_program import NAME, SIZE, TIMEOUTS, TOKENS, clock_can_be_stepped
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults, pytest.mark.timeout(150)]
 
@@ -124,16 +123,15 @@ CANCELLED, OPENED = "cancelled by the operator", "circuit open"
         ("password changed", 1, []),
     ],
 )
-def test_twenty_processes(redis_server, tmp_path, monkeypatch, kind, buckets, shared_meanwhile):
+def test_twenty_processes(redis_server, tmp_path, kind, buckets, shared_meanwhile):
     """All hear of a cancel and an opening; retries keep to their budget; nothing hangs or fails."""
-    monkeypatch.setattr(circuit, "SCRIPT", circuit.SCRIPT)
-    let_clock_be_stepped()
 
     def has_no_tokens():
         return redis_server.client().get(f"backoff_ticker:budget:{NAME}") == b"0"
 
     proxied = Proxy(redis_server.port) if kind == "slow" else nullcontext()
-    with proxied as proxy, Fleet(tmp_path, redis_server, proxy) as fleet:
+    steppable = clock_can_be_stepped()
+    with steppable, proxied as proxy, Fleet(tmp_path, redis_server, proxy) as fleet:
         program = fleet.program
         program.wait_for("ready", SIZE)
         eventually(has_no_tokens)
