@@ -177,6 +177,14 @@ def clock():
 
 
 @pytest.fixture
+def unraisable(monkeypatch):
+    """What goes to ``sys.unraisablehook`` meanwhile."""
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    return shown
+
+
+@pytest.fixture
 def replaced_time(monkeypatch):
     """Stop all clocks of the module ``time``, wherever a module has one of them, as freezegun does.
 

@@ -35,13 +35,11 @@ def written(monkeypatch, capsys):
     return lambda: capsys.readouterr().err
 
 
-def test_a_hook_of_the_program_gets_what_the_interpreter_would_give_it(monkeypatch):
-    given = []
-    monkeypatch.setattr(sys, "unraisablehook", given.append)
+def test_a_hook_of_the_program_gets_what_the_interpreter_would_give_it(unraisable):
     error = ValueError("x")
     source = Hook(error)
     source.fail()
-    (args,) = given
+    (args,) = unraisable
     assert args.exc_type is ValueError
     assert args.exc_value is error
     assert args.exc_traceback is error.__traceback__

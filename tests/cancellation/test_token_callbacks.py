@@ -1,7 +1,6 @@
 """Callbacks of a token: once, in order, in their own context, removable, stopping nothing."""
 
 import asyncio
-import sys
 import threading
 from contextvars import ContextVar
 
@@ -9,14 +8,6 @@ import pytest
 
 from backoff_ticker import CancellationToken
 from tests.helpers import PATIENCE, in_thread
-
-
-@pytest.fixture
-def reports(monkeypatch):
-    """What was given to ``sys.unraisablehook``."""
-    seen = []
-    monkeypatch.setattr(sys, "unraisablehook", seen.append)
-    return seen
 
 
 def test_a_callback_runs_once_in_the_cancelling_thread_before_cancel_returns():
@@ -91,7 +82,7 @@ def test_a_callback_may_cancel_its_own_and_other_tokens():
     assert (token.cause, other.cause) == ("first", "first")
 
 
-def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports):
+def test_the_error_of_a_callback_is_reported_and_stops_nothing(unraisable):
     root = CancellationToken()
     child = root.child()
     runs = []
@@ -106,14 +97,14 @@ def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports):
     assert root.cancel() is True
     root.on_cancel(fail)  # too late to be registered: it runs at once
     assert runs == ["ran", "ran"]
-    assert [(report.exc_value, report.object) for report in reports] == [(error, fail)] * 3
-    assert reports[0].exc_type is ValueError
-    assert reports[0].exc_traceback is not None
-    assert "callback" in reports[0].err_msg
+    assert [(report.exc_value, report.object) for report in unraisable] == [(error, fail)] * 3
+    assert unraisable[0].exc_type is ValueError
+    assert unraisable[0].exc_traceback is not None
+    assert "callback" in unraisable[0].err_msg
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
-def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(reports, interrupt):
+def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(unraisable, interrupt):
     root = CancellationToken()
     child = root.child()
     runs = []
@@ -126,7 +117,7 @@ def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(reports, in
     child.on_cancel(lambda: runs.append("child"))
     with pytest.raises(interrupt):
         root.cancel("why")
-    assert (root.cause, child.cause, runs, reports) == ("why", "why", ["root", "child"], [])
+    assert (root.cause, child.cause, runs, unraisable) == ("why", "why", ["root", "child"], [])
     assert root.cancel() is False
     with pytest.raises(interrupt):
         root.on_cancel(fail)

@@ -2,7 +2,6 @@
 
 import asyncio
 import pickle
-import sys
 from datetime import timedelta
 from unittest.mock import AsyncMock
 
@@ -328,9 +327,7 @@ def test_each_change_is_told_to_all_hooks(now):
     ]
 
 
-def test_a_failing_hook_is_reported_and_stops_nothing(now, monkeypatch):
-    reported = []
-    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+def test_a_failing_hook_is_reported_and_stops_nothing(now, unraisable):
     called = []
 
     def failing(*_):
@@ -344,9 +341,9 @@ def test_a_failing_hook_is_reported_and_stops_nothing(now, monkeypatch):
     now.advance(10)
     succeed(breaker)
     assert called == [OPEN, HALF_OPEN, CLOSED]
-    assert [type(one.exc_value) for one in reported] == [LookupError, TypeError] * 3
-    assert reported[0].object is failing
-    assert reported[0].err_msg == "Exception in on_change of a circuit breaker"
+    assert [type(one.exc_value) for one in unraisable] == [LookupError, TypeError] * 3
+    assert unraisable[0].object is failing
+    assert unraisable[0].err_msg == "Exception in on_change of a circuit breaker"
 
 
 def test_an_interrupt_in_a_hook_passes_and_frees_the_probe(now):

@@ -33,14 +33,6 @@ def scheduler():
     made._parker.unpark()
 
 
-@pytest.fixture
-def reported(monkeypatch):
-    """The errors that were reported."""
-    errors = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
-    return errors
-
-
 def test_callbacks_see_nothing_of_the_context_in_which_the_thread_was_started(scheduler):
     """Threads inherit it where the interpreter has no lock, and this one serves everybody."""
     request = ContextVar("request", default=None)
@@ -178,7 +170,7 @@ def test_a_cancelled_callback_is_released_at_once(scheduler):
     "error",
     [ZeroDivisionError, SystemExit, KeyboardInterrupt, asyncio.CancelledError, StopIteration],
 )
-def test_an_error_is_reported_and_the_thread_goes_on(scheduler, reported, error):
+def test_an_error_is_reported_and_the_thread_goes_on(scheduler, unraisable, error):
     def fail():
         raise error("in a callback")
 
@@ -186,7 +178,8 @@ def test_an_error_is_reported_and_the_thread_goes_on(scheduler, reported, error)
         thread = scheduler.thread
         scheduler.call_at(soon(), fail)
     flush(scheduler)
-    assert [(type(told), told.args) for told in reported] == [(error, ("in a callback",))]
+    (told,) = unraisable
+    assert (type(told.exc_value), told.exc_value.args) == (error, ("in a callback",))
     assert scheduler.thread is thread
     assert thread.is_alive()
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import queue
-import sys
 import threading
 import weakref
 
@@ -58,14 +57,6 @@ class ShutdownSink(Sink):
 
 class CloseSink(ShutdownSink):
     shutdown = None
-
-
-@pytest.fixture
-def unraisable(monkeypatch):
-    """What goes to ``sys.unraisablehook`` meanwhile."""
-    shown = []
-    monkeypatch.setattr(sys, "unraisablehook", shown.append)
-    return shown
 
 
 def items(sink):
@@ -499,10 +490,7 @@ def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_
         ticker.stop()
 
 
-def test_a_policy_that_raises_a_cancelled_error_ends_what_a_loop_sends(monkeypatch):
-    reported = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda args: reported.append(args.exc_type))
-
+def test_a_policy_that_raises_a_cancelled_error_ends_what_a_loop_sends(unraisable):
     def give_up(_):
         raise asyncio.CancelledError
 
@@ -513,7 +501,7 @@ def test_a_policy_that_raises_a_cancelled_error_ends_what_a_loop_sends(monkeypat
 
     ticker = Ticker(Hooked(0.001, give_up))
     asyncio.run(asyncio.wait_for(main(), PATIENCE))
-    assert reported == [asyncio.CancelledError]
+    assert [shown.exc_type for shown in unraisable] == [asyncio.CancelledError]
 
 
 def test_the_sender_outlives_the_loop_that_read_the_queue(clock):

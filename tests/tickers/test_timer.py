@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import sys
 import weakref
 
 import pytest
@@ -267,21 +266,13 @@ def test_stopped_by_two_threads_at_once_it_is_stopped_once(monkeypatch):
         assert timers[0].stops == 1
 
 
-@pytest.fixture
-def reported(monkeypatch):
-    """What goes to ``sys.unraisablehook`` meanwhile."""
-    shown = []
-    monkeypatch.setattr(sys, "unraisablehook", shown.append)
-    return shown
-
-
-def test_a_failing_stop_is_reported_and_ends_the_ticker(face, clock, reported):
+def test_a_failing_stop_is_reported_and_ends_the_ticker(face, clock, unraisable):
     timer = Failing(LookupError("no stop"), stop=True)
     ticker = ticked(face, ConstantBackOff(10), timer=timer)
     asking = reader_that_waits(face, clock, ticker)
     ticker.stop()
     assert reason_of(asking) is CloseReason.STOPPED
-    assert [report.exc_value for report in reported] == [timer.error]
+    assert [report.exc_value for report in unraisable] == [timer.error]
 
 
 @EVERY_PACE

@@ -232,18 +232,15 @@ def test_a_wait_in_a_thread_of_trio_is_refused():
     run(main)
 
 
-def test_an_error_in_a_callback_of_a_clock_does_not_end_the_run(monkeypatch):
-    seen = []
-    monkeypatch.setattr(sys, "unraisablehook", seen.append)
-
+def test_an_error_in_a_callback_of_a_clock_does_not_end_the_run(unraisable):
     async def main():
         clock = SystemClock()
         clock.call_at(clock.monotonic(), lambda: 1 / 0, loop=current_loop())
-        while not seen:
+        while not unraisable:
             await trio.lowlevel.checkpoint()
 
     run(main)
-    assert [type(each.exc_value) for each in seen] == [ZeroDivisionError]
+    assert [type(each.exc_value) for each in unraisable] == [ZeroDivisionError]
 
 
 def test_nothing_of_a_run_stays():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import weakref
 from contextlib import suppress
 from typing import Any
@@ -105,9 +104,7 @@ def test_a_task_is_kept_while_it_waits(wait):
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("wait", WAITS)
-def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(wait, monkeypatch):
-    errors: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
+def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(wait, unraisable):
     sources = Sources()
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda *_: None)
@@ -118,6 +115,6 @@ def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(wait, monkeypat
     link = weakref.ref(loop)
     del loop
     wait_until_collected(link)
-    assert errors == []
+    assert unraisable == []
     for source in (sources.token._wait_set(), sources.ticker._readers, sources.empty._buffer):
         assert (source.first, source.others or {}) == (None, {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from typing import Any
 
@@ -75,9 +74,7 @@ class BrokenLoop(FakeLoop):
 
 
 @pytest.mark.parametrize("wake", [WaitSet.close, WaitLine.wake_firsts, WaitQueue.wake_next])
-def test_a_loop_that_takes_no_call_leaves_nobody_else_asleep(wake, monkeypatch):
-    reports: list[Any] = []
-    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+def test_a_loop_that_takes_no_call_leaves_nobody_else_asleep(wake, unraisable):
     kind = next(kind for kind in (WaitLine, WaitQueue, WaitSet) if hasattr(kind, wake.__name__))
     wait_set, log = kind(), []
     waiters = [Probe(f"broken {n}", log, BrokenLoop()) for n in range(2)]
@@ -87,7 +84,7 @@ def test_a_loop_that_takes_no_call_leaves_nobody_else_asleep(wake, monkeypatch):
     wake(wait_set)
     waiters[2].loop.run()
     assert sorted(log) == ["loop", "thread"]
-    assert {str(each.exc_value) for each in reports} == {"the loop has no more file descriptors"}
+    assert {str(each.exc_value) for each in unraisable} == {"the loop has no more file descriptors"}
 
 
 def register(waiter: Waiter, *sources: WaitSet) -> None:
