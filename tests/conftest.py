@@ -16,7 +16,7 @@ from hypothesis.strategies import none
 
 from backoff_ticker.testing import VirtualClock
 from tests import effort
-from tests.helpers import TRIO, LoopFace, ThreadFace, TrioFace
+from tests.helpers import TRIO, LoopFace, LoopThread, ThreadFace, TrioFace
 
 EPOCH = 1_699_999_000.0
 HERE = Path(__file__).parent
@@ -204,6 +204,15 @@ def replaced_time(monkeypatch):
         for name, value in list(vars(module).items()):
             if id(value) in functions:
                 monkeypatch.setattr(module, name, functions[id(value)])
+
+
+@pytest.fixture
+def loop(clock):
+    """An event loop in a thread of its own, on the clock; nothing may go wrong in it."""
+    made = LoopThread()
+    yield made
+    made.close()
+    assert made.errors == []
 
 
 @pytest.fixture(params=["thread", "loop", TRIO])

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.channels.ends import End
-from tests.helpers import TRIO, LoopThread
+from tests.helpers import TRIO
 
 
 @pytest.fixture(params=["thread", "loop", TRIO])
@@ -15,12 +15,3 @@ def senders(request, clock):
 
 
 receivers = senders  # those who receive, select and merge; not in the loop of the senders
-
-
-@pytest.fixture
-def loop(clock):
-    """One event loop; nothing may go wrong in it."""
-    made = LoopThread()
-    yield made
-    made.close()
-    assert made.errors == []

@@ -97,8 +97,19 @@ class Passing:
         self.inner.reset()
 
 
-class InDict(Passing):
-    """A wrapper that holds its policy in a dict, and hands on its token."""
+class Wrapper(Passing):
+    """A user's policy around another one, whose token it hands on."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @property
+    def token(self):
+        return getattr(self.inner, "token", None)
+
+
+class InDict(Wrapper):
+    """One that holds its policy in a dict."""
 
     def __init__(self, policy):
         self.held = {"label": 1, "policy": policy}
@@ -106,7 +117,3 @@ class InDict(Passing):
     @property
     def inner(self):
         return self.held["policy"]
-
-    @property
-    def token(self):
-        return getattr(self.inner, "token", None)

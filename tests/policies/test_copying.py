@@ -19,12 +19,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.policies import copy_policy
-from tests.policies.policy_doubles import Counting, InDict, Passing, ask, steps
-
-
-class InAttribute(Passing):
-    def __init__(self, policy):
-        self.inner = policy
+from tests.policies.policy_doubles import Counting, InDict, Passing, Wrapper, ask, steps
 
 
 class InSlot(Passing):
@@ -50,7 +45,7 @@ def held_in(name, put, get):
 
 
 PLACES = [
-    InAttribute,
+    Wrapper,
     InSlot,
     Frozen,
     InDict,
@@ -75,7 +70,7 @@ def test_a_policy_is_copied_where_a_wrapper_holds_it(wrap, make_copy):
 
 
 def test_nothing_deeper_is_copied():
-    policy = InAttribute(Counting())
+    policy = Wrapper(Counting())
     policy.deep = [[policy.inner], {"x": [policy.inner]}]
     policy.data = {"a": [1, (2, 3)]}
     run = copy_policy("backoff", policy)
@@ -101,7 +96,7 @@ def test_what_is_shared_in_the_original_is_shared_in_the_copy(inner):
     first, second, third = twin.backoffs
     assert first.backoff is second.backoff is third
     assert third is not inner
-    both = InAttribute(Counting())
+    both = Wrapper(Counting())
     both.first = both.second = [both.inner]
     run = copy_policy("backoff", both)
     assert run.first is run.second
@@ -112,7 +107,7 @@ def test_what_is_shared_in_the_original_is_shared_in_the_copy(inner):
 
 
 def test_a_copy_method_is_honoured_wherever_the_policy_is():
-    class Own(InAttribute):
+    class Own(Wrapper):
         def __copy__(self):
             twin = Own(self.inner)
             twin.copied = True

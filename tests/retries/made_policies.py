@@ -1,24 +1,7 @@
-"""Policies, tokens and budgets that the retry tests share."""
+"""Tokens and budgets that the retry tests share."""
 
 from backoff_ticker import CancellationToken, RetryBudget
 from tests.retries.scripts import START
-
-
-class Wrapper:
-    """A user's policy around another one, whose token it hands on."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    @property
-    def token(self):
-        return getattr(self.inner, "token", None)
-
-    def next_backoff(self):
-        return self.inner.next_backoff()
-
-    def reset(self):
-        self.inner.reset()
 
 
 def cancelled_token(cause=None):

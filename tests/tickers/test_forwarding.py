@@ -362,14 +362,6 @@ def test_a_queue_of_a_loop_needs_that_a_loop_runs(kind):
 # Queues that an event loop reads: on janus, and ``asyncio.Queue``
 
 
-@pytest.fixture
-def loop(clock):
-    made = LoopThread()
-    yield made
-    made.close()
-    assert made.errors == []
-
-
 # ticker.queue()
 
 

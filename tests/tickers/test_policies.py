@@ -17,6 +17,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, readable_id
+from tests.policies.policy_doubles import Wrapper
 from tests.tickers.made_policies import (
     Blocking,
     Counting,
@@ -180,23 +181,6 @@ def test_a_policy_that_uses_its_own_ticker_gets_a_runtime_error(face, how):
 # The copy that runs
 
 
-class Plain:
-    """A wrapper of a user's that holds a policy in an attribute, and names its token."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    @property
-    def token(self):
-        return getattr(self.inner, "token", None)
-
-    def next_backoff(self):
-        return self.inner.next_backoff()
-
-    def reset(self):
-        self.inner.reset()
-
-
 def take(ticker, clock, count):
     """Take ``count`` ticks as they fall due; return their delays."""
     delays = [ticker.receive_nowait().delay]
@@ -207,9 +191,9 @@ def take(ticker, clock, count):
 
 
 def test_the_copy_is_reset_and_is_what_backoff_shows(face, clock):
-    policy = Plain(Counting())
+    policy = Wrapper(Counting())
     ticker = face.ticker(policy, clock=clock)
-    assert type(ticker.backoff) is Plain
+    assert type(ticker.backoff) is Wrapper
     assert ticker.backoff is not policy
     assert take(ticker, clock, 3) == [0, 1, 2]
     assert policy.next_backoff() == 1
@@ -231,7 +215,7 @@ def test_an_error_of_reset_is_the_constructors(face):
 @pytest.mark.parametrize("pace", [Pace.RECEIPT, Pace.RETURN])
 def test_a_token_inside_of_wrappers_wakes_a_reader_at_once(face, clock, pace):
     token = CancellationToken()
-    policy = with_max_retries(Plain(with_token(ConstantBackOff(300), token)), 10)
+    policy = with_max_retries(Wrapper(with_token(ConstantBackOff(300), token)), 10)
     ticker = ticked(face, policy, clock=clock, pace=pace)
     waiting = reader_that_waits(face, clock, ticker)
     token.cancel()
