@@ -7,19 +7,7 @@ import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, DeadlineExceeded
 from tests.helpers import waiters_of
-
-
-def run(main):
-    """Run a coroutine in a loop in debug mode, in which nothing else may go wrong."""
-    errors = []
-
-    async def watched():
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-        return await main()
-
-    result = asyncio.run(watched(), debug=True)
-    assert errors == []
-    return result
+from tests.retries.faces import in_loop
 
 
 async def turns(count=5):
@@ -60,7 +48,7 @@ def test_a_cancel_ends_the_body_and_is_raised_as_cancelled():
         assert (cancelling(), waiters_of(token._wait_set())) == (0, [])
         await turns()
 
-    run(main)
+    in_loop(main())
 
 
 @pytest.mark.parametrize("timeout", [None, 5])
@@ -75,7 +63,7 @@ def test_a_body_under_an_open_token_runs_to_its_end(clock, timeout):
         await turns()
         assert cancelling() == 0
 
-    run(main)
+    in_loop(main())
 
 
 def test_a_scope_under_a_cancelled_token_ends_at_its_first_await():
@@ -91,7 +79,7 @@ def test_a_scope_under_a_cancelled_token_ends_at_its_first_await():
         assert (log, cancelling()) == (["before", "entered"], 0)
         await turns()
 
-    run(main)
+    in_loop(main())
 
 
 @pytest.mark.parametrize("when", ["before", "inside", "inside, and seen by the loop"])
@@ -124,7 +112,7 @@ def test_a_body_that_ends_by_itself_in_a_cancelled_scope_leaves_no_cancel_behind
         async with asyncio.TaskGroup() as group:
             group.create_task(turns())
 
-    run(main)
+    in_loop(main())
 
 
 @pytest.mark.parametrize("depth", [0, 1])
@@ -141,7 +129,7 @@ def test_a_deadline_ends_the_body_and_is_raised_as_deadline_exceeded(clock, dept
         assert (cancelling(), waiters_of(token._wait_set())) == (0, [])
         assert await clock.advance_async(60) == 0
 
-    run(main)
+    in_loop(main())
 
 
 @pytest.mark.parametrize("swallowed", [False, True])
@@ -171,7 +159,7 @@ def test_a_task_that_was_cancelled_before_still_gets_its_own_cancels_only(swallo
         await turns()
         task.uncancel()
 
-    run(main)
+    in_loop(main())
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
@@ -190,7 +178,7 @@ def test_a_real_cancel_that_is_still_to_come_on_entry_wins(cancelled):
         await turns()
         task.uncancel()
 
-    run(main)
+    in_loop(main())
 
 
 def test_a_scope_can_be_entered_once():
@@ -207,7 +195,7 @@ def test_a_scope_can_be_entered_once():
             pass
         assert waiters_of(token._wait_set()) == []
 
-    run(main)
+    in_loop(main())
 
 
 def test_a_scope_is_entered_in_a_task_or_not_at_all():
@@ -221,7 +209,7 @@ def test_a_scope_is_entered_in_a_task_or_not_at_all():
         asyncio.get_running_loop().call_soon(enter)
         await turns()
 
-    run(main)
+    in_loop(main())
     assert waiters_of(token._wait_set()) == []
 
 
@@ -309,7 +297,7 @@ def test_the_outermost_canceller_decides_the_error_and_a_real_cancel_always_wins
 
         return await outcome(scope_outside if outer == "token" else timeout_outside)
 
-    assert run(main) == expected(order, outer)
+    assert in_loop(main()) == expected(order, outer)
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
@@ -351,7 +339,7 @@ def test_nested_scopes_of_two_tokens(order, together, task):
         told = await outcome(nested)
         return seen[0], seen[1], told
 
-    inner, outer, told = run(main)
+    inner, outer, told = in_loop(main())
     if task:
         assert [inner, outer, told[0], told[1]] == ["CancelledError"] * 3 + [1]
     elif "outer" in order:
@@ -378,7 +366,7 @@ def test_a_real_cancel_in_the_moment_of_leaving_wins(error):
 
         return await outcome(leaving)
 
-    assert run(main) == ("CancelledError", 1, False)
+    assert in_loop(main()) == ("CancelledError", 1, False)
 
 
 async def fail_when(event):
@@ -421,7 +409,7 @@ def test_a_group_that_fails_in_a_scope_that_is_cancelled_tells_its_error_and_no_
 
         return await leaves_of(grouped)
 
-    assert run(main) == (["ValueError"], 0)
+    assert in_loop(main()) == (["ValueError"], 0)
 
 
 @pytest.mark.parametrize("order", list(permutations(["token", "sibling"])), ids=" ".join)
@@ -442,4 +430,4 @@ def test_a_scope_in_a_group_that_fails_lets_the_cancel_of_the_group_pass(order):
         return await leaves_of(grouped)
 
     raised = ["Cancelled", "ValueError"] if order[0] == "token" else ["ValueError"]
-    assert run(main) == (raised, 0)
+    assert in_loop(main()) == (raised, 0)
