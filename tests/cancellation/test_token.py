@@ -12,7 +12,7 @@ from backoff_ticker import (
     Cancelled,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
+from tests.helpers import PATIENCE, in_thread, waiters_of
 
 
 def waiting(token):
@@ -67,9 +67,8 @@ def test_a_wait_of_zero_seconds_only_checks(clock):
 
 
 @pytest.mark.parametrize("timeout", [None, 5, 1e300, timedelta(days=400)])
-def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(clock, timeout):
+def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(clock, loop, timeout):
     token = CancellationToken(clock=clock)
-    loop = LoopThread()
     thread = in_thread(token.wait, timeout)
     coroutine = loop.submit(token.wait_async(timeout))
     clock.settle()
@@ -78,27 +77,21 @@ def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(clock, timeout)
     assert (thread.result(PATIENCE), coroutine.result(PATIENCE)) == (True, True)
     clock.settle()
     assert (waiting(token), len(clock.pending())) == (0, 0)
-    loop.close()
-    assert loop.errors == []
 
 
 @pytest.mark.parametrize("timeout", [5, timedelta(seconds=5)])
-def test_a_wait_that_times_out_is_false_and_leaves_nothing(clock, timeout):
+def test_a_wait_that_times_out_is_false_and_leaves_nothing(clock, loop, timeout):
     token = CancellationToken(clock=clock)
-    loop = LoopThread()
     waits = [in_thread(token.wait, timeout), loop.submit(token.wait_async(timeout))]
     clock.advance(4.999)
     assert [wait.done() for wait in waits] == [False, False]
     clock.advance(0.001)
     assert [wait.result(PATIENCE) for wait in waits] == [False, False]
     assert (waiting(token), len(clock.pending()), token.cancelled) == (0, 0, False)
-    loop.close()
-    assert loop.errors == []
 
 
-def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(clock):
+def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(clock, loop):
     token = CancellationToken(clock=clock)
-    loop = LoopThread()
     passed = []
 
     async def wait():
@@ -114,8 +107,6 @@ def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(clock):
     clock.settle()
     assert len(passed) == 1
     assert (waiting(token), len(clock.pending())) == (0, 0)
-    loop.close()
-    assert loop.errors == []
 
 
 def test_a_cancel_between_the_registration_and_the_park_is_seen():

@@ -80,12 +80,9 @@ def ran_once(scene):
     return (scene.runs, scene.leaves_nothing()) == (["ran"], True) or scene.runs
 
 
-def test_a_callback_that_is_registered_during_a_cancel_runs_once_and_keeps_nothing():
-    meddle(Scene.register, cancel, ran_once)
-
-
-def test_a_cancel_during_which_a_callback_is_registered_has_it_run_once():
-    meddle(cancel, Scene.register, ran_once)
+@pytest.mark.parametrize("order", [(Scene.register, cancel), (cancel, Scene.register)])
+def test_a_callback_that_is_registered_during_a_cancel_runs_once_and_keeps_nothing(order):
+    meddle(*order, ran_once)
 
 
 def test_of_two_callbacks_registered_at_once_both_run_by_one_timer():
@@ -102,13 +99,14 @@ def remove(scene):
     scene.runs += ["removed"] * scene.made[0].remove()
 
 
-@pytest.mark.parametrize("first", ["remove", "cancel"])
-def test_a_callback_is_run_or_removed_and_keeps_nothing(first):
+@pytest.mark.parametrize(
+    "order", [(remove, cancel), (cancel, remove), (remove, Scene.pass_deadlines)]
+)
+def test_a_callback_is_run_or_removed_and_keeps_nothing(order):
     def check(scene):
         found = scene.runs, scene.leaves_nothing()
         return found in ((["ran"], True), (["removed"], True)) or found
 
-    order = (remove, cancel) if first == "remove" else (cancel, remove)
     meddle(*order, check, Scene.register)
 
 
@@ -129,14 +127,6 @@ def test_a_callback_that_comes_as_the_last_is_removed_has_a_timer(first):
 
     order = (remove, Scene.register)
     meddle(*(order if first == "remove" else reversed(order)), check, Scene.register)
-
-
-def test_a_deadline_that_passes_while_the_last_callback_is_removed_leaves_nothing():
-    def check(scene):
-        found = scene.runs, scene.leaves_nothing()
-        return found in ((["ran"], True), (["removed"], True)) or found
-
-    meddle(remove, Scene.pass_deadlines, check, Scene.register)
 
 
 @pytest.mark.parametrize("first", ["cancel", "grow"])

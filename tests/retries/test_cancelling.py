@@ -217,7 +217,9 @@ def test_a_timer_measures_the_waits_and_no_time_passes(face):
 
 @BOTH
 def test_a_wait_lasts_until_the_timer_fires(face, clock):
+    """What it sent before its start is dropped."""
     timer, script = Fake(), Script(OSError, OSError, 7)
+    timer.fire()
     at(clock, 4, timer.fire)
     at(clock, 5000, timer.fire)
     assert face.run(script, TEN, timer=timer) == 7
@@ -233,15 +235,6 @@ def test_a_cancel_and_the_timeout_end_the_wait_for_a_timer_and_stop_it(face, clo
     face.fails(Cancelled, script, ONE, timer=timer, **{limit: {"token": token}.get(limit, 4)})
     assert (script.times, now()) == ([0], 4)
     assert timer.stops >= 1
-
-
-@BOTH
-def test_what_a_timer_sent_before_its_start_is_dropped(face, clock):
-    timer, script = Fake(), Script(OSError, 7)
-    timer.fire()
-    at(clock, 4, timer.fire)
-    assert face.run(script, TEN, timer=timer) == 7
-    assert script.times == [0, 4]
 
 
 @BOTH
