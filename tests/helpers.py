@@ -149,6 +149,12 @@ class Flag:
         return True
 
 
+async def turns(count=10):
+    """Let everything that is ready in this event loop run, so many times."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 class LoopThread:
     """An event loop, in debug mode, in a thread of its own; what goes wrong in it is kept."""
 
@@ -174,11 +180,6 @@ class LoopThread:
 
     def settle(self):
         """Let everything that is ready in the loop run."""
-
-        async def turns():
-            for _ in range(10):
-                await asyncio.sleep(0)
-
         self.run(turns())
 
     def close(self):

@@ -6,13 +6,8 @@ from itertools import permutations
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, DeadlineExceeded
-from tests.helpers import waiters_of
+from tests.helpers import turns, waiters_of
 from tests.retries.faces import in_loop
-
-
-async def turns(count=5):
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def outlast(task):

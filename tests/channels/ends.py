@@ -1,7 +1,5 @@
 """The two ends of a channel, each in threads or in an event loop."""
 
-import asyncio
-
 from backoff_ticker import Channel, ChannelClosed, WouldBlock, merge, select, select_async
 from tests.helpers import PATIENCE, in_thread, loop_thread
 
@@ -107,12 +105,6 @@ def filled(capacity, items=3):
 def drained(channel):
     """Take what can be taken now without waiting."""
     return [channel.receive_nowait() for _ in range(len(channel))]
-
-
-async def turns(count):
-    """Let everything that is ready in this loop run, so many times."""
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 def outcome_of(call, *args):

@@ -8,8 +8,8 @@ from math import inf
 import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, select, select_async
-from tests.channels.ends import drained, error, turns, value
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.channels.ends import drained, error, value
+from tests.helpers import PATIENCE, eventually, in_thread, turns, waiters_of
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
 

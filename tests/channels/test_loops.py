@@ -14,8 +14,8 @@ from backoff_ticker import (
     WouldBlock,
     select_async,
 )
-from tests.channels.ends import drained, filled, still_waits, turns, value, values
-from tests.helpers import collect_garbage
+from tests.channels.ends import drained, filled, still_waits, value, values
+from tests.helpers import collect_garbage, turns
 
 GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])

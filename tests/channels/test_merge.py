@@ -28,9 +28,9 @@ from backoff_ticker import (
 from backoff_ticker.channels import _merge
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import WaitLine, WaitSet
-from tests.channels.ends import End, drained, ended, still_waits, turns, value, values
+from tests.channels.ends import End, drained, ended, still_waits, value, values
 from tests.channels.test_select import even, of
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread, turns, waiters_of
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
 from tests.stress.tools import run_silently
 

@@ -9,6 +9,7 @@ import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, DeadlineExceeded
 from backoff_ticker.integrations.starlette import TokenMiddleware
+from tests.helpers import turns
 
 pytestmark = pytest.mark.asyncio
 
@@ -75,11 +76,6 @@ def token_of(scope):
 async def wait_for_cancel(scope):
     await token_of(scope).wait_async(PATIENCE)
     token_of(scope).raise_if_cancelled()
-
-
-async def turns():
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 GONE = {"type": "http.disconnect"}

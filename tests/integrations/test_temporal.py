@@ -31,7 +31,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.integrations.temporal import activity_errors, activity_token, retry_policy
-from tests.helpers import eventually
+from tests.helpers import eventually, turns
 
 PATIENCE = 30.0
 PLAIN = ExponentialBackOff(0.5, 0, 2, 60, None)
@@ -338,8 +338,7 @@ def test_nothing_is_left_over():
 
     async def main():
         await ActivityEnvironment().run(coroutine)
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await turns()
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(main())

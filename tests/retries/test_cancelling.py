@@ -20,6 +20,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.testing import no_wait
+from tests.helpers import turns
 from tests.policies.policy_doubles import Wrapper
 from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, IN_ASYNCIO, SYNC, ended_by_cancel, in_loop
 from tests.retries.made_policies import at, cancelled_token
@@ -146,8 +147,7 @@ def test_failures_without_a_delay_let_the_loop_run(clock, way):
 
     async def main():
         running = asyncio.ensure_future(retry_call_async(script.in_loop, policy, **options))
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await turns(20)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

@@ -16,7 +16,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.helpers import PATIENCE, wait_until_collected, waiters_of
+from tests.helpers import PATIENCE, turns, wait_until_collected, waiters_of
 from tests.retries.made_policies import cancelled_token
 from tests.stress.tools import children_of
 from tests.tickers.made_policies import (
@@ -141,8 +141,7 @@ def test_a_zero_back_off_never_starves_the_loop(readers):
         async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
             for _ in range(readers):
                 group.create_task(read())
-            for _ in range(100):
-                await asyncio.sleep(0)
+            await turns(100)
             ticker.stop()
 
     asyncio.run(main())

@@ -16,7 +16,7 @@ from backoff_ticker import (
     Ticker,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, LoopThread, in_thread, wait_until_collected, waiters_of
+from tests.helpers import PATIENCE, LoopThread, in_thread, turns, wait_until_collected, waiters_of
 from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 from tests.tickers.made_timers import WatchedClock
@@ -423,8 +423,7 @@ def test_an_asyncio_queue_is_shut_down_where_it_can_be(loop, clock):
         sink = asyncio.Queue()
         ticker.send_to(sink)
         assert (await sink.get()).number == 1
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await turns(3)
         sink.get_nowait()
 
     error = loop.submit(main()).exception(PATIENCE)
@@ -453,8 +452,7 @@ def test_a_zero_delay_onto_a_queue_of_a_loop_starves_nobody(loop):
         ticker = Ticker(ConstantBackOff(0))
         sink = asyncio.Queue()
         ticker.send_to(sink)
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await turns(50)
         ticker.stop()
         return sink.qsize()
 

@@ -22,6 +22,7 @@ from tests.helpers import (
     LoopThread,
     collect_garbage,
     in_thread,
+    turns,
     wait_until_collected,
     waiters_of,
 )
@@ -130,8 +131,7 @@ def test_a_leader_whose_task_is_cancelled_passes_on(loops, clock, resolved):
             was_resolved.set_result(leader._fut_waiter.done())
             leader.cancel()
 
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await turns(3)
         # At the same time as the leader's own timer the loop calls both in one go, in this order.
         asyncio.get_running_loop().call_at(1010 if resolved else 1005, cancel)
         await asyncio.wait([leader])
@@ -197,8 +197,7 @@ def bound(token):
 
 
 async def until_parked(task):
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await turns(2)
     assert not task.done()
 
 
