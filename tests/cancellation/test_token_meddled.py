@@ -9,7 +9,7 @@ from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
 from tests.channels.turned_clock import TurnedClock
 from tests.helpers import PATIENCE, in_thread, wait_until_collected
-from tests.stress.places import Interrupted, each_place
+from tests.stress.places import Interrupted, check_each_place
 
 HOUR = 3600.0
 
@@ -51,7 +51,6 @@ class Scene:
 
 def meddle(first, second, check, begin=lambda _: None):
     """At each place in ``first()`` call ``second()`` in another thread, until it returns."""
-    wrong = []
 
     def run(interrupt):
         scene = Scene()
@@ -59,17 +58,14 @@ def meddle(first, second, check, begin=lambda _: None):
         interrupt.handler = lambda: in_thread(second, scene).result(PATIENCE)
         with interrupt:
             first(scene)
-        where = interrupt.where
-        if where is None:
+        if interrupt.where is None:
             second(scene)
         interrupt.forget()
         interrupt.handler = None
         found = check(scene)
-        if found is not True:
-            wrong.append((where, found))
+        return [] if found is True else [found]
 
-    assert each_place(run, all_of_them=True) > 3
-    assert wrong == []
+    check_each_place(run, all_of_them=True, at_least=4)
 
 
 def cancel(scene):
@@ -160,8 +156,6 @@ def test_of_two_cancels_one_wins_and_both_return_when_all_are_cancelled():
 
 @pytest.mark.parametrize("what", ["register", "remove"])
 def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(what):
-    wrong = []
-
     def run(interrupt):
         scene = Scene()
         handle = scene.register() if what == "remove" else None
@@ -175,17 +169,14 @@ def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(wha
             remove(scene)  # no matter whether the one before came to it
         del handle
         scene.root.cancel()
-        if "ran" in scene.runs or not scene.leaves_nothing():
-            wrong.append((interrupt.where, scene.runs, scene.clock.pending))
+        is_right = "ran" not in scene.runs and scene.leaves_nothing()
+        return [] if is_right else [(scene.runs, scene.clock.pending)]
 
-    assert each_place(run, all_of_them=True) > 3
-    assert wrong == []
+    check_each_place(run, all_of_them=True, at_least=4)
 
 
 @pytest.mark.parametrize("what", ["register", "remove"])
 def test_after_an_interrupt_in_either_the_next_callback_is_called_at_the_deadline(what):
-    wrong = []
-
     def run(interrupt):
         runs = []
         with VirtualClock() as clock:
@@ -195,8 +186,6 @@ def test_after_an_interrupt_in_either_the_next_callback_is_called_at_the_deadlin
                 handle = token.on_cancel(list) if handle is None else handle.remove()
             token.on_cancel(lambda: runs.append("ran"))
             clock.advance(HOUR)
-        if runs != ["ran"]:
-            wrong.append(interrupt.where)
+        return [] if runs == ["ran"] else [runs]
 
-    assert each_place(run, all_of_them=True) > 3
-    assert wrong == []
+    check_each_place(run, all_of_them=True, at_least=4)

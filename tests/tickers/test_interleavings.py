@@ -22,7 +22,7 @@ from backoff_ticker import (
 from backoff_ticker.waiting import Waiter
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.interleaving import each_interleaving
-from tests.stress.places import Interrupted, each_place
+from tests.stress.places import Interrupted, check_each_place, each_place
 from tests.stress.tools import Gate
 from tests.tickers.made_policies import Scripted
 
@@ -207,8 +207,6 @@ def _take(ticker, interrupt, taken):
 
 @pytest.mark.parametrize(("delay", "given_back"), [(0.0, False), (0.002, False), (0.0, True)])
 def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay, given_back):
-    lost = []
-
     def run(interrupt):
         ticker = Ticker(ConstantBackOff(delay), token=CancellationToken())
         taken = []
@@ -216,16 +214,13 @@ def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay, given_back):
             ticker._put_back(ticker.receive())
         _take(ticker, interrupt, taken)
         taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
-        if taken != list(range(1, len(taken) + 1)):
-            lost.append((interrupt.where, taken))
+        return [] if taken == list(range(1, len(taken) + 1)) else [taken]
 
-    assert each_place(run) > 10
-    assert lost == []
+    check_each_place(run, at_least=11)
 
 
 def test_an_interrupt_loses_no_tick_while_another_reader_waits():
     """The other reader wakes for each tick, and the interrupted one gives its tick back."""
-    lost = []
 
     def run(interrupt):
         ticker = Ticker(ConstantBackOff(0.004))
@@ -245,16 +240,14 @@ def test_an_interrupt_loses_no_tick_while_another_reader_waits():
         other.join(PATIENCE)
         numbers = sorted(taken + others)
         if other.is_alive() or numbers != list(range(1, len(numbers) + 1)):
-            lost.append((interrupt.where, taken, others))
+            return [(taken, others)]
+        return []
 
-    assert each_place(run) > 10
-    assert lost == []
+    check_each_place(run, at_least=11)
 
 
 @pytest.mark.parametrize("action", ["success", "failure", "reset", "stop"])
 def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action):
-    stuck = []
-
     def run(interrupt):
         ticker = Ticker(ConstantBackOff(0.002))
         ticker.receive()
@@ -268,11 +261,9 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action):
         if action == "stop":
             ticker.stop()
         outcome = reader.exception(PATIENCE)
-        if outcome is not None and action != "stop":
-            stuck.append((interrupt.where, outcome))
+        return [] if outcome is None or action == "stop" else [outcome]
 
-    assert each_place(run) > 3
-    assert stuck == []
+    check_each_place(run, at_least=4)
 
 
 def test_an_interrupt_as_a_reader_of_a_loop_leaves_has_the_next_watch_the_time():
@@ -302,8 +293,6 @@ def test_an_interrupt_as_a_reader_of_a_loop_leaves_has_the_next_watch_the_time()
 
 
 def test_an_interrupted_wait_leaves_nobody_behind_in_the_line():
-    left = []
-
     def run(interrupt):
         token = CancellationToken()
         ticker = Ticker(with_max_retries(ConstantBackOff(60.0), 3), token=token)
@@ -313,8 +302,6 @@ def test_an_interrupted_wait_leaves_nobody_behind_in_the_line():
                 ticker.receive(0.002)
         except (Interrupted, TimeoutError):
             pass
-        if waiters_of(token._wait_set()) or waiters_of(ticker._readers):
-            left.append(interrupt.where)
+        return waiters_of(token._wait_set()) + waiters_of(ticker._readers)
 
-    assert each_place(run) > 10
-    assert left == []
+    check_each_place(run, at_least=11)
