@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import backoff_ticker
+from tests.helpers import python
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo.py"
@@ -227,12 +228,7 @@ def test_nothing_is_left_over():
         "threads = [one for one in threading.enumerate() if not one.daemon]\n"
         "print(threads == [threading.main_thread()], os.listdir('/dev/fd') == before)"
     )
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", code, DEMO.parent, "--seconds", "0.2"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=True,
-    )
+    command = ["-X", "dev", "-W", "error", "-c", code, DEMO.parent, "--seconds", "0.2"]
+    done = python(*command, timeout=PATIENCE, PYTHONPATH=str(ROOT))
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "True True"

@@ -23,6 +23,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.testing import no_wait
+from tests.stress.tools import join_all, start_threads
 
 # What the tests call a metric: what prometheus-client and OpenTelemetry call it.
 NAMES = {
@@ -230,17 +231,13 @@ def test_the_states_of_circuits_are_right_after_changes_by_many_threads(face, me
     breakers = [CircuitBreaker(on_change=metrics.on_change("prices")) for _ in range(2)]
     start = threading.Barrier(4)
 
-    def change():
+    def change(_):
         start.wait(10)
         for number in range(200):
             for breaker in breakers:
                 breaker.open() if number % 2 else breaker.reset()
 
-    threads = [threading.Thread(target=change) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    join_all(start_threads(4, change))
     breakers[0].open()
     breakers[1].reset()
     assert read(face)["circuits"] == {("prices", "closed"): 1, ("prices", "open"): 1}

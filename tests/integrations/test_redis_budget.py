@@ -31,6 +31,7 @@ from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.processes import Process
 from tests.integrations.redis_server import Proxy, RedisServer, forked, needs_redis
+from tests.stress.tools import join_all, start_threads
 
 pytestmark = [needs_redis, pytest.mark.timeout(40)]
 
@@ -217,12 +218,9 @@ def test_after_a_connection_that_failed_none_that_was_open_before_is_used(redis_
 def test_a_few_connections_are_kept_for_threads_that_come_back(redis_server):
     budget = RedisRetryBudget(redis_server.client(), "shared", 500)
     redis_server.pause()
-    threads = [threading.Thread(target=budget.try_acquire) for _ in range(50)]
-    for thread in threads:
-        thread.start()
+    threads = start_threads(50, lambda _: budget.try_acquire())
     redis_server.resume()
-    for thread in threads:
-        thread.join(PATIENCE)
+    join_all(threads)
     with redis_server.client() as client:
         eventually(lambda: client.info("clients")["connected_clients"] <= 9)
     assert units(redis_server) == 450 * TOKEN

@@ -2,8 +2,12 @@
 
 from concurrent.futures import FIRST_COMPLETED, wait
 
-from backoff_ticker import STOP, TickerClosed, WouldBlock
+import pytest
+
+from backoff_ticker import STOP, Pace, TickerClosed, WouldBlock
 from tests.helpers import PATIENCE, Flag
+
+EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 class Scripted:

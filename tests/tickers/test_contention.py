@@ -7,18 +7,16 @@ from backoff_ticker import (
     CancellationToken,
     CloseReason,
     ConstantBackOff,
-    Pace,
 )
 from tests.helpers import PATIENCE, in_thread
 from tests.tickers.made_policies import (
+    EVERY_PACE,
     Blocking,
     first_done,
     nothing_is_due,
     reader_that_waits,
     reason_of,
 )
-
-EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @pytest.fixture

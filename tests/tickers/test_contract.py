@@ -10,7 +10,6 @@ from backoff_ticker import (
     CancellationToken,
     CloseReason,
     ConstantBackOff,
-    Pace,
     TickerClosed,
     ZeroBackOff,
     with_max_retries,
@@ -20,14 +19,13 @@ from tests.helpers import PATIENCE, turns, wait_until_collected, waiters_of
 from tests.retries.made_policies import cancelled_token
 from tests.stress.tools import children_of
 from tests.tickers.made_policies import (
+    EVERY_PACE,
     Scripted,
     nothing_is_due,
     reader_that_waits,
     reason_of,
     ticked,
 )
-
-EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @EVERY_PACE

@@ -14,6 +14,7 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.tickers.made_policies import (
+    EVERY_PACE,
     Blocking,
     Scripted,
     nothing_is_due,
@@ -96,7 +97,7 @@ def test_a_waiting_reader_waits_for_the_new_due_time(face, clock):
 
 @pytest.mark.parametrize("feedback", [False, True])
 @pytest.mark.parametrize("call", ["success", "failure"])
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 def test_before_the_first_tick_it_leaves_the_first_tick_alone(face, clock, call, pace, feedback):
     policy = Feedback() if feedback else Scripted(then=7.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
@@ -120,7 +121,7 @@ class MeddlingClock(SetClock):
 
 
 @pytest.mark.parametrize("readings", [0, 1, 2])
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(face, pace, readings):
     """It comes from elsewhere while a reader has asked for the first tick and not got it yet."""
     clock = MeddlingClock()
@@ -223,7 +224,7 @@ EACH_POLICY = pytest.mark.parametrize("make", [plain, Feedback, lambda: Scripted
 
 
 @EACH_POLICY
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(face, clock, pace, make):
     ticker = face.ticker(make(), clock=clock, pace=pace)
     assert counts(ticker, clock, 3) == [0, 1, 2]

@@ -13,14 +13,13 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE
 from tests.tickers.made_policies import (
+    EVERY_PACE,
     Counting,
     nothing_is_due,
     reader_that_waits,
     reason_of,
 )
 from tests.tickers.made_timers import Fake
-
-EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @EVERY_PACE

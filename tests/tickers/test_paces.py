@@ -21,7 +21,13 @@ from backoff_ticker import (
 from backoff_ticker.clock import later
 from tests import effort
 from tests.helpers import PATIENCE, SetClock
-from tests.tickers.made_policies import Scripted, nothing_is_due, reader_that_waits, ticked
+from tests.tickers.made_policies import (
+    EVERY_PACE,
+    Scripted,
+    nothing_is_due,
+    reader_that_waits,
+    ticked,
+)
 
 # Tables
 
@@ -166,7 +172,7 @@ def wake_late(clock, seconds, *, late):
         clock.advance(late)
 
 
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 def test_the_timeline_in_the_docstring(face, clock, pace):
     """A policy of constant 10 s, a reader that works from 0 s to 25 s and not at all afterwards."""
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
@@ -189,7 +195,7 @@ def test_the_timeline_in_the_docstring(face, clock, pace):
 # Pace.RECEIPT
 
 
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 def test_the_policy_is_asked_when_the_tick_is_taken(face, clock, pace):
     policy = Scripted(then=10.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
@@ -283,7 +289,7 @@ def test_skip_follows_the_grid_of_the_current_delay(face, clock):
         ticker.receive_nowait()
 
 
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 @pytest.mark.parametrize("delay", [0.0, 5e-324, 1e-300])
 def test_a_delay_too_short_to_count_is_no_delay(face, clock, pace, delay):
     policy = with_max_retries(Scripted(then=delay), 3)
@@ -292,7 +298,7 @@ def test_a_delay_too_short_to_count_is_no_delay(face, clock, pace, delay):
     assert [face.receive(ticker).number for _ in range(3)] == [2, 3, 4]
 
 
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 def test_the_greatest_delay_is_a_wait_like_any_other(face, clock, pace):
     greatest = 1.7976931348623157e308
     ticker = ticked(face, ConstantBackOff(greatest), clock=clock, pace=pace)

@@ -12,7 +12,6 @@ from backoff_ticker import (
     CancellationToken,
     CloseReason,
     ConstantBackOff,
-    Pace,
     TickerClosed,
     with_token,
 )
@@ -28,7 +27,7 @@ from tests.helpers import (
 )
 from tests.interleaving import each_interleaving
 from tests.stress.tools import Gate
-from tests.tickers.made_policies import first_done, reader_that_waits, reason_of, ticked
+from tests.tickers.made_policies import EVERY_PACE, first_done, reader_that_waits, reason_of, ticked
 from tests.tickers.made_timers import WatchedClock
 
 
@@ -65,7 +64,7 @@ def waiting_in(clock, ticker, *loops):
     return started
 
 
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 @pytest.mark.parametrize("readers", [2, 7])
 def test_each_tick_goes_to_exactly_one_of_those_who_wait(face, clock, readers, pace):
     ticker = ticked(face, ConstantBackOff(10), clock=clock, pace=pace)

@@ -6,7 +6,6 @@ from backoff_ticker import (
     CancellationToken,
     CloseReason,
     ConstantBackOff,
-    Pace,
     StopBackOff,
     TickerClosed,
     ZeroBackOff,
@@ -14,6 +13,7 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE
 from tests.tickers.made_policies import (
+    EVERY_PACE,
     Counting,
     Scripted,
     nothing_is_due,
@@ -21,8 +21,6 @@ from tests.tickers.made_policies import (
     reason_of,
     ticked,
 )
-
-EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @EVERY_PACE

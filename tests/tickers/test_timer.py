@@ -27,6 +27,7 @@ from tests.channels.ends import still_waits
 from tests.helpers import PATIENCE, in_thread
 from tests.interleaving import each_interleaving
 from tests.tickers.made_policies import (
+    EVERY_PACE,
     Counting,
     Scripted,
     nothing_is_due,
@@ -36,8 +37,6 @@ from tests.tickers.made_policies import (
 )
 from tests.tickers.made_timers import Failing, Fake, Instant
 from tests.tickers.test_feedback import Feedback
-
-EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @EVERY_PACE
@@ -420,7 +419,7 @@ def ticks_of(delays, waits, pace, *, timed):
 QUARTERS = st.integers(0, 40).map(lambda quarters: quarters / 4)
 
 
-@pytest.mark.parametrize("pace", list(Pace))
+@EVERY_PACE
 @settings(derandomize=True)
 @given(delays=st.lists(QUARTERS, max_size=5), waits=st.lists(QUARTERS, max_size=6))
 def test_the_timer_of_the_clock_changes_nothing(pace, delays, waits):

@@ -5,7 +5,6 @@ import gc
 import math
 import queue
 import signal
-import subprocess
 import sys
 import threading
 import weakref
@@ -33,7 +32,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.waiting import checkpoint, current_loop
-from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, python, waiters_of
 from tests.schedules.workers import take_all
 from tests.stress.places import is_in_finalizer
 from tests.trio.runs import faces, run
@@ -207,13 +206,7 @@ except WouldBlock:
 @pytest.mark.parametrize("end", ["crash", "end of the host"])
 def test_a_run_that_never_ends_its_tasks_stops_nobody(end):
     """In a process of its own, since trio leaves much behind."""
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, end],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    ran = python("-c", PROGRAM, end, timeout=PATIENCE)
     assert "done" in ran.stdout, ran.stderr
 
 
@@ -386,7 +379,8 @@ from tests.trio import test_ends
 test_ends.test_ctrl_c_loses_no_tick()
 test_ends.test_ctrl_c_in_a_scope_leaves_no_scope_of_trio_open()
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
+    ran = python("-c", script, timeout=PATIENCE)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_ctrl_c_loses_no_item():

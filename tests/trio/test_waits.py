@@ -2,8 +2,6 @@
 
 import math
 import queue
-import subprocess
-import sys
 import weakref
 
 import pytest
@@ -29,7 +27,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.waiting import current_loop
-from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, python, waiters_of
 from tests.trio.runs import faces, run, run_at_once, started
 
 NEVER = ConstantBackOff(3600)
@@ -372,11 +370,5 @@ print(sorted(name for name in sys.modules if "trio" in name or name in ("sniffio
 
 
 def test_a_program_without_trio_imports_nothing_of_it():
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    ran = python("-c", PROGRAM, timeout=PATIENCE)
     assert (ran.stdout, ran.stderr) == ("['backoff_ticker.waiting._trio']\n", "")
