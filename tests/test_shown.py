@@ -3,7 +3,7 @@
 import pytest
 
 from backoff_ticker import Cancelled, CircuitOpen, Permanent, RejectedResult, RetryAfter
-from backoff_ticker._shown import escaped, shown_error, shown_text
+from backoff_ticker._shown import escaped, shown_error, shown_text, type_name
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,10 @@ def test_an_error_shows_its_class_its_texts_and_its_numbers(error, shown):
     assert shown_error(error) == shown
     if isinstance(error, (Permanent, RetryAfter, Cancelled, RejectedResult)):
         assert repr(error) == shown
+
+
+def test_the_name_of_an_error_is_that_by_which_it_is_imported():
+    kinds = {"builtins": "Gone", "requests.exceptions": "requests.exceptions.Gone"}
+    kinds |= {"httpx._exceptions": "httpx.Gone", "_socket": "_socket.Gone"}
+    for module, name in kinds.items():
+        assert type_name(type("Gone", (Exception,), {"__module__": module})()) == name

@@ -8,7 +8,6 @@ import threading
 import pytest
 
 from backoff_ticker import CancellationToken, ZeroBackOff, cancel_on_signals, retry_call
-from backoff_ticker._shown import type_name
 from backoff_ticker.integrations._metrics.observer import Observer
 from tests.helpers import eventually
 from tests.integrations.test_metrics import failing, tell_everything
@@ -84,10 +83,3 @@ def test_a_signal_handler_does_not_run_the_observer():
 def test_names_and_what_is_observed_are_checked(call, message):
     with pytest.raises(TypeError, match=f"^{message}$"):
         call(Told())
-
-
-def test_the_name_of_an_error_is_that_by_which_it_is_imported():
-    kinds = {"builtins": "Gone", "requests.exceptions": "requests.exceptions.Gone"}
-    kinds |= {"httpx._exceptions": "httpx.Gone", "_socket": "_socket.Gone"}
-    for module, name in kinds.items():
-        assert type_name(type("Gone", (Exception,), {"__module__": module})()) == name
