@@ -23,7 +23,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.testing import no_wait
-from tests.benchmarks._measures import defined, timed
+from tests.benchmarks._measures import timed
 from tests.benchmarks._table import is_installed
 
 MOST = 5
@@ -132,70 +132,100 @@ class Shown:
         self.outer = outer
 
 
-BARE = """
-def loop(operation):
-    ASYNC def call():
-        for attempt in range(MOST):
-            try:
-                return AWAIT operation()
-            except Exception:
-                if attempt == MOST - 1:
-                    raise
-                delay = DELAYS[attempt]
-                if delay > 0.0:
-                    AWAIT module.sleep(delay)
-        return None
+def loop_by_hand(operation):
+    """Return the loop that one writes instead of using a library."""
 
-    return call
-"""
-"""What makes the loop that one writes instead of using a library."""
-
-SHOWING = """
-def loop(operation):
-    ASYNC def call():
+    def call():
         for attempt in range(MOST):
             shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
             try:
-                return AWAIT operation()
+                return operation()
             except Exception:
                 if attempt == MOST - 1:
                     raise
                 delay = DELAYS[attempt]
                 if delay > 0.0:
-                    AWAIT module.sleep(delay)
+                    time.sleep(delay)
             finally:
                 SHOWN.reset(shown)
         return None
 
     return call
-"""
-"""The same with the attempt that is shown."""
 
 
-def loop_by_hand(source, awaits):
-    """Return what makes such a loop around a function, or around a coroutine function."""
-    names = {"MOST": MOST, "DELAYS": DELAYS, "SHOWN": SHOWN, "Shown": Shown}
-    return defined("loop", source, awaits, module=asyncio if awaits else time, **names)
+def loop_by_hand_async(operation):
+    async def call():
+        for attempt in range(MOST):
+            shown = SHOWN.set(Shown("call", attempt + 1, 0.0, None, SHOWN.get()))
+            try:
+                return await operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    await asyncio.sleep(delay)
+            finally:
+                SHOWN.reset(shown)
+        return None
+
+    return call
 
 
-def cut_loop_by_hand(operation):
-    """Return a loop of coroutines of which each attempt is cut when its time is up."""
+def bare_loop_by_hand(operation):
+    """Return the same loop without the attempt that is shown."""
+
+    def call():
+        for attempt in range(MOST):
+            try:
+                return operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    time.sleep(delay)
+        return None
+
+    return call
+
+
+def bare_loop_by_hand_async(operation):
+    async def call():
+        for attempt in range(MOST):
+            try:
+                return await operation()
+            except Exception:
+                if attempt == MOST - 1:
+                    raise
+                delay = DELAYS[attempt]
+                if delay > 0.0:
+                    await asyncio.sleep(delay)
+        return None
+
+    return call
+
+
+def cut_loop_by_hand_async(operation):
+    """Return a loop of which each attempt is cut when its time is up."""
 
     async def attempt():
         async with asyncio.timeout(3600):
             return await operation()
 
-    return loop_by_hand(SHOWING, True)(attempt)
+    return loop_by_hand_async(attempt)
 
 
 def by_hand(case):
     """Return the baselines, the first of which is what ratios are to."""
+    loop = loop_by_hand_async if case.awaits else loop_by_hand
+    bare = bare_loop_by_hand_async if case.awaits else bare_loop_by_hand
     subjects = {
-        name: case.subject("AWAIT call()", wrap=loop_by_hand(source, case.awaits))
-        for name, source in ((LOOP, SHOWING), (BARE_LOOP, BARE))
+        LOOP: case.subject("AWAIT call()", wrap=loop),
+        BARE_LOOP: case.subject("AWAIT call()", wrap=bare),
     }
     if case.awaits:
-        subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand)
+        subjects[CUT_BY_HAND] = case.subject("AWAIT call()", wrap=cut_loop_by_hand_async)
     return subjects
 
 
