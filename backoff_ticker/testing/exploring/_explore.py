@@ -48,7 +48,8 @@ def explore(
     but the first. That ``Condition.notify()`` wakes another than the first is a preemption, too.
     First come all schedules without preemptions, then all with one, and so on up to
     ``preemptions``, until ``time_limit``. Where those left of one kind are more than the rest of
-    ``schedules``, or of the first 2,000, that rest is drawn by ``seed``; see ``Exploration``.
+    ``schedules``, or of the first 2,000, that rest is drawn by ``seed``, as is every tenth after
+    these 2,000 while more than that are left; see ``Exploration``.
 
     ``Thread``, all locks of ``threading``, ``queue``, ``concurrent.futures`` with threads,
     ``time.sleep()``, event loops of asyncio and the waits of this package take part as they are,

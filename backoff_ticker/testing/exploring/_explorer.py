@@ -41,7 +41,10 @@ _GRACE = 2.0
 """Real seconds for which the threads of a schedule that is over may go on."""
 
 _FIRST = 2000
-"""After how many schedules, some of them drawn, all that are left are run in order."""
+"""After how many schedules, some of them drawn, those that are left are run in order."""
+
+_DRAWN = 10
+"""As long as more than ``_FIRST`` are left, every tenth is drawn: the order comes to them late."""
 
 _EFFORT = 1_000_000
 """How much may be done to find a failure with fewer preemptions, and as much to shrink it: each
@@ -164,7 +167,9 @@ class Explorer:
         while tree.left() and self.schedules != schedules:
             if self.schedules and monotonic() >= until:
                 break
-            if 0 < (schedules or _FIRST) - self.schedules < tree.left():
+            rest, left = (schedules or _FIRST) - self.schedules, tree.left()
+            late = rest <= 0 and left > _FIRST and self.schedules % _DRAWN == 0
+            if late or 0 < rest < left:
                 if not drawn:
                     chance = self._decisions**-preemptions / self._members
                 self.run(drawing(random_, preemptions, self._decisions))

@@ -320,7 +320,7 @@ def test_all_are_run_in_order_after_the_first_ones(monkeypatch):
     complete = explore(bodies.update_with_a_lock)
     monkeypatch.setattr(_explorer, "_FIRST", 20)
     outcome = explore(bodies.update_with_a_lock)
-    assert outcome.drawn > 0
+    assert outcome.drawn > 20  # of the later ones, too
     assert outcome.schedules - outcome.drawn == complete.schedules
     assert str(outcome) == str(complete)
 
