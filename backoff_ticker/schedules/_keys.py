@@ -230,6 +230,8 @@ class Keys:
                 group.holds.add(hold)
             entry.due = NO_DEADLINE
             heappop(self._heap)
+            if group is not None and len(group.holds) < self.limit:
+                self._let_in(entry.group)  # an item out of date and true again had two turns
             return hold
         return None
 

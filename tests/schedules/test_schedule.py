@@ -418,6 +418,21 @@ def test_all_places_of_a_group_are_used_when_keys_that_had_got_them_are_removed(
     nothing_is_due(schedule)
 
 
+def test_a_key_that_came_early_takes_one_place_of_its_group_when_its_grid_is_back(workers, clock):
+    schedule = Schedule(every=10, group=lambda _: "all", limit=2)
+    for key, delay in [("early", 5), ("early", 1), ("long", 2), ("longer", 3), ("late", 6)]:
+        schedule.add(key, delay)
+    clock.advance(1)
+    workers.take(schedule).succeed()  # "early", which is due at 5 again
+    clock.advance(2)
+    jobs = [workers.take(schedule) for _ in range(2)]
+    clock.advance(3)
+    nothing_is_due(schedule)
+    for job in jobs:
+        job.leave()
+    assert [workers.take(schedule).key for _ in range(2)] == ["early", "late"]
+
+
 def test_a_forked_child_has_the_keys_that_wait_and_all_places_of_groups():
     run_silently(
         """
