@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._errors import TickerClosed, WouldBlock
+from .._process import ProcessBound
 from .._sentinels import EMPTY, ENDED
 from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
 from ..clock import later
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from ._tick import Pace, Tick
 
 
-class BaseTicker(TickerCore):
+class BaseTicker(TickerCore, ProcessBound):
     __slots__ = ()
 
+    _kind = "a ticker"
     _ends_by_itself = True
     _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 

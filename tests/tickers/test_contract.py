@@ -1,6 +1,8 @@
 """What a ticker promises, on both faces: first tick, endings, what a tick tells, no leaks."""
 
 import asyncio
+import copy
+import pickle
 import weakref
 
 import pytest
@@ -108,6 +110,15 @@ def test_a_context_manager_stops_it(face):
     with pytest.raises(KeyError), face.ticker(ZeroBackOff()) as ticker:
         raise KeyError
     assert ticker.close_reason is CloseReason.STOPPED
+
+
+def test_a_copy_is_the_ticker_itself_and_none_is_pickled(face):
+    ticker = face.ticker(ZeroBackOff())
+    assert copy.copy(ticker) is ticker
+    assert copy.deepcopy([ticker]) == [ticker]
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="a ticker .* cannot be pickled"):
+            pickle.dumps(ticker, protocol)
 
 
 def test_a_close_reason_is_a_str():
