@@ -136,25 +136,25 @@ if TYPE_CHECKING:
 
 
 def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
-    """Wait for the first of several tickers, channels, timers and tokens, and take its value.
+    """Wait for the first of several sources, such as tickers and channels, and take its value.
 
     It blocks this thread; in a coroutine use ``select_async``. If several sources are ready, one is
     chosen at random with equal probability, and the others keep what they have.
 
-    Wakes when: a tick is due, a channel has an item or a sender that waits, a timer fires, a token
-    is cancelled, or a source ends.
+    Wakes when: a tick or key is due, a channel has an item or a sender that waits, a timer fires, a
+    token is cancelled, or a source ends.
     If interrupted: nothing is taken, and others that wait are woken for it.
     Thread safety: any number of threads and event loops may select from the same sources.
 
     Args:
-        sources: Tickers of either kind, channels, timers and tokens. With a channel of capacity 0,
-            a ``select`` that waits counts as a receiver.
+        sources: Tickers of either kind, channels, schedules, timers and tokens. With a channel of
+            capacity 0, a ``select`` that waits counts as a receiver.
         timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit. The clock of
             the tickers, timers and deadlines measures it; without any, that of the first source.
 
     Returns:
-        A tuple of the source and its value: a tick, an item, the time at which a timer fired, or
-        the cause of a token; ``CLOSED`` for a ticker or channel that has ended.
+        A tuple of the source and its value: a tick, an item, a job, the time at which a timer
+        fired, or the cause of a token; ``CLOSED`` for any other source that has ended.
 
     Raises:
         TimeoutError: No source was ready in time.

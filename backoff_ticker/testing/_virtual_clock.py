@@ -201,7 +201,10 @@ class VirtualClock:
         return take_step(self._kernel, f"advance_to({when!r})", target)
 
     def advance_next(self) -> float:
-        """Advance to the next timer, if one is set, and return how many seconds passed."""
+        """Advance to the next timer, and return how many seconds passed.
+
+        The same errors as ``advance()``; without a timer it is a ``ClockUsageError``, too.
+        """
         kernel = self._kernel
         take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
         first = kernel.query(kernel.timers.first)
