@@ -12,6 +12,7 @@ calls than there are places for probes go through a half-open circuit. Nothing h
 
 from ._error_rule import (
     as_error_rule as as_error_rule,
+    checked_answer as checked_answer,
     rule_for as rule_for,
     rules_by_class as rules_by_class,
 )

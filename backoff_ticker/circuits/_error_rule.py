@@ -60,6 +60,13 @@ def rule_for(rules: Mapping[type, Any], error: BaseException, base: type = objec
     return None
 
 
+def checked_answer(answer: Any) -> bool | float:
+    """Return what a function ``on`` has returned: a bool, or the seconds that it asks for."""
+    if isinstance(answer, bool):
+        return answer
+    return as_seconds("what on returns", answer, "a bool, seconds >= 0 or a timedelta")
+
+
 def judged(on: Any, error: BaseException) -> bool | None:
     """Return whether ``error`` is a failure; None: it says nothing about the service."""
     if not isinstance(error, BaseException):
@@ -81,7 +88,4 @@ def _covers(on: Any, error: BaseException) -> bool:
     if isinstance(on, dict):
         rule = rule_for(on, error)
         return rule is not None and rule is not False
-    answer = called("on", on, error)
-    if not isinstance(answer, bool):
-        as_seconds("what on returns", answer, "a bool, seconds >= 0 or a timedelta")
-    return answer is not False
+    return checked_answer(called("on", on, error)) is not False

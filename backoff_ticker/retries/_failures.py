@@ -15,8 +15,8 @@ from .._errors import (
     RetryAfter,
 )
 from .._operation import answered
-from .._validation import as_seconds, safe_repr
-from ..circuits import rule_for
+from .._validation import safe_repr
+from ..circuits import checked_answer, rule_for
 from ..policies import End, PolicyRun, start_policy
 from ._limits import SkippingClock, underlying
 from ._outcome import Ending, StopReason
@@ -85,10 +85,7 @@ async def reconsidered(run: Any, error: Exception, demand: Demand) -> Demand:
     if demand is not ASK_ON:
         return demand
     run.component = "on"
-    answer = await answered(run.options.on(error), "on", awaits=run.awaits)
-    if not isinstance(answer, bool):
-        expected = "a bool, seconds >= 0 or a timedelta"
-        answer = as_seconds("what on returns", answer, expected)
+    answer = checked_answer(await answered(run.options.on(error), "on", awaits=run.awaits))
     return run.options.backoff if answer is True else _demand_of(run.options, answer)
 
 

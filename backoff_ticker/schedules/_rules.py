@@ -10,8 +10,8 @@ from .._errors import Cancelled, RetryAfter
 from .._operation import called
 from .._sentinels import STOP
 from .._shown import shown_error
-from .._validation import as_seconds, safe_repr
-from ..circuits import as_error_rule, rule_for, rules_by_class
+from .._validation import safe_repr
+from ..circuits import as_error_rule, checked_answer, rule_for, rules_by_class
 from ..clock import later
 from ..policies import (
     ExponentialBackOff,
@@ -86,8 +86,7 @@ class Rules:
         if isinstance(error, RetryAfter):
             return min(error.seconds, _LONGEST_RETRY_AFTER)
         if self._by_class is None:
-            answer = called("on", self._on, error)
-            rule = answer if isinstance(answer, bool) else as_seconds("what on returns", answer)
+            rule: Any = checked_answer(called("on", self._on, error))
         else:
             # Who names all errors does not mean a cancel.
             base = Cancelled if isinstance(error, Cancelled) else object

@@ -386,6 +386,14 @@ def test_a_policy_or_rule_that_fails_is_raised_and_the_key_is_not_due_at_once(
     assert schedule.in_flight == 0
 
 
+@pytest.mark.parametrize("answer", ["x", None, STOP])
+def test_what_on_must_return_is_named(clock, answer):
+    schedule = schedule_of("a", on=lambda _: answer)
+    expected = f"what on returns must be a bool, seconds >= 0 or a timedelta, not {answer!r}"
+    with pytest.raises(TypeError, match=expected), schedule.receive_nowait():
+        raise OSError
+
+
 # Jobs that are dropped
 
 
