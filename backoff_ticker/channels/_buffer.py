@@ -202,8 +202,9 @@ class Bounded(Unbounded):
             if is_closed:
                 pass
             elif last is None and self.room > least:
+                room = self.room - 1
                 self.items.last_in = item
-                self.room -= 1
+                self.room = room
                 accepted = True
             elif pending is not None:
                 pending.earlier = last
@@ -264,13 +265,13 @@ class Bounded(Unbounded):
                 send = None
             items = self.items
             if items:
+                if send is None:
+                    self.room += 1
+                else:
+                    items.last_in = send.item
                 # Not ``first_out``: without the interpreter's lock all threads share its look-up.
                 item = items[0]
                 del items[0]
-                self.room += 1
-                if send is not None:
-                    items.last_in = send.item
-                    self.room -= 1
             elif send is not None:
                 item = send.item
             else:
@@ -320,9 +321,9 @@ class Rendezvous(Bounded):
         acquire(claim)
         try:
             if counts and key not in self._present:
+                receivers, room = self.receivers + 1, self.room + 1
                 self._present[key] = place
-                self.receivers += 1
-                self.room += 1
+                self.receivers, self.room = receivers, room
         finally:
             claim += FREED
         super().add(place, domain, new)
@@ -333,9 +334,9 @@ class Rendezvous(Bounded):
         acquire(claim)
         try:
             if key in self._present:
+                receivers, room = self.receivers - 1, self.room - 1
                 del self._present[key]
-                self.receivers -= 1
-                self.room -= 1
+                self.receivers, self.room = receivers, room
         finally:
             claim += FREED
         super().leave(place, domain)

@@ -19,10 +19,13 @@ The rule of a change:
     * No call, no loop, and no property, except one of a function in C. It loads and stores slots
       and items of dicts and deques, adds numbers, and compares what is its own.
     * It makes no objects but numbers: CPython 3.11 collects garbage when a container is made.
+    * There may be no memory for a number that it makes, or an item that it adds: what must not stay
+      half done comes after that.
     * What leaves the object stays in a local variable: its finalizer must run later.
     * One claim at a time. Wake-ups, callbacks and other code of users come after the change.
 
-``tests/waiting/test_claims.py`` checks the byte code of every change, for all but the first line.
+``tests/waiting/test_claims.py`` checks the byte code of every change, for all but the first line,
+and the ends of changes without memory.
 ``acquire()`` is a function in Python: CPython runs no handler when one returns. Its first step is
 written out where speed matters: ``try: del claim[FREE]``, ``except IndexError: acquire(claim)``.
 
