@@ -95,13 +95,15 @@ class _Case(Waiter):
             for place in places.values():
                 place.line = None
             self.sources = places
-        for wait_set, place in places.items():
+        for wait_set in wait_sets:
+            place = places[wait_set]
             if place.line is None:
                 wait_set.add(place, self.domain)
 
     def unregister(self) -> None:
-        for wait_set, place in self.sources.items():
-            wait_set.leave(place, self.domain)
+        places = self.sources
+        for wait_set in places:  # without memory for items(), CPython crashes
+            wait_set.leave(places[wait_set], self.domain)
 
     def wake(self) -> bool:
         merge = self.merge()
@@ -152,18 +154,19 @@ class Merge(Generic[R_co]):
         claim = self._readers.claim
         acquire(claim)
         try:
-            if entry is not None and heap and heap[0] is entry:
-                entry = heap.least_out
-                case.when = entry[3]
             case.mark += 1
             if case.index == _IDLE:
                 size = self._size
+                larger = size + 1
                 if not size:
                     self._edges += 1
                 ready[size] = case
                 case.index = size
-                self._size = size + 1
+                self._size = larger
             edges = self._edges
+            if entry is not None and heap and heap[0] is entry:
+                entry = heap.least_out
+                case.when = entry[3]
         finally:
             claim += FREED
         if self._told != edges:
@@ -181,12 +184,13 @@ class Merge(Generic[R_co]):
             at = case.index
             if at < 0 or case.mark != mark or case.when != before:
                 return False
+            size = self._size - 1
             if index == _OVER:
                 del self._open[case.domain]
             elif when < before:
                 heap.new_in = entry
                 case.when = when
-            self._size = size = self._size - 1
+            self._size = size
             ready[at] = last = ready[size]
             last.index = at
             case.index = index
@@ -215,8 +219,13 @@ class Merge(Generic[R_co]):
                 if when is not None:
                     self._put_aside(case, mark, _IDLE, when)
             elif value is not ENDED and not case.source._ends_with_value:
-                self._taken[case] = None
-                return case.given, value
+                try:
+                    self._taken[case] = None
+                    pair = case.given, value
+                except MemoryError:
+                    case.source._put_back(value)
+                    raise
+                return pair
             else:
                 case.unregister()
                 if self._put_aside(case, mark, _OVER):
