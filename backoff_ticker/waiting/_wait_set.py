@@ -387,7 +387,16 @@ class WaitQueue(WaitSet):
     __slots__ = ()
 
     def wake_next(self) -> None:
-        """Wake the waiter of each domain that has waited longest, where one can be reached."""
+        """Wake the waiter of each domain that has waited longest, where one can be reached.
+
+        Once more without memory: the call that has sent a value must not raise for that.
+        """
+        try:
+            self._wake_next()
+        except MemoryError:
+            self._wake_next()
+
+    def _wake_next(self) -> None:
         for domain in self.domains():
             while (first := self.first_of(domain)) is not None:
                 place, waiter = first
