@@ -136,26 +136,6 @@ def test_a_release_needs_no_memory(testcapi):
         assert len(claim) == 2
 
 
-WITHOUT_MEMORY = """
-from math import inf
-from _testcapi import remove_mem_hooks, set_nomemory
-from backoff_ticker import Channel
-for capacity in (1, inf):
-    for nth in range(30):
-        channel = Channel(capacity)
-        for _ in range(6):  # a dict, as a claim, would need memory again at every fifth entry
-            set_nomemory(nth, nth + 1)
-            try:
-                channel.send_nowait(1)
-                channel.receive_nowait()
-            except MemoryError:
-                pass
-            finally:
-                remove_mem_hooks()
-            assert len(channel._buffer.claim) == 2
-"""
-
-
 ENDS_WITHOUT_MEMORY = """
 import sys
 import threading
@@ -207,8 +187,13 @@ for nth in range(40):
 """
 
 
+TAKES_WITHOUT_MEMORY = "from tests.waiting.without_memory import run_all; run_all()"
+
+
 @pytest.mark.usefixtures("testcapi")
-@pytest.mark.parametrize("script", [WITHOUT_MEMORY, ENDS_WITHOUT_MEMORY], ids=["goes on", "ends"])
+@pytest.mark.parametrize(
+    "script", [TAKES_WITHOUT_MEMORY, ENDS_WITHOUT_MEMORY], ids=["sends, takes, waits", "ends"]
+)
 def test_a_call_for_which_there_is_no_memory_takes_no_claim_and_leaves_nobody_asleep(script):
     """In a process of its own: code that was traced once needs memory itself, in CPython 3.13."""
     run_silently(script)
