@@ -144,7 +144,7 @@ class Model:
     st.lists(
         st.one_of(
             st.sampled_from(["allow", "allow", "allow", "open", "reset"]),
-            st.floats(0, 8),
+            st.integers(0, 512).map(lambda units: units / 64),  # whole nanoseconds, exact as floats
             st.tuples(st.integers(0, 5), st.sampled_from([True, True, False, None])),
         ),
         max_size=200,
