@@ -33,9 +33,9 @@ ENDS = (MemoryError, WouldBlock, CircuitOpen, StopIteration, asyncio.CancelledEr
 ENDS += (KeyboardInterrupt, SystemError)  # CPython: no memory for the frame of a traceback
 
 # CPython 3.13 counts one reference too few to the code of a function for which it has no memory.
-CODES = [each.__code__ for each in gc.get_objects() if type(each) is FunctionType]
-CODES = [each for code in CODES if "backoff_ticker" in code.co_filename for each in code.co_consts]
-SPARE = [each for each in CODES if hasattr(each, "co_code")] * 9999
+CODES = [thing.__code__ for thing in gc.get_objects() if type(thing) is FunctionType]
+PARTS = [part for code in CODES if "backoff_ticker" in code.co_filename for part in code.co_consts]
+SPARE = [part for part in PARTS if hasattr(part, "co_code")] * 9999
 
 
 class Clock:
@@ -251,7 +251,7 @@ def wait(nth, loop=None):
     run = wait_in_loop if loop else wait_in_thread
     for phase, way in product(("enters", "leaves", "is cut"), range(3)):
         for clock, source, act, value in empty_sources():
-            line = merge(source) if way == 2 else source
+            reader = merge(source) if way == 2 else source
             if way == 0:
                 call = getattr(source, "receive_async" if loop else "", source.receive)
                 if type(source) is (Ticker if loop else AsyncTicker):
@@ -259,8 +259,8 @@ def wait(nth, loop=None):
             elif way == 1:
                 call = partial(select_async if loop else select, source)
             else:
-                call = line.__anext__ if loop else line.__next__
-            sets = (line._readers,) if way == 2 else source._wait_sets()
+                call = reader.__anext__ if loop else reader.__next__
+            sets = (reader._readers,) if way == 2 else source._wait_sets()
             second, given = Second(None, sets), []
             second.domain = id(loop) if loop else 0
 
@@ -272,9 +272,9 @@ def wait(nth, loop=None):
             limits = (nth, None) if phase == "enters" else (None, nth)
             got = run(call, clock, meanwhile, *limits, phase == "is cut")
             where = nth, phase, way, source
-            for each in [each for one in sets for each in [one, *(one.others or {}).values()]]:
-                assert not each.first or (each.first() is second and not each.first.after), where
-            assert not second.place or second.is_woken or line._recheck(second) == inf, where
+            for line in [line for one in sets for line in [one, *(one.others or {}).values()]]:
+                assert not line.first or (line.first() is second and not line.first.after), where
+            assert not second.place or second.is_woken or reader._recheck(second) == inf, where
             second.unregister()
             if given or outcome(act):  # else no receiver waits at the rendezvous
                 got = got or [select(source, timeout=0)]
