@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def awaited_functions(options: Options) -> list[str]:
     """Return the options that were given a coroutine function, which only a coroutine can await."""
     found = []
-    for name in ("on", "until", *HOOKS):
+    for name in ("on", "until", "fallback", *HOOKS):
         given = getattr(options, name)
         functions = given if isinstance(given, tuple) else (given,)
         if any(callable(one) and kind_of(one) == "coroutine function" for one in functions):

@@ -125,10 +125,13 @@ async def answer(*_):
 
 @pytest.mark.parametrize(
     "name",
-    ["on", "until", "notify", "around", "on_attempt", "on_retry", "on_success", "on_give_up"],
+    [
+        *("on", "until", "fallback"),
+        *("notify", "around", "on_attempt", "on_retry", "on_success", "on_give_up"),
+    ],
 )
 def test_a_coroutine_function_as_an_option_is_refused_where_nothing_can_await_it(name):
-    given = answer if name in {"on", "until"} else [len, answer]
+    given = answer if name in {"on", "until", "fallback"} else [len, answer]
     decorate = retry(**{name: given})
     refused = f"coroutine function as {name}, which only a coroutine function can await"
     with pytest.raises(TypeError, match=refused):

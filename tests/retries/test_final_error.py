@@ -270,8 +270,11 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face, awaits):
 
 @on_faces("call", "decorator")
 def test_in_a_thread_it_cannot_await(face):
-    async def fallback(outcome):
+    async def awaited(outcome):
         return outcome.attempts
+
+    def fallback(outcome):
+        return awaited(outcome)
 
     last = OSError("last")
     for run in (face.run, hedge_call):
