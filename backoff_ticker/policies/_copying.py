@@ -107,6 +107,7 @@ def _copied(policy: Any, memo: Memo, clock: TimeSource | None) -> Any:
         copied = _copied_attributes(policy, memo, clock)
     elif own_copy is not None:
         copied = memo[id(policy)] = own_copy(policy)
+        require_policy("what its __copy__() returns", copied)
     else:
         from copy import copy
 

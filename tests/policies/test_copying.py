@@ -139,6 +139,20 @@ def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason():
         copy.copy(with_max_retries(Stubborn(), 1))
 
 
+def test_a_copy_method_that_returns_no_policy_is_refused():
+    class Forgetful(Counting):
+        def __copy__(self):
+            pass
+
+    for policy in (Forgetful(), InDict(Forgetful()), with_max_retries(Forgetful(), 1)):
+        with pytest.raises(TypeError) as caught:
+            copy_policy("the_policy", policy)
+        assert str(caught.value).startswith("the_policy must be a BackOff that can be copied")
+        reason = "what its __copy__() returns must be a BackOff"
+        assert str(caught.value.__cause__).startswith(reason)
+        assert str(caught.value.__cause__).endswith(", not None")
+
+
 class Holding(ExponentialBackOff):
     def __init__(self, held):
         super().__init__(2)
