@@ -110,7 +110,7 @@ def is_duration(value: object) -> bool:
 
 def as_signal(value: object) -> int:
     """Return ``value`` if it can be the number of a signal."""
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
     hint = f": did you mean signal.{value}?" if isinstance(value, str) else ""
     raise TypeError(f"signals must be ints, such as signal.SIGTERM, not {safe_repr(value)}{hint}")

@@ -42,6 +42,7 @@ MISTAKES = [
     (with_a_breaker, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
     (with_a_breaker_async, "a CircuitBreaker is no block itself: write `with breaker.guard():`"),
     (lambda: cancel_on_signals("SIGTERM"), "not 'SIGTERM': did you mean signal.SIGTERM?"),
+    (lambda: cancel_on_signals(2, True), "signals must be ints, such as signal.SIGTERM, not True"),
     (
         lambda: cancel_on_signals([signal.SIGTERM]),
         "signals must be ints, such as signal.SIGTERM, not [<Signals.SIGTERM: 15>]",
