@@ -59,7 +59,8 @@ class Policy:
 
         Args:
             n: The number of the call of ``next_backoff()`` since ``reset()``, an int from 1. For
-                feedback policies, the number of the failure in a row.
+                feedback policies, the number of the failure in a row, none of them after a success:
+                where a delay builds on the one before, and in chains, that leads to other delays.
 
         Returns:
             The least and the greatest delay; None if the call can only return ``STOP``.
