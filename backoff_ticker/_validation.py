@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import timedelta
+    from typing import Any
 
 LARGEST = 1.7976931348623157e308
 """The largest finite float: a delay without a cap grows no further."""
@@ -162,9 +163,11 @@ def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | No
     return hooks or None
 
 
-def as_error_types(name: str, value: object) -> object:
+def as_error_types(name: str, value: Any) -> object:
     """Return ``value``, checked: an exception type, a tuple or mapping of them, or a function."""
-    on = value.__args__ if isinstance(value, UnionType) else value
+    # Before Python 3.14 a typing.Union is of another type, and callable.
+    is_typing_union = str(getattr(value, "__origin__", None)) == "typing.Union"
+    on = value.__args__ if is_typing_union or isinstance(value, UnionType) else value
     for kind in on if isinstance(on, (tuple, Mapping)) else (on,):
         if isinstance(kind, type) and issubclass(kind, Exception):
             continue

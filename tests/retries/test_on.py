@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from fractions import Fraction
+from typing import Union
 
 import pytest
 
@@ -41,6 +42,11 @@ RULES = {
     "a type": (OSError, [OSError, TimeoutError, LAST], [0, 1, 2]),
     "a tuple": ((LookupError, ValueError), [KeyError, UnicodeError, LAST], [0, 1, 2]),
     "a union": (LookupError | ValueError, [KeyError, UnicodeError, LAST], [0, 1, 2]),
+    "a union of typing": (
+        Union[LookupError, ValueError],  # noqa: UP007 - before Python 3.14 it is another type
+        [KeyError, UnicodeError, LAST],
+        [0, 1, 2],
+    ),
     "a mapping": ({OSError: True}, [OSError, LAST], [0, 1]),
     "nothing": ({}, [LAST], [0]),
     "a mapping to policies": (
