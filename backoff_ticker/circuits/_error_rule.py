@@ -71,21 +71,16 @@ def judged(on: Any, error: BaseException) -> bool | None:
     """Return whether ``error`` is a failure; None: it says nothing about the service."""
     if not isinstance(error, BaseException):
         raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
-    if isinstance(error, (Cancelled, CircuitOpen)) and not isinstance(error, DeadlineExceeded):
+    if not isinstance(error, Exception) or (
+        isinstance(error, (Cancelled, CircuitOpen)) and not isinstance(error, DeadlineExceeded)
+    ):
         return None
-    return _covers(on, error) if isinstance(error, Exception) else None
-
-
-def _covers(on: Any, error: BaseException) -> bool:
     if isinstance(error, RetryAfter) and error.error is not None:
         error = error.error
     if find_permanent(error) is not None:
         return False
     if isinstance(error, RetryAfter):
         return True
-    if isinstance(on, (type, tuple)):
-        return isinstance(error, on)
-    if isinstance(on, dict):
-        rule = rule_for(on, error)
-        return rule is not None and rule is not False
-    return checked_answer(called("on", on, error)) is not False
+    rules = rules_by_class(on)
+    rule = checked_answer(called("on", on, error)) if rules is None else rule_for(rules, error)
+    return rule is not None and rule is not False

@@ -201,10 +201,7 @@ class VirtualClock:
         return take_step(self._kernel, f"advance_to({when!r})", target)
 
     def advance_next(self) -> float:
-        """Advance to the next timer, and return how many seconds passed.
-
-        The same errors as ``advance()``; without a timer it is a ``ClockUsageError``, too.
-        """
+        """Advance to the next timer; return by how much. ``ClockUsageError``: there is no timer."""
         kernel = self._kernel
         take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
         first = kernel.query(kernel.timers.first)
