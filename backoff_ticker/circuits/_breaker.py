@@ -275,7 +275,7 @@ class CircuitBreaker(ProcessBound):
 
     def _settle(self) -> None:
         """Ask the policy if there is a question for it, unless another thread asks it now."""
-        while self._circuit.question is not None:
+        while self._circuit.question is not None and self._circuit.until != inf:
             # A thread of the process from which this one was forked does not ask here.
             turn = self._turns.setdefault(_process.generation, {"free": True})
             try:

@@ -126,7 +126,7 @@ class Circuit:
     ticket: CircuitTicket | None = None  # closed: of all its calls
     steady: CircuitTicket | None = None  # closed: the same, if a success changes nothing
     until: float | None = None  # open: when a probe is let through; None: the policy will say it
-    # Open: when it opened, and whether it was closed before; None: the policy is not to be asked.
+    # Open: when it opened, and whether it was closed before; None: the policy has been asked.
     question: tuple[float, bool] | None = None
     succeeded: int = 0  # half-open: how many probes have
 
@@ -145,7 +145,7 @@ class Circuit:
 
     def opened(self, since: float, until: float | None = None) -> Circuit:
         """Return an open circuit, for which the policy is to be asked if it may end."""
-        question = self.question or (None if until == inf else (since, self.state is CLOSED))
+        question = self.question or (since, self.state is CLOSED)
         probes = dict.fromkeys(self.probes, False)
         return Circuit(self.rules, OPEN, until=until, question=question, probes=probes)
 

@@ -269,6 +269,21 @@ def test_each_time_it_is_opened_for_some_time_the_policy_moves_on(now):
     now.advance(7)
     fail(breaker)
     assert breaker.remaining() == 2.0, "a new outage begins the policy again"
+    breaker.reset()
+    breaker.open()
+    breaker.open(7)
+    now.advance(7)
+    fail(breaker)
+    assert breaker.remaining() == 2.0, "so does one that was open until a reset at first"
+
+
+def test_opened_until_a_reset_its_policy_that_failed_is_not_asked(now):
+    policy = Scripted(LookupError("policy"))
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    with pytest.raises(LookupError):
+        fail(breaker)
+    breaker.open()
+    assert (policy.asked, refused(breaker).seconds) == (1, None)
 
 
 @pytest.mark.parametrize("answer", [3.0, STOP, LookupError("policy")])
