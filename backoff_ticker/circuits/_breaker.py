@@ -77,8 +77,8 @@ class CircuitBreaker(ProcessBound):
         on: Which errors are failures, in each form that ``retry`` takes. Seconds, and the policies
             of a mapping, mean True.
         failures: How many failures in a row open the circuit: an int >= 1. None means 5.
-        failure_rate: The share of failures that opens it instead, > 0 and <= 1. It counts once
-            ``minimum_calls`` have ended.
+        failure_rate: The share of failures that opens it instead, > 0 and <= 1. It opens at a
+            failure, never at a success, once ``minimum_calls`` have ended.
         window_calls: How many of the last calls the rate covers: 1 to 10,000. None means 100.
         window: The rate covers the calls that ended in this time instead: seconds >= 0.001 or a
             timedelta. The window moves in steps of a tenth.
@@ -87,7 +87,7 @@ class CircuitBreaker(ProcessBound):
             the circuit opens again counts, too.
         successes: How many probes have to succeed to close the circuit: an int >= 1.
         probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. Then another
-            call may take it, and the result of the late probe is ignored.
+            call may take it; once one has, the result of the late probe is ignored.
         may_probe: A function without arguments that is asked before each probe; if it returns
             False, the call is refused. It must not wait, and threads may call it at once.
         on_change: A function, or a list or tuple of functions, called as ``f(old, new, breaker)``
