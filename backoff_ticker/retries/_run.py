@@ -6,7 +6,7 @@ Nothing here waits, calls the operation or a hook. ``_steps`` does, with what a 
 from __future__ import annotations
 
 from .._error_chain import append_cause, set_link
-from .._errors import CircuitOpen
+from .._errors import CircuitOpen, RetryAfter
 from ..clock import resolve_clock
 from ._attempt import Attempt, hide
 from ._failures import ending_by_circuit, ending_by_policy, start_policies, wait_for_circuit
@@ -156,7 +156,8 @@ class Run:
             return
         self.component = "the circuit breaker"
         try:
-            self.options.breaker.record(self.ticket, error)
+            # Cut by its own timeout it is a failure, whatever ``on`` of the breaker names.
+            self.options.breaker.record(self.ticket, RetryAfter(0) if self.was_cut else error)
         except Exception as failure:  # raised at the end
             self.fail(failure)
         self.ticket = None  # after that: an interrupt before leaves it to refund()

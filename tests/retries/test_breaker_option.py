@@ -135,9 +135,10 @@ def test_an_open_circuit_of_another_is_not_tried_again_too_early(face):
 
 
 @ALL_ASYNC
-def test_an_attempt_cut_by_its_own_limit_is_a_failure(face):
-    options = by(breaking, 30, 1, attempt_timeout=5)
-    check(face, (([Takes(100, 1), 7], 1, options), ([0, 35], 7)))
+def test_an_attempt_cut_by_its_own_limit_is_a_failure_whatever_on_names(face):
+    for kinds in (Exception, ConnectionError):
+        options = {"breaker": breaking(30, 1, on=kinds), "attempt_timeout": 5}
+        check(face, (([Takes(100, 1), 7], 1, options), ([0, 35], 7)))
 
 
 @BOTH
