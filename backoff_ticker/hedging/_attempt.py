@@ -6,6 +6,7 @@ from contextvars import copy_context
 from functools import partial
 from types import CoroutineType
 
+from .._error_chain import append_cause
 from .._errors import Cancelled, CircuitOpen
 from .._operation import coroutine_returned, is_awaitable, not_awaitable, run_at_once
 from ..clock import start_thread
@@ -81,6 +82,8 @@ class HedgedAttempt:
         try:
             await self._pay_and_call()
         except Exception as error:
+            if isinstance(self._ended_by, Exception):  # of the operation
+                append_cause(error, self._ended_by)
             self._ended_by = failed(self.component, error)
         except BaseException as error:  # the call raises it
             self._ended_by = error

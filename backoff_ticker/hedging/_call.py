@@ -71,9 +71,8 @@ class HedgedCall:
 
     def outcome(self) -> Outcome:
         """Return how far the call has come."""
-        ending = self.ending
-        since = (self.clock.monotonic() if ending is None else self.ended) - self.began
-        reason = None if ending is None else ending.reason
+        since = (self.clock.monotonic() if self.ending is None else self.ended) - self.began
+        reason = None if self.ending is None else self.ending.reason
         return Outcome(self.name, self.attempts, since, 0.0, None, reason, self.error)
 
     async def perform(self) -> Any:
@@ -109,10 +108,7 @@ class HedgedCall:
             await self._finish()
 
     async def _finish(self) -> list[Any]:
-        """Withdraw all attempts, and wait until tasks have ended; return late results.
-
-        May be repeated.
-        """
+        """Withdraw all attempts, await those in tasks, and return late results; may be repeated."""
         late: list[Any] = []
         if self.operation is not None:
             self.operation, self.ended = None, self.clock.monotonic()

@@ -540,6 +540,13 @@ def test_what_loses_says_nothing_to_the_circuit(hedge):
     assert breaker.remaining() == 0.0
 
 
+def test_an_error_of_the_breaker_ends_it_and_shows_that_of_the_operation(hedge):
+    last, breaker = OSError("last"), CircuitBreaker(Scripted(LookupError("policy")), failures=1)
+    with pytest.raises(LookupError, match="policy") as caught:
+        hedge(InTurn(takes(1, last)), TEN, breaker=breaker)
+    assert caught.value.__cause__ is last
+
+
 # Operations, tasks and threads
 
 
