@@ -156,7 +156,7 @@ class Run:
             return
         self.component = "the circuit breaker"
         try:
-            # Cut by its own timeout it is a failure, whatever the breaker's ``on``: as RetryAfter is.
+            # Cut by its own timeout it is a failure to every breaker, as RetryAfter is.
             self.options.breaker.record(self.ticket, RetryAfter(0) if self.was_cut else error)
         except Exception as failure:  # raised at the end
             self.fail(failure)

@@ -318,7 +318,6 @@ def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_child_does_not_wake_the_loop_of_its_parent():
     async def main(token):
         task = asyncio.create_task(wait_in_scope(token))

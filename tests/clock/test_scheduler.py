@@ -64,7 +64,6 @@ def test_an_exception_that_is_raised_in_the_thread_from_outside_ends_no_call(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_the_child_of_a_call_that_forks_makes_no_other_call_of_its_parent(scheduler):
     scheduler._idle_seconds = 0.01  # then the child ends, with its only thread
     children = queue.SimpleQueue()
