@@ -28,8 +28,7 @@ def clock_of_run() -> Clock | None:
         return _clocks.get()
     except LookupError:
         run, clock = current_run(), trio.lowlevel.current_clock()
-        is_real = run is None or type(clock).__name__ == "SystemClock"  # a private class of trio
-        clock_here = None if is_real else TrioClock(clock, run)  # type: ignore[arg-type]
+        clock_here = None if run is None or run.has_real_time else TrioClock(clock, run)
         _clocks.set(clock_here)
         return clock_here
 

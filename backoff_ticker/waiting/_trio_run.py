@@ -30,6 +30,7 @@ from trio.lowlevel import (
 )
 
 from .._unraisable import report
+from ..clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from trio.lowlevel import Task
+
+    from ..clock import TimerHandle
 
 _runs: RunVar[TrioRun] = RunVar("the run, for backoff_ticker")
 
@@ -63,10 +66,13 @@ class TrioRun:
 
     Attributes:
         at_end: What is called when the run has ended, in whatever way.
+        has_real_time: Whether it has no clock of its own.
     """
 
     def __init__(self) -> None:
         self.at_end: dict[Callable[[], object], None] = {}
+        clock = trio.lowlevel.current_clock()
+        self.has_real_time = type(clock).__name__ == "SystemClock"  # a private class of trio
         self._token = current_trio_token()
         self._is_over = False
         self._calls: list[tuple[float, int, TrioHandle]] = []
@@ -111,8 +117,20 @@ class TrioRun:
         callback: Callable[..., object],
         *args: object,
         context: Context,  # it is an empty one
-    ) -> TrioHandle:
-        return self.call_at(trio.current_time() + delay, partial(callback, *args))
+    ) -> TrioHandle | TimerHandle:
+        """Call ``callback(*args)`` in so many seconds of real time."""
+        call = partial(callback, *args)
+        if self.has_real_time:
+            return self.call_at(trio.current_time() + delay, call)
+        # Its own clock may stand still, or move on where nothing else is due.
+        clock = SystemClock()
+        return clock.call_at(clock.monotonic() + delay, partial(self._call_soon_if_open, call))
+
+    def _call_soon_if_open(self, callback: Callable[[], object]) -> None:
+        try:
+            self.call_soon_threadsafe(callback)
+        except RuntimeError:
+            pass  # the run has ended: nobody waits there
 
     def call_at(self, when: float, callback: Callable[[], object]) -> TrioHandle:
         """Call ``callback()`` at ``when`` of trio's clock, in the context of no task."""

@@ -111,6 +111,36 @@ def test_a_thread_that_waits_on_it_when_its_run_ends_does_not_hang():
         thread.result(PATIENCE)
 
 
+@pytest.mark.parametrize("threshold", [0, math.inf])
+def test_what_was_made_before_the_run_ends_its_waits_in_real_time(threshold):
+    token = CancellationToken(timeout=0.01)
+
+    async def main():
+        channel, began = Channel(clock=SystemClock()), trio.current_time()
+        assert await token.wait_async()
+        with pytest.raises(TimeoutError):
+            await channel.receive_async(timeout=0.01)
+        ticker = AsyncTicker(ConstantBackOff(0.01), clock=SystemClock())
+        assert [(await ticker.receive()).number for _ in range(2)] == [1, 2]
+        return trio.current_time() - began
+
+    clock = trio.testing.MockClock(autojump_threshold=threshold)
+    assert trio.run(main, clock=clock) == 0.0
+
+
+def test_a_real_wait_that_is_left_at_the_end_of_the_run_does_nothing_more():
+    async def main():
+        channel = Channel(clock=SystemClock())
+        trio.lowlevel.spawn_system_task(channel.receive_async, 0.01)
+        await trio.testing.wait_all_tasks_blocked()
+
+    trio.run(main, clock=trio.testing.MockClock())
+    later = CancellationToken(timeout=0.02)  # called back after it, in the same thread
+    called = Channel(1)
+    later.on_cancel(lambda: called.send_nowait("called"))
+    assert called.receive(PATIENCE) == "called"
+
+
 def test_which_clock_is_the_current_one():
     async def main():
         clock = current_clock()
