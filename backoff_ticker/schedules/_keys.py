@@ -210,8 +210,8 @@ class Keys:
             return was_known
         entry.due = NO_DEADLINE
         self._let_in(entry.group)  # it may have had its turn
-        del self.entries[key]
         self._drop_stale(self._heap)
+        del self.entries[key]  # no call after it: one that is repeated knows the key no more
         return True
 
     def take(self, now: float) -> Hold | None:

@@ -100,6 +100,21 @@ def test_an_owner_who_is_interrupted_hides_no_key_that_another_thread_has_added(
     check_each_place(run, all_of_them=True, at_least=20)
 
 
+def test_an_owner_who_is_interrupted_tells_another_thread_that_it_has_removed_a_key():
+    def run(interrupt):
+        schedule = schedule_of("a")
+        change = _core.Change(Keys.remove, "a")
+        schedule._told.append(change)
+        with contextlib.suppress(Interrupted), interrupt:
+            len(schedule)
+        interrupt.forget()
+        assert "a" not in schedule
+        if change.answer is not True:
+            yield change.answer
+
+    check_each_place(run, all_of_them=True, at_least=15)
+
+
 def test_an_interrupt_in_the_end_of_a_block_gives_the_key_back_at_once():
     def run(interrupt):
         schedule = schedule_of("a", every=9)
