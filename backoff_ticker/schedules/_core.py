@@ -42,7 +42,7 @@ from ..waiting import (
     failure_of,
 )
 from ._job import FAILS, RETRIES, SUCCEEDS, Job
-from ._keys import Hold
+from ._keys import Hold, Keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..waiting import Waiter, WaitSet
-    from ._keys import Keys
     from ._rules import Rules, Verdict
 
     Owner = tuple[int, int]  # generation, thread
@@ -61,7 +60,9 @@ _PATIENCE = 1000
 
 
 class Change:
-    """A change of the keys, ``call(keys, what)``, which the owner makes; it may be made twice.
+    """A change of the keys, or a look at them, ``call(keys, what)``, which the owner makes.
+
+    It may be made twice.
 
     Attributes:
         generation: The process that was told; a forked child first makes what its parent left.
@@ -71,11 +72,11 @@ class Change:
 
     __slots__ = ("answer", "call", "error", "generation", "what")
 
-    def __init__(self, call: Callable[[Keys, Any], bool], what: object) -> None:
+    def __init__(self, call: Callable[[Keys, Any], int], what: object) -> None:
         self.call = call
         self.what = what
         self.generation = _process.generation
-        self.answer: bool | None = None
+        self.answer: int | None = None
         self.error: Exception | None = None
 
     def make(self, keys: Keys) -> None:
@@ -225,11 +226,17 @@ class ScheduleCore(Source):
         self._told.append(change)
         self._settle()
 
-    def _ask(self, key: object, call: Callable[[Keys, Any], bool], what: object) -> bool:
-        """Have a change made; return whether the schedule knew the key before.
+    def _ask(
+        self,
+        key: object,
+        call: Callable[[Keys, Any], int],
+        what: object,
+        look: Callable[[Keys, Any], int] = Keys.__contains__,
+    ) -> Any:
+        """Have a change made; return its answer: by default whether the schedule knew the key.
 
         If the owner cannot go on, as this is a signal handler that has interrupted it, or it waits
-        for one, this is the answer of the moment.
+        for one, it is what ``look(keys, key)`` says at the moment.
         """
         change = Change(call, what)
         carry_out(self._tell, change)  # those who wait must know of it, if it was told
@@ -240,7 +247,7 @@ class ScheduleCore(Source):
             complete(self._settle)
         if change.error is not None:
             raise change.error
-        return key in self._keys if change.answer is None else change.answer
+        return look(self._keys, key) if change.answer is None else change.answer
 
     def _is_mine(self) -> bool:
         """Whether this thread owns the keys, in what it has interrupted."""

@@ -153,14 +153,17 @@ class Keys:
         self._groups: dict[Hashable, _Group] = {}
         self.generation: int = _process.generation
 
-    def __len__(self) -> int:
+    def count(self, _: object = None) -> int:
+        """Return the number of keys; roughly, if the caller is not the owner."""
         removed = sum(hold.follower is None for hold in [*self.holds.values()])
-        return len(self.entries) - removed
+        return max(0, len(self.entries) - removed)
 
     def __contains__(self, key: object) -> bool:
         entry = self.entries.get(key)
         hold = None if entry is None else self.holds.get(entry)
-        return (entry if hold is None else hold.follower) is not None
+        if hold is None:
+            return entry is not None and key in self.entries  # its hold may have ended just now
+        return hold.follower is not None
 
     def begin(self, generation: int) -> None:
         """Drop the holds of the parent, before the first change in a forked child."""

@@ -351,8 +351,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         return waiter.limit
 
     def __len__(self) -> int:
-        self._settle()
-        return len(self._keys)
+        return self._ask(None, Keys.count, None, Keys.count)
 
     def __contains__(self, key: object) -> bool:
         self._settle()
@@ -363,7 +362,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
     def __repr__(self) -> str:
         state = "closed" if self._token.cancelled else "open"
-        return f"<Schedule {state}, {counted(len(self._keys), 'key')}>"
+        return f"<Schedule {state}, {counted(self._keys.count(), 'key')}>"
 
 
 def _as_interval(name: str, value: Any) -> float:

@@ -288,6 +288,21 @@ def test_a_fork_in_the_middle_of_a_change(monkeypatch, what):
         assert is_right is True
 
 
+@pytest.mark.parametrize("other", [[], ["b"]])
+@pytest.mark.parametrize("look", [len, lambda schedule: "a" in schedule])
+def test_a_key_that_was_removed_is_not_counted_while_its_work_ends(monkeypatch, look, other):
+    def begin():
+        schedule = schedule_of("a")
+        job = schedule.receive_nowait()
+        schedule.remove("a")
+        schedule.add_all(other)
+        assert repr(schedule).endswith(f"{len(other)} key{'s' * (not other)}>")
+        return partial(look, schedule), lambda: (job.leave(), schedule.failing)
+
+    expected = len(other) if look is len else False
+    assert {seen for seen, _ in each_interleaving(begin, monkeypatch)} == {expected}
+
+
 def test_no_job_is_taken_once_close_has_returned(monkeypatch):
     """So nobody who has drained it leaves while a worker begins."""
 
