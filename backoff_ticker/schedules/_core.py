@@ -39,10 +39,9 @@ from ..waiting import (
     carry_out,
     check_stack,
     complete,
-    failure_of,
 )
 from ._job import FAILS, RETRIES, SUCCEEDS, Job
-from ._keys import Hold, Keys
+from ._keys import Hold, Keys, error_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ class ScheduleCore(Source):
             if isinstance(change, Hold):
                 keys.end(change)
             else:
-                change.error = failure_of(change.make, keys)
+                change.error = error_of(change.make, keys)
             told.popleft()
         if keys.generation != _process.generation:
             keys.begin(_process.generation)

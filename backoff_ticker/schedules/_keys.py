@@ -22,20 +22,37 @@ from itertools import count
 from .. import _process
 from ..clock import later
 from ..tickers import catch_up
-from ..waiting import NO_DEADLINE, failure_of
+from ..waiting import NO_DEADLINE, check_stack, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-    from typing import Any
+    from collections.abc import Callable, Hashable
+    from typing import Any, TypeVarTuple, Unpack
     from weakref import ref
 
     from ..policies import BackOff
 
     Item = tuple[float, int, "Entry"]
+    Ts = TypeVarTuple("Ts")
 
 _NANOSECOND = 1e-9
 _SPARE_ITEMS = 64
+
+
+def error_of(call: Callable[[Unpack[Ts]], object], *args: *Ts) -> Exception | None:
+    """Return the error of a call that runs code of the user, as ``failure_of()`` does.
+
+    Where it may have had no memory or no stack that is raised: the next owner repeats the change.
+    """
+    try:
+        call(*args)
+    except Exception:
+        error = failure_of(call, *args)
+        if error is None or isinstance(error, MemoryError):
+            raise
+        check_stack()
+        return error
+    return None
 
 
 class Entry:
@@ -171,7 +188,7 @@ class Keys:
             for hold in self.holds.values():
                 hold.watch = None
                 self._replace(hold.entry, None)
-                failure_of(self._leave_group, hold)
+                error_of(self._leave_group, hold)
             self.holds.clear()
             self.dropped.clear()
             self.generation = generation
@@ -262,16 +279,16 @@ class Keys:
             if follower is not None:
                 self._put_in_line(follower, again)
         if self.limit:
-            failure_of(self._leave_group, hold)
+            error_of(self._leave_group, hold)
         del self.holds[entry]
 
     def _replace(self, entry: Entry, follower: Entry | None) -> None:
         """Have another entry for the key, or none; one that cannot be hashed any more stays."""
         self.failing.discard(entry)
         if follower is None:
-            failure_of(self.entries.pop, entry.key, None)
+            error_of(self.entries.pop, entry.key, None)
         else:
-            failure_of(self.entries.__setitem__, entry.key, follower)
+            error_of(self.entries.__setitem__, entry.key, follower)
 
     def _put_in_line(self, entry: Entry, due: float) -> None:
         heappush(self._heap, (due, next(self._numbers), entry))

@@ -203,7 +203,7 @@ FAULTS = {
         "worker ended with AttributeError",
     ),
     "nobody is let in": (
-        *(_keys.Keys, "end", "failure_of(self._leave_group, hold)", "pass"),
+        *(_keys.Keys, "end", "error_of(self._leave_group, hold)", "pass"),
         "of a group, one at a time",
         "nobody can go on",
     ),

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from backoff_ticker import ConstantBackOff, Schedule, ScheduleClosed, WouldBlock
-from backoff_ticker.schedules import _core
+from backoff_ticker.schedules import _core, _keys
 from backoff_ticker.schedules._keys import Entry, Keys
 from backoff_ticker.waiting import Waiter
 from tests.helpers import collect_garbage, in_thread
@@ -217,6 +217,23 @@ def test_who_waits_longest_in_a_group_comes_first(clock):
         order.append(job.key)
         job.leave()
     assert order == ["x", "a", "b"]
+
+
+def test_the_place_of_a_job_that_ends_without_memory_is_free_later(monkeypatch):
+    def no_memory(*_):
+        raise MemoryError
+
+    schedule = schedule_of("a", group=lambda _: 0, limit=1)
+    job = schedule.receive(0)
+    schedule.add("b")
+    assert all_due(schedule) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(_keys, "heappush", no_memory)
+        with pytest.raises(MemoryError):
+            job.leave()
+    jobs = all_due(schedule)
+    assert keys_of(jobs) == ["b"]
+    jobs.pop().leave()
 
 
 def test_a_key_that_is_moved_in_the_line_of_its_group_takes_no_memory():

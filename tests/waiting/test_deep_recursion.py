@@ -23,7 +23,9 @@ from backoff_ticker import (
     select,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, LoopThread, eventually, in_thread
+from backoff_ticker.schedules._core import Change
+from backoff_ticker.schedules._keys import Keys
+from tests.helpers import PATIENCE, LoopThread, SetClock, eventually, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,6 +210,46 @@ def test_a_job_that_is_taken_and_ends(begin):
         assert (again.key, again.failures) == (1, 0)
         again.succeed()
         assert len(schedule) == 0
+
+
+class Key:
+    """A key whose look-up needs a frame."""
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key)
+
+
+def test_what_others_have_told_to_a_schedule():
+    """Who finds no room for it leaves it to the next, in the middle of it, too."""
+    for left in FRAMES:
+        schedule: Schedule[Any] = Schedule(clock=SetClock())
+        schedule.add(Key())
+        job = schedule.receive_nowait()
+        schedule.add("next")
+        schedule.add(Key(), 1)
+        job.succeed()  # it comes anew, once somebody has made this
+        change = Change(Keys.remove, Key())
+        schedule._told.append(change)
+        with_frames(left, lambda schedule=schedule: schedule.in_flight)
+        assert len(schedule) == 1, left
+        assert (change.answer, change.error) == (True, None)
+        schedule._clock.advance(1)  # type: ignore[attr-defined]
+        schedule.receive_nowait().leave()
+        with pytest.raises(WouldBlock):
+            schedule.receive_nowait()
+
+
+def test_the_end_of_a_job_of_a_group_that_is_full():
+    for left in FRAMES:
+        schedule: Schedule[str] = Schedule(group=lambda _: 0, limit=1)
+        schedule.add("a")
+        job = schedule.receive_nowait()
+        schedule._told.append(job._hold)
+        with_frames(left, lambda schedule=schedule: schedule.in_flight)
+        schedule.receive_nowait().succeed()  # it was given back
 
 
 def test_the_end_of_a_schedule(begin):
