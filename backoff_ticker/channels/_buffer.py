@@ -79,9 +79,11 @@ class Unbounded(WaitQueue):
         claim = self.claim
         acquire(claim)
         try:
+            room = self.room
+            if room is not None:
+                room -= 1
             self.items.first_in = item
-            if self.room is not None:
-                self.room -= 1
+            self.room = room
         finally:
             claim += FREED
         self.wake_receiver()
@@ -101,6 +103,7 @@ class Unbounded(WaitQueue):
             acquire(claim)
             try:
                 if self.inbox:
+                    late[key] = EMPTY  # then there is memory for the item
                     late[key] = self.inbox.first_out
                 else:
                     moving = False

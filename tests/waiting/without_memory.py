@@ -144,6 +144,26 @@ def send(nth):
             assert channel._buffer.room in (None, capacity)
 
 
+def give_back(nth):
+    channel = Channel(300)
+    for number in range(6):
+        channel.send_nowait(number)
+    item = channel.receive_nowait()
+    outcome(partial(channel._buffer.put_back, item), nth)
+    assert channel._buffer.room + len(channel) == 300
+
+
+def send_late(nth):
+    """A sender finds the end after it has sent, as others do: all are refused."""
+    buffer = Channel(inf)._buffer
+    buffer.close()
+    buffer.take()
+    for item in "first", "second":
+        buffer.accept(item)
+    outcome(partial(buffer.take_out_late, "second"), nth)
+    assert buffer.take_out_late("first")
+
+
 def step(nth):
     """The dict of what is ready has to grow at times."""
     ticker = Ticker(ConstantBackOff(50), clock=(clock := Clock()))
@@ -316,7 +336,7 @@ def run_all():
     async def in_loop():
         loop = asyncio.get_running_loop()
         for nth in range(70):
-            for test in take, send, crowd, end_job, permit:
+            for test in take, send, give_back, send_late, crowd, end_job, permit:
                 test(nth)
             wait(nth, loop)
             wait_for_room(nth, loop)
