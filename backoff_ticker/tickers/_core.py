@@ -345,13 +345,15 @@ class TickerCore(Source):
         claim = self._readers.claim
         acquire(claim)
         try:
+            count = self._resets
+            if resets:
+                count += 1
             if self._deferred is None:
                 self._deferred = deferred
             else:
                 deferred = self._deferred
             deferred.last_in = rule
-            if resets:
-                self._resets += 1
+            self._resets = count
         finally:
             claim += FREED
 

@@ -164,6 +164,13 @@ def send_late(nth):
     assert buffer.take_out_late("first")
 
 
+def reset(nth):
+    ticker = Ticker(ConstantBackOff(50))
+    ticker._resets = 300
+    outcome(partial(ticker._defer, lambda pending, now: pending, resets=True), nth)
+    assert len(ticker._deferred or ()) == ticker._resets - 300
+
+
 def step(nth):
     """The dict of what is ready has to grow at times."""
     ticker = Ticker(ConstantBackOff(50), clock=(clock := Clock()))
@@ -336,7 +343,7 @@ def run_all():
     async def in_loop():
         loop = asyncio.get_running_loop()
         for nth in range(70):
-            for test in take, send, give_back, send_late, crowd, end_job, permit:
+            for test in take, send, give_back, send_late, reset, crowd, end_job, permit:
                 test(nth)
             wait(nth, loop)
             wait_for_room(nth, loop)
