@@ -187,7 +187,12 @@ for nth in range(40):
 """
 
 
-TAKES_WITHOUT_MEMORY = "from tests.waiting.without_memory import run_all; run_all()"
+TAKES_WITHOUT_MEMORY = """
+from backoff_ticker.waiting._claim import _CLAIMS
+from tests.waiting.without_memory import run_all
+
+run_all(_CLAIMS)
+"""
 
 
 @pytest.mark.usefixtures("testcapi")
