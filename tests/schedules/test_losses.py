@@ -41,6 +41,13 @@ def keys_of(jobs):
     return sorted(job.key for job in jobs)
 
 
+def told_removal(schedule, key):
+    """Tell a schedule to remove a key; return the change, which nobody has made yet."""
+    change = _core.Change(Keys.remove, key)
+    schedule._told.append(change)
+    return change
+
+
 def in_child(check):
     """Return whether ``check()`` is true in a forked child."""
     child = os.fork()

@@ -23,9 +23,8 @@ from backoff_ticker import (
     select,
     with_max_retries,
 )
-from backoff_ticker.schedules._core import Change
-from backoff_ticker.schedules._keys import Keys
 from tests.helpers import PATIENCE, LoopThread, SetClock, eventually, in_thread
+from tests.schedules.test_losses import told_removal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,8 +230,7 @@ def test_what_others_have_told_to_a_schedule():
         schedule.add("next")
         schedule.add(Key(), 1)
         job.succeed()  # it comes anew, once somebody has made this
-        change = Change(Keys.remove, Key())
-        schedule._told.append(change)
+        change = told_removal(schedule, Key())
         with_frames(left, lambda schedule=schedule: schedule.in_flight)
         assert len(schedule) == 1, left
         assert (change.answer, change.error) == (True, None)
