@@ -247,7 +247,8 @@ def test_the_end_of_a_job_of_a_group_that_is_full():
         job = schedule.receive_nowait()
         schedule._told.append(job._hold)
         with_frames(left, lambda schedule=schedule: schedule.in_flight)
-        schedule.receive_nowait().succeed()  # it was given back
+        assert schedule.in_flight == 0, left  # it was given back
+        schedule.receive_nowait().succeed()
 
 
 def test_the_end_of_a_schedule(begin):
