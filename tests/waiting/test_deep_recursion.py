@@ -5,6 +5,7 @@ The ends that everybody waits for are in ``test_interrupted_endings``.
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -49,10 +50,13 @@ def with_frames(left: int, call: Any) -> Any:
         return call() if levels == 0 else descend(levels - 1)
 
     levels = room() - left - 4
+    gc.disable()  # finalizers of what other tests have left would have no room
     try:
         return descend(levels)
     except RecursionError as error:
         return error.with_traceback(None)
+    finally:
+        gc.enable()
 
 
 def failed(outcome: object) -> bool:
