@@ -72,7 +72,7 @@ class TrioRun:
     def __init__(self) -> None:
         self.at_end: dict[Callable[[], object], None] = {}
         clock = trio.lowlevel.current_clock()
-        self.has_real_time = type(clock).__name__ == "SystemClock"  # a private class of trio
+        self.has_real_time: bool = type(clock).__name__ == "SystemClock"  # a private class of trio
         self._token = current_trio_token()
         self._is_over = False
         self._calls: list[tuple[float, int, TrioHandle]] = []
