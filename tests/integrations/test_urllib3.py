@@ -1,6 +1,7 @@
 """The ``Retry`` for urllib3 and requests; what all clients share is in ``test_http_clients``."""
 
 import threading
+import weakref
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 
@@ -141,6 +142,14 @@ def test_an_answer_that_was_read_keeps_its_connection():
     with getting(BackOffRetry(), answer(503, b"x" * 1000), answer(503)) as (get, server):
         assert get().data == b"fine"
     assert server.connections == 1
+
+
+def test_nothing_is_kept_of_a_request_that_has_ended():
+    retries = BackOffRetry(ZeroBackOff(), total=1, raise_on_status=False)
+    with getting(retries, answer(503), answer(503)) as (get, _):
+        response = weakref.ref(get())
+        collect_garbage()
+        assert response() is None
 
 
 @pytest.mark.faults
