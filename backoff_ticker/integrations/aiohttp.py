@@ -35,9 +35,9 @@ class RetryMiddleware:
     """A middleware for ``aiohttp.ClientSession`` that sends a request again after a failure.
 
     Which requests are sent again, after which wait, and how it ends: as with ``RetryTransport`` and
-    ``AsyncRetryTransport``, for httpx. Bodies in memory are bytes, text, JSON, and forms without
-    files. aiohttp's own ``ClientTimeout(total=...)`` is for all attempts and waits of a request
-    together.
+    ``AsyncRetryTransport``, for httpx. Bodies in memory are bytes, text, JSON, and forms that are
+    not multipart. aiohttp's own ``ClientTimeout(total=...)`` is for all attempts and waits of a
+    request together.
 
     Put it first, so that the other middlewares run in each attempt:
     ``middlewares=(RetryMiddleware(), other)``.

@@ -47,8 +47,8 @@ class RetryTransport(httpx.BaseTransport):
     there, that error is the caller's.
 
     Besides the errors of httpx, a request raises ``Cancelled``, ``DeadlineExceeded`` (``timeout``
-    or the token's deadline was reached, or a wait would reach it) and ``CircuitOpen`` (for longer
-    than the limits allow).
+    was reached, or a wait would reach it; or the token's deadline has come) and ``CircuitOpen``
+    (for longer than the limits allow).
 
     Example:
         >>> import httpx

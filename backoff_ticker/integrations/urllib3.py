@@ -74,7 +74,7 @@ class BackOffRetry(Retry):
 
     Each request has a copy of the policy, which starts with the first failure. A request that is
     under way cannot be cut; its timeouts end it. After a cancel ``Cancelled`` is raised, after the
-    token's deadline ``DeadlineExceeded``.
+    token's deadline ``DeadlineExceeded``, which requests wraps in its ``ConnectionError``.
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.

@@ -143,7 +143,8 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
 
     The message has the name of the operation, the number of attempts, the error, and the wait that
     follows or the reason why none does. What may be secret is left out: the arguments, and of the
-    error passwords and queries of URLs, and what is no text, number or error, such as a request.
+    error passwords and queries of URLs, and what is no text, number, error or list of them, such
+    as a request.
 
     Example:
         >>> import logging, sys
