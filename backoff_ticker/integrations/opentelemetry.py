@@ -106,6 +106,9 @@ class OpenTelemetryObserver(MetricsObserver):
     ) -> None:
         if not isinstance(span_events, bool):
             raise TypeError(f"span_events must be a bool, not {span_events!r}")
+        if not (meter_provider is None or hasattr(meter_provider, "get_meter")):
+            expected = "meter_provider must be a MeterProvider or None"
+            raise TypeError(f"{expected}, not {meter_provider!r}")
         super().__init__(max_label_values, "_OTHER")
         self._span_events = span_events
         meter = metrics.get_meter("backoff_ticker", __version__, meter_provider)

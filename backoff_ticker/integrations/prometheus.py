@@ -80,6 +80,10 @@ class PrometheusObserver(MetricsObserver):
         max_label_values: int = 100,
     ) -> None:
         super().__init__(max_label_values, "other")
+        if not (registry is None or hasattr(registry, "register")):
+            raise TypeError(f"registry must be a CollectorRegistry or None, not {registry!r}")
+        if not isinstance(namespace, str):
+            raise TypeError(f"namespace must be a str, not {namespace!r}")
         buckets = dict(BUCKETS)
         if wait_buckets is not None:
             buckets["retry_wait_seconds"] = wait_buckets

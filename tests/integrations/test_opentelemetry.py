@@ -102,6 +102,11 @@ def test_the_current_span_has_the_end_and_the_changes_of_circuits_unless_told(cl
     assert events == (told if span_events else [])
 
 
+def test_where_the_metrics_go_is_checked():
+    with pytest.raises(TypeError, match="^meter_provider must be a MeterProvider or None, not 5$"):
+        OpenTelemetryObserver(5)
+
+
 def test_the_global_provider_may_be_set_later():
     script = """
 from opentelemetry import metrics

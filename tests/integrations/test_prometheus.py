@@ -44,6 +44,12 @@ def test_the_global_registry_is_the_default():
     assert REGISTRY.get_sample_value("of_this_test_ticks_total", {"ticker": "poll"}) == 1
 
 
+@pytest.mark.parametrize("name", ["registry", "namespace"])
+def test_where_the_metrics_go_is_checked(name):
+    with pytest.raises(TypeError, match=f"^{name} must be .*, not 5$"):
+        PrometheusObserver(**{"registry": None, name: 5})
+
+
 def test_several_processes_are_counted_together(registry, tmp_path):
     script = """
 from backoff_ticker import CircuitBreaker, ConstantBackOff, Ticker
