@@ -1,7 +1,7 @@
 """What holds for every client of HTTP: what is sent again, when, and how it ends."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from email.utils import formatdate
 
@@ -170,6 +170,7 @@ def http_date(seconds):
         ({"Retry_After_Ms": "1500"}, 1.5),
         ({"retry_after_ms": "2.5", "Retry_After": "20"}, 0.0025),
         ({"x_ms_retry_after_ms": "750"}, 0.75),
+        ({"retry_after_ms": "0", "Retry_After": "20"}, 20.0),
         # Nothing that could be followed: the policy decides.
         ({}, 7.0),
         ({"Retry_After": "0"}, 7.0),
@@ -315,6 +316,18 @@ def test_a_circuit_hears_of_each_attempt(running):
 def test_a_mistake_is_refused_before_the_first_request(face, options, kind, message):
     with pytest.raises(kind, match=message):
         face.request("GET", "http://127.0.0.1:9/", **{"policy": NO_WAIT, **face.rules(**options)})
+
+
+def test_a_function_to_be_awaited_is_told_or_refused_before_the_first_request(face):
+    told = []
+
+    async def tell(error, delay):
+        told.append(delay)
+
+    allowed = nullcontext() if face.has_loop else pytest.raises(TypeError, match="as notify")
+    with MisbehavingServer(answer(503)) as server, allowed:
+        face.request("GET", server.url, NO_WAIT, notify=tell)
+    assert (told, len(server.bodies)) == (([0.0], 2) if face.has_loop else ([], 0))
 
 
 def test_each_redirect_is_a_run_of_its_own(running):

@@ -6,7 +6,7 @@ import logging
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from ... import attempts, current_clock, parse_retry_after
+from ... import attempts, current_clock, parse_retry_after, retry
 from .._shared import as_seconds, check_policy, escaped, shown_error, unknown_option
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class Rules:
         statuses = self.options.pop("statuses", STATUSES)
         self.statuses: frozenset[int] = as_statuses("statuses", statuses)
         self.policy: BackOff | None = policy
-        self.longest_wait: float = checked_limits(policy, self.options)
+        awaits = allowed is AsyncHTTPRetryOptions
+        self.longest_wait: float = checked_limits(policy, self.options, awaits=awaits)
 
     def time_left(self, elapsed: float) -> float | None:
         """Return the seconds that an attempt may take, which begins after ``elapsed`` of a run."""
@@ -121,15 +122,19 @@ def asked_wait(headers: Any, clock: Clock | None) -> float | None:
     get_all = getattr(headers, "getall", None)  # of aiohttp, whose get() returns the first
     for name, unit in _FIELDS:
         value = ", ".join(get_all(name, ())) if get_all else headers.get(name)
-        seconds = parse_retry_after(value, now)
-        if seconds is not None:
-            return seconds / unit or None
+        if seconds := parse_retry_after(value, now):
+            return seconds / unit
     return None
 
 
-def checked_limits(policy: BackOff | None, options: Mapping[str, Any]) -> float:
+def checked_limits(
+    policy: BackOff | None, options: Mapping[str, Any], *, awaits: bool = False
+) -> float:
     """Check a policy and options of ``retry``; return the longest wait that may be asked for."""
-    attempts(**options)  # checks them
+    if awaits:
+        attempts(**options)  # checks them
+    else:
+        retry(**options)(lambda: None)  # refuses coroutine functions, too
     if policy is not None:
         check_policy(policy)
     longest = options["max_retry_after"]
