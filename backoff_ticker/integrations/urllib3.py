@@ -167,7 +167,7 @@ class BackOffRetry(Retry):
         try:
             made._note(reason, response, (method or "", _pool, url or "/"))
         except Exception as raised:
-            if raised is reason:
+            if raised is reason or isinstance(raised, RetryAfter):  # where retries are switched off
                 self._free_unless_returned(response)
                 pool: Any = _pool  # may be None, as in urllib3
                 raise MaxRetryError(pool, url, reason) from reason

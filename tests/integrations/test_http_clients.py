@@ -361,9 +361,10 @@ def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried(running):
     assert send_in_vain(running, half_an_answer) == "GET"
 
 
-def test_where_retries_are_switched_off_each_request_is_sent_once(face):
+@pytest.mark.parametrize("fields", [{}, {"Retry_After": "30"}], ids=str)
+def test_where_retries_are_switched_off_each_request_is_sent_once(face, fields):
     with configure(active=False):
-        assert send(face, answer(503, b"busy")) == (503, "busy", "GET")
+        assert send(face, answer(503, b"busy", **fields)) == (503, "busy", "GET")
 
 
 def test_a_server_that_hangs_is_left_when_the_time_is_over(running):
