@@ -18,8 +18,8 @@ from math import cos, log, pi, sin, sqrt
 from sys import float_info
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._sentinels import Stop
-from ..policies import FrozenClock, start_policy
+from .._sentinels import STOP
+from ..policies import FrozenClock, draw_next, start_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +96,6 @@ def _trial(
         read = abs(gauss(latency, deviation))
         queue.append((read + abs(gauss(both_ways, spread)), read, number))
     heapify(queue)
-    draws = [run.next_backoff for run in runs]
     written_at = -1.0
     calls = gave_up = 0
     end = 0.0
@@ -107,8 +106,8 @@ def _trial(
             written_at = arrived
         else:
             clock.now = arrived + latency
-            delay = draws[number]()
-            if not isinstance(delay, Stop):
+            delay = draw_next(runs[number], clock)
+            if delay is not STOP:
                 # Two normal numbers by Box and Muller: the answer and the next read; then the
                 # answer to that and the next write.
                 length, angle = spread * sqrt(-2.0 * log(1.0 - uniform())), turn * uniform()
