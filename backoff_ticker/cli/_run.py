@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _STDIN = 0
 
-SUCCESS = 0
 NO_MATCH = 1
 TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 SIGNAL_BASE = 128  # what shells add to the number of the signal that ended a program
@@ -72,18 +71,17 @@ def run(
     Must be called in the main thread. No shell reads the command. With ``keep_stdin`` all of stdin
     is read first, for all attempts.
     """
-    if keep_stdin:
-        try:
-            _spool_stdin()
-        except OSError as error:
-            raise click.ClickException(f"cannot keep stdin: {error.strerror}") from error
     endings = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
     mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-    on_terminal = _has_terminal()
     try:
         with cancel_on_signals(signal.SIGTERM, *endings) as token:
+            if keep_stdin:
+                try:
+                    _spool_stdin(token)
+                except OSError as error:
+                    raise click.ClickException(f"cannot keep stdin: {error.strerror}") from error
             progress = Progress(token, limits.max_attempts, quiet=quiet)
-            start = partial(Process, command, limits.until_output, on_terminal=on_terminal)
+            start = partial(Process, command, limits.until_output, on_terminal=_has_terminal())
             return asyncio.run(_retry(start, backoff, limits, progress))
     except OSError as error:
         raise click.ClickException(f"cannot go on: {error.strerror or error}") from error
@@ -147,7 +145,7 @@ async def _attempt(start: Callable[[], Process], limits: Limits, token: Cancella
     finally:
         process.close()
     _judge(process.code, process.matched, limits.on_exit_code)
-    return SUCCESS
+    return 0
 
 
 def _has_terminal() -> bool:
@@ -163,10 +161,10 @@ def _signal_of(token: CancellationToken) -> int:
 
 def _cannot_run(error: OSError) -> click.ClickException:
     name = "a command" if error.filename is None else shlex.quote(os.fsdecode(error.filename))
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) or error.filename == "":
         # A name that is quoted is no name, but a line for a shell.
-        hint = "" if name == error.filename else f"; no shell reads it: is sh -c {name} meant?"
-        return _NotFound(f"cannot run {name}: command not found{hint}")
+        tip = "" if error.filename in ("", name) else f"; no shell reads it: is sh -c {name} meant?"
+        return _NotFound(f"cannot run {name}: command not found{tip}")
     return _NotExecutable(f"cannot run {name}: {error.strerror}")
 
 
@@ -226,15 +224,18 @@ class _Stdin:
         return used_up
 
 
-def _spool_stdin() -> None:
+def _spool_stdin(token: CancellationToken) -> None:
     """Read stdin to its end into a file that takes its place, unless it is a terminal."""
     if sys.__stdin__ is None or os.isatty(_STDIN):
         return
+    # After a signal Python reads on; without a handler the first process of a container ignores it.
+    ending = token.on_cancel(lambda: os._exit(SIGNAL_BASE + _signal_of(token)))
     with tempfile.TemporaryFile() as file:
         with open(_STDIN, "rb", buffering=0, closefd=False) as stdin:
             shutil.copyfileobj(stdin, file)
         file.seek(0)
         os.dup2(file.fileno(), _STDIN)
+    ending.remove()
 
 
 def _position() -> int | None:

@@ -90,6 +90,7 @@ LINE = "'echo hi | grep x'"
         ("no-such-command-anywhere", 127, "no-such-command-anywhere: command not found"),
         ("/etc/passwd", 126, "/etc/passwd: Permission denied"),
         ("/", 126, "/: Permission denied"),
+        ("", 127, "'': command not found"),
         (
             *("echo hi | grep x", 127),
             f"{LINE}: command not found; no shell reads it: is sh -c {LINE} meant?",

@@ -1,12 +1,13 @@
 """`run` and signals: who gets them, what it exits with, and that nobody is left."""
 
 import signal
+import subprocess
 import sys
 
 import pytest
 
 from tests import effort
-from tests.cli.running import SOON, Running, shell, state, talks
+from tests.cli.running import SOON, Running, shell, state, talks, unread
 from tests.helpers import eventually
 
 slow = pytest.mark.slow
@@ -46,6 +47,16 @@ def test_a_signal_in_a_wait_ends_it(number):
             f"backoff-ticker: ended by {number.name}\n",
         )
         assert running.told.rest() == b"ready\n"
+
+
+@pytest.mark.parametrize("number", EACH, ids=str)
+def test_a_signal_ends_a_run_that_reads_stdin_to_keep_it(number):
+    """By its own exit: the first process of a container dies of no signal by itself."""
+    with Running("cat", keep_stdin=True, how={"stdin": subprocess.PIPE}) as running:
+        running.process.stdin.write(b"some")
+        eventually(lambda: unread(running.process.stdin) == 0, "the read")
+        running.signal(number)
+        assert running.finish() == (SIGNALS[number], "", "")
 
 
 CHILD = "rests_in_the_background({}); rests()"
