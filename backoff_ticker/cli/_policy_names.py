@@ -116,7 +116,7 @@ class PolicyText(PolicyName):
             self.fail(f"{value!r} is no policy with its options: {error}", param, ctx)
         policy = super().convert(name, param, ctx)
         try:
-            return PolicyArgument(label, policy, words)
+            return PolicyArgument(label, policy, [*words])
         except click.UsageError as error:
             hint = "" if words else f". Options stand in the same quotes: '{name} ...'"
             self.fail(f"{value!r}: {error.format_message()}{hint}", param, ctx)

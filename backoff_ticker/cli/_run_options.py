@@ -85,7 +85,7 @@ def _policy_in(words: Sequence[str]) -> NamedPolicy:
         if before == "--policy" or (flag == "--policy" and equals):
             name = word if before == "--policy" else value
     if len(ours) < len(words):
-        return cast("NamedPolicy", PolicyName().convert(name, None, None))
+        return cast("NamedPolicy", PolicyName().convert(name, click.Option(["--policy"]), None))
     # Without "--", the name may be a word of the command, such as that of a policy of its own.
     return find_policy(name) or POLICIES[_DEFAULT]
 

@@ -19,6 +19,7 @@ NO_JITTER = "is neither full nor equal nor a number"
         ("delays jitter", "Did you mean 'full-jitter', 'equal-jitter'"),
         ("feedback zero 0 1", "feedback has no 'zero'"),
         ("run --policy xyz true", "there is no policy 'xyz'. 'backoff-ticker delays --help' list"),
+        ("run --policy xyz -- true", "for '--policy': there is no policy 'xyz'. 'backoff-ticker"),
         ("run --max-atempts 3 true", "--max-attempts"),
         ("delays exponential --multiplyer 2", "--multiplier"),
         # Arguments
@@ -62,6 +63,7 @@ NO_JITTER = "is neither full nor equal nor a number"
         ("simulate contention expo", "there is no policy 'expo'. Did you mean 'exponential' or"),
         ('simulate contention "zero \'"', '"zero \'" is no policy with its options: No closing'),
         ("simulate outage full-jitter 1", "Options stand in the same quotes: 'full-jitter ..."),
+        ("simulate outage 'full-jitter 1'", "needs --cap, as in: --base 1 --cap 20\n"),
         ("simulate outage 'full-jitter 2 1'", "'full-jitter 2 1': --cap must be >= --base (2.0),"),
         ("simulate outage 'go --multiplyer 2'", "'go --multiplyer 2': No such option"),
         ("simulate outage 'go --help'", "'go --help': No such option"),
@@ -79,5 +81,5 @@ NO_JITTER = "is neither full nor equal nor a number"
 )
 def test_bad_input_is_told_and_nothing_is_done(own, monkeypatch, line, expected):
     ran = catch_runs(monkeypatch, 0)
-    assert expected in call(line).complaint
+    assert expected in f"{call(line).complaint}\n"
     assert ran == []
