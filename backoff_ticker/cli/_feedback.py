@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from .. import POLICIES
-from .._sentinels import Stop
-from ..policies import FrozenClock, tell
+from .._sentinels import STOP
+from ..policies import FrozenClock, checked_delay, tell
 from ._commands import PolicyCommand, examples
 from ._param_types import exact, parse_duration
 from ._policy_names import PolicyGroup, about, summary
@@ -75,7 +75,7 @@ def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
             answer = tell(policy, "success" if item.success else "failure", item.timestamp)
         except ValueError as error:
             raise click.UsageError(f"item {position} of the log, {item.text!r}: {error}") from error
-        lines.append("-1\n" if isinstance(answer, Stop) else f"{exact(answer)}\n")
+        lines.append("-1\n" if answer is STOP else f"{exact(checked_delay(policy, answer))}\n")
     return "".join(lines)
 
 

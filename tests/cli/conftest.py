@@ -35,7 +35,7 @@ class Told(Stairs):
         return self.next_backoff()
 
     def success(self, timestamp=None):
-        return 0.0
+        return timedelta(0)
 
 class Typed:
     def __init__(self, seen: set): ...

@@ -142,6 +142,19 @@ def test_a_policy_of_ones_own_is_named_by_its_import_path(own, monkeypatch):
     assert [backoff.step for _, backoff, *_ in ran] == [2.0, 2.0]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "delays own_waits:Stairs --step=-1",
+        "feedback own_waits:Told --step=-1 0",
+        "simulate contention --clients 5 --trials 1 'own_waits:Stairs --step=-1'",
+    ],
+)
+def test_it_has_to_return_delays(own, line):
+    with pytest.raises(ValueError, match="returns must be a finite number of seconds >= 0"):
+        call(line)
+
+
 def test_its_help_comes_from_its_docstring(own):
     told = help_of(own)
     assert "Waits longer with each step." in told

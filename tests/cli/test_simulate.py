@@ -83,11 +83,6 @@ def test_limits_of_elapsed_time_count_in_simulated_time_and_no_delay_is_too_long
     assert endless["time"] > 1e308
 
 
-def test_a_policy_of_ones_own_has_to_return_delays(own):
-    with pytest.raises(ValueError, match="returns must be a finite number of seconds >= 0"):
-        call("simulate contention --clients 5 --trials 1", f"{own} --step=-1")
-
-
 def test_an_outage_without_a_limit_with_a_budget_and_with_a_breaker():
     data = as_data(f"{SMALL} --budget 10", "constant 1s")
     none, budget, breaker = data["results"]
