@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -275,12 +274,8 @@ class _Run:
     def leave(self) -> None:
         """End the run because urllib3 ends it here: the attempt was made, and no other follows.
 
-        A run that is just dropped would give back to the budget what that attempt has cost. In the
-        context itself an interrupted run would stay, and keep its response and connection.
+        A run that is just dropped would give back to the budget what that attempt has cost.
         """
-        copy_context().run(self._interrupt)
-
-    def _interrupt(self) -> None:
         with suppress(_NoFurtherAttempt), self._attempt:
             raise _NoFurtherAttempt
 

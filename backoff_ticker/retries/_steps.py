@@ -115,7 +115,8 @@ async def interrupted(run: Run, interrupt: BaseException) -> None:
     finally:
         # Without hide(), for a finalizer may close a generator: CPython 3.11 crashes if that sets a
         # context variable in the middle of another set(). The next show() leaves out what stays.
-        run.is_shown = False
+        if isinstance(interrupt, GeneratorExit):
+            run.is_shown = False
         run.end(Ending(StopReason.INTERRUPTED))
 
 

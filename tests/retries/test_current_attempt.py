@@ -244,6 +244,30 @@ def test_what_an_attempt_has_started_sees_none_after_the_run_which_it_does_not_k
     assert kept[0].name.endswith(".operation")
 
 
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, asyncio.CancelledError])
+def test_an_attempt_that_was_interrupted_is_not_kept_by_its_context(interrupt):
+    kept = []
+
+    def operation():
+        kept.append(weakref.ref(here()))
+        raise interrupt
+
+    async def in_coroutine():
+        with pytest.raises(interrupt):
+            async for attempt in attempts(ZeroBackOff()):
+                async with attempt:
+                    operation()
+        del attempt
+        collect_garbage()
+        assert kept.pop()() is None
+
+    with pytest.raises(interrupt):
+        retry_call(operation, ZeroBackOff())
+    collect_garbage()
+    assert kept.pop()() is None
+    in_loop(in_coroutine())
+
+
 @pytest.mark.parametrize("pair", [("end", "ask"), ("ask", "end"), ("ask", "ask")])
 def test_threads_that_ask_for_its_token_at_once_and_as_it_ends_get_the_same(monkeypatch, pair):
     kept = []
