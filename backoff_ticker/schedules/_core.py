@@ -41,7 +41,7 @@ from ..waiting import (
     complete,
 )
 from ._job import FAILS, RETRIES, SUCCEEDS, Job
-from ._keys import Hold, Keys, error_of
+from ._keys import Hold, error_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..waiting import Waiter, WaitSet
+    from ._keys import Keys
     from ._rules import Rules, Verdict
 
     Owner = tuple[int, int]  # generation, thread
@@ -187,9 +188,7 @@ class ScheduleCore(Source):
         keys = self._keys
         first = keys.first()
         head = NO_DEADLINE if first is None else first[0]
-        drains = self._drains
-        is_awaited = drains.first is not None or bool(drains.others)
-        is_drained = is_awaited and len(keys.holds) <= len(keys.dropped)
+        is_drained = len(keys.holds) <= len(keys.dropped) and self._is_awaited()
         if watch is not None and (is_drained or self._was_refused or self._head > head):
             check_stack()
         claim = self._readers.claim
@@ -213,6 +212,10 @@ class ScheduleCore(Source):
         self._wake()
         return True
 
+    def _is_awaited(self) -> bool:
+        """Whether somebody waits until no worker has a job."""
+        return self._drains.first is not None or bool(self._drains.others)
+
     def _wake(self, taken: Any = EMPTY) -> None:
         """Wake who waits, and give back a job that was taken. May be repeated."""
         self._readers.wake_firsts()
@@ -225,17 +228,11 @@ class ScheduleCore(Source):
         self._told.append(change)
         self._settle()
 
-    def _ask(
-        self,
-        key: object,
-        call: Callable[[Keys, Any], int],
-        what: object,
-        look: Callable[[Keys, Any], int] = Keys.__contains__,
-    ) -> Any:
-        """Have a change made; return its answer: by default whether the schedule knew the key.
+    def _ask(self, call: Callable[[Keys, Any], int], what: object, look: Callable[[], int]) -> Any:
+        """Have a change made; return its answer.
 
         If the owner cannot go on, as this is a signal handler that has interrupted it, or it waits
-        for one, it is what ``look(keys, key)`` says at the moment.
+        for one, it is what ``look()`` says at the moment.
         """
         change = Change(call, what)
         carry_out(self._tell, change)  # those who wait must know of it, if it was told
@@ -246,7 +243,7 @@ class ScheduleCore(Source):
             complete(self._settle)
         if change.error is not None:
             raise change.error
-        return look(self._keys, key) if change.answer is None else change.answer
+        return look() if change.answer is None else change.answer
 
     def _is_mine(self) -> bool:
         """Whether this thread owns the keys, in what it has interrupted."""
@@ -303,9 +300,7 @@ class ScheduleCore(Source):
         """
         if due is None or self._keys.limit:
             return True
-        drains = self._drains
-        is_awaited = drains.first is not None or bool(drains.others)
-        return is_awaited or min(due, hold.again) < self._head
+        return min(due, hold.again) < self._head or self._is_awaited()
 
     def _drop(self, hold: Hold, watch: ref[Job[Any]]) -> None:
         """Leave the end of a job that was dropped to the readers, who may ask policies.

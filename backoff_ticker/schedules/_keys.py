@@ -44,15 +44,12 @@ def error_of(call: Callable[[Unpack[Ts]], object], *args: *Ts) -> Exception | No
 
     Where it may have had no memory or no stack that is raised: the next owner repeats the change.
     """
-    try:
-        call(*args)
-    except Exception:
-        error = failure_of(call, *args)
-        if error is None or isinstance(error, MemoryError):
-            raise
+    error = failure_of(call, *args)
+    if isinstance(error, MemoryError):
+        raise error
+    if error is not None:
         check_stack()
-        return error
-    return None
+    return error
 
 
 class Entry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ulp
 from sys import modules
 from types import GenericAlias
@@ -170,9 +171,8 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         due = later(self._monotonic(), as_seconds("delay", delay))
         if self._token.cancelled:
             raise ScheduleClosed
-        return not self._ask(
-            key, Keys.add, [Entry(key, due, *(self._traits or self._traits_of(key)))]
-        )
+        entry = Entry(key, due, *(self._traits or self._traits_of(key)))
+        return not self._ask(Keys.add, [entry], partial(self._keys.__contains__, key))
 
     def add_all(self, keys: Iterable[K], over: Seconds | None = None) -> None:
         """Add many keys, spread evenly: the i-th of n is due i/n of ``over`` seconds from now.
@@ -197,7 +197,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
                     due = later(now, (every if span is None else span) * number / count)
                     batch.append(Entry(key, due, every, group))
             finally:
-                self._ask(None, Keys.add, batch)
+                self._ask(Keys.add, batch, bool)
 
     def _traits_of(self, key: K) -> tuple[float, Any]:
         """Return the interval of a key, 0.0 for none, and its group."""
@@ -217,7 +217,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
 
         It does not come again, unless it is added again; then its count of failures begins anew.
         """
-        return self._ask(key, Keys.remove, key)
+        return self._ask(Keys.remove, key, partial(self._keys.__contains__, key))
 
     def close(self) -> None:
         """End all iterations; jobs under way go on. May be repeated."""
@@ -351,7 +351,7 @@ class Schedule(ScheduleCore, ProcessBound, Generic[K]):
         return waiter.limit
 
     def __len__(self) -> int:
-        return self._ask(None, Keys.count, None, Keys.count)
+        return self._ask(Keys.count, None, self._keys.count)
 
     def __contains__(self, key: object) -> bool:
         self._settle()

@@ -233,7 +233,7 @@ FAULTS = {
         "nobody can go on",
     ),
     "the end of the last job wakes no drain": (
-        *(_core.ScheduleCore, "_is_urgent", "is_awaited or ", ""),
+        *(_core.ScheduleCore, "_is_awaited", "return ", "return False and "),
         "drained",
         "nobody can go on",
     ),
