@@ -60,24 +60,16 @@ _PATIENCE = 1000
 
 
 class Change:
-    """A change of the keys, or a look at them, ``call(keys, what)``, which the owner makes.
-
-    It may be made twice.
-
-    Attributes:
-        generation: The process that was told; a forked child first makes what its parent left.
-        answer: What the call has returned; None: nothing yet.
-        error: What the code of the user's key has raised.
-    """
+    """A change of the keys, or a look at them, ``call(keys, what)``; it may be made twice."""
 
     __slots__ = ("answer", "call", "error", "generation", "what")
 
     def __init__(self, call: Callable[[Keys, Any], int], what: object) -> None:
         self.call = call
         self.what = what
-        self.generation = _process.generation
-        self.answer: int | None = None
-        self.error: Exception | None = None
+        self.generation = _process.generation  # a child first makes what its parent has left
+        self.answer: int | None = None  # nothing yet
+        self.error: Exception | None = None  # that the code of the user's key has raised
 
     def make(self, keys: Keys) -> None:
         if self.answer is None:
@@ -85,18 +77,7 @@ class Change:
 
 
 class ScheduleCore(Source):
-    """A schedule without its public methods.
-
-    Attributes:
-        _readers: The line of readers, with the claim for what follows.
-        _owner: Who owns the keys; None: nobody.
-        _told: The changes that were not made yet, in their order.
-        _head: When the next key falls due.
-        _was_refused: Whether a reader has found the keys owned, and waits for the owner.
-        _drains: Those who wait until no worker has a job.
-        _token: Ends it: its own one, which is cancelled with the one that was given. Its wait set
-            is the line of readers.
-    """
+    """A schedule without its public methods."""
 
     __slots__ = (
         *("__weakref__", "_clock", "_drains", "_head", "_keys", "_monotonic"),
@@ -109,15 +90,15 @@ class ScheduleCore(Source):
         self._clock = clock
         self._monotonic = clock.monotonic
         self._token = CancellationToken(clock=clock) if token is None else token.child()
-        self._readers = WaitLine()
+        self._readers = WaitLine()  # which has the claim for all that follows
         self._token._have_waiters(self._readers)
         self._keys = keys
         self._rules = rules
-        self._drains = WaitLine()
+        self._drains = WaitLine()  # those who wait until no worker has a job
         self._owner: Owner | None = None
-        self._told: deque[Change | Hold] = deque()
-        self._head = NO_DEADLINE
-        self._was_refused = False
+        self._told: deque[Change | Hold] = deque()  # what was not made yet, in its order
+        self._head = NO_DEADLINE  # when the next key falls due
+        self._was_refused = False  # a reader has found the keys owned, and waits for the owner
 
     # Owning the keys
 

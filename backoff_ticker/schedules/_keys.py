@@ -53,30 +53,19 @@ def error_of(call: Callable[[Unpack[Ts]], object], *args: *Ts) -> Exception | No
 
 
 class Entry:
-    """A key of the schedule.
-
-    Attributes:
-        key: What the user has added.
-        due: When it falls due, in monotonic seconds; ``NO_DEADLINE`` while it does not wait.
-        every: The seconds between two times of its grid; 0.0: it has none.
-        origin: The first time of its grid, the time at which it was due first.
-        group: The group that it belongs to.
-        slot: The number, from 0, of the first time of its grid that is later than its last job.
-        failures: How often its work has failed in a row.
-        runs: Its copies of feedback policies, by the identity of the original; None: none yet.
-    """
+    """A key of the schedule."""
 
     __slots__ = ("due", "every", "failures", "group", "key", "origin", "runs", "slot")
 
     def __init__(self, key: Any, due: float, every: float, group: Any) -> None:
-        self.key: Any = key
-        self.due: float = NO_DEADLINE
-        self.every: float = every
-        self.origin: float = due
+        self.key: Any = key  # what the user has added
+        self.due: float = NO_DEADLINE  # in monotonic seconds; NO_DEADLINE while it does not wait
+        self.every: float = every  # the seconds between two times of its grid; 0.0: it has none
+        self.origin: float = due  # the first time of its grid, at which it was due first
         self.group: Any = group
-        self.failures: int = 0
-        self.slot: int = 0
-        self.runs: dict[int, BackOff] | None = None
+        self.failures: int = 0  # in a row
+        self.slot: int = 0  # the number, from 0, of the first time of its grid after its last job
+        self.runs: dict[int, BackOff] | None = None  # its feedback policies, by id of the original
 
     def advance(self, due: float, now: float) -> float:
         """Pass the times of the grid up to ``due``, when its last job was due.
@@ -100,30 +89,22 @@ class Entry:
 
 
 class Hold:
-    """An entry that a worker has.
-
-    Attributes:
-        due: When it was due.
-        again: When it was asked for once more meanwhile; ``NO_DEADLINE``: it was not.
-        follower: What follows it: itself, None after its key was removed, or another entry after
-            the key was added again.
-        outcome: When it is due after its end, its failures then, and the time of the end. Due at
-            ``NO_DEADLINE``: it leaves, unless it was asked for; None: it leaves.
-        generation: The process in which that was told.
-        watch: A weak reference to its job, which tells if that is dropped; None: the job was not
-            handed over yet, or has ended.
-    """
+    """An entry that a worker has."""
 
     __slots__ = ("again", "due", "entry", "follower", "generation", "outcome", "watch")
 
     def __init__(self, entry: Entry) -> None:
         due = entry.due
         self.entry: Entry = entry
-        self.due: float = due
-        self.again: float = NO_DEADLINE
+        self.due: float = due  # when it was due
+        self.again: float = NO_DEADLINE  # or when it was asked for once more meanwhile
+        # Itself; None after its key was removed; another one after that was added again.
         self.follower: Entry | None = entry
+        # When it is due after its end, its failures then, and the time of the end. Due at
+        # NO_DEADLINE: it leaves, unless it was asked for; None: it leaves.
         self.outcome: tuple[float | None, int, float] = due, entry.failures, due
-        self.generation: int = _process.generation
+        self.generation: int = _process.generation  # in which that was told
+        # Tells if its job is dropped; None: that was not handed over yet, or has ended.
         self.watch: ref[Any] | None = None
 
 
@@ -138,17 +119,7 @@ class _Group:
 
 
 class Keys:
-    """All keys of a schedule.
-
-    Attributes:
-        entries: The keys, whether they wait or a worker has them.
-        holds: Those that workers have.
-        failing: Those whose last work failed.
-        dropped: Jobs in the place of those that were dropped; readers end them.
-        picked: A hold that was taken last, if its job was not handed over.
-        generation: The process whose holds they are.
-        limit: How many of a group may be held at once; 0: there are no groups.
-    """
+    """All keys of a schedule."""
 
     __slots__ = (
         *("_groups", "_heap", "_numbers"),
@@ -156,16 +127,16 @@ class Keys:
     )
 
     def __init__(self, limit: int) -> None:
-        self.entries: dict[Hashable, Entry] = {}
+        self.entries: dict[Hashable, Entry] = {}  # whether they wait or a worker has them
         self.holds: dict[Entry, Hold] = {}
-        self.failing: set[Entry] = set()
-        self.dropped: deque[Any] = deque()
-        self.picked: Hold | None = None
-        self.limit: int = limit
+        self.failing: set[Entry] = set()  # those whose last work failed
+        self.dropped: deque[Any] = deque()  # jobs that stand for those; readers end them
+        self.picked: Hold | None = None  # which was taken last, if its job was not handed over
+        self.limit: int = limit  # how many of a group may be held at once; 0: there are no groups
         self._heap: list[Item] = []
         self._numbers = count()  # keys that are due at the same time come in their order
         self._groups: dict[Hashable, _Group] = {}
-        self.generation: int = _process.generation
+        self.generation: int = _process.generation  # whose holds they are
 
     def count(self, _: object = None) -> int:
         """Return the number of keys; roughly, if the caller is not the owner."""
