@@ -200,7 +200,7 @@ class Explorer:
         """
         self.schedules += 1
         schedule = self._run(choose, told=told)
-        if schedule.failure and schedule.fits:
+        if schedule.failure:
             raise self._failure(schedule) from shortened(schedule.error)
         if deviations not in {None, tuple(schedule.deviations)}:
             raise ValueError(
@@ -249,7 +249,7 @@ class Explorer:
             return None
         schedule = self._run(following(deviations))
         self._effort -= 1000 + schedule.steps
-        if schedule.failure and schedule.fits:
+        if schedule.failure:
             return tuple(schedule.deviations)
         if tree is not None:
             tree.add(deviations, schedule)

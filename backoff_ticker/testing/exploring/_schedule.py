@@ -47,38 +47,26 @@ def _nobody() -> None:
 
 
 class Member:
-    """One thread of a schedule.
-
-    Attributes:
-        number: From 0, which is the body, in the order in which they were started.
-        go: Released when it may run.
-        over: Released when nothing of it runs any more.
-        abandoned: Whether it ended because the schedule was over.
-        holder: Returns who has what it waits for, if that is known.
-        what: What it waits for; ``ready`` says whether it is there, and ``deadline`` until when.
-        interrupted: Whether its wait ends with an interrupt.
-        gave_way: Whether it waits for what the others do, in a loop: they come first.
-        steps: How many since it gave way last; more than ``SPIN`` are progress for the others.
-    """
+    """One thread of a schedule; number 0 is the body, the others come as they were started."""
 
     def __init__(self, number: int, name: str, *, daemon: bool) -> None:
         self.number: int = number
         self.name: str = name
         self.daemon: bool = daemon
         self.ident: int = 0
-        self.go: _thread.LockType = _thread.allocate_lock()
-        self.over: _thread.LockType = _thread.allocate_lock()
+        self.go: _thread.LockType = _thread.allocate_lock()  # released when it may run
+        self.over: _thread.LockType = _thread.allocate_lock()  # when nothing of it runs any more
         self.go.acquire()
         self.over.acquire()
         self.done: bool = False
-        self.abandoned: bool = False
-        self.what: str = ""
-        self.ready: Callable[[], bool] | None = None
-        self.holder: Callable[[], Member | None] = _nobody
+        self.abandoned: bool = False  # it ended because the schedule was over
+        self.what: str = ""  # that it waits for
+        self.ready: Callable[[], bool] | None = None  # is that there? None: it does not wait
+        self.holder: Callable[[], Member | None] = _nobody  # who has that, if known
         self.deadline: float | None = None
-        self.interrupted: bool = False
-        self.gave_way: bool = False
-        self.steps: int = SPIN
+        self.interrupted: bool = False  # its wait ends with an interrupt
+        self.gave_way: bool = False  # it waits for what the others do, in a loop: they come first
+        self.steps: int = SPIN  # since it gave way last; more than SPIN are progress for the others
 
     def waits(self, stack: Iterable[tuple[FrameType, int]]) -> str:
         """Return what it waits for, and who holds that, as part of a sentence."""
@@ -101,48 +89,36 @@ Choice = TypeVar("Choice", Member, Option)
 
 
 class Schedule:
-    """Gives the members their turns.
-
-    Attributes:
-        cancel_tasks, task_order: As for ``explore()``.
-        interrupts: Whether a wait of the body may still be interrupted.
-        failure: What went wrong; empty if nothing did.
-        decisions: For each one the numbers that could be chosen beside the default, and whether to
-            choose one is a preemption.
-        deviations: The decisions that were not the default.
-        story: What the members did, if it is told.
-        ended: Whether whoever has its turn has to leave.
-        fits: Whether those that were to be chosen could run.
-        stuck: Whether a member waits for what is not seen here.
-    """
+    """Gives the members their turns; the options are those of ``explore()``."""
 
     def __init__(
         self,
         choose: Choose,
         *,
         told: bool,
-        timeouts: bool = False,
-        cancel_tasks: Any = False,
-        task_order: bool = False,
-        interrupts: bool = False,
+        timeouts: bool,
+        cancel_tasks: Any,
+        task_order: bool,
+        interrupts: bool,
     ) -> None:
         self._choose = choose  # from a decision's number, who can run, and the default
-        self._timeouts = timeouts  # whether they may strike while somebody can run
+        self._timeouts = timeouts
         self.cancel_tasks: Any = cancel_tasks
         self.task_order: bool = task_order
-        self.interrupts: bool = interrupts
+        self.interrupts: bool = interrupts  # whether a wait of the body may still be interrupted
         self.now: float = 1000.0
         self.steps: int = 0
         self.members: list[Member] = []
         self.running: Member
-        self.failure: str = ""
+        self.failure: str = ""  # what went wrong
         self.error: BaseException | None = None
+        # For each the numbers that could be chosen beside the default, and whether to choose one is
+        # a preemption.
         self.decisions: list[tuple[tuple[int, ...], bool]] = []
         self.deviations: list[tuple[int, int]] = []
         self.story: list[Step] | None = [] if told else None
-        self.ended: bool = False
-        self.fits: bool = True
-        self.stuck: bool = False
+        self.ended: bool = False  # whoever has its turn has to leave
+        self.stuck: bool = False  # a member waits for what is not seen here
         self._numbers: Counter[str] = Counter()
         self._kinds: dict[tuple[tuple[int, ...], bool], tuple[tuple[int, ...], bool]] = {}
 
@@ -305,9 +281,9 @@ class Schedule:
         kind = tuple([one.number for one in able if one is not default]), preemptive
         self.decisions.append(self._kinds.setdefault(kind, kind))
         chosen: Choice | None = self._choose(number, able, default)
-        if chosen is None:
-            self.fits = False
-            self._fail("a member was chosen that cannot run")
+        if chosen is None:  # this is another program than the one that was to be run again
+            self._abandon()
+            raise Abandoned
         if chosen is not default:
             self.deviations.append((number, chosen.number))
         return chosen
