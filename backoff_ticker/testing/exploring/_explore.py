@@ -124,7 +124,6 @@ def explore(
     """
     __tracebackhide__ = True  # for pytest
     _check(body, preemptions, schedules, seed, time_limit)
-    deviations = None if replay is None else from_text(replay)
     several = isinstance(watch, Iterable) and not isinstance(watch, (str, os.PathLike))
     things: list[Any] = [*watch] if several else [body if watch is None else watch]  # type: ignore[misc]
     choices = {
@@ -146,10 +145,10 @@ def explore(
     if kernel_here() is not None:
         raise RuntimeError("explore() in a VirtualClock: leave it, time passes by itself here")
     explorer = Explorer(body, _watching(things), seed, asked, **choices)
-    if deviations is None:
-        outcome = explorer.outcome(partial(explorer.search, preemptions, schedules, time_limit))
-    else:
-        outcome = explorer.outcome(partial(explorer.replay, deviations))
+    work = partial(explorer.search, preemptions, schedules, time_limit)
+    if replay is not None:
+        work = partial(explorer.replay, from_text(replay))
+    outcome = explorer.outcome(work)
     if not outcome.watched:
         warnings.warn(
             f"explore() watched {names}, of which no thread or task but the body's own reached a "

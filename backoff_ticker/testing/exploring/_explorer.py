@@ -57,16 +57,11 @@ _GENERATORS: tuple[Any, ...] = (random, _shared)
 
 _patches = Patches()
 after_fork(_patches.forget_users)
-_free: list[None] = [None]
-"""Emptied by the exploration that runs."""
+_alone = threading.Lock()  # held by the exploration that runs
 
 
 class Explorer:
-    """Runs one schedule after another.
-
-    Attributes:
-        schedules: How many it has run.
-    """
+    """Runs one schedule after another."""
 
     def __init__(
         self,
@@ -76,7 +71,7 @@ class Explorer:
         asked: list[str],
         **choices: Any,
     ) -> None:
-        self.schedules: int = 0
+        self.schedules: int = 0  # that have run
         self._body = body
         self._context = copy_context()
         self._seed = seed
@@ -131,16 +126,14 @@ class Explorer:
     @contextmanager
     def _ready(self) -> Iterator[None]:
         """Prepare the interpreter inside the block."""
-        try:
-            _free.pop()
-        except IndexError:
-            raise RuntimeError("another exploration runs: one at a time") from None
+        if not _alone.acquire(blocking=False):
+            raise RuntimeError("another exploration runs: one at a time")
         states = [generator.getstate() for generator in _GENERATORS]
         collects = gc.isenabled()
         try:
             with (
                 self._points.reported(),
-                _patches.installed(self._replacements),
+                _patches.installed(lambda: [*replacements(), *self._points.patches]),
                 locks_replaced(self._points.watched, self._body) as self._locks,
             ):
                 gc.disable()
@@ -150,11 +143,7 @@ class Explorer:
                 gc.enable()
             for generator, state in zip(_GENERATORS, states, strict=True):
                 generator.setstate(state)
-            _free.append(None)
-
-    def _replacements(self) -> list[Any]:
-        given = (*replacements(), *self._points.patches)
-        return [(owner, name, lambda _, new=new: new) for owner, name, new in given]
+            _alone.release()
 
     # Which schedules are run
 
@@ -191,13 +180,7 @@ class Explorer:
     def run(
         self, choose: Choose, deviations: Deviations | None = None, *, told: bool = False
     ) -> Schedule:
-        """Run one schedule, which has those deviations if they are known.
-
-        Raises:
-            ScheduleFailure: It failed.
-            ScheduleStuck: It waits for what is not seen.
-            ValueError: It does not fit.
-        """
+        """Run one schedule; raise how it failed, or that it has other deviations than those."""
         self.schedules += 1
         schedule = self._run(choose, told=told)
         if schedule.failure:

@@ -84,19 +84,14 @@ def points_of(code: CodeType, changing: frozenset[str]) -> dict[int, int]:
 
 
 class Points:
-    """The places of all watched code.
-
-    Attributes:
-        watched: Whether the code of a file is.
-        patches: What has to be replaced: an owner, the name of its attribute, and by what.
-    """
+    """The places of all watched code."""
 
     def __init__(self, watched: Callable[[str], bool], visit: Callable[[str, int], object]) -> None:
         self.watched: Callable[[str], bool] = watched
         self._visit = visit
         self._points: dict[int, tuple[dict[int, int], CodeType]] = {}  # by the id of the code
         own = sys.version_info < (3, 12)
-        self.patches: list[Any] = [(threading, "_trace_hook", self._enter)] if own else []
+        self.patches: list[Any] = [(threading, "_trace_hook", lambda _: self._enter)] if own else []
 
     def _of(self, code: CodeType) -> dict[int, int]:
         if id(code) not in self._points:

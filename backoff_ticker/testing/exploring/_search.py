@@ -63,13 +63,10 @@ class Tree:
 
     Each schedule but the first is another one and one more deviation, later than all of its own;
     so none comes twice.
-
-    Attributes:
-        bound: With how many preemptions those are that come now.
     """
 
     def __init__(self, preemptions: int) -> None:
-        self.bound: int = 0
+        self.bound: int = 0  # how many those have that come now
         self._levels: list[deque[Iterator[Deviations]]] = [deque() for _ in range(preemptions + 1)]
         self._sizes = [1] + [0] * preemptions
         self._levels[0].append(iter([()]))
@@ -103,7 +100,9 @@ class Tree:
             ]
             if able:  # else nothing of it is kept
                 self._sizes[level] += sum(len(others) for _, others in able)
-                self._levels[level].append(_children(deviations, able))
+                self._levels[level].append(
+                    (*deviations, (number, other)) for number, others in able for other in others
+                )
         self._switches.append(sum(count for count, preemptive in kinds if preemptive))
         self._orders.append(prod(count + 1.0 for count, preemptive in kinds if not preemptive))
 
@@ -116,14 +115,6 @@ class Tree:
             part *= switches / count
             found += part
         return max(known, min(found, _MOST))
-
-
-def _children(
-    deviations: Deviations, able: list[tuple[int, tuple[int, ...]]]
-) -> Iterator[Deviations]:
-    for number, others in able:
-        for other in others:
-            yield (*deviations, (number, other))
 
 
 def shrunk(deviations: Deviations, fails: Callable[[Deviations], Deviations | None]) -> Deviations:

@@ -15,6 +15,7 @@ import threading
 import time
 from concurrent import futures
 from concurrent.futures.thread import ThreadPoolExecutor
+from functools import partial
 from threading import get_ident
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -372,7 +373,7 @@ _IN_A_SCHEDULE: dict[Any, Callable[..., object]] = {
 }
 
 
-def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
+def _scheduled(ours: Callable[..., object], original: Any) -> Any:
     def replacement(*arguments: Any, **options: Any) -> object:
         schedule = schedule_here()
         if schedule is None:
@@ -383,8 +384,8 @@ def _scheduled(original: Any, ours: Callable[..., object]) -> Any:
 
 
 def replacements() -> Iterator[tuple[Any, str, Any]]:
-    """Return what to replace: an owner, the name of its attribute, and by what."""
-    replaced = {original: _scheduled(original, ours) for original, ours in _IN_A_SCHEDULE.items()}
+    """Yield the patches of what is replaced, under whatever name a module has it."""
+    replaced = {original: _scheduled(ours, original) for original, ours in _IN_A_SCHEDULE.items()}
     replaced[queue.SimpleQueue] = _in_python(queue._PySimpleQueue, queue.SimpleQueue)  # type: ignore[attr-defined]
     replaced[_thread.RLock] = RLock
     replaced |= dict.fromkeys((_thread.allocate_lock, threading.Lock), Lock)
@@ -392,8 +393,8 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
     for name, module in sorted(sys.modules.items()):
         if not name.startswith((__package__, "_thread", "_queue", "_frozen_importlib")):
             for attribute, value in list(getattr(module, "__dict__", {}).items()):
-                if id(value) in by_id:
-                    yield module, attribute, by_id[id(value)]
+                if new := by_id.get(id(value)):
+                    yield module, attribute, lambda _, new=new: new
     for owner, name, ours in (
         (threading, "_start_joinable_thread", _start),
         (threading, "_start_new_thread", _start),
@@ -411,8 +412,8 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
         (_virtual_clock, "installed", _no_virtual_clock),
     ):
         if hasattr(owner, name):
-            yield owner, name, _scheduled(getattr(owner, name), ours)
-    yield threading.Thread, "__hash__", _hash
-    yield asyncio.tasks, "Task", Task
-    pools = _scheduled(ThreadPoolExecutor._counter, lambda schedule, _: schedule.number("pool"))  # type: ignore[attr-defined]
-    yield ThreadPoolExecutor, "_counter", staticmethod(pools)
+            yield owner, name, partial(_scheduled, ours)
+    yield threading.Thread, "__hash__", lambda _: _hash
+    yield asyncio.tasks, "Task", lambda _: Task
+    pool = partial(_scheduled, lambda schedule, _: schedule.number("pool"))
+    yield ThreadPoolExecutor, "_counter", lambda original: staticmethod(pool(original))
