@@ -31,27 +31,19 @@ if TYPE_CHECKING:
     from ._schedule import Choose
     from ._search import Deviations
 
-_STUCK_AFTER = 10.0
-"""Real seconds without a step after which a member waits for what a schedule does not see."""
+# In real seconds
+_STUCK_AFTER = 10.0  # without a step: a member waits for what a schedule does not see
+_TOO_LONG = 30.0  # a schedule counts as endless; 20,000 steps take one or two
+_GRACE = 2.0  # for which the threads of a schedule that is over may go on
 
-_TOO_LONG = 30.0
-"""Real seconds after which a schedule counts as endless; 20,000 steps take one or two."""
+# In schedules
+_FIRST = 2000  # some of them drawn, after which those that are left are run in order
+_DRAWN = 10  # every tenth, while more than _FIRST are left: the order comes to them late
+_COLLECTED = 500  # after which garbage is collected; never inside of one
 
-_GRACE = 2.0
-"""Real seconds for which the threads of a schedule that is over may go on."""
-
-_FIRST = 2000
-"""After how many schedules, some of them drawn, those that are left are run in order."""
-
-_DRAWN = 10
-"""As long as more than ``_FIRST`` are left, every tenth is drawn: the order comes to them late."""
-
+# How much may be done to find a failure with fewer preemptions, and as much to shrink it: each
+# schedule counts as its steps and 1,000 more.
 _EFFORT = 1_000_000
-"""How much may be done to find a failure with fewer preemptions, and as much to shrink it: each
-schedule counts as its steps and 1,000 more."""
-
-_COLLECTED = 500
-"""After how many schedules garbage is collected; never inside of one."""
 
 _GENERATORS: tuple[Any, ...] = (random, _shared)
 

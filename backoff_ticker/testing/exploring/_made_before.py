@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _WRAPPERS = (tuple, set, frozenset, deque, staticmethod, classmethod, property, MethodType, partial)
+# Where objects with locks in them have their classes, beside watched modules.
 _OF_THE_LIBRARY = {"threading", "queue", "functools"}
-"""Where objects with locks in them have their classes, beside watched modules."""
 
 
 def _items(holder: Any) -> list[tuple[Any, Any]]:

@@ -9,8 +9,7 @@ from typing import Any
 from ..._errors import BackoffTickerError
 from ..._validation import counted
 
-_BIG = 1e6
-"""From which number on only its magnitude is told."""
+_BIG = 1e6  # from which number on only its magnitude is told
 
 
 class _Told(BackoffTickerError):

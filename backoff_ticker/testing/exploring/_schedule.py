@@ -25,17 +25,10 @@ if TYPE_CHECKING:
 
     Choose = Callable[[int, Sequence[Any], Any], Any]
 
-LONGEST = 20_000
-"""Steps after which a schedule counts as endless."""
-
-PATIENCE = 1000
-"""Steps of a member after which another has its turn, as it may wait for that in a loop."""
-
-SPIN = 20
-"""Steps after which a member that gave way no longer counts as one that waits in a loop."""
-
-OPTIONS = 1000
-"""The number of the first of several things, beside those of members."""
+LONGEST = 20_000  # steps after which a schedule counts as endless
+PATIENCE = 1000  # steps of a member after which another has its turn: it may wait for that
+SPIN = 20  # steps after which a member that gave way no longer counts as one that waits in a loop
+OPTIONS = 1000  # the number of the first of several things, beside those of members
 
 
 class Abandoned(SystemExit):

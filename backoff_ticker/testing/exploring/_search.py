@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     Deviations = tuple[tuple[int, int], ...]
 
-
-_MOST = 1e300
-"""The most that an estimate says, as no float is much more."""
+_MOST = 1e300  # that an estimate says, as no float is much more
 
 
 def following(deviations: Deviations) -> Choose:

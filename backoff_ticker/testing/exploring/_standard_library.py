@@ -31,15 +31,12 @@ if TYPE_CHECKING:
 
     from ._schedule import Member
 
-_WALL = 1.6e9
-"""How far the wall clock of a schedule is ahead of its other one, in seconds."""
+_WALL = 1.6e9  # seconds by which the wall clock of a schedule is ahead of its other one
 
+# What a loop calls at the end of the task that it was started for.
 _UNTIL_COMPLETE: Any = asyncio.base_events._run_until_complete_cb  # type: ignore[attr-defined]
-"""What a loop calls at the end of the task that it was started for."""
 
-_schedules: dict[int, Schedule] = {}
-"""The schedule of each member, by its thread."""
-
+_schedules: dict[int, Schedule] = {}  # by the thread of each member
 after_fork(_schedules.clear)  # the other members do not exist there
 
 

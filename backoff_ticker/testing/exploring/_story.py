@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     """Who; a file and a line (less than 0: from its middle on), or what happened and 0."""
 
 _HERE = str(Path(__file__).parent)
-_ENDS = 2
-"""How many steps are told before and after a switch, and what is more than a line."""
-
-_TOLD = 10
-"""How many turns, rows of one and frames are told at the beginning, and at the end."""
+_ENDS = 2  # how many steps are told before and after a switch, and what is more than a line
+_TOLD = 10  # how many turns, rows of one and frames are told at the beginning, and at the end
 
 
 def _is_inside(file: str) -> bool:
