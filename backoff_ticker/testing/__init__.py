@@ -25,7 +25,7 @@ Inside, for contributors:
 - ``_thread_side``: how a thread begins to be counted, waits, and ends.
 - ``_driving``: steps, auto-advance, the patches of the standard library, the end of a clock.
 - ``_watchdog``, ``_real_time``, ``_main_thread_interrupt``: what real time alone can show.
-- ``_inspection``, ``_reports``: who waits for what; the texts of failures.
+- ``_reports``: the texts of failures.
 - ``_other_clocks``: objects on the system clock that participants use.
 - ``standard_library/``: threads, futures, pools and event loops as participants.
 - ``exploring/``: ``explore()``, which has a clock and a view of the standard library of its own.
@@ -45,9 +45,9 @@ from ._errors import (
     VirtualDeadlockError as VirtualDeadlockError,
     VirtualTimeError as VirtualTimeError,
 )
-from ._inspection import TimerInfo as TimerInfo
 from ._no_wait import no_wait as no_wait
 from ._tasks import Task as Task
+from ._timers import TimerInfo as TimerInfo
 from ._traps import Call as Call, Trap as Trap
 from ._virtual_clock import VirtualClock as VirtualClock
 

@@ -1,4 +1,4 @@
-"""The pending timers of a virtual clock, in order.
+"""The pending timers of a virtual clock, in order, and what is told of them.
 
 Times are floats of seconds outside and integer nanoseconds inside, so that sums are exact.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from heapq import heapify, heappop, heappush
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..clock import PendingCall
 
@@ -30,6 +30,28 @@ def in_seconds(nanoseconds: int) -> float:
 
 
 LATEST = in_nanoseconds(sys.float_info.max)  # that a float of seconds can express
+
+
+class TimerInfo(NamedTuple):
+    """A timer that is set on a virtual clock; ``clock.pending()`` returns a list of them.
+
+    Attributes:
+        when: When it is due, in seconds of the clock.
+        what: What it is for, in words.
+        owner: The participant that it wakes, or the participant in whose event loop it is; None for
+            a callback of the clock.
+
+    Example:
+        >>> from backoff_ticker.testing import VirtualClock
+        >>> with VirtualClock() as clock:
+        ...     timer = clock.call_at(5, print)
+        ...     print(clock.pending())
+        [TimerInfo(when=5.0, what='call of print', owner=None)]
+    """
+
+    when: float
+    what: str
+    owner: str | None
 
 
 class VirtualTimer(PendingCall):

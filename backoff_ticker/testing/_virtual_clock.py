@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple
 
-from .._validation import as_difference, as_flag, as_number, as_seconds, safe_repr
+from .._validation import as_count, as_difference, as_flag, as_number, as_seconds, safe_repr
 from ..clock import later
 from ._driving import (
     auto_advance,
@@ -17,16 +17,22 @@ from ._driving import (
     take_step,
     wait_for_step_async,
 )
-from ._errors import ClockUsageError, UntrackedLoopError
-from ._inspection import TimerInfo, block_until, pending
+from ._errors import ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Kernel
+from ._participants import State
 from ._reports import name_of
 from ._tasks import Task
 from ._thread_side import VirtualParker, tracked, waiting_externally
-from ._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
+from ._timers import LATEST, TimerInfo, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
 from ._watchdog import Watchdog
-from .standard_library._loops import LoopTimer, check_not_strict, driver_of, loop_kernel
+from .standard_library._loops import (
+    LOOP_WAIT,
+    LoopTimer,
+    check_not_strict,
+    driver_of,
+    loop_kernel,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -353,7 +359,18 @@ class VirtualClock:
 
     def pending(self) -> list[TimerInfo]:
         """Return the timers that are set, in the order in which they are due."""
-        return pending(self._kernel)
+        kernel = self._kernel
+
+        def find() -> list[TimerInfo]:
+            found = [
+                TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
+                for timer in kernel.timers.pending()
+                if timer.what != LOOP_WAIT  # a loop lists its own
+            ]
+            found += [TimerInfo(*timer) for loop in kernel.loops for timer in loop.pending()]
+            return sorted(found, key=lambda timer: timer.when)
+
+        return kernel.query(find)
 
     def block_until(
         self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
@@ -363,8 +380,23 @@ class VirtualClock:
         Timers of event loops count, and threads that are no participants; None means 0. After
         ``timeout`` real seconds it is a ``SettleTimeout``.
         """
-        self._kernel.check_not_in_callback("block_until()")
-        block_until(self._kernel, timers, parked, timeout)
+        kernel = self._kernel
+        kernel.check_not_in_callback("block_until()")
+        wanted_timers = 0 if timers is None else as_count("timers", timers)
+        wanted_parked = 0 if parked is None else as_count("parked", parked)
+
+        def count_parked() -> int:
+            known = (*kernel.members, *kernel.guests)
+            return sum(one.state is State.PARKED and one.place is not kernel.step for one in known)
+
+        def enough() -> bool:
+            return len(self.pending()) >= wanted_timers and count_parked() >= wanted_parked
+
+        if not kernel.commands.wait_for(enough, as_seconds("timeout", timeout)):
+            raise SettleTimeout(
+                f"block_until({timers=}, {parked=}): only {self.pending()} and "
+                f"{kernel.query(count_parked)} parked after {timeout:g} s real"
+            )
 
     def trap(self, kind: str, match: Callable[..., object] | None = None) -> Trap:
         """Hold the calls that participants make of a method of this clock, until you release them.
