@@ -25,7 +25,7 @@ Inside, for contributors:
 - ``_thread_side``: how a thread begins to be counted, waits, and ends.
 - ``_driving``: steps, auto-advance, the patches of the standard library, the end of a clock.
 - ``_watchdog``, ``_real_time``, ``_main_thread_interrupt``: what real time alone can show.
-- ``_reports``: the texts of failures.
+- ``_reports``: who waits where, for the texts of failures.
 - ``_other_clocks``: objects on the system clock that participants use.
 - ``standard_library/``: threads, futures, pools and event loops as participants.
 - ``exploring/``: ``explore()``, which has a clock and a view of the standard library of its own.

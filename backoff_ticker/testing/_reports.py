@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from .._validation import counted, safe_repr
 from ._participants import Participant, State
-from ._real_time import works_inside_idle
 from ._timers import in_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
     from types import FrameType
 
 _PACKAGE, _, _ = __name__.partition(".")
@@ -23,24 +22,6 @@ _MAX_TASKS = 10  # of a loop that are named
 
 def at(now: int) -> str:
     return f"at t={in_seconds(now):.9g}"
-
-
-def stuck(
-    what: str, timeout: float, now: int, members: Collection[Participant], holds: Iterable[str]
-) -> str:
-    """Tell that ``what``, a step or wait, gave up after ``timeout`` real seconds."""
-    active = {State.RUNNING, State.QUEUED}
-    busy = [one for one in members if one.state in active or works_inside_idle(one)]
-    who = "; ".join(
-        [*(f"thread {one.name!r}{_place_of(frames_of(one.ident))}" for one in busy), *holds]
-    )
-    return (
-        f"{what} gave up after {timeout:g} s of real time {at(now)}: {len(busy)} "
-        f"of {len(members)} participants never waited on this clock: {who or 'none'}. "
-        "Use a wait of this library, or put clock.idle(...) around a wait for another participant, "
-        "clock.external(...) around a wait for something real. VirtualClock(patch_time=True) puts "
-        "time.sleep() and waits in threading and queue on the clock."
-    )
 
 
 def deadlock(now: int, members: Iterable[Participant]) -> str:
@@ -108,12 +89,12 @@ def _with_places(participants: Iterable[Participant]) -> str:
 
 def _with_place(participant: Participant) -> str:
     tasks = [] if participant.tasks is None else participant.tasks()
-    named = [f"task {task.get_name()!r}{_place_of(_awaiting(task.get_coro()))}" for task in tasks]
+    named = [f"task {task.get_name()!r}{place_of(_awaiting(task.get_coro()))}" for task in tasks]
     more = f" and {len(named) - _MAX_TASKS} more" if len(named) > _MAX_TASKS else ""
     of_loop = f" ({', '.join(named[:_MAX_TASKS])}{more})" if named else ""
     waits = participant.state in (State.PARKED, State.EXTERNAL)
     what = participant.what or "a wait" if waits else participant.state.value
-    return f"{participant.name}: {what}{_place_of(frames_of(participant.ident))}{of_loop}"
+    return f"{participant.name}: {what}{place_of(frames_of(participant.ident))}{of_loop}"
 
 
 def frames_of(ident: int | None) -> list[FrameType]:
@@ -134,7 +115,7 @@ def _awaiting(coroutine: Any) -> Iterable[FrameType]:
     return reversed(frames)
 
 
-def _place_of(frames: Iterable[FrameType]) -> str:
+def place_of(frames: Iterable[FrameType]) -> str:
     """Return the innermost frame of the user's code, and the function that it called.
 
     Without any: the innermost frame that is not of this package.

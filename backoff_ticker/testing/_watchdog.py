@@ -14,7 +14,7 @@ from ._real_time import (
     waits_for_a_thread,
     works_inside_idle,
 )
-from ._reports import stuck
+from ._reports import at, frames_of, place_of
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
@@ -83,13 +83,12 @@ class Watchdog:
         """Fail the step, or the wait of the driver, that has taken too long."""
         kernel, driver = self._kernel, self._kernel.driver
         if kernel.step is not None:
-            kernel.end_step(SettleTimeout(self._text_of_stuck(kernel.step.what)))
+            kernel.end_step(self._stuck(kernel.step.what))
         elif driver.state is not State.PARKED:
             if not others_are_active():
                 kernel.interrupt.send(driver.ident, self._error_of_driver())
         elif self._is_held_up():
-            text = self._text_of_stuck(f"{driver.name}: {driver.what}")
-            kernel.end_wait(driver, error=SettleTimeout(text))
+            kernel.end_wait(driver, error=self._stuck(f"{driver.name}: {driver.what}"))
             if kernel.firing:  # its callback blocks, and nobody gets a turn meanwhile
                 kernel.give_turns()
         else:
@@ -98,14 +97,24 @@ class Watchdog:
     def _error_of_driver(self) -> Exception:
         if self._kernel.driver.state is State.EXTERNAL and not self._is_held_up():
             return VirtualDeadlockError(self._kernel.text_of_deadlock())
-        return SettleTimeout(self._text_of_stuck("auto_advance()"))
+        return self._stuck("auto_advance()")
 
-    def _text_of_stuck(self, what: str) -> str:
-        kernel = self._kernel
+    def _stuck(self, what: str) -> SettleTimeout:
+        """Return the error of ``what``, a step or wait, that has taken too long."""
+        kernel, active = self._kernel, {State.RUNNING, State.QUEUED}
+        busy = [one for one in kernel.members if one.state in active or works_inside_idle(one)]
+        who = [f"thread {one.name!r}{place_of(frames_of(one.ident))}" for one in busy]
+        who += [f"time is held by {what}" for what in kernel.holds.values()]
+        who += [f"{name}, tracked, was not called yet" for name in kernel.expected.values()]
         timeout = kernel.settle_timer.limit(held=bool(kernel.holds))
-        holds = [f"time is held by {what}" for what in kernel.holds.values()]
-        holds += [f"{name}, tracked, was not called yet" for name in kernel.expected.values()]
-        return stuck(what, timeout, kernel.now, kernel.members, holds)
+        return SettleTimeout(
+            f"{what} gave up after {timeout:g} s of real time {at(kernel.now)}: {len(busy)} of "
+            f"{len(kernel.members)} participants never waited on this clock: "
+            f"{'; '.join(who) or 'none'}. Use a wait of this library, or put clock.idle(...) "
+            "around a wait for another participant, clock.external(...) around a wait for "
+            "something real. VirtualClock(patch_time=True) puts time.sleep() and waits in "
+            "threading and queue on the clock."
+        )
 
     def _is_held_up(self) -> bool:
         """Whether a participant may still act, or auto-advance could still fire a timer."""
