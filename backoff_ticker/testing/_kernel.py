@@ -53,7 +53,7 @@ from ._errors import ClockUsageError, ParticipantAborted, UntrackedThreadError, 
 from ._main_thread_interrupt import MainThreadInterrupt
 from ._participants import ParkingPlace, Participant, Participants, State
 from ._real_time import SettleTimer, is_busy, wait_for_return
-from ._reports import called_object, deadlock, driver_waits, on_another_clock, until_reached
+from ._reports import at, called_object, on_another_clock, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -352,17 +352,22 @@ class Kernel(Participants):
             one.stalls = one.stalls + 1 if one in repeated else 1
             one.stalled_at = now
             ends = one in aborted or one.stalls > _MAX_STALLS
-            self.end_wait(
-                one, error=(ParticipantAborted if ends else VirtualDeadlockError)(message)
-            )
+            kind = ParticipantAborted if ends else VirtualDeadlockError
+            self.end_wait(one, error=kind(message))
         return True
 
     def text_of_deadlock(self) -> str:
         """Move time as far as auto-advance goes; return the text that says why it ends there."""
         if self.timers.first() is None:
-            return deadlock(self.now, self.members)
+            return (
+                f"{at(self.now)}: no timer is set and every participant waits: "
+                f"{with_places(self.members)}. One of them has to send, cancel, or set a timeout."
+            )
         self.move(max(int(self.until), self.now))  # finite: a later timer is set
-        return until_reached(self.now, self.members)
+        return (
+            f"{at(self.now)}, the time given as until=, these participants still wait: "
+            f"{with_places(self.members)}. Cancel their tokens earlier, or give a later time."
+        )
 
     def _end_wait_of_driver(self) -> bool:
         """End the wait of a thread that drives by hand, if it waits; return whether it does."""
@@ -371,8 +376,13 @@ class Kernel(Participants):
             return False
         if driver.place is not None and driver.place.gives_up:
             self.end_wait(driver, timed_out=True)
-        else:
-            self.end_wait(driver, error=ClockUsageError(driver_waits(self.now, driver)))
+            return True
+        error = ClockUsageError(
+            f"{at(self.now)}: the thread that drives this clock waits on it ({driver.what}), every "
+            "participant does, and time stands still. Call advance() first, await "
+            "advance_async(), cancel what it waits for, or use auto-advance."
+        )
+        self.end_wait(driver, error=error)
         return True
 
     def _all_external_are_quiet(self, horizon: float | None) -> bool:

@@ -1,4 +1,4 @@
-"""The texts of failures: what waits, for what, and where. Times are in nanoseconds."""
+"""For the texts of failures: what waits, for what, and where."""
 
 from __future__ import annotations
 
@@ -22,28 +22,6 @@ _MAX_TASKS = 10  # of a loop that are named
 
 def at(now: int) -> str:
     return f"at t={in_seconds(now):.9g}"
-
-
-def deadlock(now: int, members: Iterable[Participant]) -> str:
-    return (
-        f"{at(now)}: no timer is set and every participant waits: {_with_places(members)}. "
-        "One of them has to send, cancel, or set a timeout."
-    )
-
-
-def until_reached(now: int, members: Iterable[Participant]) -> str:
-    return (
-        f"{at(now)}, the time given as until=, these participants still wait: "
-        f"{_with_places(members)}. Cancel their tokens earlier, or give a later time."
-    )
-
-
-def driver_waits(now: int, driver: Participant) -> str:
-    return (
-        f"{at(now)}: the thread that drives this clock waits on it "
-        f"({driver.what}), every participant does, and time stands still. Call advance() "
-        "first, await advance_async(), cancel what it waits for, or use auto-advance."
-    )
 
 
 def on_another_clock(called: str, other: object, current: object) -> str:
@@ -74,7 +52,7 @@ def called_object() -> str | None:
 def leaks(participants: list[Participant]) -> str:
     return (
         f"{counted(len(participants), 'participant')} still waited at close: "
-        f"{_with_places(participants)}. "
+        f"{with_places(participants)}. "
         "Before the block ends, cancel the token and join the thread or task."
     )
 
@@ -83,7 +61,7 @@ def name_of(function: object) -> object:
     return getattr(function, "__qualname__", function)
 
 
-def _with_places(participants: Iterable[Participant]) -> str:
+def with_places(participants: Iterable[Participant]) -> str:
     return "; ".join(map(_with_place, participants))
 
 
