@@ -18,7 +18,6 @@ from ._thread_side import counted, wait_for_turn
 from .standard_library._loops import HOW_TO_DRIVE, LOOP_PATCHES, foreign_loop_patches, loop_kernel
 from .standard_library._patches import Patches
 from .standard_library._pools import POOL_PATCHES
-from .standard_library._processes import PROCESS_PATCHES
 from .standard_library._threads import THREAD_PATCHES
 from .standard_library._time_module import time_patched, time_patches
 
@@ -84,7 +83,6 @@ def _all_patches() -> list[Patch]:
         *THREAD_PATCHES,
         *POOL_PATCHES,
         *LOOP_PATCHES,
-        *PROCESS_PATCHES,
         *SYSTEM_CLOCK_PATCHES,
         *foreign_loop_patches(_patches.apply),
     ]

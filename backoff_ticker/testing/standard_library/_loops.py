@@ -1,12 +1,20 @@
 """Event loops that are made or run inside a virtual clock are its participants.
 
-A loop is parked exactly while its ``select()`` may block.
+A loop is parked exactly while its ``select()`` may block. Time stands still while a process runs
+that a loop has started.
+
+TCP sockets send at once. The system may hold back the end of a message until the peer has
+acknowledged what came before (Nagle's algorithm), which a peer may put off for 40 ms. Nobody in the
+process has anything to do meanwhile, so virtual time would move.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from asyncio import base_events, selector_events
+from asyncio.base_subprocess import BaseSubprocessTransport
+from contextlib import suppress
 from math import inf, isfinite, ulp
 from typing import TYPE_CHECKING, Any
 
@@ -280,9 +288,37 @@ def _make(original: Original, loop: Any, /, *args: Any, **kwargs: Any) -> None:
         driver_of(loop, kernel)
 
 
+def _start(original: Original, transport: Any, loop: Any, *args: Any, **kwargs: Any) -> None:
+    original(transport, loop, *args, **kwargs)
+    kernel = loop_kernel(loop)
+    if kernel is not None:
+        _, command, *_ = args
+        program = command if isinstance(command, (str, bytes)) else command[0]
+        what = f"process {transport.get_pid()} ({program!r})"
+        kernel.post(kernel.holds.setdefault, transport, what)
+
+
+def _exit(original: Original, transport: Any, returncode: int) -> None:
+    kernel = loop_kernel(transport._loop)
+    if kernel is not None:
+        kernel.post(kernel.holds.pop, transport, None)
+    original(transport, returncode)
+
+
+def _make_socket(original: Original, sock: socket.socket, /, *args: Any, **kwargs: Any) -> None:
+    original(sock, *args, **kwargs)
+    of_the_internet = sock.family in {socket.AF_INET, socket.AF_INET6}
+    if kernel_here() and of_the_internet and sock.type == socket.SOCK_STREAM:
+        with suppress(OSError):  # a stream may be another than TCP's
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
 LOOP_PATCHES = [
     (base_events.BaseEventLoop, "run_forever", around(_run)),
     (selector_events.BaseSelectorEventLoop, "__init__", around(_make)),
+    (BaseSubprocessTransport, "__init__", around(_start)),
+    (BaseSubprocessTransport, "_process_exited", around(_exit)),
+    (socket.socket, "__init__", around(_make_socket)),  # accepted ones, too
 ]
 
 

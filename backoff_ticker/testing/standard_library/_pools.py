@@ -1,12 +1,13 @@
 """The jobs of thread pools inside a virtual clock are its participants.
 
 A job counts from the moment a worker can take it: at once if one is free, otherwise when another
-job ends, which passes its place on. So time waits for jobs that run, not for queued ones.
+job ends, which passes its place on. So time waits for jobs that run, not for queued ones. It stands
+still while a ``ProcessPoolExecutor`` has a job.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, thread as pools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ class _Job(Participant):
             self.drop()
 
 
-def call_last(future: Future[Any], callback: Callable[[Future[Any]], object]) -> None:
+def _call_last(future: Future[Any], callback: Callable[[Future[Any]], object]) -> None:
     """Have ``callback``, which may be repeated, called after the others of a future.
 
     Those wake who waits for it.
@@ -125,7 +126,7 @@ def _submit(original: Original, executor: Any, function: Any, /, *args: Any, **k
     except BaseException:
         job.drop()
         raise
-    call_last(future, job.done)
+    _call_last(future, job.done)
     return future
 
 
@@ -162,8 +163,30 @@ def _shut_down(
     original(executor, wait=wait)
 
 
+def _submit_to_process(
+    original: Original, executor: Any, function: Any, /, *args: Any, **kwargs: Any
+) -> Any:
+    kernel = kernel_here()
+    if kernel is None:
+        return original(executor, function, *args, **kwargs)
+    key = object()
+
+    def release(_: object) -> None:
+        kernel.post(kernel.holds.pop, key, None)
+
+    kernel.post(kernel.holds.setdefault, key, f"{name_of(function)} in a process pool")
+    try:
+        future = original(executor, function, *args, **kwargs)
+    except BaseException:
+        release(None)
+        raise
+    _call_last(future, release)
+    return future
+
+
 POOL_PATCHES = [
     (ThreadPoolExecutor, "submit", around(_submit)),
     (ThreadPoolExecutor, "shutdown", around(_shut_down)),
     (pools._WorkItem, "run", _running),
+    (ProcessPoolExecutor, "submit", around(_submit_to_process)),
 ]
