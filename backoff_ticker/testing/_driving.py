@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from .._process import after_fork
@@ -76,16 +77,7 @@ async def wait_for_step_async(kernel: Kernel, what: str, target: int) -> int:
 # Inside the block of a clock
 
 _patches = Patches()
-
-
-def _all_patches() -> list[Patch]:
-    return [
-        *THREAD_PATCHES,
-        *POOL_PATCHES,
-        *LOOP_PATCHES,
-        *SYSTEM_CLOCK_PATCHES,
-        *foreign_loop_patches(_patches.apply),
-    ]
+_PATCHES: list[Patch] = [*THREAD_PATCHES, *POOL_PATCHES, *LOOP_PATCHES, *SYSTEM_CLOCK_PATCHES]
 
 
 def _forget_clocks() -> None:
@@ -106,7 +98,8 @@ def installed(kernel: Kernel) -> Iterator[None]:
     if kernel.entered:
         yield
         return
-    with _patches.installed(_all_patches), as_current(kernel.clock), time_patched(kernel):
+    patches = chain(_PATCHES, foreign_loop_patches(_patches.apply))
+    with _patches.installed(patches), as_current(kernel.clock), time_patched(kernel):
         yield
 
 

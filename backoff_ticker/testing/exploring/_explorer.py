@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
+from itertools import chain
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,7 @@ class Explorer:
         try:
             with (
                 self._points.reported(),
-                _patches.installed(lambda: [*replacements(), *self._points.patches]),
+                _patches.installed(chain(replacements(), self._points.patches)),
                 locks_replaced(self._points.watched, self._body) as self._locks,
             ):
                 gc.disable()

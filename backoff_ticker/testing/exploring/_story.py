@@ -126,12 +126,7 @@ def as_text(deviations: Iterable[tuple[int, int]]) -> str:
 
 
 def from_text(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the schedule of such a text.
-
-    Raises:
-        TypeError: It is no text.
-        ValueError: It is that of no schedule.
-    """
+    """Return the schedule of such a text; a ``TypeError`` or ``ValueError`` if it is none."""
     expected = "replay must be the text of a failure, such as '12:1 40:0', not"
     if not isinstance(text, str):
         raise TypeError(f"{expected} {safe_repr(text)}")

@@ -322,8 +322,8 @@ LOOP_PATCHES = [
 ]
 
 
-def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
-    """Return the patches of all loops that are not asyncio's, such as uvloop's: they are refused.
+def foreign_loop_patches(apply: Callable[[Patch], None]) -> Iterator[Patch]:
+    """Yield the patches of all loops that are not asyncio's, such as uvloop's: they are refused.
 
     ``apply`` those of classes that are made later.
     """
@@ -341,6 +341,6 @@ def foreign_loop_patches(apply: Callable[[Patch], None]) -> list[Patch]:
 
         return classmethod(init_subclass)
 
-    known = asyncio.AbstractEventLoop.__subclasses__()
-    patches: list[Patch] = [patch for loop_class in known for patch in patches_of(loop_class)]
-    return [(asyncio.AbstractEventLoop, "__init_subclass__", subclassing), *patches]
+    yield asyncio.AbstractEventLoop, "__init_subclass__", subclassing
+    for loop_class in asyncio.AbstractEventLoop.__subclasses__():
+        yield from patches_of(loop_class)

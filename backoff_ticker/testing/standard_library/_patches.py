@@ -8,7 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
     Original: TypeAlias = Callable[..., Any]  # what a patch replaces
@@ -40,11 +40,11 @@ class Patches:
         self._users = 0
 
     @contextmanager
-    def installed(self, patches: Callable[[], list[Patch]]) -> Iterator[None]:
+    def installed(self, patches: Iterable[Patch]) -> Iterator[None]:
         """Apply patches inside the block, unless another user has done so."""
         with self._lock:
             if not self._users:
-                for patch in patches():
+                for patch in patches:
                     self.apply(patch)
             self._users += 1
         try:

@@ -18,6 +18,7 @@ import sys
 import threading
 from concurrent.futures import _base
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ...clock import current_clocks
@@ -210,16 +211,13 @@ def _wait(original: Original, condition: Any, timeout: float | None = None) -> b
         return bool(original(condition, timeout))
 
 
-class _Time:
-    """The module ``time`` for futures: their timeouts are measured on the clock."""
-
-    def __init__(self, original: Any) -> None:
-        self.monotonic: Callable[[], float] = telling(seconds, kernel_here)(original.monotonic)
+def _time_of_futures(original: Any) -> SimpleNamespace:
+    return SimpleNamespace(monotonic=telling(seconds, kernel_here)(original.monotonic))
 
 
 THREAD_PATCHES = [
     (threading.Thread, "start", around(_start)),
     (threading.Thread, "join", around(_join)),
     (threading.Condition, "wait", around(_wait)),
-    (_base, "time", _Time),
+    (_base, "time", _time_of_futures),  # by which they measure timeouts
 ]

@@ -22,10 +22,12 @@ from .._kernel import Kernel, kernel_here
 from .._participants import State
 from .._thread_side import VirtualParker
 from .._timers import in_nanoseconds
-from ._patches import Patches
+from ._patches import Patches, around
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from ._patches import Original, Patch
 
 _REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}  # which wait in it
 
@@ -76,29 +78,24 @@ def _is_real(module: str | None) -> bool:
     return module is not None and module.partition(".")[0] in _REAL_TIME
 
 
-def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
-    @wraps(original)  # with its name, it can be pickled
-    def sleep(seconds: float, /) -> None:
-        kernel = kernel_that_tells_time()
-        here = None if kernel is None else kernel.known_here()  # one that drives must not sleep
-        real = here is None or here.state is State.EXTERNAL or not seconds >= 0
-        if kernel is None or real or _is_real(sys._getframe(1).f_globals["__name__"]):
-            original(seconds)
-        else:
-            when = later(kernel.seconds, float(seconds))
-            VirtualParker(kernel, "time.sleep()").park(when)
-
-    return sleep
+def _sleep(original: Original, seconds: float, /) -> None:
+    kernel = kernel_that_tells_time()
+    here = None if kernel is None else kernel.known_here()  # one that drives must not sleep
+    real = here is None or here.state is State.EXTERNAL or not seconds >= 0
+    if kernel is None or real or _is_real(sys._getframe(2).f_globals["__name__"]):
+        original(seconds)
+    else:
+        VirtualParker(kernel, "time.sleep()").park(later(kernel.seconds, float(seconds)))
 
 
-_PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
+_PATCHES: list[Patch] = [
     (time, "monotonic", telling(seconds)),
     (time, "monotonic_ns", telling(attrgetter("now"))),
     (time, "perf_counter", telling(seconds)),
     (time, "perf_counter_ns", telling(attrgetter("now"))),
     (time, "time", telling(lambda kernel: (kernel.epoch or 0.0) + kernel.seconds)),
     (time, "time_ns", telling(_wall_nanoseconds)),
-    (time, "sleep", _sleeping),
+    (time, "sleep", around(_sleep)),
     (threading, "_time", telling(seconds, kernel_of_waits)),
     (queue, "time", telling(seconds, kernel_of_waits)),
 ]
@@ -111,7 +108,7 @@ def time_patched(kernel: Kernel) -> Iterator[None]:
     with ExitStack() as stack:
         if kernel.epoch is not None:
             _move_datetime(stack)  # first: it cannot begin while ``time.time`` is replaced
-            stack.enter_context(time_patches.installed(lambda: _PATCHES))
+            stack.enter_context(time_patches.installed(_PATCHES))
         yield
 
 
