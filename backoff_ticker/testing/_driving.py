@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .._process import after_fork
 from ..clock import current_clocks
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
-from ._kernel import Kernel, Step, as_current, kernels
+from ._kernel import Kernel, Step, entry, kernels
 from ._other_clocks import SYSTEM_CLOCK_PATCHES
 from ._participants import Participant, State
 from ._reports import leaks
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 def check_no_loop_runs_here(what: str, instead: str) -> None:
-    """Raise a ``ClockUsageError`` if an event loop runs in this thread."""
     if asyncio._get_running_loop() is not None:
         raise ClockUsageError(f"{what} would block this event loop forever; use {instead}")
 
@@ -99,13 +98,13 @@ def installed(kernel: Kernel) -> Iterator[None]:
         yield
         return
     patches = chain(_PATCHES, foreign_loop_patches(_patches.apply))
-    with _patches.installed(patches), as_current(kernel.clock), time_patched(kernel):
+    current = entry(current_clocks, kernel.clock)
+    with _patches.installed(patches), current, time_patched(kernel):
         yield
 
 
 @contextmanager
 def auto_advance(kernel: Kernel) -> Iterator[None]:
-    """Let time advance by itself inside the block; this thread is a participant there."""
     check_no_loop_runs_here("auto_advance()", "auto=True for the clock")
     kernel.check_may_drive("auto_advance()")
     driver = kernel.driver
@@ -133,7 +132,6 @@ def _raise_errors(kernel: Kernel) -> None:
 
 
 def close(kernel: Kernel, *, allow_daemons: bool) -> None:
-    """End all participants that wait, and close the clock; raise an error for those that remain."""
     closer = kernel.member_here()
     if closer is None or closer is kernel.driver:
         try:

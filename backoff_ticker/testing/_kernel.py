@@ -57,7 +57,6 @@ from ._reports import at, called_object, on_another_clock, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
     from ..clock import Clock
     from ._timers import VirtualTimer
@@ -301,7 +300,7 @@ class Kernel(Participants):
         error: BaseException | None = None
         self._calls_in = threading.get_ident()
         try:
-            with as_current(self.clock):
+            with entry(current_clocks, self.clock):
                 timer.fire()
         except BaseException as raised:  # raised where the step was taken
             error = raised
@@ -424,11 +423,6 @@ def entry(table: dict[int, T], value: T) -> Iterator[None]:
             table.pop(ident, None)
         else:
             table[ident] = before
-
-
-def as_current(clock: Clock) -> AbstractContextManager[None]:
-    """Make ``clock`` the current one in this thread, inside the block."""
-    return entry(current_clocks, clock)
 
 
 def kernel_here() -> Kernel | None:

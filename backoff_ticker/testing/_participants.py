@@ -1,7 +1,7 @@
 """Participants: what each of them does, whose turn it is, and how waits begin and end.
 
 A participant is a thread, or the event loop that runs in it. Only commands of the kernel change
-anything here, one at a time; the participant's own thread does nothing but block on ``turn``.
+anything here.
 """
 
 from __future__ import annotations
@@ -87,7 +87,6 @@ class Participant:
         self.at_end: list[Callable[[], object]] = []
 
     def note_thread(self) -> None:
-        """Note that it is this thread."""
         self.ident, self.native = threading.get_ident(), threading.get_native_id()
 
     @property

@@ -100,7 +100,8 @@ def place_of(frames: Iterable[FrameType]) -> str:
     """
     called = innermost = ""
     for frame in frames:
-        package, here = _package(frame), _location(frame)
+        package, code = _package(frame), frame.f_code
+        here = f"{short_name(code.co_filename)}:{frame.f_lineno} {code.co_name}()"
         if package not in sys.stdlib_module_names and package != _PACKAGE:
             return f" in {called}{here}"
         if package != _PACKAGE:
@@ -117,8 +118,6 @@ def _package(frame: FrameType) -> str:
     return _module(frame).partition(".")[0]
 
 
-def _location(frame: FrameType) -> str:
-    code = frame.f_code
-    path = Path(code.co_filename)
-    file = f"{path.parent.name}/{path.name}" if path.name == "__init__.py" else path.name
-    return f"{file}:{frame.f_lineno} {code.co_name}()"
+def short_name(file: str) -> str:
+    path = Path(file)
+    return f"{path.parent.name}/{path.name}" if path.name == "__init__.py" else path.name

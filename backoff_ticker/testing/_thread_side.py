@@ -13,10 +13,10 @@ from math import inf
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from .._validation import as_number
-from ..clock import later
+from ..clock import current_clocks, later
 from ._commands import block_on
 from ._errors import ClockUsageError
-from ._kernel import Kernel, as_current, entry
+from ._kernel import Kernel, entry
 from ._participants import ParkingPlace, Participant, State
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def wait_until(
 ) -> bool:
     """Wait on the clock until the callback is called that ``register`` registers.
 
-    Return whether it was called within ``timeout`` seconds of the clock. In a thread that drives
-    the clock by hand, a wait with a timeout ends as soon as nothing can happen without that thread.
+    Return whether it was called within ``timeout`` seconds of the clock.
     """
     parker = VirtualParker(kernel, what, gives_up=timeout is not None, for_work=for_work)
     register(parker.unpark)
@@ -114,7 +113,7 @@ def attached(kernel: Kernel, participant: Participant) -> Iterator[None]:
         with entry(kernel.by_ident, participant):
             kernel.post(kernel.begin, participant)
             wait_for_turn(kernel, participant)
-            with as_current(kernel.clock):
+            with entry(current_clocks, kernel.clock):
                 yield
     finally:
         kernel.post(kernel.end, participant)

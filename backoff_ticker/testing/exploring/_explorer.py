@@ -166,7 +166,6 @@ class Explorer:
         )
 
     def replay(self, deviations: Deviations) -> Exploration:
-        """Run one schedule."""
         schedule = self.run(following(deviations), deviations, told=True)
         return Exploration(1, False, schedule.preemptions, 0, 1.0, 0.0, self._reached)
 

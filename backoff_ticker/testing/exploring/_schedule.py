@@ -13,7 +13,7 @@ import asyncio
 import sys
 from collections import Counter
 from traceback import walk_stack
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ._story import stack_of, tasks_of, waited_for
 
@@ -78,9 +78,6 @@ class Option(NamedTuple):
     thing: Any
 
 
-Choice = TypeVar("Choice", Member, Option)
-
-
 class Schedule:
     """Gives the members their turns; the options are those of ``explore()``."""
 
@@ -117,7 +114,6 @@ class Schedule:
 
     @property
     def preemptions(self) -> int:
-        """How many of the deviations are preemptions."""
         return sum(self.decisions[number][1] for number, _ in self.deviations)
 
     def number(self, what: str) -> int:
@@ -126,12 +122,10 @@ class Schedule:
         return self._numbers[what]
 
     def add(self, name: str, *, daemon: bool) -> Member:
-        """Return a new member."""
         self.members.append(Member(len(self.members), name, daemon=daemon))
         return self.members[-1]
 
     def member(self, ident: int) -> Member | None:
-        """Return the member of a thread."""
         return next((member for member in self.members if member.ident == ident), None)
 
     # Called by the member whose turn it is
@@ -267,13 +261,13 @@ class Schedule:
         last = self.running.number
         return next((member for member in able if member.number > last), able[0])
 
-    def _decide(self, able: Sequence[Choice], default: Choice, *, preemptive: bool) -> Choice:
+    def _decide(self, able: Sequence[Any], default: Any, *, preemptive: bool) -> Any:
         if len(able) == 1:
             return able[0]
         number = len(self.decisions)
         kind = tuple([one.number for one in able if one is not default]), preemptive
         self.decisions.append(self._kinds.setdefault(kind, kind))
-        chosen: Choice | None = self._choose(number, able, default)
+        chosen = self._choose(number, able, default)
         if chosen is None:  # this is another program than the one that was to be run again
             self._abandon()
             raise Abandoned

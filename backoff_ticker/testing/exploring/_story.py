@@ -10,6 +10,7 @@ from traceback import StackSummary
 from typing import TYPE_CHECKING
 
 from ..._validation import safe_repr
+from .._reports import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +31,7 @@ def _is_inside(file: str) -> bool:
 def stack_of(frames: Iterable[tuple[FrameType, int]]) -> str:
     """Return the lines of a stack, but for what belongs to the exploration and to ``threading``."""
     lines = [
-        f"\n    {_short(frame.filename)}:{frame.lineno} {frame.name}: {frame.line}"
+        f"\n    {short_name(frame.filename)}:{frame.lineno} {frame.name}: {frame.line}"
         for frame in StackSummary.extract(frames)
         if not _is_inside(frame.filename)
     ]
@@ -111,13 +112,8 @@ def _cut(texts: list[str], left_out: str) -> list[str]:
 def _row(file: str, line: int) -> str:
     if not line:
         return f"({file})"
-    place, text = f"{_short(file)}:{abs(line)}", linecache.getline(file, abs(line)).strip()
+    place, text = f"{short_name(file)}:{abs(line)}", linecache.getline(file, abs(line)).strip()
     return f"{place:24} {text}{' (continued)' * (line < 0)}".rstrip()
-
-
-def _short(file: str) -> str:
-    path = Path(file)
-    return f"{path.parent.name}/{path.name}" if path.name == "__init__.py" else path.name
 
 
 def as_text(deviations: Iterable[tuple[int, int]]) -> str:

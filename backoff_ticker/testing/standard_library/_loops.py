@@ -197,7 +197,6 @@ class LoopDriver(ParkingPlace):
         wait_for_turn(kernel, participant, lambda: kernel.post(kernel.yield_turn, participant))
 
     def _next_timer(self) -> float | None:
-        """Return when the next timer is due on the clock."""
         scheduled = self._loop._scheduled
         when = scheduled[0]._when if scheduled else inf
         return when if isfinite(when) else None
