@@ -12,14 +12,12 @@ import weakref
 from _thread import start_new_thread
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-T = TypeVar("T")
 
 LOOK_INTERVAL = 0.01  # seconds between two looks at real time
 
@@ -108,12 +106,12 @@ class Commands:
 
     # Questions
 
-    def query(self, function: Callable[[], T]) -> T:
+    def query(self, function: Callable[[], Any]) -> Any:
         """Return the result of ``function()``, called while nothing changes, or raise its error."""
         if self.ended or threading.get_ident() == self._ident:
             return function()
         self.start()
-        results: list[T] = []
+        results: list[Any] = []
         errors: list[Exception] = []
         done = threading.Lock()
         block_on(done)

@@ -44,10 +44,10 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from ..clock import current_clocks
+from ..clock import current_clocks, start_thread
 from ._commands import Commands
 from ._errors import ClockUsageError, ParticipantAborted, UntrackedThreadError, VirtualDeadlockError
 from ._main_thread_interrupt import MainThreadInterrupt
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ._timers import VirtualTimer
-
-T = TypeVar("T")
 
 _MAX_STALLS = 8  # deadlock errors in a row, at one time, before the driver is aborted
 
@@ -293,8 +291,7 @@ class Kernel(Participants):
             timer.fire()
         else:
             self.firing = timer
-            callback = partial(self._call, timer)
-            threading.Thread(target=callback, name=timer.what, daemon=True).start()
+            start_thread(partial(self._call, timer), timer.what)
 
     def _call(self, timer: VirtualTimer) -> None:
         error: BaseException | None = None
@@ -411,7 +408,7 @@ class Kernel(Participants):
 
 
 @contextmanager
-def entry(table: dict[int, T], value: T) -> Iterator[None]:
+def entry(table: dict[int, Any], value: object) -> Iterator[None]:
     """Have this thread's entry in ``table`` be ``value`` inside the block."""
     ident = threading.get_ident()
     before = table.get(ident)

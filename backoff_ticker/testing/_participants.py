@@ -199,10 +199,7 @@ class Participants:
     # Waits
 
     def park(self, participant: Participant, place: ParkingPlace, when: float | None) -> None:
-        """Make a participant wait until ``when``; its turn is granted once the wait is over.
-
-        ``when`` is in seconds of the clock; None: no limit.
-        """
+        """Make a participant wait until ``when``, in seconds of the clock; None: no limit."""
         participant.place = place
         self._come_back(participant)
         participant.timed_out = False
@@ -220,11 +217,9 @@ class Participants:
             else:
                 self.yield_turn(participant)
         else:
-            self._wait_at(place, participant)
-            if when is not None:
-                self._set_timer(participant, when)
+            self._wait_at(place, participant, when)
 
-    def _wait_at(self, place: ParkingPlace, participant: Participant) -> None:
+    def _wait_at(self, place: ParkingPlace, participant: Participant, when: float | None) -> None:
         self.progress += 1
         participant.polls = 0
         participant.state = State.PARKED
@@ -235,12 +230,11 @@ class Participants:
         self.running.pop(participant, None)
         if place.selects:
             self.external[participant] = None
-
-    def _set_timer(self, participant: Participant, when: float) -> None:
-        end = partial(self.end_wait, participant, timed_out=True)
-        timer = VirtualTimer(when, participant.what, self.timers, end, sleeper=participant)
-        participant.timer = timer
-        self.timers.push(timer, last=participant is self.driver)
+        if when is not None:
+            end = partial(self.end_wait, participant, timed_out=True)
+            timer = VirtualTimer(when, place.what, self.timers, end, sleeper=participant)
+            participant.timer = timer
+            self.timers.push(timer, last=participant is self.driver)
 
     def unpark(self, place: ParkingPlace) -> None:
         """End the wait at a place, or the next one there."""

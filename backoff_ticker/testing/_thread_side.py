@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from .._validation import as_number
 from ..clock import current_clocks, later
@@ -21,9 +21,6 @@ from ._participants import ParkingPlace, Participant, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class VirtualParker(ParkingPlace):
@@ -90,10 +87,7 @@ def wait_until(
     *,
     for_work: bool = False,
 ) -> bool:
-    """Wait on the clock until the callback is called that ``register`` registers.
-
-    Return whether it was called within ``timeout`` seconds of the clock.
-    """
+    """Wait on the clock until the argument of ``register`` is called; return whether in time."""
     parker = VirtualParker(kernel, what, gives_up=timeout is not None, for_work=for_work)
     register(parker.unpark)
     return parker.park(None if timeout is None else later(kernel.seconds, max(timeout, 0.0)))
@@ -119,13 +113,12 @@ def attached(kernel: Kernel, participant: Participant) -> Iterator[None]:
         kernel.post(kernel.end, participant)
 
 
-def tracked(kernel: Kernel, function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap ``function``: any thread that calls the wrapper is a participant meanwhile."""
+def tracked(kernel: Kernel, function: Callable[..., Any]) -> Callable[..., Any]:
     name = getattr(function, "__name__", "tracked")
     key = object()
     kernel.post(kernel.expected.setdefault, key, name)
 
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+    def call(*args: Any, **kwargs: Any) -> Any:
         participant = None
         if kernel.member_here() is None and not kernel.runs_callback_here():
             participant = Participant(name)
