@@ -26,13 +26,7 @@ from ._thread_side import VirtualParker, tracked, waiting_externally
 from ._timers import LATEST, TimerInfo, VirtualTimer, in_nanoseconds, in_seconds
 from ._traps import Trap
 from ._watchdog import Watchdog
-from .standard_library._loops import (
-    LOOP_WAIT,
-    LoopTimer,
-    check_not_strict,
-    driver_of,
-    loop_kernel,
-)
+from .standard_library._loops import LoopTimer, check_not_strict, driver_of, loop_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -365,8 +359,9 @@ class VirtualClock:
             found = [
                 TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
                 for timer in kernel.timers.pending()
-                if timer.what != LOOP_WAIT  # a loop lists its own
+                if timer.sleeper is None or timer.sleeper.place not in kernel.loops
             ]
+            # Loops list their own.
             found += [TimerInfo(*timer) for loop in kernel.loops for timer in loop.pending()]
             return sorted(found, key=lambda timer: timer.when)
 

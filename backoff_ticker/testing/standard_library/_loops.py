@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ._patches import Original, Patch
 
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
-LOOP_WAIT = "event loop"  # in reports
 _DRIVER = "_backoff_ticker_driver"
 
 
@@ -67,7 +66,7 @@ class LoopDriver(ParkingPlace):
     """Drives an event loop by a clock, in place of the loop's selector, and is where it waits."""
 
     def __init__(self, kernel: Kernel, loop: Any) -> None:
-        super().__init__(LOOP_WAIT)
+        super().__init__("event loop")
         self.kernel: Kernel = kernel
         self._loop = loop
         self.member: Participant | None = None  # that the loop is, while it runs
@@ -243,14 +242,12 @@ def loop_kernel(loop: object) -> Kernel | None:
 
 def check_not_strict(kernel: Kernel, loop: object) -> None:
     """Raise an ``UntrackedLoopError`` for a loop that waits on a strict clock and is not on it."""
-    other = loop_kernel(loop)
-    if kernel.strict and other is not None:
-        called = called_object() or "call_at()"
-        raise UntrackedLoopError(on_another_clock(called, kernel.clock, other.clock))
     if kernel.strict:
-        raise UntrackedLoopError(
-            f"{loop!r} waits on a virtual clock that does not drive it: {HOW_TO_DRIVE}"
-        )
+        other = loop_kernel(loop)
+        text = f"{loop!r} waits on a virtual clock that does not drive it: {HOW_TO_DRIVE}"
+        if other is not None:
+            text = on_another_clock(called_object() or "call_at()", kernel.clock, other.clock)
+        raise UntrackedLoopError(text)
 
 
 def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:
@@ -322,10 +319,7 @@ LOOP_PATCHES = [
 
 
 def foreign_loop_patches(apply: Callable[[Patch], None]) -> Iterator[Patch]:
-    """Yield the patches of all loops that are not asyncio's, such as uvloop's: they are refused.
-
-    ``apply`` those of classes that are made later.
-    """
+    """Yield what refuses loops such as uvloop's; ``apply`` the patches of classes made later."""
 
     def patches_of(loop_class: type) -> list[Patch]:
         if issubclass(loop_class, asyncio.BaseEventLoop):

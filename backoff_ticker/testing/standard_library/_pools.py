@@ -105,10 +105,7 @@ class _Job(Participant):
 
 
 def _call_last(future: Future[Any], callback: Callable[[Future[Any]], object]) -> None:
-    """Have ``callback``, which may be repeated, called after the others of a future.
-
-    Those wake who waits for it.
-    """
+    """Have ``callback``, which may be repeated, called after those that wake who waits."""
     future.add_done_callback(lambda done: done._done_callbacks.append(callback))  # type: ignore[attr-defined]
     if future.done():  # then nobody may look at what was appended
         callback(future)
