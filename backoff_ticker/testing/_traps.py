@@ -85,11 +85,7 @@ class Trap:
         """Hold the call that this thread is making, if it matches."""
         kernel = self._kernel
         participant = kernel.by_ident.get(threading.get_ident())
-        if (
-            participant is None
-            or kernel.runs_callback_here()
-            or (self._match and not self._match(*args))
-        ):
+        if participant is None or (self._match and not self._match(*args)):
             return
         call = Call(kernel, f"a trap of {self.kind}()", args)
 
@@ -114,12 +110,11 @@ class Trap:
             VirtualDeadlockError: The same, with auto-advance.
             UntrackedThreadError: This thread is not a participant.
         """
+        parker = VirtualParker(self._kernel, f"a call of {self.kind}()", gives_up=True)
+        self._on_call = parker.unpark
         if not self._calls:
-            parker = VirtualParker(self._kernel, f"a call of {self.kind}()", gives_up=True)
-            self._on_call = parker.unpark
-            if not self._calls:
-                parker.park(None)
-            self._on_call = None
+            parker.park(None)
+        self._on_call = None
         if not self._calls:
             raise SettleTimeout(f"no call of {self.kind}() came, and every participant waits")
         return self._calls.popleft()
