@@ -90,7 +90,8 @@ class MainThreadInterrupt:
 
     def send(self, ident: int | None, error: BaseException) -> None:
         """Raise an error in a thread; where that is impossible, report it once instead."""
-        if ident is None or _is_debugged(ident):
+        modules = {frame.f_globals.get("__name__") for frame in frames_of(ident)}
+        if ident is None or modules & _DEBUGGERS:
             return
         if self._armed and ident == threading.main_thread().ident:
             self._error = error
@@ -98,7 +99,3 @@ class MainThreadInterrupt:
         elif not self._reported:
             self._reported = True
             report(error, "A virtual clock stands still", self)
-
-
-def _is_debugged(ident: int) -> bool:
-    return any(frame.f_globals.get("__name__") in _DEBUGGERS for frame in frames_of(ident))

@@ -1,10 +1,8 @@
 """What only real time can show: who does something, who is stuck, what has taken too long.
 
-Whether a participant waits for something that only another one can do, cannot be known for certain.
-So real time decides: if look after look finds that no thread of the process computes or waits for a
-processor, the participants that have a turn must be waiting for a lock or an item. One that
-computes keeps its turn, however slow the machine is: otherwise the order of events would depend on
-that.
+If look after look finds that no thread of the process computes or waits for a processor, those that
+have a turn must be waiting for a lock or an item. One that computes keeps its turn, however slow
+the machine is: otherwise the order of events would depend on that.
 """
 
 from __future__ import annotations

@@ -116,10 +116,7 @@ class Tree:
 
 
 def shrunk(deviations: Deviations, fails: Callable[[Deviations], Deviations | None]) -> Deviations:
-    """Return a failing schedule with as few deviations as leaving some out can find.
-
-    ``fails`` returns the deviations of a schedule that fails, else None.
-    """
+    """Return a failing schedule with as few deviations as leaving some out can find."""
     size = max(len(deviations) // 2, 1)
     while size:
         start = 0

@@ -233,9 +233,8 @@ def _join(schedule: Schedule, original: Any, thread: Any, timeout: float | None 
     member = vars(thread).get("_member")
     if member is not None and member is not schedule.running:
         deadline = None if timeout is None else schedule.now + max(timeout, 0)
-        if not schedule.wait(
-            f"the end of {thread.name}", lambda: member.done, deadline, lambda: member
-        ):
+        what = f"the end of {thread.name}"
+        if not schedule.wait(what, lambda: member.done, deadline, lambda: member):
             return
     original(thread, None if member is not None else timeout)
 
