@@ -74,7 +74,7 @@ class Explorer:
         self._locks: list[Any] = []  # that were made before
         self._decisions = 1  # the most that a schedule has had
         self._members = 1
-        self._passed = -1  # with how many preemptions, at most, all schedules have passed
+        self._tree: Tree  # of those that have not been run in order
         self._runs = 0
         self._effort = 0
         self._cut = False
@@ -111,10 +111,9 @@ class Explorer:
         try:
             with self._ready():
                 outcome = work()
+            future.set_result(outcome)
         except BaseException as error:  # raised in the thread that waits
             future.set_exception(error)
-        else:
-            future.set_result(outcome)
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
@@ -142,7 +141,8 @@ class Explorer:
 
     def search(self, preemptions: int, schedules: int | None, time_limit: float) -> Exploration:
         """Run schedules until one fails, all have run, or it is enough."""
-        tree, until, chance = Tree(preemptions), monotonic() + time_limit, 1.0
+        self._tree = tree = Tree(preemptions)
+        until, chance = monotonic() + time_limit, 1.0
         random_ = random.Random(self._seed)  # noqa: S311 - no secret
         self.run(following(()), ())  # what happens only once, such as imports, has happened then
         self.schedules = drawn = 0
@@ -157,7 +157,6 @@ class Explorer:
                 self.run(drawing(random_, preemptions, self._decisions))
                 drawn += 1
                 continue
-            self._passed = tree.bound - 1
             deviations = tree.next()
             tree.add(deviations, self.run(following(deviations), deviations))
         complete = not tree.left()
@@ -190,7 +189,7 @@ class Explorer:
         shown, note = failed, ""
         if not failed.stuck and failed.story is None:
             self._effort = _EFFORT
-            deviations = self._fewer(failed.preemptions - 1) or tuple(failed.deviations)
+            deviations = self._fewer(failed.preemptions) or tuple(failed.deviations)
             self._effort = _EFFORT
             deviations = shrunk(deviations, self._fails)
             shown = self._run(following(deviations), told=True)
@@ -210,11 +209,9 @@ class Explorer:
         return kind("\n".join(filter(None, lines)), replay, self.schedules)
 
     def _fewer(self, preemptions: int) -> Deviations | None:
-        """Return a schedule that fails with at most that many preemptions, if one is near."""
-        if preemptions <= self._passed:
-            return None
-        tree, failing = Tree(preemptions), None
-        while tree.left() and self._effort > 0 and failing is None:
+        """Return a schedule that fails with fewer preemptions, if one is near."""
+        tree, failing = self._tree, None
+        while tree.left() and tree.bound < preemptions and self._effort > 0 and failing is None:
             failing = self._fails(tree.next(), tree)
         return failing
 
