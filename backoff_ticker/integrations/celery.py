@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import inspect
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from .. import CircuitOpen, ExponentialBackOff, StopReason, attempts, delay_after
+from .. import CancellationToken, CircuitOpen, StopReason, attempts, configure
+from ..policies import ExponentialBackOff, delay_after
 from ._shared import check_policy, imports_of_extra
-from ._tasks.celery_token import shutdown_token
 
 with imports_of_extra("celery"):
     import celery
     from celery.exceptions import Reject, Retry, SoftTimeLimitExceeded, TaskPredicate
     from celery.local import Proxy
+    from celery.signals import worker_init, worker_process_init, worker_shutting_down
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
     from typing import NoReturn
 
-    from .. import BackOff, BudgetLike, CancellationToken, CircuitBreaker, Outcome, Stop
+    from .. import BackOff, BudgetLike, CircuitBreaker, Outcome, Stop
     from ..types import CircuitTicket
 
     Seconds = float | timedelta
@@ -297,3 +300,52 @@ def _count_in_note(error: Exception, outcome: Outcome, retries: int, limit: int 
 
 def _note(retries: int, why: str) -> str:
     return f"gave up after {retries + 1} attempt{'s' if retries else ''}: {why}"
+
+
+# The token of a worker
+
+_token = CancellationToken()
+_main_process: list[int] = []
+_ends: list[int] = []
+"""The ends of a pipe. The main process closes its end, to tell the others."""
+
+
+def shutdown_token() -> CancellationToken:
+    """Return the token of this worker, which is cancelled when the worker is told to stop.
+
+    Every call returns the same one. Call it where the tasks are defined, as the first call connects
+    it with Celery's signals. In workers, it is then the default token of all retries:
+    ``configure(token=shutdown_token())``. It is cancelled as soon as the warm, soft or cold
+    shutdown begins, in the main process and in those of the pool ``prefork``; the cause is the name
+    of the signal, such as ``"SIGTERM"``, or a text. In other programs nothing cancels it.
+
+    Thread safety: any thread.
+    """
+    worker_init.connect(_start, weak=False)  # a second time it has no effect
+    worker_shutting_down.connect(_stop, weak=False)
+    worker_process_init.connect(_listen, weak=False)
+    return _token
+
+
+def _start(**_: object) -> None:
+    _main_process[:] = [os.getpid()]
+    _ends[:] = os.pipe()
+    configure(token=_token)
+
+
+def _stop(sig: str, **_: object) -> None:
+    _token.cancel(sig)
+    if len(_ends) > 1:
+        os.close(_ends.pop())
+
+
+def _listen(**_: object) -> None:
+    # A process of the pool; one that begins during the shutdown has a cancelled token.
+    if len(_ends) > 1 and os.getpid() not in _main_process:
+        os.close(_ends.pop())
+        threading.Thread(target=_wait, daemon=True).start()
+
+
+def _wait() -> None:
+    os.read(_ends[0], 1)
+    _token.cancel("the worker shuts down")

@@ -28,7 +28,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from backoff_ticker.integrations._tasks import celery_token
+from backoff_ticker.integrations import celery as integration
 from backoff_ticker.integrations.celery import retry_task, shutdown_token
 from tests.integrations.celery_workers import messages_of
 
@@ -379,12 +379,12 @@ def test_what_is_decorated_and_the_options_are_checked_at_once(app):
 @pytest.fixture
 def worker_token(monkeypatch):
     """Return a token that is new, as in a worker that has just begun."""
-    monkeypatch.setattr(celery_token, "_token", CancellationToken())
+    monkeypatch.setattr(integration, "_token", CancellationToken())
     with configure(token=None):
         yield shutdown_token()
-    for end in celery_token._ends:
+    for end in integration._ends:
         os.close(end)
-    celery_token._ends.clear()
+    integration._ends.clear()
 
 
 def test_in_a_worker_it_is_the_default_and_a_shutdown_cancels_it(worker_token):
