@@ -201,39 +201,33 @@ def activity_errors(
     except FailureError:
         raise
     except Exception as error:
-        translated = _translated(error, policy, max_retry_after)
-        if translated is None:
+        delay = _delay(error, policy, max_retry_after)
+        if delay is None:
             raise
-        raise translated from unwrapped(error)
+        inner = unwrapped(error)
+        raise ApplicationError(
+            str(inner),
+            type=type(inner).__name__,
+            non_retryable=delay is STOP,
+            next_retry_delay=None if delay is STOP else max(_duration(delay), _SHORTEST),
+        ) from inner
 
 
-def _translated(
+def _delay(
     error: Exception, policy: BackOff | None, max_retry_after: float | timedelta | None
-) -> ApplicationError | None:
-    """Return the error that Temporal gets in the place of another; None: the same one."""
+) -> float | Stop | None:
+    """Return when the activity is retried, if not as its ``RetryPolicy`` says (None)."""
     if find_permanent(error) is not None:
-        return _application_error(error, STOP)
+        return STOP
     if isinstance(error, RetryAfter):
-        return _application_error(error, bounded(error.seconds, max_retry_after))
+        return bounded(error.seconds, max_retry_after)
     if isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded):
         return None
-    is_open = isinstance(error, CircuitOpen) and error.seconds is not None
-    if policy is None and not is_open:
-        return None
-    delay = 0.0 if policy is None else delay_after(policy, activity.info().attempt)
-    if delay is not STOP and isinstance(error, CircuitOpen):
-        delay = max(delay, error.seconds or 0.0)
-    return _application_error(error, delay)
-
-
-def _application_error(error: Exception, delay: float | Stop) -> ApplicationError:
-    inner = unwrapped(error)
-    return ApplicationError(
-        str(inner),
-        type=type(inner).__name__,
-        non_retryable=delay is STOP,
-        next_retry_delay=None if delay is STOP else max(_duration(delay), _SHORTEST),
-    )
+    open_for = error.seconds if isinstance(error, CircuitOpen) else None
+    if policy is None:
+        return open_for
+    delay = delay_after(policy, activity.info().attempt)
+    return delay if delay is STOP else max(delay, open_for or 0.0)
 
 
 # The token of an activity
@@ -301,7 +295,7 @@ def activity_token(
     # Not the token itself: Temporal raises its CancelledError anywhere in a thread, perhaps where
     # the block is left. So what looks ends also once nobody holds the token.
     held = weakref.ref(token)
-    _look(held)
+    _may_go_on(held, ended, None)
     end = _repeat(partial(_may_go_on, held, ended, heartbeat), pauses, ended)
     try:
         yield token
@@ -315,8 +309,10 @@ def activity_token(
         end()
 
 
-def _look(held: weakref.ref[CancellationToken]) -> bool:
-    """Cancel the token of the activity if it is time; return whether somebody holds it."""
+def _may_go_on(
+    held: weakref.ref[CancellationToken], ended: CancellationToken, heartbeat: Heartbeat | None
+) -> bool:
+    """Cancel the token if it is time, and send a heartbeat; return whether to do so again."""
     token = held()
     if token is None:
         return False
@@ -324,14 +320,7 @@ def _look(held: weakref.ref[CancellationToken]) -> bool:
         token.cancel("the activity was cancelled")
     elif activity.is_worker_shutdown():
         token.cancel("the worker shuts down")
-    return True
-
-
-def _may_go_on(
-    held: weakref.ref[CancellationToken], ended: CancellationToken, heartbeat: Heartbeat | None
-) -> bool:
-    """Look, and send a heartbeat; return whether to do so again."""
-    if not _look(held) or ended.cancelled:
+    if ended.cancelled:
         return False
     if heartbeat is not None:
         try:
