@@ -113,16 +113,15 @@ class _Exchange(Exchange["ClientResponse"]):
             headers=response.headers,
         )
 
-    def can_send_body(self, *, sent: bool) -> bool:
-        return self._is_in_memory or not sent
-
     def kind_of(self, error: Exception) -> Kind:
         if isinstance(error, _MISTAKES):
-            return "mistake"
+            return "final"
         if isinstance(error, aiohttp.ClientHttpProxyError):  # no tunnel was made
-            return "unsent" if error.status in self._rules.statuses else "other"
+            return "unsent" if error.status in self._rules.statuses else "final"
         if isinstance(error, _UNSENT):
             return "unsent"
+        if not self._is_in_memory:
+            return "final"
         is_no_http = isinstance(error.__cause__, HttpProcessingError)
         is_broken = is_no_http or isinstance(error, aiohttp.ClientConnectionError)
         return "broken" if is_broken else "other"

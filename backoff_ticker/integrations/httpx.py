@@ -220,12 +220,10 @@ class _Exchange(Exchange[httpx.Response]):
         what = f"{response.status_code} {response.reason_phrase}".rstrip()
         return httpx.HTTPStatusError(what, request=self._request, response=response)
 
-    def can_send_body(self, *, sent: bool) -> bool:
-        return self._body is None or not self._body.has_begun
-
     def kind_of(self, error: Exception) -> Kind:
-        if isinstance(error, _MISTAKES) or self._is_refused_tunnel(error):
-            return "mistake"
+        has_no_body = self._body is not None and self._body.has_begun
+        if has_no_body or isinstance(error, _MISTAKES) or self._is_refused_tunnel(error):
+            return "final"
         if isinstance(error, _UNSENT):
             return "unsent"
         return "broken" if isinstance(error, httpx.TransportError) else "other"

@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from .. import ConstantBackOff, RetryAfter, attempts
-from ._http.rules import (
-    MAX_ATTEMPTS,
-    MAX_RETRY_AFTER,
-    METHODS,
-    STATUSES,
-    as_methods,
-    as_statuses,
-    asked_wait,
-    checked_limits,
-    hooks_in,
-    log_retry,
-)
+from ._http import rules
 from ._shared import imports_of_extra
 
 with imports_of_extra("urllib3"):
@@ -40,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BackOffRetry"]
 
-_METHODS: Final = METHODS - {"PUT"}
+_METHODS: Final = rules.METHODS - {"PUT"}
 _REPLACED: Final = ("backoff_factor", "backoff_jitter", "backoff_max", "retry_after_max")
 
 
@@ -98,10 +87,10 @@ class BackOffRetry(Retry):
         self,
         policy: BackOff | None = None,
         *,
-        total: bool | int | None = MAX_ATTEMPTS - 1,
+        total: bool | int | None = rules.MAX_ATTEMPTS - 1,
         allowed_methods: Collection[str] | None = _METHODS,
-        status_forcelist: Collection[int] | None = STATUSES,
-        max_retry_after: Seconds | None = MAX_RETRY_AFTER,
+        status_forcelist: Collection[int] | None = rules.STATUSES,
+        max_retry_after: Seconds | None = rules.MAX_RETRY_AFTER,
         token: CancellationToken | None = None,
         budget: BudgetLike | None = None,
         notify: Notify | Sequence[Notify] | None = None,
@@ -112,11 +101,11 @@ class BackOffRetry(Retry):
         super().__init__(
             total=total,
             allowed_methods=None,
-            status_forcelist=as_statuses("status_forcelist", status_forcelist or ()),
+            status_forcelist=rules.as_statuses("status_forcelist", status_forcelist or ()),
             **options,
         )
         if allowed_methods is not None:
-            self.allowed_methods: Any = as_methods("allowed_methods", allowed_methods)
+            self.allowed_methods: Any = rules.as_methods("allowed_methods", allowed_methods)
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
@@ -129,7 +118,7 @@ class BackOffRetry(Retry):
             "notify": notify,
             "on_retry": on_retry,
         }
-        self._longest_wait = checked_limits(policy, self._options)
+        self._longest_wait = rules.checked_limits(policy, self._options)
 
     def new(self, **kw: Any) -> Self:
         """Return a copy with other options; it goes on with the waits of this one."""
@@ -220,7 +209,7 @@ class BackOffRetry(Retry):
     def _asked(self, response: BaseHTTPResponse) -> float | None:
         if not self.respect_retry_after_header:
             return None
-        return asked_wait(response.headers, self._limits["clock"])
+        return rules.asked_wait(response.headers, self._limits["clock"])
 
     def _note(self, error: Exception, response: BaseHTTPResponse | None, request: Request) -> None:
         """Tell the run, which begins with the first failure; it raises if no attempt follows."""
@@ -249,7 +238,7 @@ class _Run:
     failed: tuple[Request, int | None]  # the request, and the status of its last answer
 
     def __init__(self, policy: BackOff | None, options: Mapping[str, Any]) -> None:
-        options = {**options, "on_retry": (self._log, *hooks_in(options, "on_retry"))}
+        options = {**options, "on_retry": (self._log, *rules.hooks_in(options, "on_retry"))}
         self._attempts = iter(attempts(policy, **options))
         self._attempt = next(self._attempts)
 
@@ -257,7 +246,7 @@ class _Run:
         if hasattr(self, "failed") and isinstance(outcome.last_error, Exception):
             (method, pool, url), status = self.failed
             request = method, getattr(pool, "host", None), urlsplit(url).path or "/"
-            log_retry(request, status, outcome.last_error, outcome)
+            rules.log_retry(request, status, outcome.last_error, outcome)
 
     def fail(self, error: Exception) -> None:
         """End an attempt; raise the error of the run if no other follows."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ... import Outcome
     from .rules import Rules
 
-    Kind = Literal["mistake", "unsent", "broken", "other"]
+    Kind = Literal["final", "unsent", "broken", "other"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -43,21 +43,18 @@ class Exchange(Generic[R]):
         raise NotImplementedError
 
     def kind_of(self, error: Exception) -> Kind:
-        """Return what an error without a response says of the request."""
-        raise NotImplementedError
+        """Return whether an error is final, or else what it says of the request.
 
-    def can_send_body(self, *, sent: bool) -> bool:
-        """Return whether there is a body for one more attempt; ``sent``: some of it may be sent."""
+        It is final if another attempt would fail as well, or would have no body.
+        """
         raise NotImplementedError
 
     def on(self, error: Exception) -> float | bool:
         """Return whether a failure is retried, or the seconds that the server asks to wait."""
         kind = self.kind_of(error)
-        if kind == "mistake" or not self.can_send_body(sent=kind != "unsent"):
-            return False
         if kind == "unsent":
             return True
-        if self._method not in self._rules.methods:
+        if kind == "final" or self._method not in self._rules.methods:
             return False
         if error is self._refusal:
             response: Any = self._response
