@@ -97,12 +97,11 @@ async def _release(response: ClientResponse) -> None:
 
 
 class _Exchange(Exchange["ClientResponse"]):
+    status_name = "status"
+
     def __init__(self, rules: Rules, request: ClientRequest) -> None:
         super().__init__(rules, request.method, request.url)
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
-
-    def status_of(self, response: ClientResponse) -> int:
-        return response.status
 
     def error_of(self, response: ClientResponse) -> Exception:
         return aiohttp.ClientResponseError(

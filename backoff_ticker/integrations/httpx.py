@@ -182,6 +182,8 @@ class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
 
 
 class _Exchange(Exchange[httpx.Response]):
+    status_name = "status_code"
+
     def __init__(self, rules: Rules, request: httpx.Request) -> None:
         super().__init__(rules, request.method, request.url)
         self._request = request
@@ -212,9 +214,6 @@ class _Exchange(Exchange[httpx.Response]):
             stream=self._body or request.stream,
             extensions=extensions,
         )
-
-    def status_of(self, response: httpx.Response) -> int:
-        return response.status_code
 
     def error_of(self, response: httpx.Response) -> Exception:
         what = f"{response.status_code} {response.reason_phrase}".rstrip()

@@ -243,10 +243,10 @@ class _Run:
         self._attempt = next(self._attempts)
 
     def _log(self, outcome: Outcome) -> None:
-        if hasattr(self, "failed") and isinstance(outcome.last_error, Exception):
+        if hasattr(self, "failed"):
             (method, pool, url), status = self.failed
             request = method, getattr(pool, "host", None), urlsplit(url).path or "/"
-            rules.log_retry(request, status, outcome.last_error, outcome)
+            rules.log_retry(request, status, outcome)
 
     def fail(self, error: Exception) -> None:
         """End an attempt; raise the error of the run if no other follows."""

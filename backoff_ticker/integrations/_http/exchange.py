@@ -24,6 +24,8 @@ T = TypeVar("T")
 class Exchange(Generic[R]):
     """One request in all its attempts; a subclass knows the client."""
 
+    status_name: str  # of the attribute of a response
+
     def __init__(self, rules: Rules, method: str, url: Any) -> None:
         self._response: R | None = None
         self._refusal: Exception | None = None  # the error that stands for the response
@@ -35,18 +37,12 @@ class Exchange(Generic[R]):
     def begin(self, outcome: Outcome) -> None:
         self._response, self._refusal, self._is_closed = None, None, False
 
-    def status_of(self, response: R) -> int:
-        raise NotImplementedError
-
     def error_of(self, response: R) -> Exception:
         """Return the error that a response whose status is retried is for hooks."""
         raise NotImplementedError
 
     def kind_of(self, error: Exception) -> Kind:
-        """Return whether an error is final, or else what it says of the request.
-
-        It is final if another attempt would fail as well, or would have no body.
-        """
+        """Return what an error says; "final": another attempt would fail, too, or has no body."""
         raise NotImplementedError
 
     def on(self, error: Exception) -> float | bool:
@@ -65,14 +61,13 @@ class Exchange(Generic[R]):
     def run(self, send: Callable[[], R], close: Callable[[R], object]) -> R:
         options = self._options(close)
         try:
-            response: R = retry_call(lambda: self._checked(send()), self._rules.policy, **options)
+            return retry_call(lambda: self._checked(send()), self._rules.policy, **options)
         except BaseException as error:
             last = self._last(error)
             if last is None:
                 self._end(close)
                 raise
             return last
-        return response
 
     async def run_async(
         self, send: Callable[[], Awaitable[R]], close: Callable[[R], Awaitable[object]]
@@ -108,15 +103,14 @@ class Exchange(Generic[R]):
         """Log an attempt that a wait follows, if any; close its response."""
         self._is_closed = True
         response = self._response
-        if outcome is not None and isinstance(outcome.last_error, Exception):
-            status = None if response is None else self.status_of(response)
-            request = self._method, self._url.host, self._url.path
-            log_retry(request, status, outcome.last_error, outcome)
+        if outcome is not None:
+            status = None if response is None else getattr(response, self.status_name)
+            log_retry((self._method, self._url.host, self._url.path), status, outcome)
         return None if response is None else close(response)
 
     def _checked(self, response: R) -> R:
         self._response = response
-        if self.status_of(response) in self._rules.statuses:
+        if getattr(response, self.status_name) in self._rules.statuses:
             self._refusal = self.error_of(response)
             raise self._refusal
         return response

@@ -64,21 +64,11 @@ class AsyncHTTPRetryOptions(HTTPRetryOptions, total=False):
 class Rules:
     """Which requests and answers of one client are retried, and the options of its retries.
 
-    Attributes:
-        name: The name of the class that users know, which is that of the operation for hooks.
-        methods: The methods that may be repeated, in capitals.
-        statuses: The statuses that are retried.
-        longest_wait: The seconds that a server may ask to wait; ``inf``: any number.
-        policy: The policy; each request has a copy.
-        options: The options of ``retry``.
+    ``name`` is the class that users know, and the operation for hooks.
     """
 
     def __init__(
-        self,
-        name: str,
-        allowed: Any,
-        policy: BackOff | None,
-        options: Mapping[str, Any],
+        self, name: str, allowed: Any, policy: BackOff | None, options: Mapping[str, Any]
     ) -> None:
         known = allowed.__optional_keys__
         for option in options:
@@ -141,10 +131,11 @@ def checked_limits(
     return inf if longest is None else as_seconds("max_retry_after", longest)
 
 
-def log_retry(
-    request: tuple[str, str | None, str], status: int | None, error: Exception, outcome: Outcome
-) -> None:
+def log_retry(request: tuple[str, str | None, str], status: int | None, outcome: Outcome) -> None:
     """Log that a request is sent again: its method, host and path; all else may be secret."""
+    error = outcome.last_error
+    if not isinstance(error, Exception):
+        return
     method, host, path = (escaped(part or "") for part in request)
     attempt, wait = outcome.attempts, round(outcome.delay or 0.0, 3)
     fields = {"host": host, "method": method, "path": path, "status": status}
