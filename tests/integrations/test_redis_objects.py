@@ -121,7 +121,7 @@ def test_options_are_checked_at_once(kind, options, error, message):
     [
         (RedisCancellationToken, "token", "eval get pttl set publish subscribe ping"),
         (RedisCircuitBreaker, "circuit", "eval time hmget hset pexpire publish subscribe ping"),
-        (RedisRetryBudget, "budget", "evalsha eval get set"),
+        (RedisRetryBudget, "budget", "eval get set"),
     ],
 )
 def test_the_rights_that_its_page_names_are_enough(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import weakref
 from concurrent.futures import Future
-from hashlib import sha1
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import RedisError
 
-from ... import CircuitBreaker, ExponentialBackOff, RetryBudget
-from ..._errors import CircuitOpen, CircuitState
+from ... import CircuitBreaker, CircuitOpen, CircuitState, ExponentialBackOff, RetryBudget
 from .._shared import after_fork, as_positive_seconds, check_name
 from .client import CLOCK, LONGEST, Outage, as_whole, check_client, make_connection
 
@@ -38,7 +36,7 @@ _HELD_RETRIES = 10  # for which the successes of a process pay that Redis has no
 
 # KEYS: the bucket. ARGV: the size of the bucket, the cost of a retry, and what this process has to
 # add, all in units; milliseconds until an unused bucket is forgotten; how many retries ask.
-_SCRIPT = b"""\
+_SCRIPT = """\
 local most, cost = tonumber(ARGV[1]), tonumber(ARGV[2])
 local units = tonumber(redis.call('GET', KEYS[1]) or most)
 if not (units >= 0) then return redis.error_reply('ERR a budget out of range') end
@@ -47,7 +45,6 @@ local paid = math.min(math.floor(units / cost), tonumber(ARGV[5]))
 redis.call('SET', KEYS[1], string.format('%.0f', units - paid * cost), 'PX', ARGV[4])
 return paid
 """
-_SHA = sha1(_SCRIPT, usedforsecurity=False).hexdigest()
 
 
 class RedisRetryBudget:
@@ -269,13 +266,9 @@ class RedisRetryBudget:
             # Counted here no more; so not before Redis is there to be told.
             added = _drained(self._successes) + _drained(self._released)
             key = f"backoff_ticker:budget:{self.name}"
-            arguments = 1, key, *self._numbers, added, self._keep_for, count
-            try:
-                connection.send_command("EVALSHA", _SHA, *arguments)
-                paid = as_whole(connection.read_response(), count)
-            except NoScriptError:  # Redis was started again, or another one has taken over
-                connection.send_command("EVAL", _SCRIPT, *arguments)
-                paid = as_whole(connection.read_response(), count)
+            arguments = *self._numbers, added, self._keep_for, count
+            connection.send_command("EVAL", _SCRIPT, 1, key, *arguments)
+            paid = as_whole(connection.read_response(), count)
         except BaseException:
             self._trusted = object()  # what was opened before may lead to a server that is gone
             self._idle.clear()

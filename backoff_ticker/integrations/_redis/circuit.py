@@ -11,8 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ... import CircuitBreaker
-from ..._errors import CircuitState
+from ... import CircuitBreaker, CircuitState
 from .client import CLOCK, LOGGER, LONGEST
 from .link import Link, Linked
 

@@ -75,13 +75,6 @@ def make_connection(client: Redis) -> Any:
     """
     pool = client.connection_pool
     options = {name: value for name, value in pool.connection_kwargs.items() if "maint" not in name}
-    return pool.connection_class(
-        **options
-        | {
-            "decode_responses": False,
-            "encoding": "utf-8",
-            "health_check_interval": 0,
-            "protocol": 2,
-            "retry": Retry(NoBackoff(), 0),
-        }
-    )
+    options.update(decode_responses=False, encoding="utf-8", health_check_interval=0)
+    options.update(protocol=2, retry=Retry(NoBackoff(), 0))
+    return pool.connection_class(**options)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from ..._errors import DeadlineExceeded
-from ...cancellation import CancellationToken
+from ... import CancellationToken, DeadlineExceeded
 from .._shared import as_positive_seconds, escaped, require_token, shown_error
 from .client import CLOCK, LONGEST, as_whole
 from .link import FLUSH, Link, Linked
