@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ._metrics.observer import BUCKETS, METRICS, MetricsObserver, event_of
+from ._metrics.observer import BUCKETS, METRICS, MetricsObserver
 from ._shared import imports_of_extra
 
 with imports_of_extra("opentelemetry"):
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.metrics import MeterProvider
-
-    from .. import CircuitState, Outcome
 
 _NAMES = {
     "retries": ("retries", "{retry}"),
@@ -40,8 +38,7 @@ _NAMES = {
 _ATTRIBUTES = {
     "operation": "backoff_ticker.operation",
     "outcome": "backoff_ticker.outcome",
-    "error": "error.type",  # of the semantic conventions, as is "_OTHER"
-    "error_type": "error.type",
+    "error_type": "error.type",  # of the semantic conventions, as is "_OTHER"
     "circuit": "backoff_ticker.circuit.name",
     "state": "backoff_ticker.circuit.state",
     "token": "backoff_ticker.token.name",
@@ -49,6 +46,7 @@ _ATTRIBUTES = {
     "ticker": "backoff_ticker.ticker.name",
     "schedule": "backoff_ticker.schedule.name",
 }
+_SPAN_EVENTS = {"retry", "gave_up", "recovered", "circuit_changed"}
 
 
 class OpenTelemetryObserver(MetricsObserver):
@@ -128,24 +126,17 @@ class OpenTelemetryObserver(MetricsObserver):
         attributes = {
             _ATTRIBUTES[name]: value
             for name, value in zip(names, labels, strict=True)
-            if value or name != "error"
+            if value or name != "error_type"
         }
         self._metrics[metric](amount, attributes)
 
-    def _retried(self, outcome: Outcome) -> None:
-        super()._retried(outcome)
-        self._add_event(*event_of(outcome))
-
-    def _ended(self, outcome: Outcome) -> None:
-        super()._ended(outcome)
-        self._add_event(*event_of(outcome))
-
-    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
-        super()._circuit_changed(name, old, new)
-        self._add_event("circuit_changed", {"circuit": name, "state": str(new)})
-
-    def _add_event(self, event: str, facts: dict[str, Any]) -> None:
+    def _record(self, event: str, facts: dict[str, Any]) -> None:
+        super()._record(event, facts)
         span = trace.get_current_span()
-        if event and self._span_events and span.is_recording():
-            names = [_ATTRIBUTES.get(name, f"backoff_ticker.{name}") for name in facts]
-            span.add_event(f"backoff_ticker.{event}", dict(zip(names, facts.values(), strict=True)))
+        if event in _SPAN_EVENTS and self._span_events and span.is_recording():
+            attributes = {
+                _ATTRIBUTES.get(name, f"backoff_ticker.{name}"): fact
+                for name, fact in facts.items()
+                if name not in {"error", "old_state"}
+            }
+            span.add_event(f"backoff_ticker.{event}", attributes)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
+_LABELS = {"operation": "name", "error_type": "error"}
+
 
 class PrometheusObserver(MetricsObserver):
     """Counts what happens in retries, circuits, tokens, tickers and schedules.
@@ -93,7 +95,7 @@ class PrometheusObserver(MetricsObserver):
         self._metrics: dict[str, Counter | Gauge | Histogram] = {}
         where: dict[str, Any] = {"namespace": namespace, "registry": registry}
         for metric, (text, *labels) in METRICS.items():
-            what = metric, text, ["name" if label == "operation" else label for label in labels]
+            what = metric, text, [_LABELS.get(label, label) for label in labels]
             if metric in buckets:
                 self._metrics[metric] = Histogram(*what, **where, buckets=buckets[metric])
             elif metric == "circuits":

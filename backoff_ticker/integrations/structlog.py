@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from ._metrics.observer import Observer, event_of
-from ._shared import imports_of_extra, shown_error, type_name
+from ._metrics.observer import Observer
+from ._shared import imports_of_extra, shown_error
 
 with imports_of_extra("structlog"):
     import structlog
 
-if TYPE_CHECKING:
-    from .. import CircuitState, Outcome, Tick
-    from ..types import Job
-    from ._metrics.observer import Cause
+_WARNINGS = {"retry", "gave_up", "circuit_changed", "ticks_missed"}
 
 
 class Logger(Protocol):
@@ -86,33 +83,16 @@ class StructlogObserver(Observer):
             raise TypeError(f"logger must not be async; use its sync_bl, not {logger!r}")
         self._log = log
 
-    def _retried(self, outcome: Outcome) -> None:
-        event, facts = event_of(outcome)
-        if outcome.last_error is not None:
-            facts["error"] = shown_error(outcome.last_error)
-        if event:
-            log = self._log.info if outcome.succeeded else self._log.warning
-            log(event, **facts)
-
-    _ended = _retried
-
-    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
-        log = self._log.info if new == "closed" else self._log.warning
-        log("circuit_changed", circuit=name, old_state=str(old), state=str(new))
-
-    def _cancelled(self, name: str, cause: Cause) -> None:
-        facts: dict[str, Any] = {"token": name, "cause": cause}
-        if isinstance(cause, BaseException):
-            facts |= {"cause": shown_error(cause), "cause_type": type_name(cause)}
-        self._log.info("cancelled", **facts)
-
-    def _ticked(self, name: str, tick: Tick) -> None:
-        facts: dict[str, Any] = {"ticker": name, "tick": tick.number, "delay": tick.delay}
-        facts |= {"lateness": tick.lateness, "missed": tick.missed}
-        facts["since_success"] = tick.since_success
-        log = self._log.warning if tick.missed else self._log.debug
-        log("ticks_missed" if tick.missed else "tick", **facts)
-
-    def _job_taken(self, name: str, job: Job[Any]) -> None:
-        facts = {"lateness": job.lateness, "missed": job.missed, "failures": job.failures}
-        self._log.debug("job", schedule=name, key=job.key, **facts)
+    def _record(self, event: str, facts: dict[str, Any]) -> None:
+        if event in {"circuit_made", "succeeded"}:
+            return
+        for name in facts.keys() & {"error", "cause"}:
+            if isinstance(facts[name], BaseException):
+                facts[name] = shown_error(facts[name])
+        if event == "tick" and facts["missed"]:
+            event = "ticks_missed"
+        if event in _WARNINGS and facts.get("state") != "closed":
+            log = self._log.warning
+        else:
+            log = self._log.debug if event in {"tick", "job"} else self._log.info
+        log(event, **facts)

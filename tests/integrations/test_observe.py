@@ -27,7 +27,7 @@ class Told(Observer):
         self.facts.append(fact)
         self.threads.append(threading.current_thread())
 
-    _retried = _ended = _circuit_made = _circuit_changed = _cancelled = _ticked = _job_taken = note
+    _record = note
 
 
 def test_an_observer_that_fails_breaks_nothing_and_is_logged(caplog, clock):
@@ -54,7 +54,7 @@ def test_the_end_of_a_watch(clock):
     token.cancel("late")
     told.watch_token(token, "cancelled already")
     clock.advance(0)
-    assert told.facts == [("cancelled already", "late")]
+    assert told.facts == [("cancelled", {"token": "cancelled already", "cause": "late"})]
 
 
 @pytest.mark.posix
@@ -66,7 +66,7 @@ def test_a_signal_handler_does_not_run_the_observer():
         os.kill(os.getpid(), signal.SIGUSR1)
         assert token.wait(10)
         eventually(lambda: told.facts, "the fact")
-    assert told.facts == [("shutdown", "SIGUSR1")]
+    assert told.facts == [("cancelled", {"token": "shutdown", "cause": "SIGUSR1"})]
     assert told.threads != [threading.main_thread()]
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Cause = BaseException | str | None
 
 METRICS = {
-    "retries": ("Failures that were retried", "operation", "error"),
+    "retries": ("Failures that were retried", "operation", "error_type"),
     "retry_wait_seconds": ("Delays before retries", "operation"),
-    "runs": ("Runs of retries that ended, and how", "operation", "outcome", "error"),
+    "runs": ("Runs of retries that ended, and how", "operation", "outcome", "error_type"),
     "circuits": ("Circuits that are in this state", "circuit", "state"),
     "circuit_changes": ("Changes of circuits to this state", "circuit", "state"),
     "cancels": ("Tokens that were cancelled", "token", "cause"),
@@ -55,20 +55,44 @@ class RetryHooks(TypedDict):
     on_give_up: Callable[[Outcome], None]
 
 
-def event_of(outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    """Return what a retry has told as an event: its name, "" for a success at once; and facts."""
+Event = tuple[str, dict[str, Any]]
+"""What has happened, by its name, and the facts of it; errors are facts themselves."""
+
+
+def _of_retry(outcome: Outcome) -> Event:
     facts = {"operation": outcome.name, "attempts": outcome.attempts, "elapsed": outcome.elapsed}
-    if outcome.last_error is not None:
-        facts["error_type"] = type_name(outcome.last_error)
+    error = outcome.last_error
+    if error is not None:
+        facts["error_type"] = type_name(error)
+    event = "recovered" if outcome.attempts > 1 else "succeeded"
     if outcome.reason is None:
-        return "retry", facts | {"delay": outcome.delay or 0.0}
-    if not outcome.succeeded:
-        return "gave_up", facts | {"outcome": str(outcome.reason)}
-    return "recovered" if outcome.attempts > 1 else "", facts
+        event, facts["delay"] = "retry", outcome.delay or 0.0
+    elif not outcome.succeeded:
+        event, facts["outcome"] = "gave_up", str(outcome.reason)
+    return event, facts if error is None else {**facts, "error": error}
+
+
+def _of_circuit(name: str, old: CircuitState, new: CircuitState) -> Event:
+    return "circuit_changed", {"circuit": name, "old_state": str(old), "state": str(new)}
+
+
+def _of_token(name: str, cause: Cause) -> Event:
+    types = {"cause_type": type_name(cause)} if isinstance(cause, BaseException) else {}
+    return "cancelled", {"token": name, "cause": cause, **types}
+
+
+def _of_tick(name: str, tick: Tick) -> Event:
+    facts = {"ticker": name, "tick": tick.number, "delay": tick.delay, "lateness": tick.lateness}
+    return "tick", {**facts, "missed": tick.missed, "since_success": tick.since_success}
+
+
+def _of_job(name: str, job: Job[Any]) -> Event:
+    facts = {"schedule": name, "key": job.key, "lateness": job.lateness}
+    return "job", {**facts, "missed": job.missed, "failures": job.failures}
 
 
 class Observer(ABC):
-    """Learns of retries, circuits, cancels, ticks and jobs; a subclass says what it makes of each.
+    """Learns of retries, circuits, cancels, ticks and jobs; a subclass says what it makes of them.
 
     No error of a subclass reaches the program: it goes to the standard library's logger
     ``backoff_ticker``.
@@ -84,14 +108,10 @@ class Observer(ABC):
         }
 
     def on_retry(self, outcome: Outcome) -> None:
-        """Record a failure that will be retried. It is a hook of retries."""
-        self._tell(self._retried, outcome)
+        """Record a failure that will be retried, or the end of a run. It is a hook of retries."""
+        self._tell(_of_retry, outcome)
 
-    def on_success(self, outcome: Outcome) -> None:
-        """Record the end of a run. It is a hook of retries."""
-        self._tell(self._ended, outcome)
-
-    on_give_up = on_success
+    on_success = on_give_up = on_retry
 
     def on_change(self, name: str) -> Callable[[CircuitState, CircuitState, CircuitBreaker], None]:
         """Return a hook that records the changes of one circuit, for its option ``on_change``.
@@ -101,10 +121,10 @@ class Observer(ABC):
         reset one in a signal handler, which must not wait for the lock of a logger or metric.
         """
         check_name(name, empty=True)
-        self._tell(self._circuit_made, name)
+        self._tell(lambda: ("circuit_made", {"circuit": name, "state": "closed"}))
 
         def record(old: CircuitState, new: CircuitState, _breaker: CircuitBreaker) -> None:
-            self._tell(self._circuit_changed, name, old, new)
+            self._tell(_of_circuit, name, old, new)
 
         return record
 
@@ -122,9 +142,7 @@ class Observer(ABC):
 
         def post() -> None:
             run = copy_context().run  # what the caller of watch_token() has bound
-            clock.call_at(
-                clock.monotonic(), lambda: run(self._tell, self._cancelled, name, token.cause)
-            )
+            clock.call_at(clock.monotonic(), lambda: run(self._tell, _of_token, name, token.cause))
 
         return token.on_cancel(post)
 
@@ -133,40 +151,23 @@ class Observer(ABC):
         check_name(name, empty=True)
         if not isinstance(tick, Tick):
             raise TypeError(f"tick must be a Tick, not {tick!r}")
-        self._tell(self._ticked, name, tick)
+        self._tell(_of_tick, name, tick)
 
     def record_job(self, job: Job[Any], name: str) -> None:
         """Record a job that a schedule has given to you, under a name for the schedule."""
         check_name(name, empty=True)
         if not isinstance(job, Job):
             raise TypeError(f"job must be a Job, not {job!r}")
-        self._tell(self._job_taken, name, job)
+        self._tell(_of_job, name, job)
 
-    def _tell(self, record: Callable[..., None], *facts: object) -> None:
+    def _tell(self, event: Callable[..., Event], *told: object) -> None:
         try:
-            record(*facts)
+            self._record(*event(*told))
         except Exception:
             logging.getLogger("backoff_ticker").exception("%s failed", type(self).__name__)
 
     @abstractmethod
-    def _retried(self, outcome: Outcome) -> None: ...
-
-    @abstractmethod
-    def _ended(self, outcome: Outcome) -> None: ...
-
-    def _circuit_made(self, name: str) -> None: ...  # noqa: B027 - most need not know
-
-    @abstractmethod
-    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None: ...
-
-    @abstractmethod
-    def _cancelled(self, name: str, cause: Cause) -> None: ...
-
-    @abstractmethod
-    def _ticked(self, name: str, tick: Tick) -> None: ...
-
-    @abstractmethod
-    def _job_taken(self, name: str, job: Job[Any]) -> None: ...
+    def _record(self, event: str, facts: dict[str, Any]) -> None: ...
 
 
 class MetricsObserver(Observer):
@@ -185,58 +186,44 @@ class MetricsObserver(Observer):
     def _add(self, metric: str, amount: float, *labels: str) -> None:
         """Add to a counter or gauge, or to a histogram, the values of whose labels are given."""
 
-    def _retried(self, outcome: Outcome) -> None:
-        operation = self._bounded("operation", outcome.name)
-        self._add("retries", 1, operation, self._error(outcome))
-        self._add("retry_wait_seconds", outcome.delay or 0.0, operation)
+    def _record(self, event: str, facts: dict[str, Any]) -> None:
+        missed, lateness = facts.get("missed", 0), facts.get("lateness", 0.0)
+        if event == "retry":
+            self._count(facts, retries=1, retry_wait_seconds=facts["delay"])
+        elif event == "gave_up":
+            self._count(facts, runs=1)
+        elif event in {"recovered", "succeeded"}:  # whose last error is no label
+            self._count({"operation": facts["operation"], "outcome": "succeeded"}, runs=1)
+        elif event == "circuit_made":
+            self._count(facts, circuits=1)
+        elif event == "circuit_changed":
+            # Nothing is set: in whatever order threads come here, the sums are right.
+            self._count({**facts, "state": facts["old_state"]}, circuits=-1)
+            self._count(facts, circuit_changes=1, circuits=1)
+        elif event == "cancelled":
+            self._count(facts, cancels=1)
+        elif event == "tick":
+            self._count(facts, ticks=1, ticks_missed=missed, tick_lateness_seconds=lateness)
+        else:
+            self._count(facts, jobs=1, jobs_missed=missed, job_lateness_seconds=lateness)
 
-    def _ended(self, outcome: Outcome) -> None:
-        operation = self._bounded("operation", outcome.name)
-        error = "" if outcome.succeeded else self._error(outcome)
-        self._add("runs", 1, operation, str(outcome.reason), error)
+    def _count(self, facts: dict[str, Any], **amounts: float) -> None:
+        for metric, amount in amounts.items():
+            _, *labels = METRICS[metric]
+            self._add(metric, amount, *(self._label(label, facts.get(label)) for label in labels))
 
-    def _circuit_made(self, name: str) -> None:
-        self._add("circuits", 1, self._bounded("circuit", name), "closed")
-
-    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
-        circuit = self._bounded("circuit", name)
-        self._add("circuit_changes", 1, circuit, str(new))
-        # Nothing is set: in whatever order threads come here, the sums are right.
-        self._add("circuits", -1, circuit, str(old))
-        self._add("circuits", 1, circuit, str(new))
-
-    def _cancelled(self, name: str, cause: Cause) -> None:
-        self._add("cancels", 1, self._bounded("token", name), self._cause(cause))
-
-    def _ticked(self, name: str, tick: Tick) -> None:
-        ticker = self._bounded("ticker", name)
-        self._add("ticks", 1, ticker)
-        self._add("ticks_missed", tick.missed, ticker)
-        self._add("tick_lateness_seconds", tick.lateness, ticker)
-
-    def _job_taken(self, name: str, job: Job[Any]) -> None:
-        schedule = self._bounded("schedule", name)
-        self._add("jobs", 1, schedule)
-        self._add("jobs_missed", job.missed, schedule)
-        self._add("job_lateness_seconds", job.lateness, schedule)
-
-    def _bounded(self, label: str, value: str) -> str:
-        """Return ``value``, or what stands for others if the label has too many by now."""
+    def _label(self, label: str, fact: Any) -> str:
+        """Return the value of a label: what stands for others, if there are too many by now."""
+        if label == "cause" and fact is None:
+            return "none"
+        if label == "cause" and isinstance(fact, str):  # texts may be as many as cancels
+            return fact if fact in Signals.__members__ else "text"
+        if label in {"outcome", "state"} or fact is None:
+            return fact or ""
+        value = type_name(fact) if label == "cause" else fact
         known = self._known.setdefault(label, set())
         if value not in known:
             if len(known) >= self._most:
                 return self._other
             known.add(value)  # threads that come here at the same moment may add one each
         return value
-
-    def _error(self, outcome: Outcome) -> str:
-        error = outcome.last_error
-        return "" if error is None else self._bounded("error", type_name(error))
-
-    def _cause(self, cause: Cause) -> str:
-        """Return a short name of why a token was cancelled: texts may be as many as cancels."""
-        if isinstance(cause, BaseException):
-            return self._bounded("cause", type_name(cause))
-        if cause is None:
-            return "none"
-        return cause if cause in Signals.__members__ else "text"
