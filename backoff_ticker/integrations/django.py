@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import CancellationToken, DeadlineExceeded
-from ._servers.asgi import REQUEST, TokenMiddleware, is_cancel
+from ._asgi import REQUEST, TokenMiddleware, is_cancel
 from ._shared import imports_of_extra
 
 with imports_of_extra("django"):
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ._servers.asgi import Application, Receive, Scope, Send
+    from ._asgi import Application, Receive, Scope, Send
 
 __all__ = ["CancelledMiddleware", "get_asgi_application", "request_token"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ._metrics.observer import BUCKETS, METRICS, MetricsObserver
+from ._observer import BUCKETS, METRICS, MetricsObserver
 from ._shared import imports_of_extra
 
 with imports_of_extra("opentelemetry"):

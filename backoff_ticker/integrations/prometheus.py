@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._metrics.observer import BUCKETS, METRICS, MetricsObserver
+from ._observer import BUCKETS, METRICS, MetricsObserver
 from ._shared import imports_of_extra
 
 with imports_of_extra("prometheus"):

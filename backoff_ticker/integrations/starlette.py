@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..cancellation import CancellationToken  # noqa: TC001 - FastAPI looks at the annotations
-from ._servers.asgi import REQUEST, SHUTDOWN, TokenMiddleware
+from ._asgi import REQUEST, SHUTDOWN, TokenMiddleware
 from ._shared import imports_of_extra
 
 with imports_of_extra("starlette"):

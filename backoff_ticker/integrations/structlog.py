@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import Any, Protocol
 
-from ._metrics.observer import Observer
+from ._observer import Observer
 from ._shared import imports_of_extra, shown_error
 
 with imports_of_extra("structlog"):

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from backoff_ticker import CancellationToken, ZeroBackOff, cancel_on_signals, retry_call
-from backoff_ticker.integrations._metrics.observer import Observer
+from backoff_ticker.integrations._observer import Observer
 from tests.helpers import eventually
 from tests.integrations.test_metrics import failing, tell_everything
 

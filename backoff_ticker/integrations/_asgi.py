@@ -7,8 +7,8 @@ import threading
 from contextlib import nullcontext, suppress
 from signal import SIGINT, SIGTERM, getsignal
 
-from ... import CancellationToken, Cancelled, any_of, cancel_on_signals
-from .._shared import require_token
+from .. import CancellationToken, Cancelled, any_of, cancel_on_signals
+from ._shared import require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

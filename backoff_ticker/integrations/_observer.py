@@ -8,15 +8,15 @@ from contextvars import copy_context
 from signal import Signals
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ... import Tick
-from ...types import Job
-from .._shared import as_count, check_name, require_token, type_name
+from .. import Tick
+from ..types import Job
+from ._shared import as_count, check_name, require_token, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ... import CancellationToken, CircuitBreaker, CircuitState, Outcome
-    from ...types import CallbackHandle
+    from .. import CancellationToken, CircuitBreaker, CircuitState, Outcome
+    from ..types import CallbackHandle
 
     Cause = BaseException | str | None
 

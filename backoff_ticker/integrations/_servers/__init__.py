@@ -1,1 +1,0 @@
-"""Tokens of ASGI servers and their requests."""
