@@ -34,16 +34,10 @@ class Link:
     """Hears the messages of one channel, and tells Redis what this process knows.
 
     It has two daemon threads, each with a connection of its own. The *listener* subscribes, calls
-    ``hear()``, and reconnects at the pace of a ticker. The *teller* calls ``exchange()``
-
-    - after each (re)connect, once the listener has subscribed, so that no change is missed between;
-    - after each ``tell()``, until it has succeeded or the next one comes;
-    - every ``max(1, socket_timeout)`` seconds, in case Redis has forgotten.
-
-    If one connection fails, the link is down, and the listener connects both again. A Redis that
-    stops answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
-
-    The script finds the channel in ``ARGV[1]``. A link whose policy stops is closed.
+    ``hear()``, and reconnects at the pace of a ticker. The *teller* calls ``exchange()`` once the
+    listener has subscribed, after each ``tell()``, and every ``max(1, socket_timeout)`` seconds, in
+    case Redis has forgotten. If one connection fails, both are made again. A Redis that stops
+    answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
     """
 
     def __init__(
@@ -61,10 +55,7 @@ class Link:
         self._latest = self._told = object()  # marks of the news there are, and of those told
 
     def exchange(self) -> None:
-        """Tell Redis what this process knows, and learn what it does not, by ``ask()``.
-
-        An error means that the link is down.
-        """
+        """Tell Redis what is known, and learn, by ``ask()``; after an error the link is down."""
 
     def hear(self, message: bytes) -> object:
         """Take in a message."""
@@ -241,7 +232,7 @@ class Link:
                 self._marking.release()
 
     def ask(self, *arguments: bytes | str | float) -> Any:
-        """Run the script with more arguments; return its answer, whose texts are bytes."""
+        """Run the script; its first argument is the channel. Texts in the answer are bytes."""
         connection = self._asking
         connection.connect()
         connection.send_command(*self._command, *arguments)

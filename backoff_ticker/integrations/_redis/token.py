@@ -138,7 +138,7 @@ class _Twin(Link):
     ) -> None:
         super().__init__(client, "token", name, _TELL_OR_LEARN, backoff)
         self._token: Callable[[], CancellationToken | None] = weakref.ref(token)
-        self._parent = _no_token if parent is None else weakref.ref(parent)
+        self._parent = (lambda: None) if parent is None else weakref.ref(parent)
         self._keep_for = keep_for
         self._patience = patience
         self._gone = f"Redis was out of reach for {patience or 0.0:g} s"
@@ -154,7 +154,9 @@ class _Twin(Link):
         is_parents = parent is not None and parent.cancelled and parent.cause is cause
         if is_parents or cause is self._gone or isinstance(cause, DeadlineExceeded):
             return
-        self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
+        text = shown_error(cause) if isinstance(cause, BaseException) else cause or ""
+        encoded = text[:_LONGEST_CAUSE].encode("utf-8", "replace")
+        self._known = (encoded, CLOCK.monotonic() + self._keep_for)
         self.tell()
 
     def exchange(self) -> None:
@@ -196,16 +198,6 @@ class _Twin(Link):
         token = self._token()
         if token is not None and token.cancelled:
             self.on_cancel()  # whoever cancels it may not have come to the callback yet
-        self._token = _no_token
+        self._token = lambda: None
         if self._timer is not None:
             self._timer.cancel()
-
-
-def _no_token() -> None:
-    return None
-
-
-def _encode(cause: BaseException | str | None) -> bytes:
-    """Return a cause as a text, an empty one for None."""
-    text = shown_error(cause) if isinstance(cause, BaseException) else cause or ""
-    return text[:_LONGEST_CAUSE].encode("utf-8", "replace")
