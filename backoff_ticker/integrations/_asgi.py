@@ -143,24 +143,18 @@ def _cancelled_by_signals(token: CancellationToken) -> AbstractContextManager[ob
 
 
 class _Connection:
-    """A connection that is read one message ahead, so that a disconnect is noticed.
-
-    Attributes:
-        has_begun: Whether the answer has begun; for a WebSocket: whether it is closed.
-        has_left: Whether the client has gone away before the end of the answer.
-        has_answered: Whether it has all of the answer.
-    """
+    """A connection that is read one message ahead, so that a disconnect is noticed."""
 
     def __init__(
         self, scope: Scope, receive: Receive, send: Send, token: CancellationToken
     ) -> None:
-        self.has_begun = False
-        self.has_left = False
+        self.has_begun = False  # the answer; a WebSocket: it is closed
+        self.has_left = False  # the client, before the end of the answer
+        self.has_answered = False  # with all of the answer
         self._type = scope["type"]
         self._receive = receive
         self._send = send
         self._token = token
-        self.has_answered = False
         self._messages: asyncio.Queue[Message | Exception] = asyncio.Queue()
         self._taken = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
@@ -213,11 +207,9 @@ class _Connection:
         """Answer a request that was cut short."""
         if self._type == "http":
             # Nobody gets the 499, but middleware outside may insist on an answer, or log it.
-            status = 499 if self.has_left else 503
+            start = {"status": 499 if self.has_left else 503, "headers": _HEADERS}
             with suppress(OSError):  # servers may refuse to send to a client that has left
-                await self.send(
-                    {"type": "http.response.start", "status": status, "headers": _HEADERS}
-                )
+                await self.send({"type": "http.response.start", **start})
                 await self.send({"type": "http.response.body", "body": _UNAVAILABLE})
         elif not self.has_left:
             await self.send({"type": "websocket.close", "code": 1001})

@@ -111,13 +111,9 @@ class BackOffRetry(Retry):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
         self._policy = policy
         limits = {"token": token, "clock": clock, "max_retry_after": max_retry_after}
+        told = {"budget": budget, "notify": notify, "on_retry": on_retry}
         self._limits: dict[str, Any] = limits
-        self._options: dict[str, Any] = {
-            **limits,
-            "budget": budget,
-            "notify": notify,
-            "on_retry": on_retry,
-        }
+        self._options: dict[str, Any] = {**limits, **told}
         self._longest_wait = rules.checked_limits(policy, self._options)
 
     def new(self, **kw: Any) -> Self:
@@ -207,9 +203,8 @@ class BackOffRetry(Retry):
         return self.allowed_methods is None or method.upper() in self.allowed_methods
 
     def _asked(self, response: BaseHTTPResponse) -> float | None:
-        if not self.respect_retry_after_header:
-            return None
-        return rules.asked_wait(response.headers, self._limits["clock"])
+        respects = self.respect_retry_after_header
+        return rules.asked_wait(response.headers, self._limits["clock"]) if respects else None
 
     def _note(self, error: Exception, response: BaseHTTPResponse | None, request: Request) -> None:
         """Tell the run, which begins with the first failure; it raises if no attempt follows."""
@@ -235,7 +230,7 @@ _PLAIN: Final = Retry()
 class _Run:
     """The attempts of one request, from its first failure."""
 
-    failed: tuple[Request, int | None]  # the request, and the status of its last answer
+    failed: tuple[Request, int | None] | None = None  # and the status of its last answer
 
     def __init__(self, policy: BackOff | None, options: Mapping[str, Any]) -> None:
         options = {**options, "on_retry": (self._log, *rules.hooks_in(options, "on_retry"))}
@@ -243,7 +238,7 @@ class _Run:
         self._attempt = next(self._attempts)
 
     def _log(self, outcome: Outcome) -> None:
-        if hasattr(self, "failed"):
+        if self.failed is not None:
             (method, pool, url), status = self.failed
             request = method, getattr(pool, "host", None), urlsplit(url).path or "/"
             rules.log_retry(request, status, outcome)
