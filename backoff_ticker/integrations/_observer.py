@@ -36,11 +36,10 @@ METRICS = {
 }
 """What each metric tells, and its labels. One that has no buckets counts; "circuits" also down."""
 
+_DELAYS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 _LATENESS = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
 BUCKETS: dict[str, Sequence[float]] = {
-    "retry_wait_seconds": (
-        *(0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
-    ),
+    "retry_wait_seconds": _DELAYS,
     "tick_lateness_seconds": _LATENESS,
     "job_lateness_seconds": _LATENESS,
 }

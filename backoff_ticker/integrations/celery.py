@@ -43,15 +43,12 @@ __all__ = ["retry_task", "shutdown_token"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_WRONG_PROGRAM: Final = (
+_WRONG_PROGRAM: Final = (  # what ``retry`` does not retry, either, without ``on``
     *(AssertionError, AttributeError, ImportError, NameError, NotImplementedError),
     *(SyntaxError, TypeError),
 )
-"""What ``retry`` does not retry, either, without ``on``."""
-
 _HALF_AN_HOUR: Final = 1800.0
-_SENT_BACK_FOR: Final = 10.0
-"""Seconds for which a task goes back that did not fail, where nobody says how long."""
+_SENT_BACK_FOR: Final = 10.0  # seconds, if a task did not fail and nobody says how long
 
 
 def retry_task(
@@ -306,8 +303,7 @@ def _note(retries: int, why: str) -> str:
 
 _token = CancellationToken()
 _main_process: list[int] = []
-_ends: list[int] = []
-"""The ends of a pipe. The main process closes its end, to tell the others."""
+_ends: list[int] = []  # of a pipe: the main process closes its own, to tell the others
 
 
 def shutdown_token() -> CancellationToken:

@@ -29,17 +29,12 @@ __all__ = ["BackOffRetries"]
 
 _SIX_HOURS: Final = 21_600.0
 _HALF_AN_HOUR: Final = 1800.0
-_LONGEST: Final = 7 * 86_400.0
-"""Seconds for which a broker keeps a message, at most."""
-
+_LONGEST: Final = 7 * 86_400.0  # for which a broker keeps a message
 _OWN: Final = ("policy", "max_retry_after", "budget", "breaker")
 _REPLACED: Final = ("min_backoff", "max_backoff")
-
+# The attribute of a message, while it is processed, that has what the circuit breaker gave:
 _TICKET: Final = "backoff_ticker_circuit_ticket"
-"""The attribute of a message, while it is processed, that has what the circuit breaker gave."""
-
-_BROKER_RETURNS: Final = ExponentialBackOff(0.1, max_interval=5)
-"""How long a worker tries to put a message back while the broker is gone: 15 minutes."""
+_BROKER_RETURNS: Final = ExponentialBackOff(0.1, max_interval=5)  # for 15 minutes
 
 
 class _Refused(MiddlewareError, Retry):
@@ -112,12 +107,8 @@ class BackOffRetries(Retries):
         if max_retries is not None:
             with_max_retries(policy, max_retries)  # checks it
         self.max_retries: Any = max_retries
-        self._defaults = {
-            "policy": policy,
-            "max_retry_after": max_retry_after,
-            "budget": budget,
-            "breaker": None,
-        }
+        given = (policy, max_retry_after, budget, None)
+        self._defaults: dict[str, Any] = dict(zip(_OWN, given, strict=True))
 
     @property
     def actor_options(self) -> set[str]:

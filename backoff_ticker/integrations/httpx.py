@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["AsyncRetryTransport", "RetryTransport"]
 
 _MISTAKES: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+# Before anything of the request is sent, so that any request may be repeated:
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-"""Raised before anything of the request was sent, so that any request may be repeated."""
 _PHASES: Final = ("connect", "read", "write", "pool")
-_SHORTEST: Final = 0.001
-"""A timeout of 0 would make sockets non-blocking."""
+_SHORTEST: Final = 0.001  # as a timeout of 0 would make sockets non-blocking
 
 
 class RetryTransport(httpx.BaseTransport):
@@ -140,8 +139,8 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         **options: Unpack[AsyncHTTPRetryOptions],
     ) -> None:
         if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
-            expected = "an httpx.AsyncBaseTransport or None"
-            raise TypeError(f"transport must be {expected}, not {transport!r}")
+            kind = "httpx.AsyncBaseTransport"
+            raise TypeError(f"transport must be an {kind} or None, not {transport!r}")
         self._rules = Rules("AsyncRetryTransport", AsyncHTTPRetryOptions, policy, options)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 

@@ -40,12 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["activity_errors", "activity_token", "retry_policy"]
 
 _SIX_HOURS: Final = 21_600.0
-_LONGEST: Final = timedelta(days=36_500)
-"""Of what a server written in Go can hold."""
-
-_SHORTEST: Final = timedelta(milliseconds=1)
-"""A delay of 0 means to Temporal that none is given."""
-
+_LONGEST: Final = timedelta(days=36_500)  # of what a server written in Go can hold
+_SHORTEST: Final = timedelta(milliseconds=1)  # as 0 means to Temporal that no delay is given
 _MaxRetries: Final = type(with_max_retries(ConstantBackOff(0), 0))
 
 
