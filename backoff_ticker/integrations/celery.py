@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ..types import CircuitTicket
 
     Seconds = float | timedelta
-    ErrorTypes = (
+    RetryOn = (
         type[Exception]
         | tuple[type[Exception], ...]
         | UnionType
         | Mapping[type[Exception], bool | Seconds | BackOff]
+        | Callable[[Exception], bool | Seconds]
     )
-    RetryOn = ErrorTypes | Callable[[Exception], bool | Seconds]
 
 __all__ = ["retry_task", "shutdown_token"]
 

@@ -30,7 +30,6 @@ __all__ = ["BackOffRetries"]
 _SIX_HOURS: Final = 21_600.0
 _HALF_AN_HOUR: Final = 1800.0
 _LONGEST: Final = 7 * 86_400.0  # for which a broker keeps a message
-_OWN: Final = ("policy", "max_retry_after", "budget", "breaker")
 _REPLACED: Final = ("min_backoff", "max_backoff")
 # The attribute of a message, while it is processed, that has what the circuit breaker gave:
 _TICKET: Final = "backoff_ticker_circuit_ticket"
@@ -107,13 +106,13 @@ class BackOffRetries(Retries):
         if max_retries is not None:
             with_max_retries(policy, max_retries)  # checks it
         self.max_retries: Any = max_retries
-        given = (policy, max_retry_after, budget, None)
-        self._defaults: dict[str, Any] = dict(zip(_OWN, given, strict=True))
+        self._defaults: dict[str, Any] = {"policy": policy, "max_retry_after": max_retry_after}
+        self._defaults |= {"budget": budget, "breaker": None}
 
     @property
     def actor_options(self) -> set[str]:
         """The names of the options that an actor can have."""
-        return {*super().actor_options, *_OWN}
+        return {*super().actor_options, *self._defaults}
 
     def install(self, broker: Broker) -> None:
         """Take the place of the ``Retries`` of a broker; call it before actors are declared.
@@ -150,7 +149,8 @@ class BackOffRetries(Retries):
                 )
         try:
             check_policy(self._option(actor, "policy"))
-            attempts(**{name: self._option(actor, name) for name in _OWN if name != "policy"})
+            names = [name for name in self._defaults if name != "policy"]
+            attempts(**{name: self._option(actor, name) for name in names})
         except (TypeError, ValueError) as error:  # others than a MiddlewareError are only logged
             raise MiddlewareError(f"actor {actor.actor_name!r}: {error}") from error
 
