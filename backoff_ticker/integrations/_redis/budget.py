@@ -31,6 +31,7 @@ _UNITS = 10**9  # in a token, as in RetryBudget
 # twice what a process may add to it at once.
 _MOST_TOKENS = 10**6
 
+_PAUSES = ExponentialBackOff(1, multiplier=2, max_interval=30, max_elapsed_time=None)
 _MOST_IDLE = 8  # connections; more threads that decide at the same moment make new ones
 _HELD_RETRIES = 10  # for which the successes of a process pay that Redis has not heard of yet
 
@@ -79,13 +80,10 @@ class RedisRetryBudget:
     Attributes are the name, the numbers, and ``breaker``, which is closed while Redis decides.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
-            of ``Sentinel.master_for()``. Its options are used, not its retries.
+        client: As in ``RedisCancellationToken``.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
-        max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
-        token_ratio: The tokens that a success puts back: a number >= 0.
-        retry_cost: The tokens that a retry takes: a number > 0 and <= ``max_tokens``.
+        max_tokens, token_ratio, retry_cost: As in ``RetryBudget``; at most 1,000,000 tokens.
         fallback: The budget that decides while Redis fails. ``"local"`` means a ``RetryBudget`` of
             the same size for this process; None means that there are no retries meanwhile.
         keep_for: How long Redis remembers a budget that no retry asks for: seconds > 0 or a
@@ -124,11 +122,7 @@ class RedisRetryBudget:
         self.max_tokens: float = local.max_tokens
         self.token_ratio: float = local.token_ratio
         self.retry_cost: float = local.retry_cost
-        self.breaker: CircuitBreaker = breaker or CircuitBreaker(
-            ExponentialBackOff(1, multiplier=2, max_interval=30, max_elapsed_time=None),
-            failures=1,
-            clock=CLOCK,
-        )
+        self.breaker: CircuitBreaker = breaker or CircuitBreaker(_PAUSES, failures=1, clock=CLOCK)
         self._fallback: BudgetLike | None = fallback
         self._client = client
         self._outage = Outage(f"Retry budget {name}")

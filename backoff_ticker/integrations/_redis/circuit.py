@@ -148,8 +148,7 @@ class RedisCircuitBreaker(Linked, CircuitBreaker):
     thread of the breaker. A forked child connects by itself.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout`` and a ``socket_connect_timeout``, also
-            of ``Sentinel.master_for()``. Its options are used, not its retries.
+        client: As in ``RedisCancellationToken``.
         name: What the processes call the circuit, such as the name of the service.
         backoff: As for ``CircuitBreaker``.
         **options: Those of ``CircuitBreaker`` other than ``clock`` and ``may_probe``. ``failures``
