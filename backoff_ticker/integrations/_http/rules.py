@@ -77,12 +77,11 @@ class Rules:
         self.name = name
         limits = {"max_attempts": MAX_ATTEMPTS, "max_retry_after": MAX_RETRY_AFTER}
         self.options: dict[str, Any] = {**limits, **options}
-        self.methods: frozenset[str] = as_methods("methods", self.options.pop("methods", METHODS))
-        statuses = self.options.pop("statuses", STATUSES)
-        self.statuses: frozenset[int] = as_statuses("statuses", statuses)
-        self.policy: BackOff | None = policy
+        self.methods = as_methods("methods", self.options.pop("methods", METHODS))
+        self.statuses = as_statuses("statuses", self.options.pop("statuses", STATUSES))
+        self.policy = policy
         awaits = allowed is AsyncHTTPRetryOptions
-        self.longest_wait: float = checked_limits(policy, self.options, awaits=awaits)
+        self.longest_wait = checked_limits(policy, self.options, awaits=awaits)
 
     def time_left(self, elapsed: float) -> float | None:
         """Return the seconds that an attempt may take, which begins after ``elapsed`` of a run."""
