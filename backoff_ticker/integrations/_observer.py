@@ -182,8 +182,8 @@ class MetricsObserver(Observer):
         self._known: dict[str, set[str]] = {}
 
     @abstractmethod
-    def _add(self, metric: str, amount: float, *labels: str) -> None:
-        """Add to a counter or gauge, or to a histogram, the values of whose labels are given."""
+    def _add(self, metric: str, amount: float, labels: dict[str, str]) -> None:
+        """Add to a counter or gauge, or to a histogram; the labels are in the order of METRICS."""
 
     def _record(self, event: str, facts: dict[str, Any]) -> None:
         missed, lateness = facts.get("missed", 0), facts.get("lateness", 0.0)
@@ -209,7 +209,7 @@ class MetricsObserver(Observer):
     def _count(self, facts: dict[str, Any], **amounts: float) -> None:
         for metric, amount in amounts.items():
             _, *labels = METRICS[metric]
-            self._add(metric, amount, *(self._label(label, facts.get(label)) for label in labels))
+            self._add(metric, amount, {name: self._label(name, facts.get(name)) for name in labels})
 
     def _label(self, label: str, fact: Any) -> str:
         """Return the value of a label: what stands for others, if there are too many by now."""

@@ -36,8 +36,6 @@ _NAMES = {
 """The name and the unit of each metric."""
 
 _ATTRIBUTES = {
-    "operation": "backoff_ticker.operation",
-    "outcome": "backoff_ticker.outcome",
     "error_type": "error.type",  # of the semantic conventions, as is "_OTHER"
     "circuit": "backoff_ticker.circuit.name",
     "state": "backoff_ticker.circuit.state",
@@ -121,22 +119,17 @@ class OpenTelemetryObserver(MetricsObserver):
             else:
                 self._metrics[metric] = meter.create_counter(*what).add
 
-    def _add(self, metric: str, amount: float, *labels: str) -> None:
-        _, *names = METRICS[metric]
-        attributes = {
-            _ATTRIBUTES[name]: value
-            for name, value in zip(names, labels, strict=True)
-            if value or name != "error_type"
-        }
-        self._metrics[metric](amount, attributes)
+    def _add(self, metric: str, amount: float, labels: dict[str, str]) -> None:
+        told = {name: value for name, value in labels.items() if value or name != "error_type"}
+        self._metrics[metric](amount, _attributes(told))
 
     def _record(self, event: str, facts: dict[str, Any]) -> None:
         super()._record(event, facts)
         span = trace.get_current_span()
         if event in _SPAN_EVENTS and self._span_events and span.is_recording():
-            attributes = {
-                _ATTRIBUTES.get(name, f"backoff_ticker.{name}"): fact
-                for name, fact in facts.items()
-                if name not in {"error", "old_state"}
-            }
-            span.add_event(f"backoff_ticker.{event}", attributes)
+            told = {name: facts[name] for name in facts if name not in {"error", "old_state"}}
+            span.add_event(f"backoff_ticker.{event}", _attributes(told))
+
+
+def _attributes(facts: dict[str, Any]) -> dict[str, Any]:
+    return {_ATTRIBUTES.get(name, f"backoff_ticker.{name}"): fact for name, fact in facts.items()}

@@ -103,8 +103,8 @@ class PrometheusObserver(MetricsObserver):
             else:
                 self._metrics[metric] = Counter(*what, **where)
 
-    def _add(self, metric: str, amount: float, *labels: str) -> None:
-        found = self._metrics[metric].labels(*labels)
+    def _add(self, metric: str, amount: float, labels: dict[str, str]) -> None:
+        found = self._metrics[metric].labels(*labels.values())
         if isinstance(found, Histogram):
             found.observe(amount)
         else:
