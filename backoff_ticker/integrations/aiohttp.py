@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .. import Permanent
-from ._http.exchange import Exchange
-from ._http.rules import AsyncHTTPRetryOptions, Rules
+from ._http import AsyncHTTPRetryOptions, Exchange, Rules
 from ._shared import imports_of_extra
 
 with imports_of_extra("aiohttp"):
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
     from .. import BackOff
-    from ._http.exchange import Kind
+    from ._http import Kind
 
 __all__ = ["RetryMiddleware"]
 

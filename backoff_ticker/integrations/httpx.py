@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ._http.exchange import Exchange
-from ._http.rules import AsyncHTTPRetryOptions, HTTPRetryOptions, Rules
+from ._http import AsyncHTTPRetryOptions, Exchange, HTTPRetryOptions, Rules
 from ._shared import imports_of_extra
 
 with imports_of_extra("httpx"):
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from .. import BackOff, Outcome
-    from ._http.exchange import Kind
+    from ._http import Kind
 
 __all__ = ["AsyncRetryTransport", "RetryTransport"]
 

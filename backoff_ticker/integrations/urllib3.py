@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from .. import ConstantBackOff, RetryAfter, attempts
-from ._http import rules
+from . import _http
 from ._shared import imports_of_extra
 
 with imports_of_extra("urllib3"):
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from urllib3.connectionpool import ConnectionPool
 
     from .. import BackOff, BudgetLike, CancellationToken, Clock, Outcome
-    from ._http.rules import Hook, Notify, Seconds
+    from ._http import Hook, Notify, Seconds
 
     Request = tuple[str, ConnectionPool | None, str]  # method, pool, URL
 
 __all__ = ["BackOffRetry"]
 
-_METHODS: Final = rules.METHODS - {"PUT"}
+_METHODS: Final = _http.METHODS - {"PUT"}
 _REPLACED: Final = ("backoff_factor", "backoff_jitter", "backoff_max", "retry_after_max")
 
 
@@ -87,10 +87,10 @@ class BackOffRetry(Retry):
         self,
         policy: BackOff | None = None,
         *,
-        total: bool | int | None = rules.MAX_ATTEMPTS - 1,
+        total: bool | int | None = _http.MAX_ATTEMPTS - 1,
         allowed_methods: Collection[str] | None = _METHODS,
-        status_forcelist: Collection[int] | None = rules.STATUSES,
-        max_retry_after: Seconds | None = rules.MAX_RETRY_AFTER,
+        status_forcelist: Collection[int] | None = _http.STATUSES,
+        max_retry_after: Seconds | None = _http.MAX_RETRY_AFTER,
         token: CancellationToken | None = None,
         budget: BudgetLike | None = None,
         notify: Notify | Sequence[Notify] | None = None,
@@ -101,11 +101,11 @@ class BackOffRetry(Retry):
         super().__init__(
             total=total,
             allowed_methods=None,
-            status_forcelist=rules.as_statuses("status_forcelist", status_forcelist or ()),
+            status_forcelist=_http.as_statuses("status_forcelist", status_forcelist or ()),
             **options,
         )
         if allowed_methods is not None:
-            self.allowed_methods: Any = rules.as_methods("allowed_methods", allowed_methods)
+            self.allowed_methods: Any = _http.as_methods("allowed_methods", allowed_methods)
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
@@ -114,7 +114,7 @@ class BackOffRetry(Retry):
         told = {"budget": budget, "notify": notify, "on_retry": on_retry}
         self._limits: dict[str, Any] = limits
         self._options: dict[str, Any] = {**limits, **told}
-        self._longest_wait = rules.checked_limits(policy, self._options)
+        self._longest_wait = _http.checked_limits(policy, self._options)
 
     def new(self, **kw: Any) -> Self:
         """Return a copy with other options; it goes on with the waits of this one."""
@@ -204,7 +204,7 @@ class BackOffRetry(Retry):
 
     def _asked(self, response: BaseHTTPResponse) -> float | None:
         respects = self.respect_retry_after_header
-        return rules.asked_wait(response.headers, self._limits["clock"]) if respects else None
+        return _http.asked_wait(response.headers, self._limits["clock"]) if respects else None
 
     def _note(self, error: Exception, response: BaseHTTPResponse | None, request: Request) -> None:
         """Tell the run, which begins with the first failure; it raises if no attempt follows."""
@@ -233,7 +233,7 @@ class _Run:
     failed: tuple[Request, int | None] | None = None  # and the status of its last answer
 
     def __init__(self, policy: BackOff | None, options: Mapping[str, Any]) -> None:
-        options = {**options, "on_retry": (self._log, *rules.hooks_in(options, "on_retry"))}
+        options = {**options, "on_retry": (self._log, *_http.hooks_in(options, "on_retry"))}
         self._attempts = iter(attempts(policy, **options))
         self._attempt = next(self._attempts)
 
@@ -241,7 +241,7 @@ class _Run:
         if self.failed is not None:
             (method, pool, url), status = self.failed
             request = method, getattr(pool, "host", None), urlsplit(url).path or "/"
-            rules.log_retry(request, status, outcome)
+            _http.log_retry(request, status, outcome)
 
     def fail(self, error: Exception) -> None:
         """End an attempt; raise the error of the run if no other follows."""

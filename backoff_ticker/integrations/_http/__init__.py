@@ -1,1 +1,0 @@
-"""What the adapters of HTTP clients share: which requests are sent again, and how."""
