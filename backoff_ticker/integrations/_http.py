@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 
+# The idempotent methods, by RFC 9110, section 9.2.2:
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
-"""The idempotent methods, by RFC 9110, section 9.2.2."""
-
+# What may be different the next time. The other 5xx are not: 501 (the server does not know the
+# method), 505 (nor the version), 508 (its resources form a loop).
 STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
-"""What may be different the next time. The other 5xx are not: 501 (the server does not know the
-method), 505 (nor the version), 508 (its resources form a loop)."""
-
 MAX_ATTEMPTS: Final = 5
 MAX_RETRY_AFTER: Final = 60.0
 

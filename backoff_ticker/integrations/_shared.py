@@ -42,9 +42,9 @@ def imports_of_extra(name: str) -> Iterator[None]:
 # Checks: errors name the parameter and the value
 
 
-def check_policy(policy: BackOff, name: str = "policy") -> None:
+def check_policy(policy: BackOff) -> None:
     """Raise a TypeError unless ``policy`` is a policy that can be copied."""
-    start_policy(name, policy, None)
+    start_policy("policy", policy, None)
 
 
 def check_name(name: object, *, empty: bool = False) -> None:
@@ -57,8 +57,7 @@ def check_name(name: object, *, empty: bool = False) -> None:
 
 def as_positive_seconds(name: str, value: float | timedelta) -> float:
     """Return a duration, seconds or a timedelta, as finite seconds > 0."""
-    expected = "a finite number of seconds > 0 or a timedelta"
-    return as_seconds(name, value, expected, ulp(0.0))
+    return as_seconds(name, value, "a finite number of seconds > 0 or a timedelta", ulp(0.0))
 
 
 def bounded(seconds: float, most: float | timedelta | None) -> float:

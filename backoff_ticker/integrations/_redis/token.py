@@ -169,14 +169,11 @@ class _Twin(Link):
                 arguments += [text, min(milliseconds, LONGEST)]
         if stored := self.ask(*arguments):
             left = as_whole(stored[1], LONGEST, -2) / 1000
-            self._learn(stored[0], left if left > 0 else self._keep_for)
+            self.hear(stored[0], left if left > 0 else None)
 
-    def hear(self, message: bytes) -> None:
-        self._learn(message, self._keep_for)
-
-    def _learn(self, text: bytes, seconds: float) -> None:
-        cause = text[: 4 * _LONGEST_CAUSE].decode("utf-8", "replace")[:_LONGEST_CAUSE]
-        self._known = (cause.encode(), CLOCK.monotonic() + seconds)
+    def hear(self, message: bytes, seconds: float | None = None) -> None:
+        cause = message[: 4 * _LONGEST_CAUSE].decode("utf-8", "replace")[:_LONGEST_CAUSE]
+        self._known = (cause.encode(), CLOCK.monotonic() + (seconds or self._keep_for))
         token = self._token()
         if token is not None:
             token.cancel(escaped(cause) or None)
