@@ -90,8 +90,7 @@ class TokenMiddleware:
 
     async def _serve_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         shutdown = self._shutdown = self._new_token()
-        state = getattr(scope.get("app"), "state", None)
-        if state is not None:
+        if (state := getattr(scope.get("app"), "state", None)) is not None:
             setattr(state, SHUTDOWN, shutdown)
 
         async def receive_watched() -> Message:

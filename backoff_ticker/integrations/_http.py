@@ -91,8 +91,7 @@ class Rules:
         token = self.options.get("token")
         left = None if token is None else token.remaining()
         for name, passed in ("timeout", elapsed), ("attempt_timeout", 0.0):
-            limit = self.options.get(name)
-            if limit is not None:
+            if (limit := self.options.get(name)) is not None:
                 limit = as_seconds(name, limit) - passed
                 left = limit if left is None else min(left, limit)
         return left
@@ -212,8 +211,7 @@ class Exchange(Generic[R]):
         try:
             return retry_call(lambda: self._checked(send()), self._rules.policy, **options)
         except BaseException as error:
-            last = self._last(error)
-            if last is None:
+            if (last := self._last(error)) is None:
                 self._end(close)
                 raise
             return last
@@ -229,10 +227,8 @@ class Exchange(Generic[R]):
         try:
             return await retry_call_async(attempt, self._rules.policy, **options)
         except BaseException as error:
-            last = self._last(error)
-            if last is None:
-                closing = self._end(close)
-                if closing is not None:
+            if (last := self._last(error)) is None:
+                if (closing := self._end(close)) is not None:
                     await closing
                 raise
             return last

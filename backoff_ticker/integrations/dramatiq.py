@@ -165,8 +165,7 @@ class BackOffRetries(Retries):
 
     def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:
         """Give back what the circuit breaker has given; called by dramatiq."""
-        ticket = vars(message).pop(_TICKET, None)
-        if ticket is not None:
+        if (ticket := vars(message).pop(_TICKET, None)) is not None:
             self._option(broker.get_actor(message.actor_name), "breaker").release(ticket)
 
     def after_process_message(
@@ -181,8 +180,7 @@ class BackOffRetries(Retries):
         if exception is not None:
             message.fail()  # unless it is put back: whatever fails below, it is not lost
         actor = broker.get_actor(message.actor_name)
-        ticket = vars(message).pop(_TICKET, None)
-        if ticket is not None:
+        if (ticket := vars(message).pop(_TICKET, None)) is not None:
             self._option(actor, "breaker").record(ticket, exception)
         budget = self._option(actor, "budget")
         if exception is None:
@@ -190,8 +188,7 @@ class BackOffRetries(Retries):
                 budget.success()
             return
         retries = message.options.get("retries", 0)
-        seconds = self._delay(broker, actor, message, exception)
-        if seconds is None:
+        if (seconds := self._delay(broker, actor, message, exception)) is None:
             return
         delay = ceil(min(seconds, _LONGEST) * 1000)
         self.logger.info("Retrying message %r in %d milliseconds.", message.message_id, delay)

@@ -187,8 +187,7 @@ def activity_errors(
     except FailureError:
         raise
     except Exception as error:
-        delay = _delay(error, policy, max_retry_after)
-        if delay is None:
+        if (delay := _delay(error, policy, max_retry_after)) is None:
             raise
         inner = unwrapped(error)
         raise ApplicationError(
@@ -296,8 +295,7 @@ def _may_go_on(
     held: weakref.ref[CancellationToken], ended: CancellationToken, heartbeat: Heartbeat | None
 ) -> bool:
     """Cancel the token if it is time, and send a heartbeat; return whether to do so again."""
-    token = held()
-    if token is None:
+    if (token := held()) is None:
         return False
     if activity.is_cancelled():
         token.cancel("the activity was cancelled")

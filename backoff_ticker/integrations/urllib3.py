@@ -189,8 +189,7 @@ class BackOffRetry(Retry):
 
     def sleep_for_retry(self, response: BaseHTTPResponse) -> bool:
         """Wait as the server asks: urllib3 calls this before it follows a redirect."""
-        seconds = self._asked(response)
-        if seconds is None:
+        if (seconds := self._asked(response)) is None:
             return False
         run = _Run(ConstantBackOff(0), self._limits)
         with suppress(RetryAfter):  # raised where retries are switched off: no wait

@@ -284,8 +284,7 @@ def _answer_coroutines(reference: weakref.ref[RedisRetryBudget], asked: Asked) -
                 found.append(asked.get_nowait())
         except Empty:
             pass
-        budget = reference()
-        if budget is None:
+        if (budget := reference()) is None:
             asked.put(None)  # for another thread that does the same
             return
         waiting = [each for each in found if each and each.set_running_or_notify_cancel()]

@@ -246,8 +246,7 @@ class SharedCircuit(Link):
             self.tell()
 
     def _note(self, what: str) -> None:
-        breaker = self._breaker()
-        if breaker is not None:
+        if (breaker := self._breaker()) is not None:
             self._untold[what] = breaker
 
     @contextmanager
@@ -356,8 +355,7 @@ class SharedCircuit(Link):
 
     def _apply(self, state: str, left: int) -> None:
         is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling
-        breaker = self._breaker()
-        if breaker is None:
+        if (breaker := self._breaker()) is None:
             return
         try:
             with self._mute():

@@ -183,8 +183,7 @@ class Link:
                 if subscription is not before:
                     before = subscription
                     self._asking.disconnect()  # the listener may have moved to another server
-                problem = self._tell_redis()
-                if problem is None:
+                if (problem := self._tell_redis()) is None:
                     self._mark_up(subscription)
                 else:
                     self._mark_down(problem)
@@ -301,8 +300,7 @@ class Linked:
 
 def _shut(connection: Any) -> None:
     """Wake the thread that is waiting for an answer on a connection."""
-    sock = getattr(connection, "_sock", None)
-    if sock is not None:
+    if (sock := getattr(connection, "_sock", None)) is not None:
         try:
             # Not that of a TLS socket, which takes away what the other thread is using.
             socket.socket.shutdown(sock, socket.SHUT_RDWR)

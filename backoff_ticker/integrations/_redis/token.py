@@ -174,8 +174,7 @@ class _Twin(Link):
     def hear(self, message: bytes, seconds: float | None = None) -> None:
         cause = message[: 4 * _LONGEST_CAUSE].decode("utf-8", "replace")[:_LONGEST_CAUSE]
         self._known = (cause.encode(), CLOCK.monotonic() + (seconds or self._keep_for))
-        token = self._token()
-        if token is not None:
+        if (token := self._token()) is not None:
             token.cancel(escaped(cause) or None)
 
     def note_connection(self, connected: bool) -> None:
