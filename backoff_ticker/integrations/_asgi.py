@@ -135,10 +135,10 @@ def is_cancel(error: Exception) -> bool:
 
 def _cancelled_by_signals(token: CancellationToken) -> AbstractContextManager[object]:
     """Cancel a token in front of the server's handlers; without any, signals end the process."""
-    if threading.current_thread() is not threading.main_thread():
+    handled = [number for number in (SIGTERM, SIGINT) if callable(getsignal(number))]
+    if not handled or threading.current_thread() is not threading.main_thread():
         return nullcontext()
-    handled = [each for each in (SIGTERM, SIGINT) if callable(getsignal(each))]
-    return cancel_on_signals(*handled, token=token, chain=True) if handled else nullcontext()
+    return cancel_on_signals(*handled, token=token, chain=True)
 
 
 class _Connection:

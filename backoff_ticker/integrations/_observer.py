@@ -212,7 +212,7 @@ class MetricsObserver(Observer):
             self._add(metric, amount, {name: self._label(name, facts.get(name)) for name in labels})
 
     def _label(self, label: str, fact: Any) -> str:
-        """Return the value of a label: what stands for others, if there are too many by now."""
+        """Return the value of a label, or what stands for others if it has too many by now."""
         if label == "cause" and fact is None:
             return "none"
         if label == "cause" and isinstance(fact, str):  # texts may be as many as cancels

@@ -30,7 +30,6 @@ __all__ = ["BackOffRetries"]
 _SIX_HOURS: Final = 21_600.0
 _HALF_AN_HOUR: Final = 1800.0
 _LONGEST: Final = 7 * 86_400.0  # for which a broker keeps a message
-_REPLACED: Final = ("min_backoff", "max_backoff")
 # The attribute of a message, while it is processed, that has what the circuit breaker gave:
 _TICKET: Final = "backoff_ticker_circuit_ticket"
 _BROKER_RETURNS: Final = ExponentialBackOff(0.1, max_interval=5)  # for 15 minutes
@@ -141,7 +140,7 @@ class BackOffRetries(Retries):
                 "the broker has Retries beside BackOffRetries, so each retry would be made twice: "
                 "call BackOffRetries(...).install(broker) in the place of add_middleware()"
             )
-        for name in _REPLACED:
+        for name in ("min_backoff", "max_backoff"):
             if name in actor.options:
                 raise MiddlewareError(
                     f"actor {actor.actor_name!r} has {name}={actor.options[name]!r}, which has no "

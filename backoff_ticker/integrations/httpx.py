@@ -22,7 +22,6 @@ __all__ = ["AsyncRetryTransport", "RetryTransport"]
 _MISTAKES: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 # Before anything of the request is sent, so that any request may be repeated:
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-_PHASES: Final = ("connect", "read", "write", "pool")
 _SHORTEST: Final = 0.001  # as a timeout of 0 would make sockets non-blocking
 
 
@@ -200,7 +199,7 @@ class _Exchange(Exchange[httpx.Response]):
         request, left = self._request, self._left
         extensions = request.extensions
         if left is not None:
-            shorter = dict.fromkeys(_PHASES, left)
+            shorter = dict.fromkeys(("connect", "read", "write", "pool"), left)
             for phase, limit in extensions.get("timeout", {}).items():
                 if limit is not None:
                     shorter[phase] = min(limit, left)
