@@ -8,10 +8,10 @@ from __future__ import annotations
 from math import inf
 
 from .._random import as_rng, draw_from
-from .._sentinels import STOP
+from .._sentinels import STOP, Stop
 from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
 from ..clock import resolve_clock
-from ._base import Policy, as_cap, capped, require_clock, union
+from ._base import Bounds, Calls, Policy, as_cap, capped, require_clock, union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from random import Random
     from typing import TypedDict
 
-    from .._sentinels import Stop
-    from ._base import Bounds, Calls
     from ._protocol import WallTime
 
     Rule = tuple[float | None, float, float]  # first delay, factor, summand

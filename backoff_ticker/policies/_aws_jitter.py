@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_factor, as_seconds
-from ._base import CountsCalls, as_cap, capped, geometric
+from ._base import Bounds, CountsCalls, as_cap, capped, geometric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-
-    from ._base import Bounds
 
 _REMEMBERED_DELAYS = 1000
 """How many delays before make a difference to one that is drawn up to a multiple of the previous

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .._sentinels import Stop
     from ._protocol import BackOff, MonotonicTime, TimeSource
 
-    Bounds = tuple[float, float]  # the least and the greatest delay
-    Calls = tuple[float, float]  # ints, of any size, or inf
+Bounds = tuple[float, float]  # the least and the greatest delay
+Calls = tuple[float, float]  # ints, of any size, or inf
 
 UNKNOWN = 0.0, LARGEST
 """The bounds of a policy that may return any delay."""

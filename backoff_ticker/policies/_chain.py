@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf
 from operator import methodcaller
 
-from .._sentinels import STOP
+from .._sentinels import STOP, Stop
 from .._validation import LARGEST, whole_repr
-from ._base import ANY_POLICY, Policy, known, union
+from ._base import ANY_POLICY, Bounds, Calls, Policy, known, union
 from ._copying import held_policies, is_immutable, require_policy
 from ._run import checked_delay, combined, is_feedback, tell, token_of
 from ._wrapper import add_feedback, overload
@@ -16,9 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._sentinels import Stop
     from ..cancellation import CancellationToken
-    from ._base import Bounds, Calls
     from ._protocol import BackOff, FeedbackBackOff
     from ._wrapper import FeedbackPolicy
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from .._sentinels import STOP, Stop
 from .._validation import as_seconds
-from ._base import Policy
+from ._base import Bounds, Calls, Policy
 from ._copying import immutable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-
-    from ._base import Bounds, Calls
 
 
 class _Stateless(Policy):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import inf
 
 from .._random import as_rng, draw_from
-from .._sentinels import STOP
+from .._sentinels import STOP, Stop
 from .._validation import LARGEST, as_factor, as_flag, as_fraction, as_seconds
 from ._base import (
+    Bounds,
+    Calls,
     CountsCalls,
     MeasuresTime,
     Policy,
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
 
-    from .._sentinels import Stop
-    from ._base import Bounds, Calls
     from ._protocol import MonotonicTime
 
 

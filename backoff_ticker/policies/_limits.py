@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .._sentinels import STOP
+from .._sentinels import STOP, Stop
 from .._validation import as_count, safe_repr, whole_repr
-from ..cancellation import require_token
-from ._base import MeasuresTime, as_cap, capped, is_too_late, limited
+from ..cancellation import CancellationToken, require_token
+from ._base import Bounds, Calls, MeasuresTime, as_cap, capped, is_too_late, limited
 from ._run import combined, token_of
 from ._wrapper import BackOffWrapper, overload
 
@@ -13,9 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from .._sentinels import Stop
-    from ..cancellation import CancellationToken
-    from ._base import Bounds, Calls
     from ._protocol import BackOff, FeedbackBackOff, MonotonicTime
     from ._wrapper import FeedbackWrapper
 

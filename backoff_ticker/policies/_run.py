@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._errors import CloseReason, TickerClosed
-from .._sentinels import STOP
+from .._sentinels import STOP, Stop
 from .._validation import LARGEST, as_count, as_seconds, safe_repr
 from ..cancellation import CancellationToken, any_of, require_token
 from ..clock import resolve_clock
@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from .._sentinels import Stop
     from ..clock import Clock
     from ._protocol import BackOff, TimeSource
 

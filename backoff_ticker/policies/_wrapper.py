@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._sentinels import STOP
+from .._sentinels import STOP, Stop
 from .._validation import LARGEST
-from ._base import UNKNOWN, Policy, known
+from ._base import UNKNOWN, Bounds, Calls, Policy, known
 from ._copying import is_builtin, require_policy
 from ._run import checked_delay, is_feedback, tell, token_of
 
@@ -12,9 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, overload as overload  # noqa: PLC0414 - for the other files
 
-    from .._sentinels import Stop
     from ..cancellation import CancellationToken
-    from ._base import Bounds, Calls
     from ._protocol import BackOff
 else:
 
