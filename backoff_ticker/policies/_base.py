@@ -16,13 +16,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._sentinels import Stop
-    from ._protocol import BackOff, MonotonicTime, TimeSource
+    from ._protocol import BackOff, MonotonicTime
 
 Bounds = tuple[float, float]  # the least and the greatest delay
 Calls = tuple[float, float]  # ints, of any size, or inf
-
-UNKNOWN = 0.0, LARGEST
-"""The bounds of a policy that may return any delay."""
 
 _HALF_A_NANOSECOND = 5e-10
 _LOG_LARGEST = log(LARGEST)
@@ -31,10 +28,9 @@ _MOST_STEPS = 10**300
 
 
 class Policy:
-    """The base of the policies of this package.
+    """The base of the policies of this package, which tells nothing of its delays itself.
 
-    A subclass defines ``next_backoff``, ``reset`` and ``_span``. It has an attribute for each
-    parameter of its constructor but ``rng`` and ``clock``.
+    A subclass has an attribute for each parameter of its constructor but ``rng`` and ``clock``.
     """
 
     __slots__ = ()
@@ -73,11 +69,11 @@ class Policy:
 
     def _span(self, first: int, last: int) -> Bounds | None:
         """Return common bounds of all calls from ``first`` to ``last``."""
-        raise NotImplementedError
+        return 0.0, LARGEST
 
     def _calls(self) -> Calls:
         """Return how many calls return a delay before the first ``STOP``: at least, at most."""
-        return inf, inf
+        return 0, inf
 
     def _skip(self, calls: int) -> int | None:
         """Go on as after that number of calls, at a cost that does not grow with them.
@@ -86,9 +82,6 @@ class Policy:
         follows, depends on the time or on answers: then nothing has changed.
         """
         return None
-
-    def _bind_clock(self, clock: TimeSource) -> None:
-        """Measure time on ``clock`` from now on, unless a clock was given to the constructor."""
 
     __copy__ = clone
 
@@ -132,19 +125,8 @@ def limited(bounds: Bounds | None, limit: float | None) -> Bounds | None:
     return (bounds[0], min(bounds[1], limit)) if bounds[0] <= limit else None
 
 
-class _Unknown(Policy):
-    """Stands for a policy of which nothing is known."""
-
-    __slots__ = ()
-
-    def _span(self, first: int, last: int) -> Bounds:
-        return UNKNOWN
-
-    def _calls(self) -> Calls:
-        return 0, inf
-
-
-ANY_POLICY = _Unknown()
+ANY_POLICY = Policy()
+"""Stands for a policy of which nothing is known."""
 
 
 def known(policy: BackOff) -> Policy:
@@ -200,6 +182,9 @@ class CountsCalls(Policy):
     def reset(self) -> None:
         """Start again with the first delay."""
         self.retries = 0
+
+    def _calls(self) -> Calls:
+        return inf, inf
 
     def _skip(self, calls: int) -> int | None:
         self.retries += calls

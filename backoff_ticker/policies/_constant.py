@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from .._sentinels import STOP, Stop
 from .._validation import as_seconds
 from ._base import Bounds, Calls, Policy
-from ._copying import immutable
+from ._copying import IMMUTABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +26,13 @@ class _Stateless(Policy):
         delay = self.next_backoff()
         return None if isinstance(delay, Stop) else (delay, delay)
 
+    def _calls(self) -> Calls:
+        return inf, inf
+
     def _skip(self, calls: int) -> int:
         return calls
 
 
-@immutable
 class ConstantBackOff(_Stateless):
     """Waits the same time before each attempt, without end.
 
@@ -63,7 +67,6 @@ class ConstantBackOff(_Stateless):
         return f"{type(self).__name__}({self._interval!r})"
 
 
-@immutable
 class ZeroBackOff(_Stateless):
     """Tries again at once, without end.
 
@@ -82,7 +85,6 @@ class ZeroBackOff(_Stateless):
         return 0.0
 
 
-@immutable
 class StopBackOff(_Stateless):
     """Never tries again.
 
@@ -105,3 +107,6 @@ class StopBackOff(_Stateless):
 
     def _skip(self, calls: int) -> int:
         return 0
+
+
+IMMUTABLE.update((ConstantBackOff, ZeroBackOff, StopBackOff))

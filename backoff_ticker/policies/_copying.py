@@ -10,11 +10,10 @@ from .._validation import is_duration, safe_repr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from typing import Any, Final, TypeVar
+    from typing import Any
 
     from ._protocol import BackOff, TimeSource
 
-    P = TypeVar("P")
     Memo = dict[int, Any]  # copies by the id of the original
 
 _PACKAGE = __name__.partition(".")[0]
@@ -23,13 +22,8 @@ _SEARCHED_SIZE = 100
 
 _ATOMS = frozenset((float, int, bool, str, type(None)))
 
-_IMMUTABLE: Final[set[type]] = set()
-
-
-def immutable(policy: type[P]) -> type[P]:
-    """Mark a class of policies without state; a subclass may add state, and is not marked."""
-    _IMMUTABLE.add(policy)
-    return policy
+IMMUTABLE: set[type] = set()
+"""The classes of policies without state; a subclass may add state, and is none of them."""
 
 
 def is_builtin(cls: type) -> bool:
@@ -38,7 +32,7 @@ def is_builtin(cls: type) -> bool:
 
 def is_immutable(policy: object) -> bool:
     """Whether a policy has no state, and so is its own copy."""
-    return type(policy) in _IMMUTABLE
+    return type(policy) in IMMUTABLE
 
 
 def is_policy(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._sentinels import STOP, Stop
 from .._validation import LARGEST
-from ._base import UNKNOWN, Bounds, Calls, Policy, known
+from ._base import Bounds, Calls, Policy, known
 from ._copying import is_builtin, require_policy
 from ._run import checked_delay, is_feedback, tell, token_of
 
@@ -164,7 +164,7 @@ class BackOffWrapper(Policy):
 
     def _span(self, first: int, last: int) -> Bounds | None:
         if not is_builtin(type(self)):
-            return UNKNOWN
+            return super()._span(first, last)
         inside = known(self.backoff)._span(first, last)
         return inside and (self._range(inside[0])[0], self._range(inside[1])[1])
 
