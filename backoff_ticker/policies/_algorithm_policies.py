@@ -140,15 +140,9 @@ class FibonacciBackOff(AlgorithmBackOff):
         return min(self.initial_delay1 * first + self.initial_delay2 * second, LARGEST)
 
 
-def _fibonacci() -> list[float]:
-    """Return the Fibonacci numbers 0, 1, 1, 2, ... up to the largest float."""
-    numbers = [0.0, 1.0]
-    while numbers[-1] + numbers[-2] <= LARGEST:
-        numbers.append(numbers[-1] + numbers[-2])
-    return numbers
-
-
-_FIBONACCI = _fibonacci()
+_FIBONACCI = [0.0, 1.0]  # and so on, up to the largest float
+while _FIBONACCI[-1] + _FIBONACCI[-2] <= LARGEST:
+    _FIBONACCI.append(_FIBONACCI[-1] + _FIBONACCI[-2])
 
 
 # The delay follows from the previous one; the first is the initial one, also after a success

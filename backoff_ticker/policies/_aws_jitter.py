@@ -37,9 +37,6 @@ class _CappedGrowth(CountsCalls):
         super().__init__()
         self._rng = as_rng("rng", rng)
 
-    def _next_limit(self) -> float:
-        return self._limit(self._count() - 1)
-
     def _limit(self, steps: int) -> float:
         """Return ``min(cap, base * multiplier**steps)``."""
         return capped(geometric(self.base, self.multiplier, steps), self.cap)
@@ -74,7 +71,7 @@ class FullJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        return self._next_limit() * draw_from(self._rng)
+        return self._limit(self._count()) * draw_from(self._rng)
 
     def _span(self, first: int, last: int) -> Bounds:
         return 0.0, self._limit(last - 1)
@@ -108,7 +105,7 @@ class EqualJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        half = self._next_limit() / 2.0
+        half = self._limit(self._count()) / 2.0
         return half + half * draw_from(self._rng)
 
     def _span(self, first: int, last: int) -> Bounds:
@@ -156,11 +153,11 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        calls = self._count()
+        steps = self._count() + 1
         spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
         # As in bounds(), the limit comes from the formula, without the rounding of each step.
-        self.last_delay = min(drawn, self._limit(calls))
+        self.last_delay = min(drawn, self._limit(steps))
         return self.last_delay
 
     def reset(self) -> None:

@@ -175,9 +175,9 @@ class CountsCalls(Policy):
         self.retries: int = 0
 
     def _count(self) -> int:
-        """Count a call, and return its number."""
+        """Count a call, and return how many came before."""
         self.retries += 1
-        return self.retries
+        return self.retries - 1
 
     def reset(self) -> None:
         """Start again with the first delay."""

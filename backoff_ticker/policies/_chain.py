@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from math import inf
-from operator import methodcaller
 
 from .._sentinels import STOP, Stop
-from .._validation import LARGEST, whole_repr
+from .._validation import whole_repr
 from ._base import ANY_POLICY, Bounds, Calls, Policy, known, union
 from ._copying import held_policies, is_immutable, require_policy
 from ._run import checked_delay, combined, is_feedback, tell, token_of
@@ -14,13 +13,11 @@ from ._wrapper import add_feedback, overload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ..cancellation import CancellationToken
     from ._protocol import BackOff, FeedbackBackOff
     from ._wrapper import FeedbackPolicy
-
-_next_backoff: Callable[[BackOff], float | Stop] = methodcaller("next_backoff")
 
 
 class _Chain(Policy):
@@ -41,7 +38,7 @@ class _Chain(Policy):
 
     def next_backoff(self) -> float | Stop:
         """Return the next delay of the first policy that has not stopped."""
-        return self._first_answer(_next_backoff)
+        return self._told("next_backoff", None)
 
     def reset(self) -> None:
         """Reset all policies and start again with the first."""
@@ -49,26 +46,19 @@ class _Chain(Policy):
             backoff.reset()
         self.position = 0
 
-    def _first_answer(self, ask: Callable[[BackOff], float | Stop]) -> float | Stop:
+    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
         while self.position < len(self.backoffs):
             backoff = self.backoffs[self.position]
-            answer = ask(backoff)
-            if type(answer) is float and 0.0 <= answer <= LARGEST:
-                return answer
+            if outcome == "next_backoff" or is_feedback(backoff):
+                answer = tell(backoff, outcome, timestamp)
+            else:
+                if outcome == "success":
+                    backoff.reset()
+                answer = backoff.next_backoff()
             if answer is not STOP:
                 return checked_delay(backoff, answer)
             self.position += 1
         return STOP
-
-    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
-        def ask(backoff: BackOff) -> float | Stop:
-            if is_feedback(backoff):
-                return tell(backoff, outcome, timestamp)
-            if outcome == "success":
-                backoff.reset()
-            return backoff.next_backoff()
-
-        return self._first_answer(ask)
 
     def _parts(self) -> Iterator[tuple[Policy, float, float]]:
         """Yield what tells each policy's bounds, and how many delays it returns: least, most.

@@ -206,7 +206,7 @@ class TruncatedExponentialBackOff(CountsCalls):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        plain = self._plain(self._count() - 1)
+        plain = self._plain(self._count())
         random = self.max_jitter * draw_from(self._rng) if self.max_jitter else 0.0
         return capped(plain + random, self.maximum_backoff)
 
