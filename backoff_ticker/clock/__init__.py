@@ -3,9 +3,8 @@
 * ``_protocol``: what the package needs of a clock.
 * ``_time``: the functions that tell the time, even if the module ``time`` was patched.
 * ``_system``: the system clock, and which clock is the current one.
-* ``_scheduler``: where a thread parks, the one thread that calls back at given times, and threads
-  for work of the user.
-* ``_calls``: a call at some time, made or prevented.
+* ``_scheduler``: where a thread parks; a call at some time, made or prevented; the one thread that
+  makes such calls, and threads for work of the user.
 * ``_loop_timers``: all timers of an event loop in one heap.
 
 What always holds:
@@ -18,9 +17,8 @@ What always holds:
 
 from __future__ import annotations
 
-from ._calls import PendingCall as PendingCall
 from ._loop_timers import Alarm as Alarm
-from ._scheduler import start_thread as start_thread
+from ._scheduler import PendingCall as PendingCall, start_thread as start_thread
 from ._system import (
     SystemClock as SystemClock,
     clock_finders as clock_finders,

@@ -20,7 +20,7 @@ from heapq import heapify, heappop, heappush
 from weakref import ref
 
 from .._validation import LONGEST_WAIT
-from ._calls import PendingCall
+from ._scheduler import PendingCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,28 +38,18 @@ _GRACE = 0.05
 """Seconds after which a second handle fires, in case the loop has lost one that is overdue."""
 
 
-_IN_SUBCLASSES: tuple[str, ...] = ()  # a literal would tell mypy that there are no attributes
-
-
 class Alarm:
     """A callback in a loop that is its own timer, and is called in no context of its own.
 
     A coroutine that waits needs no other object. One that is set again forgets the time before.
-    Its loop owns it: it is set, called and cancelled only where the loop runs.
-
-    Subclasses have slots for the attributes.
-
-    Attributes:
-        when: The time at which it is due, in the clock's monotonic seconds.
-        _heap: Where it was set last.
-        _number: The number of its entry there; None if it is not set, was called or was cancelled.
     """
 
-    __slots__ = _IN_SUBCLASSES
+    if not TYPE_CHECKING:
+        __slots__ = ()  # subclasses have them
 
     when: float
-    _heap: _TimerHeap | None
-    _number: int | None
+    _heap: _TimerHeap | None  # where it was set last
+    _number: int | None  # of its entry there; None: it is not set, was called or was cancelled
 
     def fire(self) -> None:
         """Act at the due time."""
@@ -95,15 +85,7 @@ class LoopTimer(PendingCall, Alarm):
 
 
 class _TimerHeap:
-    """The timers of one loop.
-
-    Only the handles of the loop keep it alive: when the loop is closed or dropped, its timers are
-    collected.
-
-    Attributes:
-        cancelled: About how many timers in the heap are cancelled; decides when to sweep. Threads
-            that count at once may count one: then the sweep comes later.
-    """
+    """The timers of one loop, whose handles alone keep it alive: it is collected with the loop."""
 
     __slots__ = (
         "__weakref__",
@@ -116,7 +98,7 @@ class _TimerHeap:
     )
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        self.cancelled = 0
+        self.cancelled = 0  # about how many: threads that count at once may count one
         self._monotonic = monotonic
         self._heap: list[tuple[float, int, Alarm]] = []
         self._added = 0
@@ -199,10 +181,7 @@ class _TimerHeap:
 def call_in_loop(
     monotonic: Callable[[], float], when: float, callback: Callable[[], object], loop: Any
 ) -> Alarm:
-    """Call ``callback()`` in ``loop``, which runs here, at ``when``; an alarm is its own timer.
-
-    An attribute of the loop refers to its heap, weakly.
-    """
+    """Call ``callback()`` in ``loop``, which runs here, at ``when``; an alarm is its own timer."""
     if isinstance(callback, Alarm):
         alarm = callback
     elif loop.is_closed():

@@ -10,15 +10,7 @@ if TYPE_CHECKING:
 
 
 class TimerHandle(Protocol):
-    """What ``Clock.call_at()`` returns: a callback that the clock will call.
-
-    Example:
-        >>> from backoff_ticker import SystemClock
-        >>> clock = SystemClock()
-        >>> handle = clock.call_at(clock.monotonic() + 60, print)
-        >>> handle.cancel()
-        True
-    """
+    """What ``Clock.call_at()`` returns: a callback that the clock will call."""
 
     @property
     def when(self) -> float:
@@ -29,15 +21,7 @@ class TimerHandle(Protocol):
 
 
 class Parker(Protocol):
-    """Lets one thread wait until another wakes it; it can be used for any number of waits in turn.
-
-    Example:
-        >>> from backoff_ticker import SystemClock
-        >>> parker = SystemClock().parker()
-        >>> parker.unpark()
-        >>> parker.park(None)
-        True
-    """
+    """Lets one thread wait until another wakes it, in any number of waits in turn."""
 
     def park(self, deadline: float | None) -> bool:
         """Wait until ``unpark()`` or until ``deadline`` (monotonic seconds; None means no limit).
@@ -60,7 +44,9 @@ class Clock(Protocol):
 
     Example:
         >>> from backoff_ticker import Clock, SystemClock
-        >>> isinstance(SystemClock(), Clock)
+        >>> clock: Clock = SystemClock()
+        >>> handle = clock.call_at(clock.monotonic() + 60, print)
+        >>> handle.cancel()
         True
     """
 

@@ -25,7 +25,6 @@ from functools import partial
 from .._process import after_fork
 from .._unraisable import report
 from .._validation import LONGEST_WAIT
-from ._calls import PendingCall
 from ._time import monotonic
 
 TYPE_CHECKING = False
@@ -75,6 +74,37 @@ class SystemParker:
 def start_thread(target: Callable[[], object], name: str) -> None:
     """Call ``target()`` in a new thread, which does not keep the process alive."""
     threading.Thread(target=target, name=name, daemon=True).start()
+
+
+class PendingCall:
+    """A callback for a time. The clock takes it, or ``cancel()`` does, whichever comes first."""
+
+    __slots__ = ("_callbacks", "when")
+
+    def __init__(self, when: float, callback: Callable[[], object]) -> None:
+        self.when: float = when
+        self._callbacks = [callback]
+
+    @property
+    def is_taken(self) -> bool:
+        return not self._callbacks
+
+    def take(self) -> Callable[[], object] | None:
+        """Return the callback; the next call returns None. Any thread may do so."""
+        try:
+            return self._callbacks.pop()
+        except IndexError:
+            return None
+
+    def fire(self) -> None:
+        """Make the call, unless it was taken."""
+        callback = self.take()
+        if callback is not None:
+            callback()
+
+    def cancel(self) -> bool:
+        """Prevent the call; True if this is what prevented it. It never blocks."""
+        return self.take() is not None
 
 
 class ScheduledCall(PendingCall):

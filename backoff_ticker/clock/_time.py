@@ -11,18 +11,13 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-_spec: Any = time.__spec__
-_own = _spec.loader.create_module(_spec)
-_spec.loader.exec_module(_own)
-
-if TYPE_CHECKING:
     _own = time
+else:
+    _own = time.__spec__.loader.create_module(time.__spec__)
+    time.__spec__.loader.exec_module(_own)
 
 monotonic = _own.monotonic
 wall_time = _own.time
-
 
 _NEAR = 1e6
 """Seconds below which a float is precise enough for ``later()`` to round by a product, which takes
