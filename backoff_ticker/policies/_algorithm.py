@@ -250,10 +250,7 @@ class AlgorithmBackOff(Policy):
         return bounds if n <= _EXACT_CALLS else self._later_bounds(bounds)
 
     def _following_bounds(self, attempt: int, last: Bounds | None) -> Bounds:
-        """Return the bounds of a failure from those of the previous one, by the same steps.
-
-        Rounding keeps the order of numbers, so these are exact.
-        """
+        """Return the bounds of a failure from those before; exact, as rounding keeps the order."""
         first, factor, summand = self._rule(attempt)
         if last is None:
             raw = summand if first is None else first

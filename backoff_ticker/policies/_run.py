@@ -36,10 +36,7 @@ def combined(tokens: Iterable[CancellationToken | None]) -> CancellationToken | 
 
 
 def tell(policy: BackOff, outcome: str, timestamp: float | None) -> float | Stop:
-    """Return the answer of a feedback policy to ``"success"`` or ``"failure"``.
-
-    The timestamp is passed on only if there is one: the methods of a user's class may take none.
-    """
+    """Return what a policy answers; its method may take no timestamp, so None is not passed on."""
     answer: Callable[..., float | Stop] = getattr(policy, outcome)
     return answer() if timestamp is None else answer(timestamp)
 
@@ -166,11 +163,8 @@ class End:
 
 
 def failed_with(error: Exception, role: str, failing_component: object) -> End:
-    """Return the end by an error, with a note that names the component.
-
-    An error that would silently end the reader's loop, such as ``StopIteration``, is wrapped in a
-    RuntimeError.
-    """
+    """Return the end by an error, with a note that names the component."""
+    # One that would silently end the reader's loop is wrapped.
     if isinstance(error, (StopIteration, StopAsyncIteration, TickerClosed)):
         wrapped = RuntimeError(f"{safe_repr(failing_component)} raised {type(error).__name__}")
         wrapped.__cause__ = error
@@ -182,10 +176,7 @@ def failed_with(error: Exception, role: str, failing_component: object) -> End:
 class PolicyRun:
     """A started policy that is asked by one thread at a time. Errors become an ``End``.
 
-    Attributes:
-        backoff: The policy.
-        feedback: Whether it needs the outcome of the work before it returns a delay.
-        token: Cancels the ticker: the one that was given, or the policy's own; None: none.
+    Its ``token`` is cancelled with the one that was given and with the policy's own; None: neither.
     """
 
     __slots__ = ("backoff", "feedback", "token")
@@ -222,7 +213,6 @@ class PolicyRun:
         return self.reset() or self.ask()
 
     def reset(self) -> End | None:
-        """Reset the policy; return the end if that fails."""
         try:
             self.backoff.reset()
         except Exception as error:  # raised to the next reader
@@ -249,5 +239,4 @@ class PolicyRun:
             return self.failed(error)
 
     def failed(self, error: Exception) -> End:
-        """Return the end by an error, with a note that names the policy."""
         return failed_with(error, "the back-off policy", self.backoff)

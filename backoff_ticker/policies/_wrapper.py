@@ -29,12 +29,8 @@ class TakesFeedback:
     def failure(self, timestamp: float | None = None) -> float | Stop:
         """Report a failed attempt; return the seconds to wait, or ``STOP``.
 
-        Args:
-            timestamp: When it failed, for a policy inside that takes a timestamp. None means that
-                none is passed on.
-
-        Raises:
-            Exception: The policy inside raised an error; nothing is counted then.
+        A timestamp, if any, is passed on to the policy inside. If that raises an error, nothing is
+        counted.
         """
         return self._told("failure", timestamp)
 
@@ -45,9 +41,7 @@ class TakesFeedback:
         """
         return self._told("success", timestamp)
 
-    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
-        """Return the answer to ``"failure"`` or ``"success"``; the policy's own class has it."""
-        raise NotImplementedError
+    _told: Any  # returns the answer to "failure" or "success"; the policy's own class has it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _new_with_feedback, (type(self).__bases__[0],), object.__getstate__(self)
@@ -56,9 +50,8 @@ class TakesFeedback:
 def add_feedback(policy: Policy) -> None:
     """Give a policy ``failure()`` and ``success()``, unless its class defines them.
 
-    Whether it takes feedback depends on the policy inside, which its constructor sees; but
-    ``isinstance(policy, FeedbackBackOff)`` and ``hasattr`` look at the class. So the object gets
-    another class, which is the same but for these methods.
+    The constructor sees whether the policy inside takes feedback, but ``isinstance(policy,
+    FeedbackBackOff)`` looks at the class. So the object gets another one, with these methods.
     """
     if not is_feedback(policy):
         policy.__class__ = _feedback_class(type(policy))
