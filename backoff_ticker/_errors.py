@@ -1,7 +1,5 @@
 """The errors of the package.
 
-This module imports nothing of the package but ``_validation``, so every module may raise them.
-
 .. code-block:: text
 
     BackoffTickerError (Exception)
@@ -88,12 +86,10 @@ class WouldBlock(BackoffTickerError):
     """A ``*_nowait`` method would have to wait; the same call may succeed later.
 
     Example:
-        >>> from backoff_ticker import Channel, WouldBlock
-        >>> try:
-        ...     Channel(1).receive_nowait()
-        ... except WouldBlock:
-        ...     print("empty")
-        empty
+        >>> from backoff_ticker import Channel
+        >>> Channel(1).receive_nowait()
+        Traceback (most recent call last):
+        backoff_ticker.WouldBlock: the channel is empty
     """
 
 
@@ -106,14 +102,12 @@ class TickerClosed(BackoffTickerError):
         reason: Why the ticker ended, a ``CloseReason``.
 
     Example:
-        >>> from backoff_ticker import Ticker, TickerClosed, ZeroBackOff
+        >>> from backoff_ticker import Ticker, ZeroBackOff
         >>> ticker = Ticker(ZeroBackOff())
         >>> ticker.stop()
-        >>> try:
-        ...     ticker.receive()
-        ... except TickerClosed as error:
-        ...     print(error)
-        the ticker is closed: stopped
+        >>> ticker.receive()
+        Traceback (most recent call last):
+        backoff_ticker.TickerClosed: the ticker is closed: stopped
     """
 
     def __init__(self, reason: CloseReason) -> None:
@@ -130,14 +124,12 @@ class ChannelClosed(BackoffTickerError):
     Iteration ends without this error.
 
     Example:
-        >>> from backoff_ticker import Channel, ChannelClosed
+        >>> from backoff_ticker import Channel
         >>> channel = Channel(1)
         >>> channel.close()
-        >>> try:
-        ...     channel.receive()
-        ... except ChannelClosed as error:
-        ...     print(error)
-        the channel is closed
+        >>> channel.receive()
+        Traceback (most recent call last):
+        backoff_ticker.ChannelClosed: the channel is closed
     """
 
     def __str__(self) -> str:
@@ -150,14 +142,12 @@ class ScheduleClosed(BackoffTickerError):
     Iteration ends without this error.
 
     Example:
-        >>> from backoff_ticker import Schedule, ScheduleClosed
+        >>> from backoff_ticker import Schedule
         >>> schedule = Schedule()
         >>> schedule.close()
-        >>> try:
-        ...     schedule.add("key")
-        ... except ScheduleClosed as error:
-        ...     print(error)
-        the schedule is closed
+        >>> schedule.add("key")
+        Traceback (most recent call last):
+        backoff_ticker.ScheduleClosed: the schedule is closed
     """
 
     def __str__(self) -> str:
@@ -174,15 +164,13 @@ class Cancelled(BackoffTickerError):
         cause: What was given to ``cancel()``: an exception, a text or None.
 
     Example:
-        >>> from backoff_ticker import CancellationToken, Cancelled
+        >>> from backoff_ticker import CancellationToken
         >>> token = CancellationToken()
         >>> token.cancel("shutting down")
         True
-        >>> try:
-        ...     token.raise_if_cancelled()
-        ... except Cancelled as error:
-        ...     print(error)
-        cancelled: shutting down
+        >>> token.raise_if_cancelled()
+        Traceback (most recent call last):
+        backoff_ticker.Cancelled: cancelled: shutting down
     """
 
     def __init__(self, cause: BaseException | str | None = None) -> None:
@@ -205,12 +193,9 @@ class DeadlineExceeded(Cancelled, TimeoutError):
 
     Example:
         >>> from backoff_ticker import CancellationToken
-        >>> token = CancellationToken().child(timeout=0)
-        >>> try:
-        ...     token.raise_if_cancelled()
-        ... except TimeoutError as error:
-        ...     print(error)
-        the deadline has passed
+        >>> CancellationToken().child(timeout=0).raise_if_cancelled()
+        Traceback (most recent call last):
+        backoff_ticker.DeadlineExceeded: the deadline has passed
     """
 
     def __str__(self) -> str:
@@ -332,15 +317,13 @@ class CircuitOpen(BackoffTickerError):
             ``may_probe`` has refused another one.
 
     Example:
-        >>> from backoff_ticker import CircuitBreaker, CircuitOpen
+        >>> from backoff_ticker import CircuitBreaker
         >>> breaker = CircuitBreaker()
-        >>> breaker.open(60)
-        >>> try:
-        ...     with breaker.guard():
-        ...         print("not reached")
-        ... except CircuitOpen as error:
-        ...     print(round(error.seconds))
-        60
+        >>> breaker.open()
+        >>> with breaker.guard():
+        ...     print("not reached")
+        Traceback (most recent call last):
+        backoff_ticker.CircuitOpen: the circuit is open
     """
 
     def __init__(
