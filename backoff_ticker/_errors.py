@@ -1,19 +1,4 @@
-"""The errors of the package.
-
-.. code-block:: text
-
-    BackoffTickerError (Exception)
-    ├── WouldBlock
-    ├── TickerClosed            .reason
-    ├── ChannelClosed
-    ├── ScheduleClosed
-    ├── Cancelled               .cause
-    │   └── DeadlineExceeded    also a TimeoutError
-    ├── Permanent               .error
-    ├── RetryAfter              .seconds, .error
-    ├── RejectedResult          .result
-    └── CircuitOpen             .seconds, .breaker, .state
-"""
+"""The errors of the package."""
 
 from __future__ import annotations
 

@@ -89,11 +89,7 @@ def run_at_once(step: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T
 
 
 async def answered(answer: Any, name: str, *, awaits: bool) -> Any:
-    """Return the answer of the user's function for the parameter ``name``, awaited if need be.
-
-    Raises:
-        TypeError: It must be awaited, and nothing here ``awaits``.
-    """
+    """Return the answer of the user's function ``name``, awaited if need be and allowed."""
     if answer is None or not is_awaitable(answer):
         return answer
     if awaits:

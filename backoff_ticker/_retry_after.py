@@ -1,8 +1,5 @@
 """The value of HTTP's field Retry-After: a number of seconds, or a date in one of three forms.
 
-Servers send worse: fractions, units, two fields that a client has joined. Of such a value the
-greatest number or date is taken, since a request that comes too early adds to their load.
-
 ``email.utils`` does not help: it accepts far more than these forms, and cannot read a leap second,
 a year below 100, or a two-digit year as HTTP defines it.
 """

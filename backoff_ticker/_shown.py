@@ -13,10 +13,7 @@ _OF_A_REQUEST = ("headers", "request", "request_info", "response")
 
 
 def type_name(error: BaseException) -> str:
-    """Return the name of an error's class with its module, such as ``httpx.ReadTimeout``.
-
-    Private modules inside a package are left out, and ``builtins``.
-    """
+    """Return an error's class with its public module, if any, such as ``httpx.ReadTimeout``."""
     kind = type(error)
     module, _, _ = kind.__module__.partition("._")
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"

@@ -55,10 +55,7 @@ def names_like(name: str, names: Iterable[str]) -> str:
 def unknown_option(
     what: str, name: str, options: Iterable[str], meant: Iterable[str] = ()
 ) -> TypeError:
-    """Return the error for an option that ``what`` does not have.
-
-    It names those that may be ``meant``, or else those most like ``name``.
-    """
+    """Return the error for an option, which names those ``meant``, or else those most like it."""
     names = list(options)
     alike = " or ".join(option for option in meant if option in names) or names_like(name, names)
     hint = f": did you mean {alike}? It" if alike else "; it"
