@@ -33,15 +33,12 @@ class _Chain(Policy):
         self.backoffs: tuple[BackOff, ...] = tuple({id(part): part for part in backoffs}.values())
         self.position: int = 0
         self.token: CancellationToken | None = combined(map(token_of, backoffs))
-        if any(map(is_feedback, backoffs)):
-            add_feedback(self)
+        add_feedback(self, *backoffs)
 
     def next_backoff(self) -> float | Stop:
-        """Return the next delay of the first policy that has not stopped."""
         return self._told("next_backoff", None)
 
     def reset(self) -> None:
-        """Reset all policies and start again with the first."""
         for backoff in self.backoffs:
             backoff.reset()
         self.position = 0

@@ -64,10 +64,7 @@ def require_policy(name: str, value: object) -> None:
 
 
 def copy_policy(name: str, policy: BackOff, clock: TimeSource | None = None) -> BackOff:
-    """Return a copy of a policy; ``clock`` is for the copies that have none of their own.
-
-    A TypeError says that the parameter ``name`` is not a policy, or cannot be copied.
-    """
+    """Return a copy of a policy, checked; copies that have no clock of their own get ``clock``."""
     if is_immutable(policy):
         return policy
     require_policy(name, policy)

@@ -29,8 +29,8 @@ class _MaxRetries(BackOffWrapper):
         self.max_retries: int = as_count("max_retries", max_retries)
         self.retries: int = 0
 
-    def _may_ask(self) -> bool:
-        return self.retries < self.max_retries
+    def _may_ask(self, outcome: str) -> bool:
+        return self.retries < self.max_retries or outcome == "success"
 
     def transform(self, delay: float) -> float:
         self.retries += 1  # a request that raises is not counted
@@ -139,11 +139,8 @@ class _Token(BackOffWrapper):
     def token(self) -> CancellationToken:
         return self._token
 
-    def _may_ask(self) -> bool:
+    def _may_ask(self, outcome: str) -> bool:
         return not self._token.cancelled
-
-    def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
-        return super()._told(outcome, timestamp) if self._may_ask() else STOP
 
     def _span(self, first: int, last: int) -> Bounds | None:
         return None if self._token.cancelled else super()._span(first, last)
@@ -263,11 +260,7 @@ def with_token(backoff: BackOff, token: CancellationToken) -> BackOffWrapper:
         >>> from backoff_ticker import CancellationToken, ZeroBackOff, with_token
         >>> token = CancellationToken()
         >>> policy = with_token(ZeroBackOff(), token)
-        >>> policy.next_backoff()
-        0.0
-        >>> token.cancel()
-        True
-        >>> policy.next_backoff()
-        STOP
+        >>> policy.next_backoff(), token.cancel(), policy.next_backoff()
+        (0.0, True, STOP)
     """
     return _Token(backoff, token)

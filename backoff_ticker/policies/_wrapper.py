@@ -47,13 +47,12 @@ class TakesFeedback:
         return _new_with_feedback, (type(self).__bases__[0],), object.__getstate__(self)
 
 
-def add_feedback(policy: Policy) -> None:
-    """Give a policy ``failure()`` and ``success()``, unless its class defines them.
+def add_feedback(policy: Policy, *inside: BackOff) -> None:
+    """Give a policy ``failure()`` and ``success()`` if one inside has them, and its class has not.
 
-    The constructor sees whether the policy inside takes feedback, but ``isinstance(policy,
-    FeedbackBackOff)`` looks at the class. So the object gets another one, with these methods.
+    ``isinstance(policy, FeedbackBackOff)`` looks at the class, so the object gets another one.
     """
-    if not is_feedback(policy):
+    if any(map(is_feedback, inside)) and not is_feedback(policy):
         policy.__class__ = _feedback_class(type(policy))
 
 
@@ -85,9 +84,6 @@ class BackOffWrapper(Policy):
     - A copy of the wrapper has its own copy of the policy inside.
     - ``bounds()`` returns 0 and the largest float, unless you override it.
 
-    Attributes:
-        backoff: The policy inside.
-
     Raises:
         TypeError: ``backoff`` is not a policy.
 
@@ -101,13 +97,12 @@ class BackOffWrapper(Policy):
         [1.0, 2.0, 2.0, 3.0]
     """
 
-    __slots__ = ("backoff",)
+    __slots__ = {"backoff": "The policy inside."}
 
     def __init__(self, backoff: BackOff) -> None:
         require_policy("backoff", backoff)
         self.backoff: BackOff = backoff
-        if is_feedback(backoff):
-            add_feedback(self)
+        add_feedback(self, backoff)
 
     @property
     def token(self) -> CancellationToken | None:
@@ -124,7 +119,7 @@ class BackOffWrapper(Policy):
 
     def next_backoff(self) -> float | Stop:
         """Return the transformed delay of the policy inside, or ``STOP``."""
-        if not self._may_ask():
+        if not self._may_ask("failure"):
             return STOP
         answer = self.backoff.next_backoff()
         if type(answer) is float and 0.0 <= answer <= LARGEST:  # _answer(), inlined
@@ -135,7 +130,7 @@ class BackOffWrapper(Policy):
         """Start again, and reset the policy inside."""
         self.backoff.reset()
 
-    def _may_ask(self) -> bool:
+    def _may_ask(self, outcome: str) -> bool:
         return True
 
     def _answer(self, answer: float | Stop) -> float | Stop:
@@ -144,7 +139,7 @@ class BackOffWrapper(Policy):
         return self.transform(checked_delay(self.backoff, answer))
 
     def _told(self, outcome: str, timestamp: float | None) -> float | Stop:
-        if outcome == "failure" and not self._may_ask():
+        if not self._may_ask(outcome):
             return STOP
         answer = tell(self.backoff, outcome, timestamp)
         if outcome == "failure" or answer is STOP:
