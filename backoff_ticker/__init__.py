@@ -79,15 +79,12 @@ if TYPE_CHECKING:
         EqualJitterBackOff as EqualJitterBackOff,
         FullJitterBackOff as FullJitterBackOff,
     )
-    from .policies._chain import chain as chain
-    from .policies._constant import (
+    from .policies._common import (
         ConstantBackOff as ConstantBackOff,
-        StopBackOff as StopBackOff,
-        ZeroBackOff as ZeroBackOff,
-    )
-    from .policies._exponential import (
         ExponentialBackOff as ExponentialBackOff,
+        StopBackOff as StopBackOff,
         TruncatedExponentialBackOff as TruncatedExponentialBackOff,
+        ZeroBackOff as ZeroBackOff,
     )
     from .policies._jitter import with_added_jitter as with_added_jitter, with_jitter as with_jitter
     from .policies._limits import (
@@ -99,7 +96,7 @@ if TYPE_CHECKING:
     from .policies._named import POLICIES as POLICIES, named_policy as named_policy
     from .policies._protocol import BackOff as BackOff, FeedbackBackOff as FeedbackBackOff
     from .policies._run import delay_after as delay_after, delays as delays
-    from .policies._wrapper import BackOffWrapper as BackOffWrapper
+    from .policies._wrapper import BackOffWrapper as BackOffWrapper, chain as chain
     from .retries._attempt import Attempt as Attempt, current_attempt as current_attempt
     from .retries._budget import RetryBudget as RetryBudget
     from .retries._decorator import (
@@ -142,15 +139,15 @@ _NAMES = {
         "LIMDBackOff MILDBackOff MIMDBackOff"
     ),
     "policies._aws_jitter": "DecorrelatedJitterBackOff EqualJitterBackOff FullJitterBackOff",
-    "policies._chain": "chain",
-    "policies._constant": "ConstantBackOff StopBackOff ZeroBackOff",
-    "policies._exponential": "ExponentialBackOff TruncatedExponentialBackOff",
+    "policies._common": (
+        "ConstantBackOff ExponentialBackOff StopBackOff TruncatedExponentialBackOff ZeroBackOff"
+    ),
     "policies._jitter": "with_added_jitter with_jitter",
     "policies._limits": "with_max_elapsed_time with_max_interval with_max_retries with_token",
     "policies._named": "POLICIES named_policy",
     "policies._protocol": "BackOff FeedbackBackOff",
     "policies._run": "delay_after delays",
-    "policies._wrapper": "BackOffWrapper",
+    "policies._wrapper": "BackOffWrapper chain",
     "tickers._tick": "Pace Tick",
     "tickers._ticker": "Ticker",
     "tickers._async_ticker": "AsyncTicker",

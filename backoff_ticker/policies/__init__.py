@@ -6,10 +6,10 @@ Files, each of which imports only from those above it:
 - ``_copying``: how a policy is copied, with the policies that it holds.
 - ``_base``: the base class of the policies here: bounds, copies, elapsed time.
 - ``_run``: running a policy: asking it, checking its answers, finding its token.
-- ``_constant``, ``_exponential``, ``_aws_jitter``: policies without feedback, by family.
+- ``_common``, ``_aws_jitter``: policies without feedback, by family.
 - ``_algorithm``, ``_algorithm_policies``: the feedback policies of Perl's Algorithm::Backoff.
-- ``_wrapper``: the base of policies around another; ``_limits``, ``_jitter``: those of the package.
-- ``_chain``: policies one after the other.
+- ``_wrapper``: policies made of others: the base of wrappers, and chains.
+- ``_limits``, ``_jitter``: the wrappers of the package.
 - ``_named``: the table of policies by name.
 
 What always holds: a policy is asked by one thread at a time. Whatever runs a policy runs a copy,
@@ -19,6 +19,7 @@ the largest one. ``next_backoff()`` and ``bounds(n)`` cost the same for any numb
 
 from __future__ import annotations
 
+from ._common import ExponentialBackOff as ExponentialBackOff
 from ._copying import (
     copy_policy as copy_policy,
     is_immutable as is_immutable,
@@ -26,7 +27,6 @@ from ._copying import (
     makes_policies as makes_policies,
     require_policy as require_policy,
 )
-from ._exponential import ExponentialBackOff as ExponentialBackOff
 from ._run import (
     End as End,
     FrozenClock as FrozenClock,

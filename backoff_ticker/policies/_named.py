@@ -6,13 +6,12 @@ import re
 from types import MappingProxyType
 
 from .._validation import names_like, safe_repr, unknown_option
-from . import _algorithm_policies, _aws_jitter, _constant, _exponential
+from . import _algorithm_policies, _aws_jitter, _common
 from ._aws_jitter import FullJitterBackOff
 from ._base import signature_of
-from ._chain import chain
-from ._constant import ConstantBackOff
-from ._exponential import ExponentialBackOff, TruncatedExponentialBackOff
+from ._common import ConstantBackOff, ExponentialBackOff, TruncatedExponentialBackOff
 from ._limits import with_max_retries
+from ._wrapper import chain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def _aws(max_retries: int = 2, rng: Random | None = None) -> Policy:
 
 def _classes() -> Iterator[NamedPolicy]:
     """Yield an entry for each class of policies, in the order in which they are defined."""
-    for family in (_constant, _exponential, _aws_jitter, _algorithm_policies):
+    for family in (_common, _aws_jitter, _algorithm_policies):
         for name, found in vars(family).items():
             if name.endswith("BackOff") and found.__module__ == family.__name__:
                 words = re.sub("(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("BackOff"))
