@@ -74,11 +74,6 @@ if TYPE_CHECKING:
         MILDBackOff as MILDBackOff,
         MIMDBackOff as MIMDBackOff,
     )
-    from .policies._aws_jitter import (
-        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
-        EqualJitterBackOff as EqualJitterBackOff,
-        FullJitterBackOff as FullJitterBackOff,
-    )
     from .policies._common import (
         ConstantBackOff as ConstantBackOff,
         ExponentialBackOff as ExponentialBackOff,
@@ -86,7 +81,13 @@ if TYPE_CHECKING:
         TruncatedExponentialBackOff as TruncatedExponentialBackOff,
         ZeroBackOff as ZeroBackOff,
     )
-    from .policies._jitter import with_added_jitter as with_added_jitter, with_jitter as with_jitter
+    from .policies._jitter import (
+        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
+        EqualJitterBackOff as EqualJitterBackOff,
+        FullJitterBackOff as FullJitterBackOff,
+        with_added_jitter as with_added_jitter,
+        with_jitter as with_jitter,
+    )
     from .policies._limits import (
         with_max_elapsed_time as with_max_elapsed_time,
         with_max_interval as with_max_interval,
@@ -138,11 +139,13 @@ _NAMES = {
         "ConstantFeedbackBackOff ExponentialFeedbackBackOff FibonacciBackOff LILDBackOff "
         "LIMDBackOff MILDBackOff MIMDBackOff"
     ),
-    "policies._aws_jitter": "DecorrelatedJitterBackOff EqualJitterBackOff FullJitterBackOff",
     "policies._common": (
         "ConstantBackOff ExponentialBackOff StopBackOff TruncatedExponentialBackOff ZeroBackOff"
     ),
-    "policies._jitter": "with_added_jitter with_jitter",
+    "policies._jitter": (
+        "DecorrelatedJitterBackOff EqualJitterBackOff FullJitterBackOff with_added_jitter "
+        "with_jitter"
+    ),
     "policies._limits": "with_max_elapsed_time with_max_interval with_max_retries with_token",
     "policies._named": "POLICIES named_policy",
     "policies._protocol": "BackOff FeedbackBackOff",

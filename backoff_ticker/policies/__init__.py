@@ -6,10 +6,11 @@ Files, each of which imports only from those above it:
 - ``_copying``: how a policy is copied, with the policies that it holds.
 - ``_base``: the base class of the policies here: bounds, copies, elapsed time.
 - ``_run``: running a policy: asking it, checking its answers, finding its token.
-- ``_common``, ``_aws_jitter``: policies without feedback, by family.
+- ``_common``: the common policies without feedback.
 - ``_algorithm``, ``_algorithm_policies``: the feedback policies of Perl's Algorithm::Backoff.
 - ``_wrapper``: policies made of others: the base of wrappers, and chains.
-- ``_limits``, ``_jitter``: the wrappers of the package.
+- ``_limits``: wrappers that limit a policy.
+- ``_jitter``: policies and wrappers with jitter.
 - ``_named``: the table of policies by name.
 
 What always holds: a policy is asked by one thread at a time. Whatever runs a policy runs a copy,

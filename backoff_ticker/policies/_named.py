@@ -6,10 +6,10 @@ import re
 from types import MappingProxyType
 
 from .._validation import names_like, safe_repr, unknown_option
-from . import _algorithm_policies, _aws_jitter, _common
-from ._aws_jitter import FullJitterBackOff
+from . import _algorithm_policies, _common, _jitter
 from ._base import signature_of
 from ._common import ConstantBackOff, ExponentialBackOff, TruncatedExponentialBackOff
+from ._jitter import FullJitterBackOff
 from ._limits import with_max_retries
 from ._wrapper import chain
 
@@ -103,7 +103,7 @@ def _aws(max_retries: int = 2, rng: Random | None = None) -> Policy:
 
 def _classes() -> Iterator[NamedPolicy]:
     """Yield an entry for each class of policies, in the order in which they are defined."""
-    for family in (_common, _aws_jitter, _algorithm_policies):
+    for family in (_common, _jitter, _algorithm_policies):
         for name, found in vars(family).items():
             if name.endswith("BackOff") and found.__module__ == family.__name__:
                 words = re.sub("(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("BackOff"))
