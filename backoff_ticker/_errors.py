@@ -231,15 +231,13 @@ class RetryAfter(BackoffTickerError):
     those of the retry hold. The wait is never longer than ``max_retry_after`` of the retry.
 
     Example:
-        >>> from backoff_ticker import RetryAfter, retry_call
-        >>> answers = iter([RetryAfter(0.001), "ready"])
-        >>> def load():
-        ...     answer = next(answers)
-        ...     if isinstance(answer, RetryAfter):
-        ...         raise answer
-        ...     return answer
-        >>> retry_call(load)
-        'ready'
+        >>> from backoff_ticker import RetryAfter, attempts
+        >>> for attempt in attempts():
+        ...     with attempt:
+        ...         if attempt.number == 1:
+        ...             raise RetryAfter(0.001)
+        ...         print("ready")
+        ready
 
     Args:
         seconds: The next wait: seconds >= 0 or a timedelta.

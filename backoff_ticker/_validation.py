@@ -94,7 +94,6 @@ def as_factor(name: str, value: float, least: int) -> float:
 
 
 def as_flag(name: str, value: object) -> bool:
-    """Return ``value`` if it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, not {safe_repr(value)}")
     return value
@@ -107,7 +106,6 @@ def is_duration(value: object) -> bool:
 
 
 def as_signal(value: object) -> int:
-    """Return ``value`` if it can be the number of a signal."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     hint = f": did you mean signal.{value}?" if isinstance(value, str) else ""

@@ -59,7 +59,6 @@ class Alarm:
         self.fire()
 
     def cancel(self) -> bool:
-        """Prevent the call; True if this is what prevented it."""
         if self._number is None:
             return False
         self._number = None
@@ -188,10 +187,8 @@ def call_in_loop(
         raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
     else:
         alarm = LoopTimer(when, callback)
-    try:
-        timers = loop._backoff_ticker_timers()
-    except AttributeError:
-        timers = None
+    reference = getattr(loop, "_backoff_ticker_timers", None)
+    timers = None if reference is None else reference()
     if timers is None:
         timers = _TimerHeap(monotonic)
         try:

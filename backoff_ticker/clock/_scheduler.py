@@ -49,7 +49,6 @@ class SystemParker:
         self._lock.acquire()
 
     def park(self, deadline: float | None) -> bool:
-        """Wait until unparked (True), or until ``deadline`` has passed (False)."""
         acquire = self._lock.acquire
         longest = LONGEST_WAIT
         if threading.get_ident() == threading.main_thread().ident:
@@ -64,7 +63,6 @@ class SystemParker:
                 return True
 
     def unpark(self) -> None:
-        """End the wait, or the next one."""
         try:
             self._lock.release()
         except RuntimeError:
@@ -97,13 +95,11 @@ class PendingCall:
             return None
 
     def fire(self) -> None:
-        """Make the call, unless it was taken."""
         callback = self.take()
         if callback is not None:
             callback()
 
     def cancel(self) -> bool:
-        """Prevent the call; True if this is what prevented it. It never blocks."""
         return self.take() is not None
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Rule = tuple[float | None, float, float]  # first delay, factor, summand
 
     class AlgorithmOptions(TypedDict, total=False):
-        """The options of ``AlgorithmBackOff``."""
-
         consider_actual_delay: bool
         max_actual_duration: float | timedelta
         max_attempts: int
@@ -71,8 +69,7 @@ class AlgorithmBackOff(Policy):
         jitter_factor: A number >= 0 and < 1. A delay is drawn uniformly from ``delay * (1 -
             factor)`` to ``delay * (1 + factor)``. With 0 nothing is drawn.
         min_delay: The least delay: seconds >= 0 or a timedelta.
-        max_delay: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means no
-            cap.
+        max_delay: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf``: no cap.
         rng: As in ``ExponentialBackOff``.
         clock: Its ``time()`` tells when the policy starts, and when a call without a timestamp is
             made. None means the clock of the ticker or retry that uses the policy, or else the

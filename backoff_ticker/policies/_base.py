@@ -180,7 +180,6 @@ class CountsCalls(Policy):
         return self.retries - 1
 
     def reset(self) -> None:
-        """Start again with the first delay."""
         self.retries = 0
 
     def _calls(self) -> Calls:

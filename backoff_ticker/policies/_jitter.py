@@ -63,8 +63,7 @@ class FullJitterBackOff(_CappedGrowth):
 
     Args:
         base: The first limit: seconds >= 0 or a timedelta.
-        cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
-            cap.
+        cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf``: no cap.
         rng: As in ``ExponentialBackOff``.
         multiplier: The factor by which the limit grows: a number >= 1.
 
@@ -97,8 +96,7 @@ class EqualJitterBackOff(_CappedGrowth):
 
     Args:
         base: The first limit: seconds >= 0 or a timedelta.
-        cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
-            cap.
+        cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf``: no cap.
         rng: As in ``ExponentialBackOff``.
         multiplier: The factor by which the limit grows: a number >= 1.
 
@@ -133,8 +131,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     Args:
         base: The least delay: seconds >= 0 or a timedelta.
-        cap: The greatest delay: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
-            cap.
+        cap: The greatest delay: seconds >= ``base`` or a timedelta. None or ``math.inf``: no cap.
         rng: As in ``ExponentialBackOff``.
         multiplier: The factor of the previous delay: a number >= 1.
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class _MaxRetries(BackOffWrapper):
-    """What ``with_max_retries()`` returns: a limited number of delays of another policy."""
-
     __slots__ = ("max_retries", "retries")
 
     def __init__(self, backoff: BackOff, max_retries: int) -> None:
@@ -72,8 +70,6 @@ class _MaxRetries(BackOffWrapper):
 
 
 class _MaxElapsedTime(MeasuresTime, BackOffWrapper):
-    """What ``with_max_elapsed_time()`` returns."""
-
     __slots__ = ("_clock", "_start", "max_elapsed_time")
 
     def __init__(self, backoff: BackOff, limit: Limit, clock: MonotonicTime | None) -> None:
@@ -106,8 +102,6 @@ class _MaxElapsedTime(MeasuresTime, BackOffWrapper):
 
 
 class _MaxInterval(BackOffWrapper):
-    """What ``with_max_interval()`` returns: the delays of another policy, each up to a limit."""
-
     __slots__ = ("max_interval",)
 
     def __init__(self, backoff: BackOff, max_interval: Limit) -> None:
@@ -126,8 +120,6 @@ class _MaxInterval(BackOffWrapper):
 
 
 class _Token(BackOffWrapper):
-    """What ``with_token()`` returns: the delays of another policy until a token is cancelled."""
-
     __slots__ = ("_token",)
 
     def __init__(self, backoff: BackOff, token: CancellationToken) -> None:

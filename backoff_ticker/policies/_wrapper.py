@@ -38,10 +38,7 @@ class TakesFeedback:
         return self._told("failure", timestamp)
 
     def success(self, timestamp: float | None = None) -> float | Stop:
-        """Report a successful attempt; return the seconds to wait, or ``STOP``.
-
-        Takes and raises the same as ``failure()``.
-        """
+        """Report a successful attempt; takes, returns and raises the same as ``failure()``."""
         return self._told("success", timestamp)
 
     _told: Any  # returns the answer to "failure" or "success"; the policy's own class has it
