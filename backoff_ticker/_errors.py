@@ -221,7 +221,7 @@ class Permanent(BackoffTickerError):
         self.error: BaseException = error
 
     def __str__(self) -> str:
-        return _described(self.error)
+        return f"{type(self.error).__name__}: {self.error}"
 
 
 class RetryAfter(BackoffTickerError):
@@ -262,7 +262,7 @@ class RetryAfter(BackoffTickerError):
 
     def __str__(self) -> str:
         text = f"retry after {self.seconds} s"
-        return text if self.error is None else f"{text}: {_described(self.error)}"
+        return text if self.error is None else f"{text}: {type(self.error).__name__}: {self.error}"
 
 
 class RejectedResult(BackoffTickerError):
@@ -332,10 +332,6 @@ class CircuitOpen(BackoffTickerError):
     def __reduce__(self) -> tuple[Any, ...]:
         rest = {**self.__dict__, "breaker": None}
         return type(self), (self.seconds, None, self.state), rest
-
-
-def _described(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 for _class in [*globals().values()]:

@@ -35,7 +35,6 @@ _MISSED_SIGNAL = 0.25
 """Seconds for which the main thread, which runs the signal handlers, waits for a lock at a time: a
 signal that comes just before CPython blocks there does not end the wait."""
 
-_IDLE_SECONDS = 5.0
 _SWEEP_FROM = 64
 
 
@@ -130,9 +129,7 @@ class ScheduledCall(PendingCall):
 class Scheduler:
     """A heap of scheduled calls and the daemon thread that makes them."""
 
-    def __init__(
-        self, monotonic: Callable[[], float], *, idle_seconds: float = _IDLE_SECONDS
-    ) -> None:
+    def __init__(self, monotonic: Callable[[], float], *, idle_seconds: float = 5.0) -> None:
         self._monotonic = monotonic
         self._idle_seconds = idle_seconds
         self._begin()

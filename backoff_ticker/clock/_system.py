@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ._protocol import Clock, TimerHandle
 
 scheduler = Scheduler(monotonic)
-"""The one scheduler of the process."""
 
 
 class SystemClock:

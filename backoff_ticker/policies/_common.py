@@ -236,8 +236,7 @@ class ExponentialBackOff(MeasuresTime, Policy):
         self._start = self._now()
 
     def _interval_at(self, step: int) -> float:
-        interval = geometric(self.initial_interval, self.multiplier, step)
-        return capped(interval, self.max_interval)
+        return capped(geometric(self.initial_interval, self.multiplier, step), self.max_interval)
 
     def _span(self, first: int, last: int) -> Bounds | None:
         shortest, longest = self._interval_at(first - 1), self._interval_at(last - 1)

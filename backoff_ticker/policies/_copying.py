@@ -69,12 +69,11 @@ def copy_policy(name: str, policy: BackOff, clock: TimeSource | None = None) -> 
         return policy
     require_policy(name, policy)
     try:
-        copied: BackOff = _copied(policy, {}, clock)
+        return _copied(policy, {}, clock)
     except Exception as error:
         raise TypeError(
             f"{name} must be a BackOff that can be copied, not {safe_repr(policy)}"
         ) from error
-    return copied
 
 
 def clone(policy: Any) -> Any:

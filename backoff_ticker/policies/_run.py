@@ -78,11 +78,10 @@ class FrozenClock:
 def draw_next(run: BackOff, clock: FrozenClock, method: str = "next_backoff") -> float | Stop:
     """Return the next delay of a started policy, checked, or ``STOP``; advance its clock by it."""
     delay = tell(run, method, None)
-    if delay is STOP:
-        return STOP
-    checked = checked_delay(run, delay)
-    clock.now = min(clock.now + checked, LARGEST)
-    return checked
+    if delay is not STOP:
+        delay = checked_delay(run, delay)
+        clock.now = min(clock.now + delay, LARGEST)
+    return delay
 
 
 def delays(backoff: BackOff) -> Iterator[float]:
