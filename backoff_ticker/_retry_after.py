@@ -1,7 +1,7 @@
 """The value of HTTP's field Retry-After: a number of seconds, or a date in one of three forms.
 
-``email.utils`` does not help: it accepts far more than these forms, and cannot read a leap second,
-a year below 100, or a two-digit year as HTTP defines it.
+``email.utils`` accepts far more than these forms, and reads no leap second, no year below 100, and
+no two-digit year as HTTP defines it.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ from ._validation import safe_repr
 def report(error: BaseException, message: str, source: object) -> None:
     """Report an error of user code that no caller can receive; raises nothing itself.
 
-    A hook that the program or a test runner has set is called. The default hook accepts only the
-    interpreter's own records; if it is in place, this function writes to ``sys.stderr`` itself:
-    the message, such as "Exception in a scheduled callback", and the ``repr`` of ``source``.
+    A hook that somebody has set is called. The default one accepts only the interpreter's own
+    records: instead of it, this writes the message and the ``repr`` of ``source``.
     """
     hook = sys.unraisablehook
     try:

@@ -152,10 +152,7 @@ class _TimerHeap:
         least = _PAUSE_AFTER_EARLY
         self._trusted_until = 0.0
         try:
-            if self._handles and self._handles[-1][0] == at:
-                self._handles.pop()
-            else:
-                self._handles[:] = [handle for handle in self._handles if handle[0] != at]
+            self._handles[:] = [handle for handle in self._handles if handle[0] != at]
             now = self._monotonic()
             if now >= at:
                 least = 0.0

@@ -79,7 +79,6 @@ _SYSTEM: SystemClock = object.__new__(SystemClock)
 current_clocks: dict[int, Clock] = {}
 """The clock that ``clock=None`` means, by thread ident; only tests on virtual time set one."""
 
-
 clock_finders: list[Callable[[], Clock | None]] = []
 """What finds the clock of a run of trio; None: it has real time, or none runs in this thread."""
 

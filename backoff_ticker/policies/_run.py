@@ -173,10 +173,7 @@ def failed_with(error: Exception, role: str, failing_component: object) -> End:
 
 
 class PolicyRun:
-    """A started policy that is asked by one thread at a time. Errors become an ``End``.
-
-    Its ``token`` is cancelled with the one that was given and with the policy's own; None: neither.
-    """
+    """A started policy that is asked by one thread at a time. Errors become an ``End``."""
 
     __slots__ = ("backoff", "feedback", "token")
 
