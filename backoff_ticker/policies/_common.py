@@ -1,4 +1,4 @@
-"""The common policies: constant, without state, and exponential, as Java, Go and Google have it."""
+"""The common policies: constant, and exponential as in Go, Google's Java client, Cloud Storage."""
 
 from __future__ import annotations
 
