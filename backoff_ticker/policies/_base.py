@@ -163,7 +163,7 @@ def capped(delay: float, cap: float | None) -> float:
     return min(delay, LARGEST)
 
 
-# Elapsed time
+# Calls and elapsed time
 
 
 class CountsCalls(Policy):
