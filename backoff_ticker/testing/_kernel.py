@@ -54,12 +54,12 @@ from ._main_thread_interrupt import MainThreadInterrupt
 from ._participants import ParkingPlace, Participant, Participants, State
 from ._real_time import SettleTimer, is_busy, wait_for_return
 from ._reports import at, called_object, on_another_clock, with_places
+from ._timers import TimerInfo, VirtualTimer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..clock import Clock
-    from ._timers import VirtualTimer
 
 _MAX_STALLS = 8  # deadlock errors in a row, at one time, before the driver is aborted
 
@@ -198,6 +198,22 @@ class Kernel(Participants):
         for trap in tuple(self.traps):
             if trap.kind == kind:
                 trap.catch(args)
+
+    # Asked while nothing changes
+
+    def pending(self) -> list[TimerInfo]:
+        """Return the timers that are set, in the order in which they are due."""
+        found = [
+            TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
+            for timer in self.timers.pending()
+            if timer.sleeper is None or timer.sleeper.place not in self.loops
+        ]
+        found += [TimerInfo(*timer) for loop in self.loops for timer in loop.pending()]
+        return sorted(found, key=lambda timer: timer.when)
+
+    def count_parked(self) -> int:
+        known = (*self.members, *self.guests)
+        return sum(one.state is State.PARKED and one.place is not self.step for one in known)
 
     # Commands
 

@@ -19,7 +19,6 @@ from ._driving import (
 )
 from ._errors import ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._kernel import Kernel
-from ._participants import State
 from ._reports import name_of
 from ._tasks import Task
 from ._thread_side import VirtualParker, tracked, waiting_externally
@@ -353,19 +352,8 @@ class VirtualClock:
 
     def pending(self) -> list[TimerInfo]:
         """Return the timers that are set, in the order in which they are due."""
-        kernel = self._kernel
-
-        def find() -> list[TimerInfo]:
-            found = [
-                TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
-                for timer in kernel.timers.pending()
-                if timer.sleeper is None or timer.sleeper.place not in kernel.loops
-            ]
-            # Loops list their own.
-            found += [TimerInfo(*timer) for loop in kernel.loops for timer in loop.pending()]
-            return sorted(found, key=lambda timer: timer.when)
-
-        return kernel.query(find)
+        timers: list[TimerInfo] = self._kernel.query(self._kernel.pending)
+        return timers
 
     def block_until(
         self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
@@ -380,17 +368,13 @@ class VirtualClock:
         wanted_timers = 0 if timers is None else as_count("timers", timers)
         wanted_parked = 0 if parked is None else as_count("parked", parked)
 
-        def count_parked() -> int:
-            known = (*kernel.members, *kernel.guests)
-            return sum(one.state is State.PARKED and one.place is not kernel.step for one in known)
-
         def enough() -> bool:
-            return len(self.pending()) >= wanted_timers and count_parked() >= wanted_parked
+            return len(kernel.pending()) >= wanted_timers and kernel.count_parked() >= wanted_parked
 
         if not kernel.commands.wait_for(enough, as_seconds("timeout", timeout)):
             raise SettleTimeout(
                 f"block_until({timers=}, {parked=}): only {self.pending()} and "
-                f"{kernel.query(count_parked)} parked after {timeout:g} s real"
+                f"{kernel.query(kernel.count_parked)} parked after {timeout:g} s real"
             )
 
     def trap(self, kind: str, match: Callable[..., object] | None = None) -> Trap:
