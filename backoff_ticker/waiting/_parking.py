@@ -288,20 +288,12 @@ def shielded() -> Any:  # a context manager of either
     return nullcontext()
 
 
-class _Tasks:
-    """An ``async with`` block that starts tasks of asyncio, and waits for none."""
-
-    async def __aenter__(self) -> asyncio.AbstractEventLoop:
-        return current_loop()
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        pass
-
-
 def tasks_of_block() -> Any:  # of either
     """Return an ``async with`` block that starts tasks; in trio it waits for their ends."""
+    from contextlib import nullcontext
+
     run = current_run()
-    return _Tasks() if run is None else run.new_tasks()
+    return nullcontext(current_loop()) if run is None else run.new_tasks()
 
 
 @coroutine

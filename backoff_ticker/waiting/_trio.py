@@ -71,11 +71,12 @@ def _mark(how: str, function: F) -> F:
 
 
 def _clock_of_run() -> Clock | None:
-    if current_run() is None:
+    run = current_run()
+    if run is None or run.has_real_time:
         return None
     from ._trio_clock import clock_of_run
 
-    return clock_of_run()
+    return clock_of_run(run)
 
 
 clock_finders.append(_clock_of_run)

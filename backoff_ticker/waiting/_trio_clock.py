@@ -16,21 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ..clock import Clock, Parker
+    from ..clock import Parker
     from ._trio_run import TrioHandle, TrioRun
 
-_clocks: trio.lowlevel.RunVar[TrioClock | None] = trio.lowlevel.RunVar("its clock")
+_clocks: trio.lowlevel.RunVar[TrioClock] = trio.lowlevel.RunVar("its clock")
 
 
-def clock_of_run() -> Clock | None:
-    """Return the clock of the run whose task runs here; None: it has real time."""
+def clock_of_run(run: TrioRun) -> TrioClock:
+    """Return the clock of ``run``, whose task runs here, and which has no real time."""
     try:
         return _clocks.get()
     except LookupError:
-        run, clock = current_run(), trio.lowlevel.current_clock()
-        clock_here = None if run is None or run.has_real_time else TrioClock(clock, run)
-        _clocks.set(clock_here)
-        return clock_here
+        clock = TrioClock(trio.lowlevel.current_clock(), run)
+        _clocks.set(clock)
+        return clock
 
 
 class TrioClock:
@@ -60,7 +59,7 @@ class TrioClock:
         return timer
 
     def parker(self, what: str = "") -> Parker:  # for reports of a virtual clock
-        return _Parker(self, self._run)
+        return _Parker(self)
 
     def __repr__(self) -> str:
         return f"<the time of {self._clock!r}>"
@@ -87,13 +86,10 @@ class TrioTimer(PendingCall):
     def cancel(self) -> bool:
         if not super().cancel():
             return False
-        if trio.lowlevel.in_trio_task() and current_run() is self._run:
+        if current_run() is self._run:
             self._end()
         else:
-            try:
-                self._run.call_soon_threadsafe(self._end)
-            except RuntimeError:
-                pass  # it has ended
+            self._run.call_soon_if_open(self._end)
         return True
 
     def _end(self) -> None:
@@ -104,16 +100,15 @@ class TrioTimer(PendingCall):
 class _Parker:
     """A parker of the system that a timer of the run, or the end of the run, unparks."""
 
-    def __init__(self, clock: TrioClock, run: TrioRun) -> None:
+    def __init__(self, clock: TrioClock) -> None:
         self._clock = clock
-        self._run = run
         self._parker = SystemClock().parker()
         self.unpark = self._parker.unpark
 
     def park(self, deadline: float | None) -> bool:
         if deadline is None:
             return self._parker.park(None)
-        at_end = self._run.at_end
+        at_end = self._clock._run.at_end
         at_end[self.unpark] = None
         timer = self._clock.call_at(deadline, self.unpark)
         try:

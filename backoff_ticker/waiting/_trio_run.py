@@ -124,13 +124,14 @@ class TrioRun:
             return self.call_at(trio.current_time() + delay, call)
         # Its own clock may stand still, or move on where nothing else is due.
         clock = SystemClock()
-        return clock.call_at(clock.monotonic() + delay, partial(self._call_soon_if_open, call))
+        return clock.call_at(clock.monotonic() + delay, partial(self.call_soon_if_open, call))
 
-    def _call_soon_if_open(self, callback: Callable[[], object]) -> None:
+    def call_soon_if_open(self, callback: Callable[[], object]) -> None:
+        """Call it in the run, from anywhere; if that is closed, nobody waits there any more."""
         try:
             self.call_soon_threadsafe(callback)
         except RuntimeError:
-            pass  # the run has ended: nobody waits there
+            pass
 
     def call_at(self, when: float, callback: Callable[[], object]) -> TrioHandle:
         """Call ``callback()`` at ``when`` of trio's clock, in the context of no task."""
