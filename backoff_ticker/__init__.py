@@ -108,12 +108,12 @@ if TYPE_CHECKING:
     from .retries._drive import retry_call as retry_call, retry_call_async as retry_call_async
     from .retries._loop import attempts as attempts
     from .retries._option_types import BudgetLike as BudgetLike
+    from .retries._options import configure as configure, is_active as is_active
     from .retries._outcome import (
         Outcome as Outcome,
         StopReason as StopReason,
         log_retries as log_retries,
     )
-    from .retries._settings import configure as configure, is_active as is_active
     from .schedules import Schedule as Schedule
     from .tickers import AsyncTicker as AsyncTicker, Pace as Pace, Tick as Tick, Ticker as Ticker
 
@@ -162,8 +162,8 @@ _NAMES = {
     "retries._drive": "retry_call retry_call_async",
     "retries._loop": "attempts",
     "retries._option_types": "BudgetLike",
+    "retries._options": "configure is_active",
     "retries._outcome": "Outcome StopReason log_retries",
-    "retries._settings": "configure is_active",
     "hedging._hedge": "hedge_call hedge_call_async",
 }
 """The public names, by the module that defines them."""

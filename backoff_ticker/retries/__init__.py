@@ -5,7 +5,7 @@ Files, each of which imports only from those above it:
 - ``_outcome``, ``_budget``: parts that do not depend on a run.
 - ``_option_table``, ``_option_types``, ``_signatures``: each option declared; what type checkers,
   ``inspect`` and ``help()`` see of them.
-- ``_settings``, ``_options``: what holds for the process; the options of one retry, checked.
+- ``_options``: the options of one retry, checked; what holds for the process.
 - ``_limits``: what ends a run whatever its attempts do; the clock of runs whose waits are skipped.
 - ``_failures``: which errors count, and when the next attempt is due.
 - ``_attempt``: one attempt, and which one runs here.

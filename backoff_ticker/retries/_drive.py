@@ -12,9 +12,8 @@ from .._operation import coroutine_returned, is_awaitable, name_of, not_awaitabl
 from ._attempt import show
 from ._cut import cuttable, raise_if_attempts_are_cut
 from ._option_table import NO_FALLBACK
-from ._options import Options, require_operation
+from ._options import Options, require_operation, settings
 from ._run import Run
-from ._settings import settings
 from ._signatures import overload, shows
 from ._steps import enter, interrupted, leave, raise_final, wait_for_next
 
