@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from .._error_chain import set_link
 from .._errors import DeadlineExceeded
-from .._operation import is_awaitable, kind_of, not_awaitable
+from .._operation import is_awaitable, not_awaitable
 from ..cancellation import CancellableBlock
 from ..clock import later
 from ..waiting import protected_in_trio
-from ._option_table import HOOKS
 from ._outcome import Ending, StopReason
 
 TYPE_CHECKING = False
@@ -17,37 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..cancellation import CancellationToken
-    from ._options import Options
     from ._run import Run
-
-
-def awaited_functions(options: Options) -> list[str]:
-    """Return the options that were given a coroutine function, which only a coroutine can await."""
-    found = []
-    for name in ("on", "until", "fallback", *HOOKS):
-        given = getattr(options, name)
-        functions = given if isinstance(given, tuple) else (given,)
-        if any(callable(one) and kind_of(one) == "coroutine function" for one in functions):
-            found.append(name)
-    return found
-
-
-def raise_if_attempts_are_cut(options: Options) -> None:
-    """Raise a TypeError for ``attempt_timeout``: only a coroutine can be cut."""
-    if options.attempt_timeout is not None:
-        raise TypeError(
-            f"{options.what} got attempt_timeout={options.attempt_timeout!r}, but only coroutines "
-            "can be cut (in a loop: `async for`)"
-        )
-
-
-def raise_if_functions_are_awaited(options: Options) -> None:
-    """Raise a TypeError if an option was given a coroutine function."""
-    for name in awaited_functions(options):
-        raise TypeError(
-            f"{options.what} got a coroutine function as {name}, which only a coroutine "
-            "function can await: give a plain one"
-        )
 
 
 class CuttableAttempt:

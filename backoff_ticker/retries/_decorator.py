@@ -9,7 +9,6 @@ from weakref import ref
 from .._operation import kind_of, name_of
 from .._validation import is_duration, safe_repr
 from ..policies import is_policy, makes_policies, require_policy
-from ._cut import raise_if_attempts_are_cut, raise_if_functions_are_awaited
 from ._drive import retried, retried_async, retried_async_generator, retried_generator
 from ._option_table import NO_FALLBACK
 from ._options import Options, raise_if_makes_policy
@@ -198,8 +197,8 @@ class DecoratorWithOptions:
         options = self._options
         kind = kind_of(function)
         if kind in {"function", "generator"}:
-            raise_if_attempts_are_cut(options)
-            raise_if_functions_are_awaited(options)
+            options.raise_if_attempts_are_cut()
+            options.raise_if_functions_are_awaited()
         make = retried_async if kind == "coroutine function" else retried
         if "generator" in kind:
             options.raise_if_results_are_judged()

@@ -10,7 +10,7 @@ from types import CoroutineType
 
 from .._operation import coroutine_returned, is_awaitable, name_of, not_awaitable, run_at_once
 from ._attempt import show
-from ._cut import cuttable, raise_if_attempts_are_cut
+from ._cut import cuttable
 from ._option_table import NO_FALLBACK
 from ._options import Options, require_operation, settings
 from ._run import Run
@@ -170,7 +170,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     checked = _DEFAULT
     if backoff is not None or options:
         checked = Options("retry_call()", backoff, options)
-        raise_if_attempts_are_cut(checked)
+        checked.raise_if_attempts_are_cut()
     return retried(operation, checked.name or name_of(operation), checked)()
 
 

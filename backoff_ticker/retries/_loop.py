@@ -6,7 +6,7 @@ from .._operation import run_at_once
 from .._sentinels import EMPTY
 from .._validation import counted, whole_repr
 from ._attempt import hide, show
-from ._cut import CuttableAttempt, awaited_functions, raise_if_attempts_are_cut
+from ._cut import CuttableAttempt
 from ._option_table import CUTTING, LOOP_OPTIONS
 from ._options import Options
 from ._outcome import Outcome
@@ -88,7 +88,7 @@ class Attempts:
             block.close()
 
     def __iter__(self) -> Self:
-        raise_if_attempts_are_cut(self._options)
+        self._options.raise_if_attempts_are_cut()
         return self.__aiter__()
 
     def __next__(self) -> Attempt:
@@ -226,7 +226,7 @@ class Block:
         """End the run by a TypeError if a plain ``with`` cannot do what its own options ask for."""
         options = self._options
         names = [name for name in CUTTING if getattr(options, name) is not None]
-        names += [*awaited_functions(options), *(["budget"] if options.awaits_budget else ())]
+        names += [*options.awaited_functions(), *(["budget"] if options.awaits_budget else ())]
         if names:
             what = f"{names[0]} of attempts()"
             text = f"`with attempt:` cannot obey {what} in `async for`: write `async with attempt:`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from types import FunctionType
 
+from .._operation import kind_of
 from .._validation import as_flag, safe_repr, unknown_option
 from ..cancellation import any_of
 from ..circuits import rules_by_class
@@ -162,6 +163,32 @@ class Options:
     def awaits_budget(self) -> bool:
         """Whether coroutines await the budget."""
         return hasattr(self.budget, "try_acquire_async")
+
+    def awaited_functions(self) -> list[str]:
+        """Return the options that are coroutine functions, which only a coroutine can await."""
+        found = []
+        for name in ("on", "until", "fallback", *HOOKS):
+            given = getattr(self, name)
+            functions = given if isinstance(given, tuple) else (given,)
+            if any(callable(one) and kind_of(one) == "coroutine function" for one in functions):
+                found.append(name)
+        return found
+
+    def raise_if_functions_are_awaited(self) -> None:
+        """Raise a TypeError if an option is a coroutine function."""
+        for name in self.awaited_functions():
+            raise TypeError(
+                f"{self.what} got a coroutine function as {name}, which only a coroutine "
+                "function can await: give a plain one"
+            )
+
+    def raise_if_attempts_are_cut(self) -> None:
+        """Raise a TypeError for ``attempt_timeout``: only a coroutine can be cut."""
+        if self.attempt_timeout is not None:
+            raise TypeError(
+                f"{self.what} got attempt_timeout={self.attempt_timeout!r}, but only coroutines "
+                "can be cut (in a loop: `async for`)"
+            )
 
     def raise_if_results_are_judged(self) -> None:
         """Raise a TypeError for options about a result: a generator has none."""
