@@ -12,11 +12,9 @@ What always holds:
 
 * A waiter registers before its last check, so no wake-up after that check is lost.
 * A waiter always leaves every set that it registered with, whatever interrupts it, and passes on a
-  wake-up that it may have received: see the ``leave`` methods. That of a ticker may rest in the set
-  of the token until its next wait: see ``LoopWaiter.rest()``.
+  wake-up that it may have received; but that of a ticker may rest: see ``LoopWaiter.rest()``.
 * A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
-  raises in the middle does not cut it short: see ``complete`` and ``carry_out``.
-* Code that wakes others first checks that the stack has room for it: see ``check_stack``.
+  raises in the middle does not cut it short, nor does a full stack: see ``carry_out()``.
 * A wake-up waits for nothing: it may come from a signal handler or a finalizer.
 """
 

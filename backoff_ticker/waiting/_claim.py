@@ -1,17 +1,8 @@
 """The one way in which threads change what they share: a claim.
 
 An object that threads share has a *claim*, a list of two entries. The thread that deletes the
-second one holds the claim, and it alone may change the object; then it puts the entry back::
-
-    acquire(claim)
-    try:
-        ...  # the change
-    finally:
-        claim += FREED
-
-It is a lock that is taken and released without a call, so no signal handler runs in between:
-``docs/architecture.md`` says why that matters. The release cannot fail: a list that loses the
-second of two entries keeps the memory of both.
+second one holds the claim, and it alone may change the object; then it puts the entry back.
+``docs/architecture.md`` shows how, and says why it is no lock of ``threading``.
 
 The rule of a change:
     * It reads what it relies on itself, as that may have changed since anybody looked, and only
@@ -24,8 +15,7 @@ The rule of a change:
     * What leaves the object stays in a local variable: its finalizer must run later.
     * One claim at a time. Wake-ups, callbacks and other code of users come after the change.
 
-``tests/waiting/test_claims.py`` checks the byte code of every change, for all but the first line,
-and the ends of changes without memory.
+``tests/waiting/test_claims.py`` checks the byte code of every change.
 ``acquire()`` is a function in Python: CPython runs no handler when one returns. Its first step is
 written out where speed matters: ``try: del claim[FREE]``, ``except IndexError: acquire(claim)``.
 

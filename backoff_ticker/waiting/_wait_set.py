@@ -1,8 +1,7 @@
 """Waiters, and the sets in which they register with what they wait for.
 
-Whatever can be waited for (a token, the readers of a ticker, a channel) owns a wait set and wakes
-the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
-value: it means "check again".
+Whatever can be waited for owns a wait set and wakes the waiters in it, without knowing whether a
+thread or a coroutine waits. A wake-up carries no value: it means "check again".
 
 A waiter has a ``Place`` in each set. The places of one *wake domain* stand in a line, so the first
 of each domain is at hand. A domain is an event loop, all threads but the main one, a single wait of
@@ -44,8 +43,7 @@ class Waiter:
 
     Attributes:
         loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
-        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive) or
-            of the clock that serves it, ``THREADS``, or its own identity.
+        domain: Its wake domain: ``THREADS``, or the identity of its loop, its clock or itself.
         generation: The process generation of its thread or loop; others do not run here.
         sources: The sets in which it registers.
         place: Its place in the first of them, which leads to the others; None: not registered yet.
