@@ -310,6 +310,7 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
     return derive_token(clock, tokens, min(token._deadline for token in tokens))
 
 
-def require_token(name: str, value: object) -> None:
+def require_token(name: str, value: object) -> CancellationToken:
     if not isinstance(value, CancellationToken):
         raise TypeError(f"{name} must be a CancellationToken, not {safe_repr(value)}")
+    return value

@@ -60,11 +60,6 @@ def _as_max_attempts(name: str, value: object) -> int:
     return as_count(name, value, 1, also="None")
 
 
-def _as_token(name: str, value: object) -> object:
-    require_token(name, value)
-    return value
-
-
 def _as_timer(name: str, value: object) -> object:
     from ..channels import require_timer  # rarely needed
 
@@ -97,7 +92,7 @@ CUTTING: Final = ("token", "timeout", "attempt_timeout")
 OPTIONS: Final[Mapping[str, Option]] = {
     "on": Option(as_error_rule),
     "until": Option(_as_callable),
-    "token": Option(_as_token),
+    "token": Option(require_token),
     "timeout": Option(_as_limit),
     "attempt_timeout": Option(_as_limit),
     "max_elapsed_time": Option(_as_max_elapsed_time),

@@ -58,12 +58,7 @@ class Options:
     """The checked options of one retry, shared by all its runs.
 
     Most attributes are the options as ``retry`` describes them, durations in seconds. ``token``
-    combines the given token with those of all policies.
-
-    Args:
-        what: The public function that was called, for error messages.
-        backoff: The policy; None: ``ExponentialBackOff()``.
-        options: The options by name, of those that are ``allowed``.
+    combines the given token with those of all policies. Errors name the public function, ``what``.
     """
 
     if TYPE_CHECKING:

@@ -90,13 +90,9 @@ class Run:
     # What follows a failure
 
     def plan(self, demand: float | BackOff) -> Ending | None:
-        """Set the ``delay`` before the next attempt; return why there is none.
+        """Set the ``delay`` before the next attempt, as ``demand`` says; return why there is none.
 
         The order of the checks is part of the contract of ``retry``.
-
-        Args:
-            demand: What follows the error if no limit is reached: a wait of some seconds, or one
-                that a policy says.
         """
         limits = self.limits
         is_refused = isinstance(self.error, CircuitOpen)

@@ -49,14 +49,10 @@ async def enter(run: Run) -> None:
 
 
 async def leave(run: Run, error: Exception | None) -> bool:
-    """Leave an attempt, and decide what follows.
+    """Leave an attempt, and decide what follows; return whether ``wait_for_next()`` has work to do.
 
-    Args:
-        run: The run. If it has an ``ending`` by now, the attempt was not made, or was cut.
-        error: What the operation raised; None: it has returned ``run.result``.
-
-    Returns:
-        Whether ``wait_for_next()`` has something to do, as another attempt follows.
+    ``error`` is what the operation raised; None: it has returned ``run.result``. If the run has an
+    ``ending`` by now, the attempt was not made, or was cut.
     """
     run.attempt.end()  # type: ignore[union-attr]  # it has begun
     options = run.options
@@ -264,15 +260,15 @@ def _annotate(error: BaseException, note: str) -> None:
     """Add ``note`` to ``error``, replacing the note that another run left there."""
     try:
         notes = getattr(error, "__notes__", None)
-        kept = [old for old in notes if not _is_ours(old)] if isinstance(notes, list) else []
+        kept = [
+            old
+            for old in (notes if isinstance(notes, list) else ())
+            if not (isinstance(old, str) and old.startswith(_PREFIX) and " attempt" in old[:40])
+        ]
         # Not add_note(): a frozen exception class forbids attributes.
         BaseException.__setattr__(error, "__notes__", [*kept, note])
     except Exception:  # noqa: S110 - an error that takes no notes is raised without one
         pass
-
-
-def _is_ours(note: object) -> bool:
-    return isinstance(note, str) and note.startswith(_PREFIX) and " attempt" in note[:40]
 
 
 # Users' functions
