@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import wraps
 from math import inf, ulp
-from types import CoroutineType, SimpleNamespace
+from types import CoroutineType, SimpleNamespace, UnionType
 
 from .. import _process
 from .._errors import CircuitOpen, CircuitState
@@ -23,7 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from types import UnionType
     from typing import Any, TypeVar
 
     from ..clock import Clock

@@ -28,7 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from ..clock import Clock
     from ..retries import Options
 
 _SUCCESS: Final = Ending(StopReason.SUCCEEDED)
@@ -57,7 +56,7 @@ class HedgedCall:
         self.awaits = tasks is not None
         self.tasks, self._pool = tasks, pool
         self.name: str = options.name or name_of(operation)
-        self.clock: Clock = options.clock or resolve_clock(None)
+        self.clock = options.clock or resolve_clock(None)
         self.began = self.clock.monotonic()
         self.limits = Limits(options, self.clock, self.began)  # what forbids a start
         self._cuts = Limits(options, self.clock, self.began)  # what ends attempts that run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._error_chain import set_link
 from .._errors import DeadlineExceeded
 from .._operation import is_awaitable, not_awaitable
-from ..cancellation import CancellableBlock
+from ..cancellation import CancellableBlock, CancellationToken
 from ..clock import later
 from ..waiting import protected_in_trio
 from ._outcome import Ending, StopReason
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from ..cancellation import CancellationToken
     from ._run import Run
 
 

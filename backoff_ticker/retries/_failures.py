@@ -18,7 +18,7 @@ from .._operation import answered
 from .._validation import safe_repr
 from ..circuits import checked_answer, rule_for
 from ..policies import End, PolicyRun, start_policy
-from ._limits import SkippingClock, underlying
+from ._limits import Limits, SkippingClock, underlying
 from ._outcome import Ending, StopReason
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..policies import BackOff
-    from ._limits import Limits
     from ._options import Options
 
     # A wait of some seconds, or one that a policy says; or the end.

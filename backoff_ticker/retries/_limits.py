@@ -9,13 +9,12 @@ from operator import itemgetter
 
 from .._errors import DeadlineExceeded
 from .._validation import LARGEST
-from ..cancellation import derive_token
+from ..cancellation import CancellationToken, derive_token
 from ..clock import later
 from ._outcome import Ending, StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..cancellation import CancellationToken
     from ..clock import Clock
     from ._options import Options
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._operation import run_at_once
 from .._sentinels import EMPTY
 from .._validation import counted, whole_repr
-from ._attempt import hide, show
+from ._attempt import Attempt, hide, show
 from ._cut import CuttableAttempt
 from ._option_table import CUTTING, LOOP_OPTIONS
 from ._options import Options
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from ..policies import BackOff
-    from ._attempt import Attempt
     from ._option_types import RetryOptions
 
 _NAME = "attempts()"

@@ -7,7 +7,7 @@ from types import FunctionType
 
 from .._operation import kind_of
 from .._validation import as_flag, safe_repr, unknown_option
-from ..cancellation import any_of
+from ..cancellation import CancellationToken, any_of
 from ..circuits import rules_by_class
 from ..policies import (
     ExponentialBackOff,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Final
 
-    from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ._option_types import Around, Hooks, Notify
 

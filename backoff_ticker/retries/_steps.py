@@ -18,7 +18,7 @@ from ..waiting import CHECKPOINT_EVERY, trio_runs
 from ._failures import ASK_ON, classify, reconsidered, unmarked
 from ._option_table import NO_FALLBACK
 from ._outcome import Ending, StopReason
-from ._run import SUCCESS
+from ._run import SUCCESS, Run
 from ._wait import wait
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._failures import Demand
-    from ._run import Run
 
 _GENERATORS = (GeneratorType, AsyncGeneratorType)
 _PREFIX = "gave up after "

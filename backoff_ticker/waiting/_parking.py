@@ -15,7 +15,7 @@ from types import coroutine
 from .._unraisable import report
 from ..clock import Alarm
 from ._trio import current_run, trio_runs
-from ._wait_set import NO_DEADLINE, THREADS, Waiter, check_stack, failure_of
+from ._wait_set import NO_DEADLINE, THREADS, Waiter, WaitSet, check_stack, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clock import Clock, Parker, TimerHandle
-    from ._wait_set import WaitSet
 
 
 _PACKAGE = __name__.partition(".")[0]

@@ -6,8 +6,6 @@ from abc import abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar
-
     from ..clock import Clock
     from ._wait_set import Waiter, WaitSet
 
@@ -25,7 +23,7 @@ class Source:
 
     _clock: Clock
 
-    _ends_with_value: ClassVar[bool] = False
+    _ends_with_value: bool = False
     """Whether there is one value only, which is also the end; else the end is ``ENDED``."""
 
     @property

@@ -8,16 +8,12 @@ import trio
 
 from .._validation import as_number
 from ..clock import PendingCall, SystemClock
-from ._trio_run import current_run
+from ._trio_run import TrioHandle, TrioRun, current_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable
     from typing import Any
-
-    from ..clock import Parker
-    from ._trio_run import TrioHandle, TrioRun
 
 _clocks: trio.lowlevel.RunVar[TrioClock] = trio.lowlevel.RunVar("its clock")
 
@@ -45,7 +41,7 @@ class TrioClock:
         return self._ahead + self.monotonic()
 
     def call_at(
-        self, when: float, callback: Callable[[], object], *, loop: AbstractEventLoop | None = None
+        self, when: float, callback: Callable[[], object], *, loop: Any = None
     ) -> TrioTimer:
         when = as_number("when", when, "a finite number of monotonic seconds")
         is_here = loop is self._run
@@ -58,7 +54,7 @@ class TrioClock:
             self._run.call_soon_threadsafe(timer.start)
         return timer
 
-    def parker(self, what: str = "") -> Parker:  # for reports of a virtual clock
+    def parker(self, what: str = "") -> _Parker:  # for reports of a virtual clock
         return _Parker(self)
 
     def __repr__(self) -> str:

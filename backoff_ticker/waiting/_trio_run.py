@@ -34,14 +34,8 @@ from ..clock import SystemClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Coroutine, Generator
-    from contextvars import Context
     from typing import Any, Self
-
-    from trio.lowlevel import Task
-
-    from ..clock import TimerHandle
 
 _runs: RunVar[TrioRun] = RunVar("the run, for backoff_ticker")
 
@@ -79,7 +73,7 @@ class TrioRun:
         self._numbers = count()
         self._is_timing = False
         self._waits = trio.CancelScope()  # the task of the calls
-        self._host: AbstractEventLoop | None = None  # of a guest, which does not outlive it
+        self._host: Any = None  # the loop of a guest, which does not outlive it
         running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
         host = None if running_loop is None else running_loop()
         if not type(host).__module__.startswith("trio_asyncio"):  # whose loops run in trio
@@ -112,13 +106,9 @@ class TrioRun:
         callback()
 
     def call_later(
-        self,
-        delay: float,
-        callback: Callable[..., object],
-        *args: object,
-        context: Context,  # it is an empty one
-    ) -> TrioHandle | TimerHandle:
-        """Call ``callback(*args)`` in so many seconds of real time."""
+        self, delay: float, callback: Callable[..., object], *args: object, context: object
+    ) -> Any:
+        """Call ``callback(*args)`` in so many seconds of real time, in an empty context."""
         call = partial(callback, *args)
         if self.has_real_time:
             return self.call_at(trio.current_time() + delay, call)
@@ -208,7 +198,7 @@ class TrioFuture:
 
     def __init__(self) -> None:
         self._is_done = False
-        self._task: Task | None = None
+        self._task: Any = None
 
     def done(self) -> bool:
         return self._is_done

@@ -15,15 +15,13 @@ from weakref import ref
 
 from .. import _process
 from .._unraisable import report
-from ._claim import FREED, acquire, claim_of
+from ._claim import FREED, Claim, acquire, claim_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection
     from typing import Any, TypeVar, TypeVarTuple, Unpack
-
-    from ._claim import Claim
 
     T = TypeVar("T")
     Ts = TypeVarTuple("Ts")
