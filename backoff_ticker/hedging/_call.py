@@ -9,6 +9,7 @@ from ..clock import later, resolve_clock
 from ..retries import (
     Ending,
     Limits,
+    Options,
     Outcome,
     StopReason,
     classify,
@@ -27,8 +28,6 @@ from ._attempt import HedgedAttempt, failed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
-
-    from ..retries import Options
 
 _SUCCESS: Final = Ending(StopReason.SUCCEEDED)
 _CUTS: Final = (StopReason.CANCELLED, StopReason.DEADLINE)

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from ._options import Options
 
 active_no_wait: dict[object, int | None] = {}
-"""The ``no_wait()`` blocks of tests that are open, each with its ``max_attempts``.
-
-While there is one, retries that begin skip waits.
-"""
+"""The open ``no_wait()`` blocks of tests, each with its ``max_attempts``: new runs skip waits."""
 
 
 class SkippingClock:
