@@ -199,10 +199,7 @@ class Run:
             self.options.breaker.release(ticket)
 
     def close(self) -> None:
-        """Show the run no more, and drop what it was called with: others may keep its attempts.
-
-        May be repeated.
-        """
+        """Show the run no more, and drop what kept attempts would hold. May be repeated."""
         hide(self)
         if self.attempt is not None:
             self.attempt.end()

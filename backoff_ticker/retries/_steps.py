@@ -147,10 +147,7 @@ async def pay(run: Any) -> Ending | None:
 
 
 async def _ask_budget(run: Any, budget: Any) -> None:
-    """Await the answer of a budget; a cancel of the run's token, or ``timeout``, ends the question.
-
-    Nothing is paid then.
-    """
+    """Await the answer of a budget; a cancel or ``timeout`` ends that, and nothing is paid."""
     limits = run.limits
     if limits.token is None and limits.deadline is None:
         run.is_paid = await budget.try_acquire_async()
@@ -309,10 +306,7 @@ async def _enter_around(run: Run) -> None:
 
 
 async def _leave_around(run: Run, error: BaseException | None) -> None:
-    """Leave the context managers around an attempt, each once, with the error that ended it.
-
-    Whether one of them swallows that error does not matter.
-    """
+    """Leave the context managers around an attempt, each once; none can swallow its error."""
     if error is None and run.ending is not None:
         error = run.ending.error  # the attempt was not made, or was cut
     told_of = (None, None, None) if error is None else (type(error), error, error.__traceback__)

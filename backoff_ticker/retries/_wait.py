@@ -22,10 +22,9 @@ _IN_COROUTINES = "await retry_call_async(), async for, or a coroutine function"
 
 
 async def wait(run: Run) -> Ending | None:
-    """Wait for the run's ``delay``; a cancel of its token ends the wait at once.
+    """Wait for the run's ``delay``, or for its token; return why no further attempt follows.
 
-    A thread is blocked, and does not suspend. In a coroutine, a wait without a delay lets the loop
-    run everything else that is ready, now and then. Returns why no further attempt follows.
+    In a coroutine, a wait without a delay lets the loop run everything else that is ready.
     """
     run.component = "the wait"
     delay, clock, timer = run.delay or 0.0, run.clock, run.options.timer
