@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from .._errors import Cancelled
+    from ..clock import TimerHandle
     from ._tree import Node
 
     T_co = TypeVar("T_co", bound=Node, default=Node, covariant=True)
@@ -86,7 +87,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
     def __init__(self, token: T_co) -> None:
         self.token: T_co = token
         self._task: Any = None
-        self._timer: Any = None
+        self._timer: TimerHandle | None = None
         self._cancelling = 0
         self._fired = False
 

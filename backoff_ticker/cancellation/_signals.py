@@ -21,6 +21,7 @@ from ._token import CancellationToken, require_token
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
+    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -156,7 +157,7 @@ class _LoopWakeup:
 
     def __init__(self) -> None:
         self._loop: Callable[[], asyncio.AbstractEventLoop | None] = lambda: None
-        self._pair: Any = None
+        self._pair: tuple[socket.socket, socket.socket] | None = None
         self._link: ref[partial[bytes]] | None = None  # to what the loop calls to read
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..cancellation import CancellationToken
+
 
 def failed(component: str, error: BaseException) -> Ending:
     """Return the end of a call by an error that is not of its operation."""
@@ -29,7 +31,7 @@ class HedgedAttempt:
     It is what ``Attempt`` and ``pay()`` take for a run.
     """
 
-    token: Any  # cancelled when it has ended, and when the call has
+    token: CancellationToken  # cancelled when it has ended, and when the call has
     is_shown = False  # by current_attempt(): it has begun, and has not ended
     is_made = False  # it counts: the operation is called, or the circuit refuses that
     is_paid = False  # by the budget, and the operation was not called yet

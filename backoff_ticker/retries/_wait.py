@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..channels import TimerLike
     from ._outcome import Ending
     from ._run import Run
 
@@ -66,7 +67,7 @@ _timers: dict[tuple[int, int], object] = {}
 """The timers in use, by id and process: two runs on one timer would receive each other's times."""
 
 
-async def _wait_on_timer(run: Run, what: str, delay: float, timer: Any) -> None:
+async def _wait_on_timer(run: Run, what: str, delay: float, timer: TimerLike) -> None:
     from ..channels import block_on, select_async  # rarely needed
 
     token, deadline = run.limits.token, run.limits.deadline
