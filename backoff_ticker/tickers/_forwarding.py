@@ -149,7 +149,9 @@ class _Forwarder(Waiter):
                 # There is a timer even where nothing falls due: it keeps the scheduler thread
                 # alive, so that a wake-up from a signal handler need not start one.
                 when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
-            if when != NO_DEADLINE:
+            if when == NO_DEADLINE:
+                self.hold()  # no timer does
+            else:
                 self._timer = self.call_at(when)
         except TickerClosed:
             self._end()

@@ -16,7 +16,15 @@ from backoff_ticker import (
     Ticker,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, LoopThread, in_thread, turns, wait_until_collected, waiters_of
+from tests.helpers import (
+    PATIENCE,
+    LoopThread,
+    collect_garbage,
+    in_thread,
+    turns,
+    wait_until_collected,
+    waiters_of,
+)
 from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 from tests.tickers.made_timers import WatchedClock
@@ -445,6 +453,24 @@ def test_the_handle_of_a_loops_queue_is_stopped_from_a_thread(loop, clock):
     clock.advance(50)
     assert sink.qsize() == 1
     assert ticker.receive_nowait().number == 2
+
+
+def test_a_sender_in_a_loop_that_does_not_watch_the_time_is_kept_by_its_loop(loop, clock):
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+
+    async def begin():
+        sinks = asyncio.Queue(), asyncio.Queue()
+        first, _ = [ticker.send_to(sink) for sink in sinks]
+        await turns(3)
+        return sinks, first
+
+    sinks, first = loop.run(begin())
+    clock.settle()
+    collect_garbage()
+    first.stop()
+    clock.settle()
+    clock.advance(10)
+    assert [sink.qsize() for sink in sinks] == [1, 1]
 
 
 def test_a_zero_delay_onto_a_queue_of_a_loop_starves_nobody(loop):
