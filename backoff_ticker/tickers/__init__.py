@@ -1,7 +1,6 @@
 """Tickers: they tick at the times that a policy says, for threads and event loops.
 
-* ``_tick``: the tick and the paces, pure rules of when the next tick is due.
-* ``_pending_tick``: the state of a ticker, that is, what is known of the next tick.
+* ``_tick``: the tick, the paces and the state of a ticker: pure rules of when a tick is due.
 * ``_core``: taking a tick; endings; the thread that asks the policy.
 * ``_ticker``: what both tickers offer to users and to ``select``; ``Ticker``.
 * ``_async_ticker``: ``AsyncTicker``, and how its readers wait.

@@ -9,14 +9,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._validation import as_seconds
 from ..clock import later
-from ..waiting import (
-    CHECKPOINT_EVERY,
-    NO_DEADLINE,
-    LoopWaiter,
-    checkpoint,
-    current_loop,
-    trio_runs,
-)
+from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, current_loop, trio_runs
 from ._ticker import BaseTicker
 
 TYPE_CHECKING = False

@@ -37,8 +37,7 @@ from ..waiting import (
     check_stack,
     complete,
 )
-from ._pending_tick import PendingTick, first_tick, unchanged
-from ._tick import Pace
+from ._tick import Pace, PendingTick, first_tick, unchanged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._pending_tick import Rule
-    from ._tick import Tick
+    from ._tick import Rule, Tick
     from ._timer import TickerTimer
 
     Asker = tuple[int, int, bool]  # generation, thread, whether it takes a tick

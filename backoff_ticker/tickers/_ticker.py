@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Waiter, WaitSet
-    from ._pending_tick import PendingTick
     from ._protocol import SendSink, Sink
-    from ._tick import Pace, Tick
+    from ._tick import Pace, PendingTick, Tick
 
 
 class BaseTicker(TickerCore, ProcessBound):

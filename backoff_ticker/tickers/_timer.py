@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..channels import TimerLike
-    from ._pending_tick import PendingTick
-    from ._tick import Tick
+    from ._tick import PendingTick, Tick
 
 
 class TickerTimer:
