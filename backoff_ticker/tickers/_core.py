@@ -23,20 +23,10 @@ from collections import deque
 from .. import _process
 from .._errors import CloseReason, TickerClosed
 from .._sentinels import EMPTY
-from .._validation import as_seconds, safe_repr
+from .._validation import LARGEST, as_seconds, safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import (
-    FREE,
-    FREED,
-    NO_DEADLINE,
-    Source,
-    WaitLine,
-    acquire,
-    carry_out,
-    check_stack,
-    complete,
-)
+from ..waiting import FREE, FREED, Source, WaitLine, acquire, carry_out, check_stack, complete
 from ._tick import Pace, PendingTick, first_tick, unchanged
 
 TYPE_CHECKING = False
@@ -55,7 +45,6 @@ if TYPE_CHECKING:
 
 # These are read at each tick, and access to an enum member is slow.
 _CANCELLED = CloseReason.CANCELLED
-_RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
@@ -108,7 +97,7 @@ class TickerCore(Source):
         self._is_stopped = self._raised_error = False
         self._token = token
         delay = as_seconds("first", first)
-        self._pending = first_tick(self._monotonic() if pace is _RECEIPT else None, delay)
+        self._pending = first_tick(self._monotonic() if pace is Pace.RECEIPT else None, delay)
         self._timer: TickerTimer | None = None
         if timer is not None:
             from ._timer import TickerTimer
@@ -272,7 +261,7 @@ class TickerCore(Source):
                         wait = run.backoff.next_backoff()
                     except Exception as error:  # raised to the next reader
                         wait = run.failed(error)
-                    if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
+                    if wait.__class__ is not float or not 0.0 <= wait <= LARGEST:
                         wait = run.parse_answer(wait)
                 else:
                     wait = None  # until it is told how the work went
