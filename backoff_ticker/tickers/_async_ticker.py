@@ -29,8 +29,7 @@ class AsyncTicker(BaseTicker):
 
     It takes the arguments of ``Ticker``, which describes them.
 
-    If cancelled: the tick stays for the next reader. A waiter may stay registered with the token
-    until the ticker is dropped.
+    If cancelled: the tick stays for the next reader.
 
     Example:
         >>> import asyncio

@@ -146,6 +146,8 @@ class TickerCore(Source):
 
     def _end(self, reason: CloseReason) -> None:
         """End the ticker, wake all readers, and stop the timer. May be repeated."""
+        if reason is CloseReason.STOPPED:
+            self._is_stopped = True  # so that a tick that is given back stays unread
         if self._is_cancelled():
             reason = _CANCELLED
         claim = self._readers.claim
@@ -165,11 +167,7 @@ class TickerCore(Source):
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
         tick by then still returns it. The policy, too, may call it.
         """
-        carry_out(self._stop)
-
-    def _stop(self) -> None:
-        self._is_stopped = True  # so that a tick that is given back stays unread
-        self._end(CloseReason.STOPPED)
+        carry_out(self._end, CloseReason.STOPPED)
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""

@@ -9,15 +9,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import (
-    CHECKPOINT_EVERY,
-    NO_DEADLINE,
-    Waiter,
-    carry_out,
-    current_loop,
-    current_run,
-    failure_of,
-)
+from ..waiting import CHECKPOINT_EVERY, Waiter, carry_out, current_loop, current_run, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,8 +141,8 @@ class _Forwarder(Waiter):
                 # There is a timer even where nothing falls due: it keeps the scheduler thread
                 # alive, so that a wake-up from a signal handler need not start one.
                 when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
-            if when == NO_DEADLINE:
-                self.hold()  # no timer does
+            if when == self.limit:  # only a wake-up helps, and no timer keeps it alive
+                self.hold()
             else:
                 self._timer = self.call_at(when)
         except TickerClosed:

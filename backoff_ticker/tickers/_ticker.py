@@ -76,8 +76,7 @@ class BaseTicker(TickerCore, ProcessBound):
     def failure(self) -> None:
         """Tell a feedback policy that the work after the last tick failed; others are not told.
 
-        If neither this nor ``success()`` was called, the next request for a tick does so. It raises
-        as ``success()`` does.
+        If neither was called, the next request for a tick does so. It raises as ``success()``.
         """
         self._change(self._after_failure)
 
@@ -142,8 +141,7 @@ class BaseTicker(TickerCore, ProcessBound):
 
         Args:
             sink: A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, ``asyncio.Queue``, a side
-                of a ``janus.Queue``, a ``trio.MemorySendChannel``, or any object with
-                ``put_nowait`` or ``send_nowait``.
+                of a ``janus.Queue``, or any object with ``put_nowait`` or ``send_nowait``.
             close: Whether to call the sink's ``shutdown()``, or else its ``close()``, when the
                 ticker ends. Use False if several tickers share a sink.
 
@@ -228,8 +226,7 @@ class Ticker(BaseTicker):
 
     ``for tick in ticker:`` gets the first tick at once, or after ``first`` seconds, and ends when
     the policy returns ``STOP``, the token is cancelled or ``stop()`` is called. Any number of
-    threads may read it: each tick goes to one. It needs no clean-up; ``with ticker:`` stops it at
-    the end of the block.
+    threads may read it: each tick goes to one. It needs no clean-up; ``with ticker:`` stops it.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
