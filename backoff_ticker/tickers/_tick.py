@@ -54,18 +54,6 @@ class Pace(enum.Enum):
     SKIP = "skip"
     """The same schedule; ticks whose time has passed when the reader asks are dropped."""
 
-    def due_after(
-        self, slot: float, taken: float, delay: float
-    ) -> tuple[float | None, float | None, int]:
-        """Return ``(due, origin, missed)`` after a tick due at ``slot``; None: a poll decides."""
-        if self is Pace.RETURN:
-            return None, None, 0
-        origin = taken if self is Pace.RECEIPT else slot
-        due, missed = later(origin, delay), 0
-        if self is Pace.SKIP:
-            due, missed = catch_up(due, delay, taken)
-        return due, origin, missed
-
 
 if TYPE_CHECKING:
 
@@ -138,6 +126,12 @@ def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:
     return max(later(due, missed * delay), now), missed
 
 
+def due_after(origin: float, delay: float, pace: Pace, now: float) -> tuple[float, int]:
+    """Return when a delay is over that runs from ``origin``, and how many ticks that drops."""
+    due = later(origin, delay)
+    return catch_up(due, delay, now) if pace is Pace.SKIP else (due, 0)
+
+
 _new_tuple = tuple.__new__  # Tick() takes longer, and so does an enum's member
 _RECEIPT = Pace.RECEIPT
 
@@ -184,20 +178,21 @@ class PendingTick:
         after.number = self.number + 1
         after.first = self.first
         after.is_immediate = False
-        after.delay = after.due = after.origin = after.end = None
+        after.due = after.origin = after.end = None
         after.missed = 0
         after.since_success = self.since_success + 1
         after.returned = ()
-        if delay.__class__ is float:
-            after.delay = delay
-            if pace is _RECEIPT:  # its rule, without the call
-                after.due, after.origin = later(now, delay) if delay else now, now
-            else:
-                after.due, after.origin, after.missed = pace.due_after(due, now, delay)
-        elif delay is None:
-            _, after.origin, _ = pace.due_after(due, now, 0.0)
-        else:
-            after.end = delay
+        after.delay = delay
+        if delay.__class__ is End:
+            after.delay, after.end = None, delay
+        elif pace is _RECEIPT:
+            after.origin = now
+            if delay is not None:
+                after.due = later(now, delay) if delay else now
+        elif pace is not Pace.RETURN:
+            after.origin = due
+            if delay is not None:
+                after.due, after.missed = due_after(due, delay, pace, now)
         return _new_tuple(Tick, fields), after
 
     @property
@@ -230,9 +225,7 @@ class PendingTick:
         if self.is_immediate or self.delay is None:
             return self
         origin = now if self.origin is None else self.origin
-        due, missed = later(origin, self.delay), self.missed
-        if pace is Pace.SKIP:
-            due, missed = catch_up(due, self.delay, now)
+        due, missed = due_after(origin, self.delay, pace, now)
         return self.replace(due=due, origin=origin, missed=missed)
 
     def restarted(self, now: float, delay: float | End | None) -> PendingTick:
