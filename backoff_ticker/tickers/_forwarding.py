@@ -13,7 +13,6 @@ from ..waiting import CHECKPOINT_EVERY, Waiter, carry_out, current_loop, current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable
     from typing import Any
 
@@ -58,11 +57,8 @@ class Forwarding:
     __slots__ = ("_forwarder",)
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
-        if isinstance(sink, type) or not callable(_put_of(sink)):
-            wanted = "a method put_nowait(tick) or send_nowait(tick)"
-            raise TypeError(f"sink must have {wanted}, not {safe_repr(sink)}")
         self._forwarder = _Forwarder(ticker, sink, close=close)
-        self._forwarder.call_at(ticker._clock.monotonic())
+        self._forwarder.fire()
 
     @property
     def dropped(self) -> int:
@@ -88,6 +84,10 @@ class _Forwarder(Waiter):
     __slots__ = ("_close", "_lost", "_send", "_stopped", "_timer", "dropped", "sink", "ticker")
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
+        send = getattr(sink, "put_nowait", None) or getattr(sink, "send_nowait", None)
+        if isinstance(sink, type) or not callable(send):
+            wanted = "a method put_nowait(tick) or send_nowait(tick)"
+            raise TypeError(f"sink must have {wanted}, not {safe_repr(sink)}")
         super().__init__(_loop_of(sink))
         if self.loop is None:
             self.domain = id(ticker._clock)
@@ -95,7 +95,7 @@ class _Forwarder(Waiter):
         self.sink = sink
         self.dropped = 0
         self._lost = 0  # ticks dropped since the last one that was sent
-        self._send: Callable[[Tick], object] = _put_of(sink)
+        self._send: Callable[[Tick], object] = send
         self._close = close
         self._timer: TimerHandle | None = None
         self._stopped = False
@@ -223,15 +223,11 @@ class _Forwarder(Waiter):
         return isinstance(error, RuntimeError) and _package_of(type(self.sink)) == "janus"
 
 
-def _put_of(sink: object) -> Any:
-    return getattr(sink, "put_nowait", None) or getattr(sink, "send_nowait", None)
-
-
 def _package_of(cls: type) -> str:
     return cls.__module__.partition(".")[0]
 
 
-def _loop_of(sink: object) -> AbstractEventLoop | None:
+def _loop_of(sink: object) -> Any:
     """Return the loop or run of trio that runs here, if ``sink`` belongs to one."""
     for module, name, owner in _OWNED:
         if getattr(sys.modules.get(module), name, None) in type(sink).__mro__:
