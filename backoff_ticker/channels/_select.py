@@ -33,9 +33,6 @@ if TYPE_CHECKING:
         @property
         def _selected(self) -> R_co: ...
 
-else:
-    R_co = None  # typing is not imported at run time
-
 
 class Selection:
     """One wait for the first of several sources.
