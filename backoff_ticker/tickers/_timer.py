@@ -61,8 +61,7 @@ class TickerTimer:
         if not self._unstopped:
             return pending
         if pending.is_immediate or pending.delay is None or pending.origin is None:
-            if self._fired is None:
-                self.drop_delay()
+            self.drop_delay()
             return pending
         own_times = NO_DEADLINE, self._slot, None if self._fired is None else self._fired[1]
         started = _process.generation, pending.number
