@@ -69,10 +69,8 @@ class Unbounded(WaitQueue):
                     pass  # another receiver was faster
             elif not self.closed:
                 return EMPTY
-            elif self.late is not None:
+            elif self._end_if_empty() is not None:
                 return ENDED
-            else:
-                self._end_if_empty()
 
     def put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again; wake another."""
