@@ -113,9 +113,6 @@ class Timer(ProcessBound):
         >>> timer.start(0.001)
         >>> isinstance(timer.c.receive(), float)
         True
-        >>> timer.start(60)
-        >>> timer.stop()
-        True
     """
 
     __slots__ = ("__weakref__", "_buffer", "_c", "_clock")

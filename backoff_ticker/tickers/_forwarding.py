@@ -50,8 +50,6 @@ class Forwarding:
         >>> ticks.get(timeout=5).number
         1
         >>> forwarding.stop()
-        >>> forwarding.dropped
-        0
     """
 
     __slots__ = ("_forwarder",)
