@@ -200,10 +200,7 @@ class Merge(Generic[R_co]):
             claim += FREED
 
     def _take(self, end: type[Exception], *, fresh: bool) -> Any:
-        """Take a value or the end of a source; None: none is ready; raise ``end`` after the last.
-
-        A reader that has not waited yet is ``fresh``.
-        """
+        """Take a value or end of a source; None: none is ready; raise ``end`` after the last."""
         self._prepare()
         while size := self._size:
             case = self._ready.get(int(shared_random() * size))
