@@ -1,4 +1,19 @@
-"""The errors of the package."""
+"""The errors of the package.
+
+.. code-block:: text
+
+    BackoffTickerError (Exception)
+    ├── WouldBlock
+    ├── TickerClosed            .reason
+    ├── ChannelClosed
+    ├── ScheduleClosed
+    ├── Cancelled               .cause
+    │   └── DeadlineExceeded    also a TimeoutError
+    ├── Permanent               .error
+    ├── RetryAfter              .seconds, .error
+    ├── RejectedResult          .result
+    └── CircuitOpen             .seconds, .breaker, .state
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class Channel(Source, ProcessBound, Generic[T]):
     A coroutine that never has to wait yields to its loop at every 64th call. ``len(channel)`` is
     the number of items that can be received; a channel is true even when it is empty.
 
-    Wakes when: there is an item, or room (with capacity 0, a receiver), or the channel is closed.
+    Wakes when: a receiver wakes for an item, a sender for room (with capacity 0, for a receiver),
+    and both when the channel is closed.
     If cancelled or interrupted: a receiver loses no item, and another receiver is woken for it.
     The item of a cancelled sender may have been accepted; after a ``TimeoutError`` it was not.
     Thread safety: any thread; those that do not wait also signal handlers, finalizers, callbacks.
@@ -174,7 +175,8 @@ class Channel(Source, ProcessBound, Generic[T]):
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
         """Send ``item`` in a coroutine, as ``send()`` does in a thread.
 
-        After a cancel, as by ``asyncio.timeout()``, it may have been sent; after ``timeout`` not.
+        After a cancel, also by ``asyncio.timeout()``, it may have been sent; after the argument
+        ``timeout`` it was not.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._calls_left <= 0 or ("trio" in modules and trio_runs()):

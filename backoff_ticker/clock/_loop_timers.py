@@ -42,6 +42,7 @@ class Alarm:
     """A callback in a loop that is its own timer, and is called in no context of its own.
 
     A coroutine that waits needs no other object. One that is set again forgets the time before.
+    Its loop owns it: it is set, called and cancelled only where the loop runs.
     """
 
     if not TYPE_CHECKING:

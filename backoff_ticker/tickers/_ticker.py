@@ -88,7 +88,8 @@ class BaseTicker(TickerCore, ProcessBound):
     def failure(self) -> None:
         """Tell a feedback policy that the work after the last tick failed; others are not told.
 
-        If neither was called, the next request for a tick does so. It raises as ``success()``.
+        If neither this nor ``success()`` was called, the next request for a tick does so. It raises
+        as ``success()`` does.
         """
         self._change(self._after_failure)
 
@@ -153,7 +154,8 @@ class BaseTicker(TickerCore, ProcessBound):
 
         Args:
             sink: A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, ``asyncio.Queue``, a side
-                of a ``janus.Queue``, or any object with ``put_nowait`` or ``send_nowait``.
+                of a ``janus.Queue``, a ``trio.MemorySendChannel``, or any object with
+                ``put_nowait`` or ``send_nowait``.
             close: Whether to call the sink's ``shutdown()``, or else its ``close()``, when the
                 ticker ends. Use False if several tickers share a sink.
 
@@ -320,7 +322,8 @@ class AsyncTicker(BaseTicker):
 
     It takes the arguments of ``Ticker``, which describes them.
 
-    If cancelled: the tick stays for the next reader.
+    If cancelled: the tick stays for the next reader. A waiter may stay registered with the token
+    until the ticker is dropped.
 
     Example:
         >>> import asyncio
