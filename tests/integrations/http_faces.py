@@ -22,6 +22,7 @@ class Face:
         transport_errors: What it raises when a connection breaks.
         connect_errors: What it raises when there is none.
         status_error: What an answer that is retried is for hooks, where there are runs.
+        proxy_error: What it raises where a proxy refuses a tunnel, where there are runs.
         headers: What requests have besides.
         strict: Whether a status of 400 or more raises the client's own error.
 
@@ -56,10 +57,14 @@ class Httpx(Face):
         self.transport_errors = self.httpx.TransportError
         self.connect_errors = self.httpx.ConnectError
         self.status_error = self.httpx.HTTPStatusError
+        self.proxy_error = self.httpx.ProxyError
 
-    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+    def inner_options(self, proxy):
         limits = self.httpx.Limits(max_connections=1)
-        inner = self.httpx.HTTPTransport(verify=False, limits=limits)  # loads no certificates
+        return {"verify": False, "limits": limits, "proxy": proxy}  # loads no certificates
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, proxy=None, **options):
+        inner = self.httpx.HTTPTransport(**self.inner_options(proxy))
         transport = self.module.RetryTransport(inner, policy, **options)
         options = {"transport": transport, "timeout": read_timeout, "follow_redirects": True}
         with self.httpx.Client(**options) as client:
@@ -71,15 +76,13 @@ class AsyncHttpx(Httpx):
 
     has_loop = True
 
-    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+    def request(self, method, url, policy, *, body=None, read_timeout=20, proxy=None, **options):
 
         async def main():
-            limits = self.httpx.Limits(max_connections=1)
-            inner = self.httpx.AsyncHTTPTransport(verify=False, limits=limits)
+            inner = self.httpx.AsyncHTTPTransport(**self.inner_options(proxy))
             transport = self.module.AsyncRetryTransport(inner, policy, **options)
-            async with self.httpx.AsyncClient(
-                transport=transport, timeout=read_timeout, follow_redirects=True
-            ) as client:
+            given = {"transport": transport, "timeout": read_timeout, "follow_redirects": True}
+            async with self.httpx.AsyncClient(**given) as client:
                 sent = {"content": body, "headers": self.headers}
                 return self.answer(await client.request(method, url, **sent))
 
@@ -152,19 +155,21 @@ class Aiohttp(Face):
         self.transport_errors = self.aiohttp.ClientError
         self.connect_errors = self.aiohttp.ClientConnectorError
         self.status_error = self.aiohttp.ClientResponseError
+        self.proxy_error = self.aiohttp.ClientHttpProxyError
 
-    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+    def request(self, method, url, policy, *, body=None, read_timeout=20, proxy=None, **options):
 
         async def main():
             aiohttp = self.aiohttp
             middleware = self.module.RetryMiddleware(policy, **options)
+            sent = {"data": body, "headers": self.headers, "proxy": proxy}
             async with (
                 aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(limit=1),
                     middlewares=(middleware,),
                     timeout=aiohttp.ClientTimeout(sock_read=read_timeout, connect=20),
                 ) as session,
-                session.request(method, url, data=body, headers=self.headers) as response,
+                session.request(method, url, **sent) as response,
             ):
                 if self.strict:
                     response.raise_for_status()

@@ -91,19 +91,6 @@ def test_errors_of_other_middlewares_pass():
     assert raised == [404, 503, 200]
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_tunnel_that_a_proxy_refuses_for_now_is_asked_for_again(method):
-    """The server has not been reached."""
-    with (
-        MisbehavingServer(answer(503), answer(407)) as proxy,
-        pytest.raises(aiohttp.ClientHttpProxyError) as caught,
-    ):
-        options = {"proxy": proxy.url, "data": Aiohttp().stream(b"data")}
-        send(method, "https://prices.example", RetryMiddleware(ZeroBackOff()), **options)
-    assert caught.value.status == 407
-    assert proxy.methods == "CONNECT CONNECT"
-
-
 @pytest.mark.parametrize("failures", [{"early_first": 2}, {"reset_first": 1}])
 def test_a_body_that_waits_for_100_continue_is_sent_again(failures):
     options = {"expect100": True, "timeout": aiohttp.ClientTimeout(total=20)}

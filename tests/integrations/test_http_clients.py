@@ -353,6 +353,18 @@ def test_an_end_in_the_wait_raises_the_error_because_the_response_is_closed(runn
     assert "max_elapsed_time" in caught.value.__notes__[0]
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_tunnel_is_asked_for_again_unless_the_proxy_refuses_it_for_good(running, method):
+    """The server has not been reached."""
+    with (
+        MisbehavingServer(answer(503), answer(407)) as proxy,
+        pytest.raises(running.proxy_error, match="407"),
+    ):
+        options = {"proxy": proxy.url, "body": running.stream(b"data")}
+        running.request(method, "https://prices.example", NO_WAIT, **options)
+    assert proxy.methods == "CONNECT CONNECT"
+
+
 def test_headers_that_break_off_are_a_failure(running):
     assert send(running, breaks_off(b"HTTP/1.1 200 OK\r\nContent-Le")) == (200, "fine", "GET GET")
 
