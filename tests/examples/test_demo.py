@@ -5,9 +5,9 @@ import pty
 import re
 import runpy
 import signal
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,9 @@ import pytest
 import backoff_ticker
 from tests.helpers import python
 
-ROOT = Path(__file__).parents[2]
+from .conftest import ROOT
+
 DEMO = ROOT / "examples" / "demo.py"
-PATIENCE = 30.0
 JOBS = ["client-1", "client-2", "client-3", "client-4", "server"]
 WHERE = {"client-1": "thread", "client-2": "thread"}
 
@@ -36,45 +36,9 @@ SUMMARY = re.compile(r"All 5 ended within (\d+\.\d) ms\.")
 
 
 @pytest.fixture
-def start():
-    """Starts the demo in a process group of its own, and kills what is left of it."""
-    started = []
-
-    def start(*options, stdout=subprocess.PIPE, **environment):
-        process = subprocess.Popen(
-            [sys.executable, "-W", "error", DEMO, *options],
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "", **os.environ} | environment,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            if pipe:
-                pipe.close()
-
-
-def finish(process):
-    """Returns the lines of the output that have not been read, when the process has ended."""
-    lines = process.stdout.read().splitlines()
-    assert process.stderr.read() == ""
-    process.wait(PATIENCE)
-    return lines
-
-
-def read_until(process, words):
-    for line in process.stdout:
-        if words in line:
-            return
-    raise AssertionError(f"the output ended without {words!r}")
+def demo(start):
+    """Starts the demo, which sees to it that lines come at once."""
+    return partial(start, "demo", options=(), PYTHONUNBUFFERED="")
 
 
 def check_report(lines):
@@ -87,10 +51,8 @@ def check_report(lines):
     assert (blank, bool(SUMMARY.fullmatch(summary))) == ("", True)
 
 
-def test_it_begins_with_an_outage_and_says_when_to_press_ctrl_c(start):
-    process = start("--seconds", "3")
-    lines = finish(process)
-    assert process.returncode == 0
+def test_it_begins_with_an_outage_and_says_when_to_press_ctrl_c(demo):
+    lines = demo("--seconds", "3").finish()
     assert max(map(len, lines)) <= 80
     first = lines.index(TITLES[0]) + 1
     shown = lines[first : lines.index("", first)]
@@ -115,9 +77,8 @@ def test_a_job_that_ends_before_the_time_of_the_cancel_is_noted_ended_at_once(ca
 
 
 @pytest.mark.slow
-def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_it(start):
-    process = start("--seconds", "11")
-    lines = finish(process)
+def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_it(demo):
+    lines = demo("--seconds", "11").finish()
     events = [event for line in lines if (event := EVENT.fullmatch(line))]
     server = [(int(float(event[1]) // 5), event[4]) for event in events if event[2] == "server"]
     assert server[:3] == [(0, "DOWN"), (1, "up"), (2, "DOWN")]  # every five seconds
@@ -133,12 +94,11 @@ def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_i
 @pytest.mark.parametrize(
     ("number", "why"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
 )
-def test_a_signal_ends_all_waits_at_once(start, number, why):
-    process = start("--seconds", "3600")
-    read_until(process, "client-4")
+def test_a_signal_ends_all_waits_at_once(demo, number, why):
+    process = demo("--seconds", "3600")
+    process.until("client-4")
     process.send_signal(number)
-    lines = finish(process)
-    assert process.returncode == 128 + number
+    lines = process.finish(128 + number)
     assert f"{why}. The token is cancelled, and every wait ends:" in lines
     check_report(lines)
 
@@ -146,55 +106,50 @@ def test_a_signal_ends_all_waits_at_once(start, number, why):
 @pytest.mark.parametrize(
     "pause", [0, 0.03, *(pytest.param(0.01 * n, marks=pytest.mark.slow) for n in range(1, 20))]
 )
-def test_a_second_ctrl_c_changes_nothing(start, pause):
-    process = start()
-    read_until(process, "client-4")
+def test_a_second_ctrl_c_changes_nothing(demo, pause):
+    process = demo()
+    process.until("client-4")
     for _ in range(2):
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(pause)
-    finish(process)
-    assert process.returncode == 130
+    process.finish(130)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_the_imports_leaves_no_traceback(start, tmp_path, number):
+def test_a_signal_during_the_imports_leaves_no_traceback(demo, tmp_path, number):
     (tmp_path / "backoff_ticker.py").write_text(
         # Short sleeps: a signal in the instructions before one is noticed when it ends.
         "import time\nprint(1, flush=True)\nwhile True: time.sleep(0.05)\n"
     )
-    process = start(PYTHONPATH=str(tmp_path))
-    read_until(process, "1")
+    process = demo(PYTHONPATH=str(tmp_path))
+    process.until("1")
     process.send_signal(number)
-    assert finish(process) == []
-    assert process.returncode == 128 + number
+    assert process.finish(128 + number) == []
 
 
-def test_it_ends_quietly_when_its_reader_leaves(start):
-    process = start()
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    assert process.wait(PATIENCE) == 1
+def test_it_ends_quietly_when_its_reader_leaves(demo):
+    read, write = os.pipe()
+    process = demo(stdout=write)
+    os.close(write)
+    assert os.read(read, 1)
+    os.close(read)
+    process.finish(1)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has it")
-def test_it_ends_quietly_when_the_disk_is_full(start):
+def test_it_ends_quietly_when_the_disk_is_full(demo):
     with Path("/dev/full").open("w") as full:
-        process = start(stdout=full)
-    assert process.stderr.read() == ""
-    assert process.wait(PATIENCE) == 1
+        demo(stdout=full).finish(1)
 
 
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_colours_on_a_terminal_unless_no_color_is_set(start, no_color, coloured):
+def test_colours_on_a_terminal_unless_no_color_is_set(demo, no_color, coloured):
     ours, theirs = pty.openpty()
-    process = start("--seconds", "0.2", stdout=theirs, NO_COLOR=no_color)
+    process = demo("--seconds", "0.2", stdout=theirs, NO_COLOR=no_color)
     os.close(theirs)
-    shown = b""
-    while part := read_terminal(ours):
-        shown += part
+    shown = b"".join(iter(partial(read_terminal, ours), b""))
     os.close(ours)
-    assert process.wait(PATIENCE) == 0
+    process.finish()
     assert (b"\x1b[31m " in shown) is coloured
     assert (b"\x1b" in shown) is coloured
 
@@ -229,6 +184,6 @@ def test_nothing_is_left_over():
         "print(threads == [threading.main_thread()], os.listdir('/dev/fd') == before)"
     )
     command = ["-X", "dev", "-W", "error", "-c", code, DEMO.parent, "--seconds", "0.2"]
-    done = python(*command, timeout=PATIENCE, PYTHONPATH=str(ROOT))
+    done = python(*command, PYTHONPATH=str(ROOT))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "True True"

@@ -1,19 +1,17 @@
 """The examples print what is kept beside them, are short, and end cleanly when they are told to."""
 
 import ast
-import os
 import re
 import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import backoff_ticker
 from backoff_ticker import testing, types
 
-ROOT = Path(__file__).parents[2]
+from .conftest import ROOT
+
 EXAMPLES = ROOT / "examples"
 OUTPUT = EXAMPLES / "output"
 NAMES = sorted(
@@ -21,8 +19,6 @@ NAMES = sorted(
 )
 PATHS = sorted(EXAMPLES.rglob("*.py"))
 README = EXAMPLES / "README.md"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-PATIENCE = 30.0
 MOST_LINES = 99
 WIDEST = 76
 """Columns that pages show without scrolling."""
@@ -32,13 +28,6 @@ OVERTAKING = {"web_service"}
 
 ENDLESS = {"fleet"}
 """Examples that run until they are told to stop, and print what they measure."""
-
-SLOW_CALLBACK = re.compile(r"Executing .* took \d+\.\d+ seconds\n")
-"""Asyncio in debug mode says so on a busy machine."""
-
-NOT_OURS = ["-W", "ignore::DeprecationWarning:backoff._decorator"]
-"""A package that uses ``asyncio.iscoroutinefunction()``, of which Python 3.14 warns."""
-
 
 NEEDED = {"integrations/use_gunicorn": {"gunicorn"}}
 """Packages that an example needs beside those that it imports."""
@@ -71,34 +60,11 @@ def is_of_others(module):
     return package != "backoff_ticker" and package not in sys.stdlib_module_names
 
 
-def start(name, *arguments, options=()):
-    python = [sys.executable, "-X", "dev", "-W", "error", *NOT_OURS, *options]
-    return subprocess.Popen(
-        [*python, str(path_of(name)), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-
-
-def finish(process):
-    """Return the output; all must have gone well."""
-    with process:
-        try:
-            output, errors = process.communicate(timeout=PATIENCE)
-        finally:
-            process.kill()
-    assert SLOW_CALLBACK.sub("", errors) == ""
-    assert process.returncode == 0
-    return output
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ENDLESS])
-def test_an_example_prints_what_is_kept(name):
+def test_an_example_prints_what_is_kept(start, name):
     require_packages(name)
-    printed = finish(start(name)).splitlines()
+    printed = start(name).finish()
     kept = (OUTPUT / f"{name}.txt").read_text("utf-8").splitlines()
     if name in OVERTAKING:
         printed.sort()
@@ -110,17 +76,17 @@ def test_an_example_prints_what_is_kept(name):
 @pytest.mark.posix
 @pytest.mark.parametrize("name", ["fleet", "reconnecting_client", "web_service", "worker_pool"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_an_example_cleanly(name, number):
+def test_a_signal_ends_an_example_cleanly(start, name, number):
     process = start(name)
     assert process.stdout.readline()
     process.send_signal(number)
-    assert finish(process).splitlines()[-1] == f"stopped: {signal.Signals(number).name}"
+    assert process.finish()[-1] == f"stopped: {signal.Signals(number).name}"
 
 
 @pytest.mark.slow
-def test_the_tests_of_an_example_run_in_pytest():
-    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    assert "2 passed" in finish(start("test_with_virtual_clock", options=options))
+def test_the_tests_of_an_example_run_in_pytest(start):
+    options = ["-Xdev", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    assert "2 passed" in start("test_with_virtual_clock", options=options).finish()[-1]
 
 
 def test_each_example_is_listed_and_its_output_is_kept():

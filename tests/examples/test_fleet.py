@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from .test_examples import OUTPUT, finish, start
+from .test_examples import OUTPUT
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
 WAYS = pytest.mark.parametrize("options", [(), ("--loop",)], ids=["threads", "loop"])
 
 
 @WAYS
-def test_it_polls_all_devices_and_tells_how_they_are(options):
+def test_it_polls_all_devices_and_tells_how_they_are(start, options):
     process = start("fleet", "--devices=200", *options)
     title = process.stdout.readline()
     polls = most_failing = 0
@@ -23,7 +23,7 @@ def test_it_polls_all_devices_and_tells_how_they_are(options):
         polls += int(polled)
         most_failing = max(most_failing, int(failing))
     process.send_signal(signal.SIGTERM)
-    assert finish(process).splitlines()[-1] == "stopped: SIGTERM"
+    assert process.finish()[-1] == "stopped: SIGTERM"
     assert most_failing > 0
     kept = (OUTPUT / "fleet.txt").read_text("utf-8").splitlines()
     assert (kept[0], kept[-1]) == (title.rstrip(), "stopped: SIGINT")
@@ -31,12 +31,12 @@ def test_it_polls_all_devices_and_tells_how_they_are(options):
 
 
 @WAYS
-def test_a_signal_ends_it_although_the_next_poll_is_due_in_nine_seconds(options):
+def test_a_signal_ends_it_although_the_next_poll_is_due_in_nine_seconds(start, options):
     process = start("fleet", "--devices=1", *options)
     process.stdout.readline()
     while process.stdout.readline().split()[2] != "1":  # the only poll of ten seconds
         pass
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    assert finish(process).splitlines()[-1] == "stopped: SIGINT"
+    assert process.finish()[-1] == "stopped: SIGINT"
     assert time.monotonic() - began < 6
