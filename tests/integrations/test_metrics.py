@@ -76,7 +76,8 @@ class OpenTelemetry:
         return self.module.OpenTelemetryObserver(self.provider, **options)
 
     def points(self):
-        for resource in self.reader.get_metrics_data().resource_metrics:
+        found = self.reader.get_metrics_data()  # None: nothing was counted
+        for resource in found.resource_metrics if found else ():
             for metric in resource.scope_metrics[0].metrics:
                 for point in metric.data.data_points:
                     value = point.sum if hasattr(point, "sum") else point.value

@@ -24,6 +24,8 @@ from backoff_ticker.integrations.structlog import StructlogObserver
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.integrations.http_faces import FACES
 from tests.integrations.misbehaving_server import MisbehavingServer, answer, reset, unused_port
+from tests.integrations.test_metrics import OpenTelemetry, Prometheus
+from tests.integrations.test_opentelemetry import span
 
 HEADERS = {"Authorization": "Bearer hush-header", "Cookie": "session=hush-cookie"}
 LOGIN = "hush-user:hush-password"
@@ -38,30 +40,10 @@ class Seen:
     """
 
     def __init__(self, caplog):
-        prometheus = pytest.importorskip("prometheus_client")
-        pytest.importorskip("opentelemetry.sdk")
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-        from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
-        from backoff_ticker.integrations.prometheus import PrometheusObserver
-
         self.texts = []
         self._caplog = caplog
-        self._registry = prometheus.CollectorRegistry()
-        self._reader, self._spans = InMemoryMetricReader(), InMemorySpanExporter()
-        self._generate = prometheus.generate_latest
-        provider = TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(self._spans))
-        self._tracer = provider.get_tracer("tests")
-        self.observers = [
-            PrometheusObserver(self._registry),
-            OpenTelemetryObserver(MeterProvider([self._reader])),
-            StructlogObserver(),
-        ]
+        self._metrics = Prometheus(), OpenTelemetry()
+        self.observers = [*(each.observer() for each in self._metrics), StructlogObserver()]
         self._stack = ExitStack()
 
     def note(self, *shown):
@@ -100,7 +82,7 @@ class Seen:
             name: [self.note, log_retries(), *(each.hooks[name] for each in self.observers)]
             for name in ("on_retry", "on_success", "on_give_up")
         }
-        self._stack.enter_context(self._tracer.start_as_current_span("request"))
+        self._span_events = self._stack.enter_context(span())
         self._stack.enter_context(configure(**hooks))
         self._stack.enter_context(no_wait())
         return self
@@ -110,11 +92,8 @@ class Seen:
         for record in self._caplog.records:
             if record.name.startswith("backoff_ticker"):  # clients log what they like
                 self.texts += [record.getMessage(), repr(vars(record))]
-        self.texts += map(repr, self._events)
-        self.texts.append(self._generate(self._registry).decode())
-        if found := self._reader.get_metrics_data():
-            self.texts.append(found.to_json())
-        self.texts += [span.to_json() for span in self._spans.get_finished_spans()]
+        points = [point for face in self._metrics for point in face.points()]
+        self.texts += map(repr, [*self._events, *self._span_events, *points])
 
 
 def found_in(texts):
