@@ -1,18 +1,16 @@
 """A server that answers each request as it is told, or does worse, and counts what reached it."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct
 import threading
-from dataclasses import dataclass, field
+from http.client import parse_headers
+from typing import NamedTuple
 
 PATIENCE = 30.0
 
 
-@dataclass
-class Received:
+class Received(NamedTuple):
     """One request that reached the server, as a whole."""
 
     method: str
@@ -20,58 +18,48 @@ class Received:
     body: bytes
 
 
-@dataclass
 class Connection:
     """A connection to the server."""
 
-    socket: socket.socket
-    server: MisbehavingServer
-    buffer: bytes = field(default=b"", repr=False)
-    is_head: bool = False
+    is_head = False
 
-    def _more(self):
-        got = self.socket.recv(65536)
-        if not got:
-            raise ConnectionError
-        self.buffer += got
+    def __init__(self, accepted, server):
+        self.socket, self.server = accepted, server
+        self.file = accepted.makefile("rb")
 
-    def _until(self, end):
-        while end not in self.buffer:
-            self._more()
-        found, _, self.buffer = self.buffer.partition(end)
-        return found
+    def _line(self):
+        if line := self.file.readline():
+            return line
+        raise ConnectionError
 
     def _exactly(self, size):
-        while len(self.buffer) < size:
-            self._more()
-        found, self.buffer = self.buffer[:size], self.buffer[size:]
-        return found
+        if len(found := self.file.read(size)) == size:
+            return found
+        raise ConnectionError
 
     def _chunks(self):
-        while size := int(self._until(b"\r\n"), 16):
+        while size := int(self._line(), 16):
             yield self._exactly(size)
             self._exactly(2)
         self._exactly(2)
 
     def receive(self):
         """Read one request."""
-        first, *lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
-        headers = {
-            name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)
-        }
-        if headers.get("expect") == "100-continue":
+        method, path, _ = self._line().decode("latin-1").split(" ")
+        headers = parse_headers(self.file)
+        if headers["Expect"] == "100-continue":
             self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if headers.get("transfer-encoding") == "chunked":
+        if headers["Transfer-Encoding"] == "chunked":
             body = b"".join(self._chunks())
         else:
-            body = self._exactly(int(headers.get("content-length", "0")))
-        method, path, _ = first.split(" ")
+            body = self._exactly(int(headers["Content-Length"] or "0"))
         self.is_head = method == "HEAD"
         return Received(method, path, body)
 
     def answer_early(self):
         """Answer 503 once the headers are there, and close the connection."""
-        self._until(b"\r\n\r\n")
+        self._line()
+        parse_headers(self.file)
         self.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
     def send(self, data):
@@ -81,6 +69,11 @@ class Connection:
     def reset(self):
         """End the connection with a reset instead of an orderly close."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
+    def close(self):
+        """Close it at once."""
+        self.file.close()
         self.socket.close()
 
 
@@ -105,7 +98,7 @@ def breaks_off(data=b""):
 
     def behave(connection):
         connection.send(data)
-        connection.socket.close()
+        connection.close()
 
     return behave
 
@@ -212,13 +205,13 @@ class MisbehavingServer:
             self._start(self._serve, Connection(accepted, self))
 
     def _serve(self, connection):
-        with connection.socket, contextlib.suppress(OSError):
+        with contextlib.closing(connection), contextlib.suppress(OSError):
             with self._lock:
                 first = self._first.pop(0) if self._first else None
             if first is not None:
                 first(connection)
                 return
-            while True:
+            while not connection.file.closed:
                 request = connection.receive()
                 with self._lock:
                     self.received.append(request)
