@@ -39,16 +39,17 @@ def make(make):
 
 
 class ByHand(redis_circuit.SharedCircuit):
-    """Tells and hears when the test says so."""
+    """Tells and hears when the test says so, which calls functions before and after Redis."""
 
     connected = True
-    answer = None
 
     def start(self):
         self.note_connection(False)
 
     def ask(self, *arguments):
+        self.before()
         self.answer = self._client.execute_command(*self._command, *arguments)
+        self.after()
         return self.answer
 
     tell = end = lambda self: None
@@ -58,10 +59,10 @@ class ByHand(redis_circuit.SharedCircuit):
 def by_hand(redis_server, monkeypatch):
     """Make breakers that tell and hear when the test says so."""
     monkeypatch.setattr(redis_circuit, "SharedCircuit", ByHand)
-    with redis_server.client() as client:
-        yield lambda backoff=A_MINUTE, **options: RedisCircuitBreaker(
-            client, "payments", backoff, failures=1, **options
-        )
+    client = redis_server.client()
+    return lambda backoff=A_MINUTE, **options: RedisCircuitBreaker(
+        client, "payments", backoff, failures=1, **options
+    )
 
 
 @pytest.fixture
@@ -72,18 +73,16 @@ def now(monkeypatch):
     return made
 
 
-def exchange(*breakers):
+def exchange(*breakers, before=lambda: None, after=lambda: None):
+    """Let breakers tell and learn; call functions right before and after Redis has answered."""
     for each in breakers:
+        each._shared.before, each._shared.after = before, after
         each._shared.exchange()
 
 
-def exchange_by(ask, breaker):
-    """Let a breaker tell and learn, with another function in the place of Redis."""
-    breaker._shared.ask = ask
-    try:
-        exchange(breaker)
-    finally:
-        vars(breaker._shared).pop("ask", None)
+def hear(one, other):
+    """Let a breaker hear what Redis has just answered another one, as it does in a thread."""
+    one._shared.hear(other._shared.answer)
 
 
 def each_is(state, *breakers):
@@ -99,8 +98,7 @@ def make_half_open(one, *others):
 
 
 def stored(redis_server):
-    with redis_server.client(decode_responses=True) as client:
-        return client.hgetall(KEY)
+    return redis_server.client(decode_responses=True).hgetall(KEY)
 
 
 def is_let_through(breaker):
@@ -158,16 +156,12 @@ def test_of_two_changes_the_first_that_redis_hears_of_wins(due):
 def test_a_change_of_a_process_that_redis_has_no_answer_for_is_not_forgotten(by_hand):
     one, other = by_hand(), by_hand()
     one.open(30)
-
-    def ask(*arguments):
-        raise ConnectionError
-
     for _ in range(2):
-        with pytest.raises(ConnectionError):
-            exchange_by(ask, one)
+        with pytest.raises(ZeroDivisionError):
+            exchange(one, before=lambda: 1 / 0)
     other.open(60)
     exchange(other)
-    one._shared.hear(other._shared.answer)
+    hear(one, other)
     assert one.remaining() <= 30, "the word of a user here comes later"
     exchange(one, other)
     assert other.remaining() <= 30
@@ -179,29 +173,21 @@ def test_those_that_hear_of_another_as_they_tell_have_opened_it_once(by_hand):
     for each in (one, other):
         fail(each)
     exchange(other)
-
-    def ask(*arguments):
-        one._shared.hear(other._shared.answer)  # in the other thread
-        return ByHand.ask(one._shared, *arguments)
-
-    exchange_by(ask, one)
+    exchange(one, before=lambda: hear(one, other))
     assert [each.asked for each in policies] == [1, 1]
     exchange(one, other)
     assert [each.asked for each in policies] == [1, 1]
 
 
 def test_an_answer_that_is_older_than_a_message_is_no_loss_of_data(by_hand, redis_server):
-    one, other = by_hand(), by_hand()
-
-    def ask(*arguments):
-        answer = ByHand.ask(one._shared, *arguments)
+    def open_other():
         if not other._shared.version:
             fail(other)
             exchange(other)
-            one._shared.hear(other._shared.answer)  # in the other thread
-        return answer
+            hear(one, other)
 
-    exchange_by(ask, one)
+    one, other = by_hand(), by_hand()
+    exchange(one, after=open_other)
     exchange(one, other)
     assert (one.state, other.state) == (OPEN, OPEN)
     assert one._shared.version == other._shared.version == int(stored(redis_server)["version"])
@@ -258,7 +244,7 @@ def test_what_another_process_does_meanwhile_does_not_undo_a_reset_by_hand(by_ha
         if when == "in a hook that tells":
             exchange(other)
         else:
-            other._shared.hear(one._shared.answer)  # in the other thread
+            hear(other, one)
 
     def hook(_old, new, _breaker):
         if new is CLOSED and "hook" in when:
@@ -276,17 +262,14 @@ def test_what_another_process_does_meanwhile_does_not_undo_a_reset_by_hand(by_ha
 
 
 def test_what_comes_after_a_change_by_hand_counts_though_its_answer_is_still_on_the_way(by_hand):
-    one, other = by_hand(), by_hand()
-
-    def ask(*arguments):
-        answer = ByHand.ask(one._shared, *arguments)
+    def reset_other():
         other.reset()
         exchange(other)
-        one._shared.hear(other._shared.answer)  # in the other thread
-        return answer
+        hear(one, other)
 
+    one, other = by_hand(), by_hand()
     one.open(30)
-    exchange_by(ask, one)
+    exchange(one, after=reset_other)
     exchange(one)  # as it was told to ask again
     assert (one.state, other.state) == (CLOSED, CLOSED)
 
@@ -345,24 +328,21 @@ def test_whatever_happens_they_agree_in_the_end(by_hand, redis_server, seed):
         assert inbox.get_message(timeout=0.01) is None
 
     def hear(index, most):
-        for _ in range(most):
-            message = inboxes[index].get_message()
-            if message is None:
-                break
+        while most and (message := inboxes[index].get_message()):
             breakers[index]._shared.hear(message["data"])
+            most -= 1
 
     def tell(index, chance_of_loss=0.0):
-        def ask(*arguments):
+        def lose():
             if chance.random() < chance_of_loss:
                 raise ConnectionError
-            answer = ByHand.ask(breakers[index]._shared, *arguments)
+
+        def hear_and_lose():
             hear(index, chance.randrange(4))  # in the other thread
-            if chance.random() < chance_of_loss:
-                raise ConnectionError
-            return answer
+            lose()
 
         with contextlib.suppress(ConnectionError):
-            exchange_by(ask, breakers[index])
+            exchange(breakers[index], before=lose, after=hear_and_lose)
 
     for _ in range(60):
         index = chance.randrange(3)
@@ -425,15 +405,13 @@ def test_a_process_asks_before_it_probes(due, now, redis_server):
 
 def end_lease(redis_server):
     """Have the time of a lease be over on the clock of Redis."""
-    with redis_server.client() as client:
-        client.hset(KEY, "lease", 1)
+    redis_server.client().hset(KEY, "lease", 1)
 
 
 def set_clock_back(redis_server):
     """Make of what Redis has stored what it would be after its clock was set back by an hour."""
-    with redis_server.client() as client:
-        for moment in ("until", "lease"):
-            client.hincrby(KEY, moment, 3_600_000)
+    for moment in ("until", "lease"):
+        redis_server.client().hincrby(KEY, moment, 3_600_000)
 
 
 @pytest.mark.faults
@@ -466,13 +444,13 @@ def test_a_clock_of_redis_that_is_set_back_keeps_nobody_from_probing(due, now, r
 @pytest.mark.faults
 def test_a_lease_that_redis_has_no_room_for_is_asked_for_again(due, redis_server):
     one, _ = due
+    client = redis_server.client()
     assert not is_let_through(one)
-    with redis_server.client() as client:
-        client.config_set("maxmemory", 1)
-        for _ in range(2):
-            with pytest.raises(redis.RedisError, match="maxmemory"):
-                exchange(one)
-        client.config_set("maxmemory", 0)
+    client.config_set("maxmemory", 1)
+    for _ in range(2):
+        with pytest.raises(redis.RedisError, match="maxmemory"):
+            exchange(one)
+    client.config_set("maxmemory", 0)
     exchange(one)
     assert is_let_through(one)
 

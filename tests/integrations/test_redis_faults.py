@@ -57,8 +57,7 @@ class Fleet:
         self.program.wait_for(text, before + times * SIZE)
 
     def set(self, name, value, **options):
-        with self.server.client(**options) as client:
-            client.config_set(name, value)
+        self.server.client(**options).config_set(name, value)
 
     def __enter__(self):
         return self
