@@ -118,24 +118,24 @@ def notes_of(error):
     return getattr(error, "__notes__", [])
 
 
-def test_stop_ends_with_the_error_itself(app):
-    error = ConnectionError()
-    policy = with_max_retries(DOUBLED, 2)
-    task = failing(app, error, policy)
-    assert [work(task, n)[0] for n in range(3)] == ["RETRY", "RETRY", "FAILURE"]
-    assert work(task, 2)[1] is error
-    assert notes_of(error) == [f"gave up after 3 attempts: the policy stopped: {policy!r}"]
+TWO_RETRIES = with_max_retries(DOUBLED, 2)
 
 
 @pytest.mark.parametrize(
-    "limit, retries, times", [(3, 3, "4 attempts"), (0, 0, "1 attempt"), (1, 5, "6 attempts")]
+    "policy, limit, last, note",
+    [
+        (TWO_RETRIES, None, 2, f"3 attempts: the policy stopped: {TWO_RETRIES!r}"),
+        (DOUBLED, 3, 3, "4 attempts: max_retries is 3"),
+        (DOUBLED, 0, 0, "1 attempt: max_retries is 0"),
+        (DOUBLED, 1, 5, "6 attempts: max_retries is 1"),
+    ],
 )
-def test_max_retries_is_that_of_celery(app, limit, retries, times):
+def test_stop_and_celerys_max_retries_end_with_the_error_itself(app, policy, limit, last, note):
     error = ConnectionError()
-    task = failing(app, error, max_retries=limit)
-    assert work(task, retries) == ("FAILURE", error)
-    assert notes_of(error) == [f"gave up after {times}: max_retries is {limit}"]
-    assert limit == 0 or work(task, limit - 1)[0] == "RETRY"
+    task = failing(app, error, policy, max_retries=limit)
+    assert work(task, last) == ("FAILURE", error)
+    assert notes_of(error) == [f"gave up after {note}"]
+    assert limit == 0 or work(task, (limit or last) - 1)[0] == "RETRY"
 
 
 @pytest.mark.parametrize(
