@@ -43,8 +43,8 @@ class Server:
 
     async def send(self, message):
         self.sent.append(message)
-        if message["type"] == "http.response.body" and not message.get("more_body"):
-            self.client_sends({"type": "http.disconnect"})  # as uvicorn does
+        if message["type"] in {end["type"] for end in ENDS} and not message.get("more_body"):
+            self.client_sends(GONE)  # as uvicorn and granian do
 
     async def serve(self):
         await asyncio.wait_for(self.app(self.scope, self.receive, self.send), PATIENCE)
@@ -62,11 +62,14 @@ def body(content=b"", more=False):
 
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
+BODY = {"type": "http.response.body", "body": b"done"}
+ENDS = [BODY, {"type": "http.response.pathsend", "path": "/page"}]
+GONE = {"type": "http.disconnect"}
 
 
 async def answer(send):
     await send(START)
-    await send({"type": "http.response.body", "body": b"done"})
+    await send(BODY)
 
 
 def token_of(scope):
@@ -76,9 +79,6 @@ def token_of(scope):
 async def wait_for_cancel(scope):
     await token_of(scope).wait_async(PATIENCE)
     token_of(scope).raise_if_cancelled()
-
-
-GONE = {"type": "http.disconnect"}
 
 
 async def test_a_request_has_a_child_of_the_shutdown_token():
@@ -140,10 +140,12 @@ async def test_a_client_that_expects_to_be_asked_for_its_body_is_not_asked_befor
     await serve(app, headers=[(b"expect", b"100-continue")])
 
 
-async def test_the_end_of_the_answer_is_no_disconnect_for_background_tasks():
+@pytest.mark.parametrize("last", ENDS)
+async def test_the_end_of_the_answer_is_no_disconnect_for_background_tasks(last):
     async def app(scope, receive, send):
         scope["test"].client_sends(body())
-        await answer(send)
+        await send(START)
+        await send(last)
         await turns()
         assert not token_of(scope).cancelled
         assert await receive() == body()
@@ -153,18 +155,6 @@ async def test_the_end_of_the_answer_is_no_disconnect_for_background_tasks():
     tokens = []
     await serve(app)
     assert tokens[0].cancelled
-
-
-async def test_a_file_that_the_server_sends_is_an_answer():
-    async def app(scope, receive, send):
-        await send(START)
-        await send({"type": "http.response.pathsend", "path": "/page"})
-        scope["test"].client_sends(body(), GONE)  # as granian does
-        assert await receive() == body()
-        assert await receive() == GONE
-        assert not token_of(scope).cancelled
-
-    await serve(app)
 
 
 async def test_a_task_that_outlives_its_request_hears_of_the_end():
