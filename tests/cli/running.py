@@ -18,7 +18,7 @@ import termios
 import time
 from contextlib import suppress
 
-from tests.cli.calling import ROOT, words_of
+from tests.cli.calling import environment, words_of
 from tests.helpers import PATIENCE
 
 SOON = 0.05
@@ -27,23 +27,23 @@ SOON = 0.05
 RUNNER = """
 import json, os, signal, sys
 options = json.loads(sys.argv[1])
-if options.pop("go", False):
+if options["go"]:
     os.read(int(os.environ["GO"]), 1)
 os.dup2(int(os.environ["TELL"]), 9)
-ignored = options.pop("ignored", [])
 for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGCHLD"):
     number = getattr(signal, name)
     default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-    signal.signal(number, signal.SIG_IGN if number in ignored else default)
-signal.pthread_sigmask(signal.SIG_SETMASK, options.pop("blocked", []))
+    signal.signal(number, signal.SIG_IGN if number in options["ignored"] else default)
+signal.pthread_sigmask(signal.SIG_SETMASK, options["blocked"])
 
 from backoff_ticker.cli import _process, main
-_process.GRACE = options.pop("grace", 30.0)
+_process.GRACE = options["grace"]
 sys.argv = ["backoff-ticker", "run", *options["words"], "--", *sys.argv[2:]]
 sys.exit(main())
 """
 
-NOT_OPTIONS = {"go", "ignored", "blocked", "grace"}
+OF_RUNNER = {"go": False, "ignored": (), "blocked": (), "grace": 30.0}
+STREAMS = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
 
 class Reader:
@@ -133,10 +133,6 @@ def state(process):
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def is_stopped(process):
-    return state(process).startswith("T")
-
-
 def end_session(session):
     """Kill all processes of a session that is not the test's own, also those that fork."""
     command = ["ps", "-A", "-o", "sid=,pid=,stat="]
@@ -156,39 +152,28 @@ class Running:
 
     Args:
         command: What it runs.
-        options: Of the command ``run``, but for ``NOT_OPTIONS``; ``delay`` is that of its policy.
-        how: Of ``subprocess.Popen``.
+        before: The words of a command that is given the one of Python.
+        prelude: What Python does first.
+        options: Of the command ``run``, where ``delay`` is that of its policy; ``OF_RUNNER``,
+            ``STREAMS``, and variables of the environment, in capitals.
     """
 
-    def __init__(self, *command, how=None, **options):
-        own = {name: options.pop(name) for name in NOT_OPTIONS & options.keys()}
-        own["words"] = words_of(options)
+    def __init__(self, *command, before=(), prelude="", **options):
+        own = {name: options.pop(name, usual) for name, usual in OF_RUNNER.items()}
+        streams = {name: options.pop(name, usual) for name, usual in STREAMS.items()}
         self.tell, tell = os.pipe()
         self.told = Reader(self.tell)
-        how = {
-            "start_new_session": True,  # without a terminal
-            "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE,
-            "bufsize": 0,
-            **(how or {}),
-        }
-        how.setdefault("stderr", subprocess.PIPE)
-        prelude = how.pop("prelude", "")
-        before = how.pop("before", ())
         go, self._go = os.pipe()
-        environment = {
-            **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
-            "PYTHONPATH": str(ROOT),
-            "TERM": "xterm",
-            "TELL": str(tell),
-            "GO": str(go),
-            **how.pop("also", {}),
-        }
+        variables = {"TERM": "xterm", "TELL": str(tell), "GO": str(go)}
+        variables |= {name: options.pop(name) for name in [*options] if name.isupper()}
+        own["words"] = words_of(options)
         self.process = subprocess.Popen(
             [*before, sys.executable, "-c", prelude + RUNNER, json.dumps(own), *command],
-            env=environment,
+            env=environment(**variables),
             pass_fds=(tell, go),
-            **how,
+            bufsize=0,
+            start_new_session=True,  # without a terminal
+            **streams,
         )
         os.close(tell)
         os.close(go)

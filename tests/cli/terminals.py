@@ -79,10 +79,9 @@ class Screen(Reader):
 def on_terminal(*command, **options):
     """Run on a new terminal, which is the controlling one; without a shell."""
     screen = Screen()
-    how = {"stdin": screen.slave, "stdout": screen.slave, "stderr": screen.slave}
-    how = {**how, "prelude": CONTROLLING, **options.pop("how", {})}
+    streams = dict.fromkeys(["stdin", "stdout", "stderr"], screen.slave)
     try:
-        with Running(*command, how=how, **options) as running:
+        with Running(*command, **{**streams, "prelude": CONTROLLING, **options}) as running:
             os.close(screen.slave)
             yield running, screen
     finally:

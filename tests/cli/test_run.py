@@ -135,7 +135,7 @@ def test_a_command_that_ignores_sigterm_is_killed_with_its_children():
         ),
     ],
 )
-def test_the_time_for_everything_ends_an_attempt_and_no_wait_begins_that_would_pass_it(
+def test_the_time_for_everything_ends_an_attempt_and_no_wait_begins_beyond_it(
     script, options, told
 ):
     assert shell_here(script, **options) == (124, "", lines(told))
@@ -153,7 +153,7 @@ sys.stderr.buffer.write(b"\xff\0" * 500)
 sys.stdout.buffer.write(bytes(range(256)) * 1000)
 raise SystemExit(1)
 """
-    options = {"how": {"stdin": subprocess.PIPE}, "max_attempts": 2, "quiet": True}
+    options = {"stdin": subprocess.PIPE, "max_attempts": 2, "quiet": True}
     with Running(*talks(script), *words, **options) as running:
         running.process.stdin.write(b"onetwo")
         running.process.stdin.close()
@@ -238,7 +238,7 @@ for number in range(3):
 raise SystemExit(3)
 """
     before = ("sh", "-c", f'exec "$@" {closed}', "sh")
-    with Running(*talks(script), how={"before": before}, max_attempts=2, **options) as running:
+    with Running(*talks(script), before=before, max_attempts=2, **options) as running:
         assert running.wait() == 3
         found = running.told.rest().decode()
     left = {"2>&-": "01", "<&- >&- 2>&-": "1" if options else ""}  # if searched, 1 is a pipe
@@ -249,7 +249,7 @@ raise SystemExit(3)
 def test_progress_and_warnings_survive_a_reader_that_is_gone():
     read, write = os.pipe()
     os.close(read)
-    with shell("exit 3", how={"stderr": write}, max_attempts=2) as running:
+    with shell("exit 3", stderr=write, max_attempts=2) as running:
         assert running.wait() == 3
     os.close(write)
 

@@ -80,7 +80,7 @@ def test_what_is_still_in_the_pipe_when_a_command_ends_is_passed_on():
 def test_stdout_may_be_non_blocking():
     read, write = os.pipe()
     os.set_blocking(write, False)
-    with shell("seq 50000", how={"stdout": write}, until_output="^50000$") as running:
+    with shell("seq 50000", stdout=write, until_output="^50000$") as running:
         os.close(write)
         with os.fdopen(read, "rb") as reader:
             out = reader.read()
@@ -131,9 +131,9 @@ def test_a_reader_that_does_not_read_holds_up_no_time_out():
 
 
 @slow
-@pytest.mark.parametrize("how", [{}, {"stdout": subprocess.DEVNULL}])
-def test_a_signal_ends_a_run_whose_output_nobody_reads_or_that_never_pauses(how):
-    options = {"until_output": "never", "grace": SOON, "how": how}
+@pytest.mark.parametrize("stdout", [subprocess.PIPE, subprocess.DEVNULL])
+def test_a_signal_ends_a_run_whose_output_nobody_reads_or_that_never_pauses(stdout):
+    options = {"until_output": "never", "grace": SOON, "stdout": stdout}
     with shell("echo ready >&9; exec yes", **options) as running:
         running.until("ready")
         running.signal(signal.SIGTERM)

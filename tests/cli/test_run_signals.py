@@ -52,7 +52,7 @@ def test_a_signal_in_a_wait_ends_it(number):
 @pytest.mark.parametrize("number", EACH, ids=str)
 def test_a_signal_ends_a_run_that_reads_stdin_to_keep_it(number):
     """By its own exit: the first process of a container dies of no signal by itself."""
-    with Running("cat", keep_stdin=True, how={"stdin": subprocess.PIPE}) as running:
+    with Running("cat", keep_stdin=True, stdin=subprocess.PIPE) as running:
         running.process.stdin.write(b"some")
         eventually(lambda: unread(running.process.stdin) == 0, "the read")
         running.signal(number)
@@ -105,7 +105,7 @@ Process.wait = wait
 
 
 def test_a_command_that_ignores_all_signals_is_killed_as_the_run_breaks_off():
-    with Running(*talks(f"rests({ALL})"), how={"prelude": f"import os{BREAKS}"}) as running:
+    with Running(*talks(f"rests({ALL})"), prelude=f"import os{BREAKS}") as running:
         running.until("ready")
         running.go()
         assert running.finish() == (1, "", "Error: cannot go on: no room\n")
@@ -123,7 +123,7 @@ asyncio.selector_events.BaseSelectorEventLoop._close_self_pipe = close
 
 @slow
 def test_a_signal_as_the_event_loop_closes_leaves_no_message():
-    with Running("true", how={"prelude": SIGNALLED_AS_IT_CLOSES}) as running:
+    with Running("true", prelude=SIGNALLED_AS_IT_CLOSES) as running:
         assert running.finish() == (0, "", "backoff-ticker: attempt 1 succeeded\n")
 
 
@@ -196,7 +196,7 @@ signal.pause()
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux gives orphans to others")
 @slow
 def test_orphans_that_end_are_collected_as_the_first_process_of_a_container_has_to():
-    with Running(*talks(LEAVES_AN_ORPHAN), how={"prelude": SUBREAPER}) as running:
+    with Running(*talks(LEAVES_AN_ORPHAN), prelude=SUBREAPER) as running:
         orphan = int(running.until(r"orphan (\d+)\n").group(1))
         eventually(lambda: not state(orphan), "the end of the orphan")
         running.signal(signal.SIGTERM)

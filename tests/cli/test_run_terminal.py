@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.cli.running import SOON, is_stopped, state, talks, unread
+from tests.cli.running import SOON, state, talks, unread
 from tests.cli.terminals import (
     ASKS,
     CONTROLLING,
@@ -79,7 +79,7 @@ subprocess.Popen = Popen
 
 @slow
 def test_ctrl_c_reaches_a_command_that_is_just_starting():
-    with on_terminal("sleep", "1000", how={"prelude": TYPED_AS_IT_STARTS}) as (running, _):
+    with on_terminal("sleep", "1000", prelude=TYPED_AS_IT_STARTS) as (running, _):
         assert running.wait() == 130
         assert running.nobody_left()
 
@@ -87,7 +87,7 @@ def test_ctrl_c_reaches_a_command_that_is_just_starting():
 @slow
 def test_ctrl_c_ends_a_run_whose_output_nobody_reads():
     """The rest of the output is waited for, but not for long."""
-    options = {"until_output": "never", "grace": SOON, "how": {"stdout": subprocess.PIPE}}
+    options = {"until_output": "never", "grace": SOON, "stdout": subprocess.PIPE}
     command = ("sh", "-c", "echo $$ >&9; exec yes")
     with on_terminal(*command, **options) as (running, screen):
         child = int(running.until(r"(\d+)\n")[1])
@@ -100,25 +100,11 @@ def test_ctrl_c_ends_a_run_whose_output_nobody_reads():
 
 
 @slow
-def test_ctrl_c_that_is_ignored_stays_ignored():
-    options = {"ignored": [signal.SIGINT], "max_attempts": 2}
-    command = talks(f"tell('ready')\n{ASKS}\nraise SystemExit(3)")
-    with on_terminal(*command, **options) as (running, screen):
-        for _ in range(2):
-            running.until("ready")
-            screen.type(CTRL_C)
-            answer(running, screen)
-        assert running.wait() == 3
-
-
-CLOSED = {"before": (sys.executable, "-c", LEADER), "prelude": ""}
-
-
-@slow
 @pytest.mark.parametrize("options", [{}, {"until_output": "never"}])
 def test_a_terminal_that_is_closed_ends_the_command_and_the_run(options):
     """The kernel tells the foreground group, and the leader of the session, which is a shell."""
-    with on_terminal(*talks("rests()"), how=CLOSED, **options) as (running, screen):
+    leader = {"before": (sys.executable, "-c", LEADER), "prelude": ""}
+    with on_terminal(*talks("rests()"), **leader, **options) as (running, screen):
         running.until("ready .*\n")
         screen.close()
         running.until("status 129")
@@ -130,16 +116,16 @@ WITHOUT_PS = {"prelude": f"{CONTROLLING}import os; os.environ['PATH'] = ''\n"}
 
 @slow
 @pytest.mark.parametrize(
-    ("script", "how"),
+    ("script", "options"),
     [
         ("rests_in_the_background(); rests()", {}),
         ("rests_in_the_background(signal.SIGTERM); rests()", {}),
         ("rests()", WITHOUT_PS),
     ],
 )
-def test_a_time_limit_ends_all_that_the_command_has_started(script, how):
-    options = {"attempt_timeout": 1, "max_attempts": 1, "grace": SOON, "how": how}
-    with on_terminal(*talks(script), **options) as (running, screen):
+def test_a_time_limit_ends_all_that_the_command_has_started(script, options):
+    limits = {"attempt_timeout": 1, "max_attempts": 1, "grace": SOON}
+    with on_terminal(*talks(script), **limits, **options) as (running, screen):
         screen.until("attempt 1 timed out; giving up")
         assert running.wait() == 124
         assert running.nobody_left()
@@ -147,12 +133,12 @@ def test_a_time_limit_ends_all_that_the_command_has_started(script, how):
 
 def test_ctrl_z_stops_both_and_the_shell_continues_them():
     script = "tell('%d\\n' % os.getpid())"
-    how = {"before": (sys.executable, "-c", SHELL), "prelude": ""}
-    with on_terminal(*talks(f"{script}\n{ASKS}"), how=how, go=True) as (running, screen):
+    options = {"before": (sys.executable, "-c", SHELL), "prelude": "", "go": True}
+    with on_terminal(*talks(f"{script}\n{ASKS}"), **options) as (running, screen):
         child = int(running.until(r"(\d+)\n")[1])
         screen.type(CTRL_Z)
         running.until(f"stopped {signal.SIGTSTP:d}\n")
-        eventually(lambda: is_stopped(child), "the command's stop")
+        eventually(lambda: state(child).startswith("T"), "the command's stop")
         running.signal(signal.SIGUSR1)
         screen.type(b"hello\n")
         screen.until("got hello")
@@ -164,10 +150,10 @@ def test_ctrl_z_stops_both_and_the_shell_continues_them():
     ("options", "shown", "left_out"),
     [
         ({}, rb"\x1b\[31m", b"\0"),
-        ({"how": {"also": {"NO_COLOR": "1"}}}, b"giving up", b"\x1b"),
-        ({"how": {"also": {"TERM": "dumb"}}, "max_attempts": 2}, b"2 exited .*giving up", b"\x1b"),
+        ({"NO_COLOR": "1"}, b"giving up", b"\x1b"),
+        ({"TERM": "dumb", "max_attempts": 2}, b"2 exited .*giving up", b"\x1b"),
         ({"quiet": True}, b"^$", b" "),
-        ({"how": {"stderr": subprocess.PIPE}}, b"giving up", b"\x1b"),
+        ({"stderr": subprocess.PIPE}, b"giving up", b"\x1b"),
     ],
 )
 def test_colours_are_there_where_the_terminal_takes_them(options, shown, left_out):
