@@ -1,5 +1,6 @@
 """Calls the command, in this process or in one of its own, and looks at what it said."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -48,6 +49,13 @@ def call(line, *more, **variables):
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def data_of(line, *more):
+    """Return what the command prints as JSON."""
+    said = call(f"{line} --json", *more)
+    assert (said.status, said.err) == (0, "")
+    return json.loads(said.out)
 
 
 def words_of(options):

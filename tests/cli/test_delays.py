@@ -2,26 +2,19 @@
 
 import csv
 import io
-import json
 
 import pytest
 
 from backoff_ticker import POLICIES
 from tests.policies.policy_strategies import needed
 
-from .calling import call, environment, finish, on_console, start
-
-
-def as_data(line):
-    said = call(f"delays {line} --json")
-    assert (said.status, said.err) == (0, "")
-    return json.loads(said.out)["delays"]
+from .calling import call, data_of, environment, finish, on_console, start
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_draws_within_its_bounds(name):
     options = "".join(f" --{key.replace('_', '-')} {value}" for key, value in needed(name).items())
-    found = as_data(f"{name}{options} --seed 3")
+    found = data_of(f"delays {name}{options} --seed 3")["delays"]
     assert len(found) == {"stop": 0, "aws": 2}.get(name, 12)
     for number, row in enumerate(found, 1):
         assert row["retry"] == number
@@ -39,9 +32,9 @@ def test_the_table_says_where_the_policy_stops():
 
 
 def test_what_a_policy_requires_may_be_given_without_its_option():
-    expected = as_data("full-jitter --base 1 --cap 20 --seed 1")
+    expected = data_of("delays full-jitter --base 1 --cap 20 --seed 1")
     for line in ("full-jitter 1 20s", "full-jitter 20 --base 1000ms"):
-        assert as_data(f"{line} --seed 1") == expected
+        assert data_of(f"delays {line} --seed 1") == expected
 
 
 def test_json_has_exactly_this_form():
@@ -61,7 +54,7 @@ def test_the_plain_form_is_one_delay_a_line_and_csv_has_the_columns_of_json():
     said = call("delays exponential -n 5 --seed 1 --csv")
     assert "\r" not in said.out
     rows = list(csv.DictReader(io.StringIO(said.out)))
-    expected = as_data("exponential -n 5 --seed 1")
+    expected = data_of("delays exponential -n 5 --seed 1")["delays"]
     assert [{name: float(value) for name, value in row.items()} for row in rows] == expected
 
 

@@ -1,6 +1,5 @@
 """The options of policies, and what can be put around any policy."""
 
-import json
 import re
 from inspect import signature
 
@@ -8,7 +7,7 @@ import pytest
 
 from backoff_ticker import POLICIES
 
-from .calling import call, catch_runs
+from .calling import call, catch_runs, data_of
 
 
 def help_of(name):
@@ -59,16 +58,12 @@ def test_a_duration_may_have_units(text, seconds):
     assert call(f"delays constant {text} -n 1 --plain") == (0, f"{seconds}\n", "")
 
 
-def rows(line):
-    return json.loads(call(f"delays {line} --json").out)["delays"]
-
-
 def ranges(line):
-    return [(row["least"], row["greatest"]) for row in rows(line)]
+    return [(row["least"], row["greatest"]) for row in data_of(f"delays {line}")["delays"]]
 
 
 def drawn(line):
-    return [row["drawn"] for row in rows(line)]
+    return [row["drawn"] for row in data_of(f"delays {line}")["delays"]]
 
 
 FIXED = "fibonacci --initial-delay1 2 --initial-delay2 2 -n 3"

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 import pty
 import re
@@ -13,7 +12,7 @@ import pytest
 
 from tests.effort import rounds
 
-from .calling import call, environment, finish, on_console, start
+from .calling import call, data_of, environment, finish, on_console, start
 from .running import Reader
 
 # By clients and policy: the mean and the standard deviation of the calls, and of the milliseconds,
@@ -44,9 +43,7 @@ SMALL = "outage --clients 20 --healthy 10s --outage 1m --recovery 1m --seed 1"
 
 
 def as_data(line, *policies):
-    said = call(f"simulate {line} --json", *policies)
-    assert (said.status, said.err) == (0, "")
-    return json.loads(said.out)
+    return data_of(f"simulate {line}", *policies)
 
 
 def test_contention_has_the_figures_of_the_original():
