@@ -1,6 +1,5 @@
 """Real workers of Celery, whose broker is a real Redis, and a service that their tasks call."""
 
-import http.server
 import threading
 import time
 from collections import Counter
@@ -8,9 +7,21 @@ from collections import Counter
 import celery
 
 from tests.helpers import eventually
+from tests.integrations.misbehaving_server import MisbehavingServer, answer
 from tests.integrations.processes import PATIENCE, Process
 
 QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel")
+
+CALL = """\
+import http.client, os, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy
+
+def call(path):
+    url = os.environ["SERVICE"] + f"{os.environ.get('WORKER')}/{os.getpid()}/{path}"
+    with opener.open(url, timeout=60) as response:
+        return response.read().decode()
+"""
+"""How a worker calls the service below, which is an OSError if the status is not 200."""
 
 
 def start_worker(folder, app, *options, level="WARNING", env=()):
@@ -25,7 +36,7 @@ def messages_of(app):
         return list(iter(take, None))
 
 
-class Service:
+class Service(MisbehavingServer):
     """A service that answers a path at its n-th call as a function says; it counts calls.
 
     Calls hang while it is closed, but for the first of each path, so many as are answered then.
@@ -38,47 +49,33 @@ class Service:
     """
 
     def __init__(self, status, *, answered=0, is_closed=False):
+        super().__init__()
+        self._status, self._answered = status, answered
         self.calls, self.at_once, self.hung = Counter(), [], []
         self.news, self.gate, self.is_closed = threading.Condition(), threading.Event(), is_closed
         self.longest, self._last, self._under_way = 0.0, {}, {}
-        service = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                path, process = self.path[1:], int(self.headers["Process"])
-                with service.news:
-                    now = time.monotonic()
-                    service.longest = max(service.longest, now - service._last.get(path, now))
-                    service._last[path] = now
-                    service.calls[path] += 1
-                    calls, gate = service.calls[path], service.gate
-                    if path in service._under_way:
-                        service.at_once.append(path)
-                    service._under_way[path] = process
-                    if hangs := service.is_closed and calls > answered:
-                        service.hung.append((path, process, self.headers["Worker"]))
-                    service.news.notify_all()
-                if hangs:
-                    gate.wait(PATIENCE)
-                with service.news:
-                    if service._under_way.get(path) == process:
-                        del service._under_way[path]
-                self.send_response(status(path, calls))
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"42")
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.handle_error = lambda *_: None  # clients that were killed
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-
-    @property
-    def port(self):
-        """The port as a text."""
-        return str(self.server.server_port)
+    def usual(self, connection):
+        """Answer a call, or let it hang."""
+        worker, process, path = connection.request.path[1:].split("/")
+        with self.news:
+            now = time.monotonic()
+            self.longest = max(self.longest, now - self._last.get(path, now))
+            self._last[path] = now
+            self.calls[path] += 1
+            calls, gate = self.calls[path], self.gate
+            if path in self._under_way:
+                self.at_once.append(path)
+            self._under_way[path] = process
+            if hangs := self.is_closed and calls > self._answered:
+                self.hung.append((path, int(process), worker))
+            self.news.notify_all()
+        if hangs:
+            gate.wait(PATIENCE)
+        with self.news:
+            if self._under_way.get(path) == process:
+                del self._under_way[path]
+        answer(self._status(path, calls), b"42")(connection)
 
     def wait_for(self, condition, meanwhile=None):
         """Wait until a condition of this object is true; call a function meanwhile."""
@@ -111,17 +108,10 @@ class Service:
             self.longest = 0.0
         gate.set()
 
-    def __enter__(self):
-        """Serve."""
-        self.thread.start()
-        return self
-
     def __exit__(self, *_):
         """Serve no more."""
         self.release()
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+        super().__exit__()
 
 
 class Queue:

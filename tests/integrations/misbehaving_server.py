@@ -126,16 +126,6 @@ def endless_body(status=200, **headers):
 class MisbehavingServer:
     """A server on loopback that handles the n-th request as the n-th behaviour says.
 
-    After the last behaviour it answers 200 with ``fine``.
-
-    Attributes:
-        received: The requests that reached it.
-        connections: How many connections it accepted.
-        port: Where it listens.
-        url: The same, for clients.
-        hung: Set once a request hangs.
-        ended: Set when it ends.
-
     Args:
         behaviours: Called with the connection of a request, in order.
         reset_first: How many connections are reset before anything is read.
@@ -168,6 +158,10 @@ class MisbehavingServer:
     def bodies(self):
         """The bodies of the requests that reached it."""
         return [each.body for each in self.received]
+
+    def usual(self, connection):
+        """Answer a request for which there is no behaviour."""
+        answer(200, b"fine")(connection)
 
     def __enter__(self):
         self._listener.listen()
@@ -212,10 +206,10 @@ class MisbehavingServer:
                 first(connection)
                 return
             while not connection.file.closed:
-                request = connection.receive()
+                connection.request = connection.receive()
                 with self._lock:
-                    self.received.append(request)
-                    behave = self._behaviours.pop(0) if self._behaviours else answer(200, b"fine")
+                    self.received.append(connection.request)
+                    behave = self._behaviours.pop(0) if self._behaviours else self.usual
                 behave(connection)
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.integrations.celery_workers import Queue, Service, messages_of, start_worker
+from tests.integrations.celery_workers import CALL, Queue, Service, messages_of, start_worker
 from tests.integrations.processes import PATIENCE, ROOT
 from tests.integrations.redis_server import RedisServer, needs_redis
 
@@ -92,19 +92,6 @@ def test_a_device_is_polled_every_so_often_and_after_failures_with_back_off(flee
     assert received(fleet)[0][1:] == (["bee", 6, 0], 60)
 
 
-def test_an_error_of_the_database_is_retried(fleet, monkeypatch):
-    def query(*args):
-        if errors:
-            raise errors.pop()
-        return works(*args)
-
-    fleet.query(NEW, "ant")
-    works, errors = fleet.query, [sqlite3.OperationalError("database is locked")]
-    monkeypatch.setattr(fleet, "query", query)
-    run(fleet, "a", "ant", 1)
-    assert (fleet.asked["ant"], errors) == (1, [])
-
-
 def test_a_sweep_sends_for_new_and_for_silent_devices_once_and_spreads_them(fleet):
     for number in range(4):
         fleet.query(NEW, f"device-{number}")
@@ -124,21 +111,11 @@ EVERY, LONGEST = 3.0, 4.0
 VISIBLE = 8.0
 """Seconds after which the broker delivers again: longer than the longest delay and a poll."""
 
-PROGRAM = f"""\
-import http.client, os, sys
+PROGRAM = f"""{CALL}
+import sys
 
 sys.path.insert(0, {str(EXAMPLES)!r})
 import use_celery_fleet as fleet
-
-def ask(name):
-    connection = http.client.HTTPConnection("127.0.0.1", int(os.environ["SERVICE"]), timeout=60)
-    try:
-        headers = {{"Worker": os.environ["WORKER"], "Process": str(os.getpid())}}
-        connection.request("GET", f"/{{name}}", headers=headers)
-        if connection.getresponse().status != 200:
-            raise ConnectionError(name)
-    finally:
-        connection.close()
 
 app = fleet.app
 app.conf.update(
@@ -146,7 +123,7 @@ app.conf.update(
     broker_transport_options={{"visibility_timeout": {VISIBLE}}},
     worker_prefetch_multiplier=0,  # so that workers take all messages
 )
-fleet.EVERY, fleet.SILENT, fleet.ask = {EVERY}, float(os.environ["SILENT"]), ask
+fleet.EVERY, fleet.SILENT, fleet.ask = {EVERY}, float(os.environ["SILENT"]), call
 fleet.BACKOFF = fleet.ExponentialBackOff(1, 0, 2, {LONGEST}, None)
 """
 
@@ -201,7 +178,7 @@ def start(tmp_path, broker, monkeypatch, example):
 
     def start(name, devices, silent):
         env = {"BROKER": broker.server.url, "WORKER": name}
-        env |= {"SERVICE": devices.port, "SILENT": str(silent)}
+        env |= {"SERVICE": devices.url, "SILENT": str(silent)}
         options = ["--concurrency", str(PROCESSES), "--hostname", name]
         return start_worker(tmp_path, "tasks:app", *options, env=env)
 

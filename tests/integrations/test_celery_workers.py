@@ -7,15 +7,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.integrations.celery_workers import Queue, Service, start_worker
+from tests.integrations.celery_workers import CALL, Queue, Service, start_worker
 from tests.integrations.redis_server import RedisServer, needs_redis
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.timeout(180), needs_redis]
 
-TASKS = """\
-import http.client
-import os
-
+TASKS = f"""{CALL}
 from celery import Celery
 
 from backoff_ticker import ExponentialBackOff
@@ -31,26 +28,10 @@ app.conf.update(
 policy = ExponentialBackOff(0.1, randomization_factor=0, multiplier=2)
 
 
-class Failed(Exception):
-    pass
-
-
-def get(path):
-    connection = http.client.HTTPConnection("127.0.0.1", int(os.environ["SERVICE"]), timeout=60)
-    try:
-        connection.request("GET", f"/{path}", headers={"Process": str(os.getpid())})
-        response = connection.getresponse()
-        if response.status != 200:
-            raise Failed(response.status)
-        return response.read().decode()
-    finally:
-        connection.close()
-
-
 @app.task(max_retries=4)
-@retry_task(policy, on=(Failed, OSError, http.client.HTTPException))
+@retry_task(policy, on=(OSError, http.client.HTTPException))
 def fetch(path):
-    return get(path)
+    return call(path)
 """
 
 
@@ -105,7 +86,7 @@ PROCESSES = 4
 
 def worker(tmp_path, broker, service):
     options = ["--pool", "prefork", "--concurrency", str(PROCESSES)]
-    env = {"REDIS": broker.url, "SERVICE": service.port}
+    env = {"REDIS": broker.url, "SERVICE": service.url}
     return start_worker(tmp_path, "tasks:app", *options, level="INFO", env=env)
 
 
