@@ -43,8 +43,15 @@ def redis_server(tmp_path):
 
 
 @pytest.fixture
-def make(redis_server, monkeypatch):
-    """Make tokens and circuits that processes share, which leave no thread behind."""
+def no_thread_left():
+    """Wait until what processes share has left no thread behind."""
+    yield
+    eventually(lambda: not any("backoff_ticker:" in each.name for each in threading.enumerate()))
+
+
+@pytest.fixture
+def make(redis_server, monkeypatch, no_thread_left):
+    """Make tokens and circuits that processes share."""
     from backoff_ticker.integrations._redis import link
 
     monkeypatch.setattr(link, "RECONNECT", ConstantBackOff(0.01))
@@ -57,7 +64,6 @@ def make(redis_server, monkeypatch):
             return shared
 
         yield make
-    eventually(lambda: not any("backoff_ticker:" in each.name for each in threading.enumerate()))
 
 
 @pytest.fixture

@@ -18,12 +18,10 @@ class Face:
     Attributes:
         has_runs: Whether this package makes the attempts, so that each request is a run of its own,
             a body that can be read once is never sent twice, and a circuit breaker hears of all.
-        has_loop: Whether it is for event loops.
         transport_errors: What it raises when a connection breaks.
         connect_errors: What it raises when there is none.
         status_error: What an answer that is retried is for hooks, where there are runs.
         proxy_error: What it raises where a proxy refuses a tunnel, where there are runs.
-        headers: What requests have besides.
         strict: Whether a status of 400 or more raises the client's own error.
 
     ``request()`` sends one request and reads the response. ``rules()`` gives the options that say

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.helpers import python
@@ -37,6 +39,21 @@ def run(script, **environment):
     done = python("-c", script, cwd=ROOT, **environment)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
+
+
+@contextmanager
+def forked(check):
+    """Fork a child, which is to find ``check()`` true; the end of the block waits for it."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if check() else 1
+        finally:
+            os._exit(status)
+    yield
+    assert os.waitpid(child, 0)[1] == 0
 
 
 class Process:

@@ -1,12 +1,10 @@
 """A Redis server of the tests' own, which can be slowed down, killed, restarted and failed over."""
 
 import asyncio
-import os
 import shutil
 import signal
 import subprocess
 import threading
-import warnings
 from contextlib import contextmanager
 
 import pytest
@@ -93,15 +91,10 @@ class RedisServer:
 
 
 class Proxy:
-    """Passes on what clients and a server on this machine send, or does not.
-
-    Attributes:
-        delay: By how many seconds answers come late.
-        url: What ``redis.Redis.from_url()`` takes.
-    """
+    """Passes on what clients and a server on this machine send, or does not."""
 
     def __init__(self, port):
-        self.delay = 0.0
+        self.delay = 0.0  # by how many seconds answers come late
         self.url = ""
         self._server_port = port
         self._swallowed = object()
@@ -178,18 +171,3 @@ def _answered(ask):
         return ask()
     except redis.RedisError:
         return None
-
-
-@contextmanager
-def forked(check):
-    """Fork a child, which is to find ``check()`` true; the end of the block waits for it."""
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if check() else 1
-        finally:
-            os._exit(status)
-    yield
-    assert os.waitpid(child, 0)[1] == 0

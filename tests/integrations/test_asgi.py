@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from contextlib import nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -349,20 +349,18 @@ class Starlette:
             await answer(send)
 
 
+@asynccontextmanager
 async def lifespan(app, outer):
-    """Start the application; return what shuts it down."""
+    """Start the application, and shut it down after the block."""
     server = Server(outer, "lifespan")
     server.scope["app"] = app
     task = asyncio.create_task(server.serve())
     server.client_sends({"type": "lifespan.startup"})
     while not server.sent:
         await asyncio.sleep(0)
-
-    def shut_down():
-        server.client_sends({"type": "lifespan.shutdown"})
-        return task
-
-    return shut_down
+    yield
+    server.client_sends({"type": "lifespan.shutdown"})
+    await task
 
 
 async def serves_requests(outer):
@@ -375,9 +373,8 @@ async def test_the_shutdown_cancels_before_the_application_ends():
     app = Starlette()
     outer = TokenMiddleware(app)
     for _ in range(2):  # as a test client does
-        shut_down = await lifespan(app, outer)
-        assert await serves_requests(outer)
-        await shut_down()
+        async with lifespan(app, outer):
+            assert await serves_requests(outer)
         assert await serves_requests(outer)  # as by a test client outside its `with` block
     assert app.causes == ["the server shuts down"] * 2
 
@@ -399,19 +396,17 @@ async def test_a_signal_cancels_first_and_the_servers_handler_runs_next(former_h
         calls.append((number, app.state.shutdown_token.cause))
 
     signal.signal(number, of_server)
-    shut_down = await lifespan(app, TokenMiddleware(app))
-    signal.raise_signal(number)
-    assert calls == [(number, signal.Signals(number).name)]
-    await shut_down()
+    async with lifespan(app, TokenMiddleware(app)):
+        signal.raise_signal(number)
+        assert calls == [(number, signal.Signals(number).name)]
     assert signal.getsignal(number) is of_server
 
 
 async def test_a_signal_without_a_handler_of_the_server_stays_so(former_handlers):
     app = Starlette()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    shut_down = await lifespan(app, TokenMiddleware(app))
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    await shut_down()
+    async with lifespan(app, TokenMiddleware(app)):
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 async def test_requests_are_served_where_the_application_refuses_the_lifespan():

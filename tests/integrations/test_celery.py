@@ -31,6 +31,7 @@ from backoff_ticker import (
 from backoff_ticker.integrations import celery as integration
 from backoff_ticker.integrations.celery import retry_task, shutdown_token
 from tests.integrations.celery_workers import messages_of
+from tests.integrations.processes import forked
 
 # Celery gives the tasks of one test to the apps of the others, too; from 5.7 on it warns then.
 pytestmark = pytest.mark.filterwarnings("ignore:Task name .* is already registered")
@@ -398,9 +399,7 @@ def test_in_a_worker_it_is_the_default_and_a_shutdown_cancels_it(worker_token):
 
 
 @pytest.mark.parametrize("during", [False, True])
-def test_a_process_of_the_pool_learns_of_it_also_if_it_starts_during_the_shutdown(
-    worker_token, during
-):
+def test_a_process_of_the_pool_that_starts_before_or_during_it_learns_of_it(worker_token, during):
     def shut_down():
         worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
 
@@ -411,20 +410,16 @@ def test_a_process_of_the_pool_learns_of_it_also_if_it_starts_during_the_shutdow
         os.write(writer, b"ready")
         for thread in threading.enumerate()[1:]:
             thread.join(20)
-        return (
-            worker_token.cause == ("SIGTERM" if during else "the worker shuts down") and not errors
-        )
+        cause = "SIGTERM" if during else "the worker shuts down"
+        return (worker_token.cause, errors) == (cause, [])
 
     worker_init.send(sender=None)
     if during:
         shut_down()
     reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if is_told() else 1)
-    assert os.read(reader, 5) == b"ready"
-    if not during:
-        shut_down()
-    assert os.waitpid(child, 0)[1] == 0
+    with forked(is_told):
+        assert os.read(reader, 5) == b"ready"
+        if not during:
+            shut_down()
     os.close(reader)
     os.close(writer)

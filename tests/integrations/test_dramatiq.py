@@ -177,9 +177,7 @@ def test_what_cannot_pass_is_not_retried(error):
         (dramatiq.middleware.TimeLimitExceeded, 3600, 1),
     ],
 )
-def test_an_error_comes_back_after_the_delay_that_it_names_or_that_of_the_policy(
-    error, most, delay
-):
+def test_an_error_comes_back_after_its_own_delay_or_that_of_the_policy(error, most, delay):
     setting = Setting(BackOffRetries(DOUBLING, max_retry_after=most))
     assert setting.run(setting.actor(1, error).message()) == [delay]
     assert setting.dead == []
@@ -259,9 +257,7 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
 
 
 @pytest.mark.parametrize("is_back", [True, False])
-def test_a_message_is_put_back_once_the_broker_is_there_and_else_dead_lettered(
-    monkeypatch, caplog, is_back
-):
+def test_a_message_is_put_back_if_the_broker_returns_or_dead_lettered(monkeypatch, caplog, is_back):
     setting = Setting(BackOffRetries(DOUBLING, budget=(budget := RetryBudget(3, token_ratio=0.1))))
     act = setting.actor(1)
     enqueue = setting.broker.enqueue

@@ -9,12 +9,10 @@ import tomllib
 from pathlib import Path
 
 from backoff_ticker import integrations
-from tests.integrations.processes import run
+from tests.integrations.processes import ROOT, run
 
-ROOT = Path(__file__).parents[2]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
-    "optional-dependencies"
-]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 MODULES = [each.name for each in pkgutil.iter_modules(integrations.__path__) if each.name[0] != "_"]
 OF_THE_COMMAND = {"cli", "plot"}
 

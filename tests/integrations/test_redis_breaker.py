@@ -14,8 +14,7 @@ from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
 from tests.circuits.circuits import fail, refused, succeed
 from tests.helpers import PATIENCE, SetClock, eventually
-from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import forked
+from tests.integrations.processes import Process, forked, write_files
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(45)

@@ -29,8 +29,8 @@ from backoff_ticker.integrations._redis.client import make_connection
 from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
-from tests.integrations.processes import Process
-from tests.integrations.redis_server import Proxy, RedisServer, forked, needs_redis
+from tests.integrations.processes import Process, forked
+from tests.integrations.redis_server import Proxy, RedisServer, needs_redis
 from tests.stress.tools import join_all, start_threads
 
 pytestmark = [needs_redis, pytest.mark.timeout(40)]

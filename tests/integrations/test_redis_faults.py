@@ -8,6 +8,7 @@ import re
 import socket
 import time
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import pytest
 import redis
@@ -68,21 +69,18 @@ class Fleet:
         self.breaker.close(0)
 
 
-@contextmanager
-def fault(kind, fleet):
-    server = fleet.server
+def begin(kind, fleet):
+    """Begin a fault; return what ends it."""
+    server, end = fleet.server, lambda: None
     match kind:
         case "killed":
             server.kill()
-            yield
-            server.start()
+            end = server.start
         case "paused":
             server.pause()
-            yield
-            server.resume()
+            end = server.resume
         case "emptied":
             server.client().flushall()
-            yield
         case "clock set back":
             with fleet.all_say("circuit open"):
                 fleet.breaker.open(3)
@@ -90,21 +88,18 @@ def fault(kind, fleet):
             with fleet.all_say("circuit closed"):
                 server.client().set("step", -3600)
             measured.info("closed %.1f s after the step", time.monotonic() - stepped)
-            yield
         case "slow":
             fleet.proxy.delay = 0.5
-            yield
         case "full":
             fleet.set("maxmemory", 1)
-            yield
-            fleet.set("maxmemory", 0)
+            end = partial(fleet.set, "maxmemory", 0)
         case "password changed":
             fleet.set("requirepass", "another")
-            with server.client(password="another") as client:
-                for connections in ("normal", "pubsub"):
-                    client.execute_command("CLIENT", "KILL", "TYPE", connections)
-            yield
-            fleet.set("requirepass", "", password="another")
+            client = server.client(password="another")
+            for connections in ("normal", "pubsub"):
+                client.execute_command("CLIENT", "KILL", "TYPE", connections)
+            end = partial(fleet.set, "requirepass", "", password="another")
+    return end
 
 
 CANCELLED, OPENED = "cancelled by the operator", "circuit open"
@@ -134,15 +129,16 @@ def test_twenty_processes(redis_server, tmp_path, kind, buckets, shared_meanwhil
         program = fleet.program
         program.wait_for("ready", SIZE)
         eventually(has_no_tokens)
-        with fault(kind, fleet):
-            time.sleep(NOTICED)
-            openings = program.count(OPENED)
-            acted = time.monotonic()
-            fleet.token.token.cancel("by the operator")
-            fleet.breaker.open()
-            for text in shared_meanwhile:
-                program.wait_for(text, SIZE + openings * (text is OPENED))
-            meanwhile = time.monotonic() - acted
+        end = begin(kind, fleet)
+        time.sleep(NOTICED)
+        openings = program.count(OPENED)
+        acted = time.monotonic()
+        fleet.token.token.cancel("by the operator")
+        fleet.breaker.open()
+        for text in shared_meanwhile:
+            program.wait_for(text, SIZE + openings * (text is OPENED))
+        meanwhile = time.monotonic() - acted
+        end()
         ended = time.monotonic()
         program.wait_for(CANCELLED, SIZE)
         program.wait_for(OPENED, SIZE + openings)

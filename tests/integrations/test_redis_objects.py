@@ -26,8 +26,8 @@ from backoff_ticker.integrations.redis import (
     RedisRetryBudget,
 )
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
-from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import CLIENTS, RedisServer, failover, forked
+from tests.integrations.processes import Process, forked, write_files
+from tests.integrations.redis_server import CLIENTS, RedisServer, failover
 from tests.integrations.test_redis_budget import open_connections
 from tests.tickers.made_policies import Scripted
 
@@ -36,9 +36,8 @@ pytestmark = pytest.mark.timeout(40)
 ANY = pytest.mark.parametrize(
     "kind", [RedisCancellationToken, RedisCircuitBreaker, RedisRetryBudget]
 )
-LINKED = pytest.mark.parametrize(
-    "kind, title", [(RedisCancellationToken, "Token"), (RedisCircuitBreaker, "Circuit")]
-)
+TITLES = {RedisCancellationToken: "Token", RedisCircuitBreaker: "Circuit"}
+LINKED = pytest.mark.parametrize("kind", TITLES)
 NO_CONNECTION = Redis(socket_timeout=1, socket_connect_timeout=0)
 SENTINEL = Sentinel([("127.0.0.1", 1)], sentinel_kwargs={"socket_timeout": None})
 HANGING = SENTINEL.master_for("jobs", socket_timeout=1)
@@ -145,11 +144,9 @@ def test_the_rights_that_its_page_names_are_enough(
 
 @pytest.mark.faults
 @LINKED
-def test_the_log_says_what_is_not_shared_and_what_is_again(
-    connected, redis_server, kind, title, caplog
-):
+def test_the_log_says_what_is_not_shared_and_what_is_again(connected, redis_server, kind, caplog):
     caplog.set_level("INFO", "backoff_ticker")
-    shared = connected(kind)
+    shared, title = connected(kind), TITLES[kind]
     for times in (1, 2):
         redis_server.kill()
         failed = f"{title} job: not shared, as Redis fails: "
@@ -162,7 +159,7 @@ def test_the_log_says_what_is_not_shared_and_what_is_again(
 @pytest.mark.faults
 @LINKED
 def test_what_changes_without_redis_is_told_to_one_that_has_lost_its_data(
-    connected, redis_server, kind, title
+    connected, redis_server, kind
 ):
     one, other = connected(kind), connected(kind)
     redis_server.kill()
@@ -178,7 +175,7 @@ def test_what_changes_without_redis_is_told_to_one_that_has_lost_its_data(
 
 @pytest.mark.faults
 @LINKED
-def test_the_end_waits_until_a_redis_that_is_back_has_been_told(make, redis_server, kind, title):
+def test_the_end_waits_until_a_redis_that_is_back_has_been_told(make, redis_server, kind):
     redis_server.kill()
     watcher, ending = make(kind), make(kind)
     change(ending)
@@ -190,7 +187,7 @@ def test_the_end_waits_until_a_redis_that_is_back_has_been_told(make, redis_serv
 
 @pytest.mark.faults
 @LINKED
-def test_a_redis_that_does_not_answer_lets_the_loop_run(make, redis_server, kind, title):
+def test_a_redis_that_does_not_answer_lets_the_loop_run(make, redis_server, kind):
     async def work():  # Redis does not answer before the loop has run
         for _ in range(10):
             await asyncio.sleep(0.01)
@@ -216,7 +213,7 @@ def test_a_redis_that_does_not_answer_lets_the_loop_run(make, redis_server, kind
 
 @pytest.mark.faults
 @LINKED
-def test_an_end_that_waits_for_redis_in_vain_says_so(connected, redis_server, kind, title, caplog):
+def test_an_end_that_waits_for_redis_in_vain_says_so(connected, redis_server, kind, caplog):
     one, two = (connected(kind, name=name, socket_timeout=60) for name in ("job", "other"))
     redis_server.pause()
     for each in (one, two):
@@ -228,7 +225,7 @@ def test_an_end_that_waits_for_redis_in_vain_says_so(connected, redis_server, ki
 
 @pytest.mark.faults
 @LINKED
-def test_a_close_in_vain_returns_after_the_report(make, redis_server, monkeypatch, kind, title):
+def test_a_close_in_vain_returns_after_the_report(make, redis_server, monkeypatch, kind):
     redis_server.kill()
     shared, has_returned, reports = make(kind), threading.Event(), []
 
@@ -279,10 +276,8 @@ def test_all_follow_a_failover(make, tmp_path, fail):
 
 @pytest.mark.faults
 @LINKED
-def test_a_value_of_another_kind_is_reported_until_it_is_gone(
-    make, redis_server, kind, title, caplog
-):
-    key = f"backoff_ticker:{title.lower()}:job"
+def test_a_value_of_another_kind_is_reported_until_it_is_gone(make, redis_server, kind, caplog):
+    key = f"backoff_ticker:{TITLES[kind].lower()}:job"
     client = redis_server.client()
     client.xadd(key, {"another": "kind"})
     shared = make(kind)
@@ -302,9 +297,7 @@ def test_a_value_of_another_kind_is_reported_until_it_is_gone(
         (Scripted(LookupError("no delay")), "LookupError: no delay"),
     ],
 )
-def test_a_policy_that_stops_or_fails_ends_the_connection(
-    make, redis_server, backoff, message, caplog
-):
+def test_a_policy_that_stops_or_fails_ends_the_link(make, redis_server, backoff, message, caplog):
     redis_server.kill()
     shared = make(RedisCancellationToken, backoff=backoff)
     assert not shared.wait_until_connected(PATIENCE)
@@ -327,9 +320,7 @@ def test_what_nobody_uses_any_more_ends_its_threads(redis_server, kind):
 
 
 @LINKED
-def test_a_change_is_told_although_the_object_is_dropped_at_once(
-    connected, redis_server, kind, title
-):
+def test_a_change_is_told_although_the_object_is_dropped_at_once(connected, redis_server, kind):
     watcher = connected(kind)
     change(kind(redis_server.client(), "job"))
     gc.collect()
@@ -338,7 +329,7 @@ def test_a_change_is_told_although_the_object_is_dropped_at_once(
 
 @pytest.mark.posix
 @LINKED
-def test_parent_and_forked_child_tell_each_other(connected, kind, title):
+def test_parent_and_forked_child_tell_each_other(connected, kind):
     def check():
         assert shared.wait_until_connected(PATIENCE)
         eventually(lambda: is_changed(shared))
@@ -451,9 +442,7 @@ def test_after_the_block_nobody_is_told_and_nothing_is_heard(connected, redis_se
     assert not token.wait(0.05)
 
 
-def test_a_block_that_ends_before_the_callbacks_of_the_cancel_have_run_tells_it(
-    connected, redis_server
-):
+def test_a_block_that_ends_while_a_callback_of_the_cancel_runs_tells_it(connected, redis_server):
     class Slow(Exception):
         def __repr__(self):
             if threading.current_thread() is canceller:

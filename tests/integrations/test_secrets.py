@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import logging
 import threading
 from contextlib import ExitStack
 
@@ -33,11 +32,7 @@ SECRETS = ("hush", base64.b64encode(LOGIN.encode()).decode())
 
 
 class Seen:
-    """All that is shown while it is open: of logs, events, spans, labels and reprs.
-
-    Attributes:
-        texts: What was shown.
-    """
+    """The texts of all that is shown while it is open: of logs, events, spans, labels and reprs."""
 
     def __init__(self, caplog):
         self.texts = []
@@ -161,7 +156,7 @@ def test_a_header_that_a_client_does_not_like_is_not_shown(caplog):
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "unix"])
-def test_no_address_of_redis_is_shown(caplog, scheme, make_nothing_left):
+def test_no_address_of_redis_is_shown(caplog, scheme, no_thread_left):
     redis = pytest.importorskip("redis")
     from backoff_ticker.integrations.redis import (
         RedisCancellationToken,
@@ -183,15 +178,5 @@ def test_no_address_of_redis_is_shown(caplog, scheme, make_nothing_left):
             seen.note(budget, token, circuit, token.token, *threading.enumerate())
             token.close(0)
         circuit.close(0)
-    shown = logging.getLogger("backoff_ticker").name
-    assert [each for each in caplog.records if each.name == shown]
+    assert [each for each in caplog.records if each.name == "backoff_ticker"]
     assert found_in(seen.texts) == []
-
-
-@pytest.fixture
-def make_nothing_left():
-    """Wait until the threads of shared objects have ended."""
-    yield
-    for each in threading.enumerate():
-        if "backoff_ticker:" in each.name:
-            each.join(20)
