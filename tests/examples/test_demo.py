@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import backoff_ticker
 from tests.helpers import python
 
 from .conftest import ROOT
@@ -63,17 +62,6 @@ def test_it_begins_with_an_outage_and_says_when_to_press_ctrl_c(demo):
     assert {event[2] for event in events[:hint] if event[6]} == set(JOBS[:4])
     assert "3 s have passed. The token is cancelled, and every wait ends:" in lines
     check_report(lines)
-
-
-def test_a_job_that_ends_before_the_time_of_the_cancel_is_noted_ended_at_once(capsys):
-    demo = runpy.run_path(str(DEMO))
-    screen = demo["Screen"](backoff_ticker.CancellationToken())
-    for number, name in enumerate(JOBS):
-        runs_in = WHERE.get(name, "event loop")
-        job = demo["Job"](screen, name, runs_in, "attempt 2", due=20.0, ended=10.0 + number)
-        screen.ended.append(job)
-    screen.report("Ctrl-C", 10.5)
-    check_report(capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.slow

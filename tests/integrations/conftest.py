@@ -8,7 +8,7 @@ import pytest
 
 from backoff_ticker import ConstantBackOff
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import eventually
+from tests.helpers import PATIENCE, eventually
 from tests.integrations.misbehaving_server import unused_port
 
 
@@ -64,6 +64,18 @@ def make(redis_server, monkeypatch, no_thread_left):
             return shared
 
         yield make
+
+
+@pytest.fixture
+def connected(make):
+    """Make some that are connected."""
+
+    def connected(kind, *args, **options):
+        shared = make(kind, *args, **options)
+        assert shared.wait_until_connected(PATIENCE)
+        return shared
+
+    return connected
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Tasks of Celery, as its workers run them, with a broker and a result backend in memory."""
 
+import asyncio
 import os
 import threading
 import uuid
@@ -78,10 +79,6 @@ def work(task, retries=0, args=(), **request):
 def received(app):
     """Return the headers of the messages at the broker, and take these away."""
     return [message.headers for message in messages_of(app)]
-
-
-def fails():
-    raise NO_ROUTE
 
 
 @pytest.mark.faults
@@ -255,14 +252,11 @@ def test_no_task_is_sent_back_for_longer_than_the_broker_waits(app, options, mos
 
 
 def test_an_attempt_that_was_not_made_frees_the_place_of_its_probe(app, clock):
-    def broken(_):
-        raise ZeroDivisionError
-
     breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
     task = failing(app, [NO_ROUTE, 1], breaker=breaker)
     work(task)
     clock.advance(60)
-    with configure(on_attempt=broken):
+    with configure(on_attempt=lambda _: 1 / 0):
         assert type(work(task)[1]) is ZeroDivisionError
     assert work(task) == ("SUCCESS", None)
 
@@ -275,7 +269,7 @@ def test_a_cancelled_token_sends_a_task_back_without_counting_a_retry(app, is_de
     @retry_task(DOUBLED, token=None if is_default else token)
     def fetch():
         token.cancel("SIGTERM")
-        retry_call(fails, ConstantBackOff(3600), token=token)
+        retry_call(lambda: 1 / 0, ConstantBackOff(3600), token=token)
 
     with configure(token=token if is_default else None):
         state, retry = work(fetch, 2)
@@ -361,16 +355,12 @@ def test_tasks_with_bind_shared_tasks_and_classes(app):
     assert [task.apply().get() for task in tasks] == [2, 2, 2]  # eager mode does not wait
 
 
-async def coroutine():
-    pass
-
-
 def test_what_is_decorated_and_the_options_are_checked_at_once(app):
     for name in ("policy", "on", "budget", "breaker"):
         with pytest.raises(TypeError, match=f"^{name} must be"):
             retry_task(**{name: 5})
     with pytest.raises(TypeError, match="a function without async, not <function"):
-        retry_task()(coroutine)
+        retry_task()(asyncio.sleep)
     for lazy in True, False:
         task = app.task(lazy=lazy, name=f"task{lazy}")(work)
         with pytest.raises(TypeError, match="write @app.task above it"):
@@ -395,7 +385,7 @@ def test_in_a_worker_it_is_the_default_and_a_shutdown_cancels_it(worker_token):
     worker_shutting_down.send(sender=None, sig="SIGQUIT", how="Cold", exitcode=0)
     assert worker_token.cause == "SIGTERM"
     with pytest.raises(Cancelled, match="SIGTERM"):
-        retry_call(fails, ConstantBackOff(3600))
+        retry_call(lambda: 1 / 0, ConstantBackOff(3600))
 
 
 @pytest.mark.parametrize("during", [False, True])

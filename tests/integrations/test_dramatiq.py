@@ -24,6 +24,7 @@ from backoff_ticker.integrations.dramatiq import BackOffRetries
 from backoff_ticker.testing import no_wait
 from tests.helpers import SetClock, eventually
 from tests.integrations.processes import Process
+from tests.tickers.made_policies import Scripted
 
 NO_ROUTE = ConnectionError("no route")
 DOUBLING = ExponentialBackOff(0.001, 0, 2)
@@ -277,14 +278,8 @@ def test_a_message_is_put_back_if_the_broker_returns_or_dead_lettered(monkeypatc
 
 
 def test_so_is_one_whose_policy_or_predicate_fails(caplog):
-    class Broken:
-        def next_backoff(self):
-            raise ZeroDivisionError
-
-        def reset(self):
-            pass
-
-    for options in ({"policy": Broken()}, {"retry_when": lambda retries, error: 1 / 0}):
+    broken = Scripted(then=lambda: 1 / 0)
+    for options in ({"policy": broken}, {"retry_when": lambda retries, error: 1 / 0}):
         setting = Setting(BackOffRetries(DOUBLING))
         setting.run(setting.actor(1, **options).message())
         assert len(setting.dead) == 1

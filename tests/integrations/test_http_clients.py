@@ -133,22 +133,15 @@ def test_a_read_that_times_out_is_retried(face):
     assert send(face, hang, read_timeout=0.3) == (200, "fine", "GET GET")
 
 
-def test_methods_and_statuses_are_options(face):
+def test_methods_and_statuses_are_options_and_a_body_in_memory_is_sent_again(face):
     options = face.rules(methods={"post"}, statuses=[409])
-    methods = send(face, answer(409), reset, method="POST", body=b"data", **options)[2]
-    assert methods == "POST POST POST"
+    with MisbehavingServer(answer(409), reset) as server:
+        assert face.request("POST", server.url, NO_WAIT, body=b"data", **options).text == "fine"
+    assert server.methods == "POST POST POST"
+    assert server.bodies == [b"data"] * 3
     for other in options, face.rules(methods=[]):
         assert send_in_vain(face, reset, **other) == "GET"
         assert send(face, answer(503), method="POST", **other) == (503, "", "POST")
-
-
-@pytest.mark.parametrize("failure", [reset, answer(503)], ids=["reset", "503"])
-def test_a_body_in_memory_is_sent_again(face, failure):
-    options = face.rules(methods={"PUT"})
-    with MisbehavingServer(failure) as server:
-        got = face.request("PUT", server.url, NO_WAIT, body=b"data", **options)
-        assert got.text == "fine"
-    assert server.bodies == [b"data", b"data"]
 
 
 def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(running):

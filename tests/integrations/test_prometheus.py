@@ -11,12 +11,7 @@ from tests.integrations.processes import run
 from tests.integrations.test_metrics import failing
 
 
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
-
-
-def test_the_buckets_of_the_histograms(registry):
+def test_the_buckets_of_the_histograms():
     def buckets(name):
         (family,) = (each for each in registry.collect() if each.name == name)
         return {
@@ -28,6 +23,7 @@ def test_the_buckets_of_the_histograms(registry):
             retry_call(failing(ConnectionError(), 1), ConstantBackOff(7), **metrics.hooks)
         metrics.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
 
+    registry = CollectorRegistry()
     observe(PrometheusObserver(registry))
     waits, lateness = "backoff_ticker_retry_wait_seconds", "backoff_ticker_tick_lateness_seconds"
     assert [buckets(waits)[each] for each in ("0.01", "5.0", "10.0", "3600.0")] == [0, 0, 1, 1]
@@ -50,7 +46,7 @@ def test_where_the_metrics_go_is_checked(name):
         PrometheusObserver(**{"registry": None, name: 5})
 
 
-def test_several_processes_are_counted_together(registry, tmp_path):
+def test_several_processes_are_counted_together(tmp_path):
     script = """
 from backoff_ticker import CircuitBreaker, ConstantBackOff, Ticker
 from backoff_ticker.integrations.prometheus import PrometheusObserver
@@ -61,6 +57,7 @@ metrics.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
     environment = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     run(script, **environment)
     run(script, **environment)
+    registry = CollectorRegistry()
     MultiProcessCollector(registry, str(tmp_path))
     served = generate_latest(registry).decode().splitlines()
     assert 'backoff_ticker_ticks_total{ticker="poll"} 2.0' in served

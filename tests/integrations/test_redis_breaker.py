@@ -25,16 +25,11 @@ KEY = "backoff_ticker:circuit:payments"
 
 
 @pytest.fixture
-def make(make):
+def make(connected):
     """Make breakers of one name, each as if it were in a process of its own."""
-
-    def make_breaker(backoff=A_MINUTE, **options):
-        options |= {"name": "payments", "backoff": backoff, "failures": 1}
-        breaker = make(RedisCircuitBreaker, **options)
-        assert breaker.wait_until_connected(PATIENCE)
-        return breaker
-
-    return make_breaker
+    return lambda backoff=A_MINUTE, **options: connected(
+        RedisCircuitBreaker, name="payments", backoff=backoff, failures=1, **options
+    )
 
 
 class ByHand(redis_circuit.SharedCircuit):

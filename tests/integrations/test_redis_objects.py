@@ -50,18 +50,6 @@ def threads():
     return [each for each in threading.enumerate() if ":job@" in each.name]
 
 
-@pytest.fixture
-def connected(make):
-    """Return what makes tokens and circuits that are connected."""
-
-    def connected(kind, *args, **options):
-        shared = make(kind, *args, **options)
-        assert shared.wait_until_connected(PATIENCE)
-        return shared
-
-    return connected
-
-
 def change(shared):
     if isinstance(shared, RedisCancellationToken):
         shared.token.cancel()

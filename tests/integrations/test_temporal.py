@@ -142,20 +142,19 @@ def test_the_longest_wait_that_can_be_asked_for(asked, most, delay):
     assert parts(failing(RetryAfter(asked), max_retry_after=most))[3] == delay
 
 
-@pytest.mark.parametrize("attempt, delay", [(1, 0.5), (2, 1.0), (5, 8.0), (100, 60.0)])
-def test_the_delay_of_a_policy_is_that_of_the_attempt(attempt, delay):
-    for kind in ConnectionError, DeadlineExceeded:
-        told = failing(kind("no route"), attempt, policy=PLAIN)
-        assert parts(told) == (kind.__name__, "no route", False, delay)
-        assert type(told.__cause__) is kind
-
-
 @pytest.mark.parametrize(
-    "policy, attempt", [(StopBackOff(), 1), (with_max_retries(PLAIN, 2), 3), (PLAIN, 10**4)]
+    "policy, attempt, delay",
+    [
+        *((PLAIN, *row) for row in [(1, 0.5), (2, 1.0), (5, 8.0), (100, 60.0), (10**4, 60.0)]),
+        (StopBackOff(), 1, None),
+        (with_max_retries(PLAIN, 2), 3, None),
+    ],
 )
-def test_where_the_policy_stops_there_is_no_retry(policy, attempt):
-    told = parts(failing(OSError("gone"), attempt, policy=policy))
-    assert told[2:] == ((False, 60.0) if policy is PLAIN else (True, None))
+def test_a_policy_says_the_delay_of_the_attempt_or_that_there_is_no_retry(policy, attempt, delay):
+    for kind in ConnectionError, DeadlineExceeded:
+        told = failing(kind("no route"), attempt, policy=policy)
+        assert parts(told) == (kind.__name__, "no route", delay is None, delay)
+        assert type(told.__cause__) is kind
 
 
 def test_an_open_circuit_lasts_at_least_as_long_as_the_policy_says():
