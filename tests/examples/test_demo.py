@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import Reader
 from tests.helpers import python
 
 from .conftest import ROOT
@@ -135,18 +136,11 @@ def test_colours_on_a_terminal_unless_no_color_is_set(demo, no_color, coloured):
     ours, theirs = pty.openpty()
     process = demo("--seconds", "0.2", stdout=theirs, NO_COLOR=no_color)
     os.close(theirs)
-    shown = b"".join(iter(partial(read_terminal, ours), b""))
+    shown = Reader(ours).rest()
     os.close(ours)
     process.finish()
     assert (b"\x1b[31m " in shown) is coloured
     assert (b"\x1b" in shown) is coloured
-
-
-def read_terminal(descriptor):
-    try:
-        return os.read(descriptor, 1000)
-    except OSError:  # Linux says so at the end
-        return b""
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,6 @@ def path_of(name):
     return EXAMPLES / f"{name}.py"
 
 
-def require_packages(name):
-    """Skip a test of an example whose packages are not installed."""
-    others = {module for module, _ in imported_by(path_of(name)) if is_of_others(module)}
-    for module in others | NEEDED.get(name, set()):
-        pytest.importorskip(module)
-
-
 def is_of_others(module):
     package = module.partition(".")[0]
     return package != "backoff_ticker" and package not in sys.stdlib_module_names
@@ -63,7 +56,9 @@ def is_of_others(module):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ENDLESS])
 def test_an_example_prints_what_is_kept(start, name):
-    require_packages(name)
+    others = {module for module, _ in imported_by(path_of(name)) if is_of_others(module)}
+    for module in others | NEEDED.get(name, set()):
+        pytest.importorskip(module)
     printed = start(name).finish()
     kept = (OUTPUT / f"{name}.txt").read_text("utf-8").splitlines()
     if name in OVERTAKING:

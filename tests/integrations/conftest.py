@@ -7,7 +7,6 @@ from contextlib import ExitStack
 import pytest
 
 from backoff_ticker import ConstantBackOff
-from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually
 from tests.integrations.misbehaving_server import unused_port
 
@@ -76,10 +75,3 @@ def connected(make):
         return shared
 
     return connected
-
-
-@pytest.fixture
-def time():
-    """A clock that moves by itself, also for packages that ask the system for the time."""
-    with VirtualClock(100.0, auto=True, patch_time=True) as clock:
-        yield clock

@@ -34,17 +34,12 @@ class Kept(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return self.handle_request(request)
 
 
-class Stream(httpx.SyncByteStream, httpx.AsyncByteStream):
+class Stream(httpx.ByteStream):
     """The body of a response that tells when it is closed."""
 
     def __init__(self, transport):
+        super().__init__(b"body")
         self.transport = transport
-
-    def __iter__(self):
-        yield b"body"
-
-    async def __aiter__(self):
-        yield b"body"
 
     def close(self):
         self.transport.closed += 1

@@ -29,6 +29,7 @@ from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.processes import Process, forked, write_files
 from tests.integrations.redis_server import CLIENTS, RedisServer, failover
 from tests.integrations.test_redis_budget import open_connections
+from tests.test_shown import Unprintable
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(40)
@@ -348,13 +349,6 @@ def test_a_forked_child_keeps_no_connection_of_its_parent(connected):
     with forked(lambda: not ours & connections()):
         pass
     assert shared.connected
-
-
-class Unprintable(Exception):
-    """An error that cannot be shown."""
-
-    def __repr__(self):
-        raise RuntimeError
 
 
 @pytest.mark.faults

@@ -24,8 +24,8 @@ from tests.helpers import collect_garbage
 from tests.integrations.misbehaving_server import (
     MisbehavingServer,
     answer,
+    endless_body,
     half_an_answer,
-    hang,
     reset,
 )
 
@@ -155,12 +155,8 @@ def test_nothing_is_kept_of_a_request_that_has_ended():
 @pytest.mark.faults
 @pytest.mark.parametrize("total", [1, 0])
 def test_nobody_waits_for_the_body_of_an_answer_that_is_retried_or_the_last(total):
-    def dripping(connection):
-        answer(503, b"x", Content_Length="1000")(connection)
-        hang(connection)
-
     retries = BackOffRetry(ZeroBackOff(), total=total)
-    with MisbehavingServer(dripping) as server, requests.Session() as session:
+    with MisbehavingServer(endless_body(503)) as server, requests.Session() as session:
         session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
         with nullcontext() if total else pytest.raises(requests.exceptions.RetryError):
             assert session.get(server.url).text == "fine"
