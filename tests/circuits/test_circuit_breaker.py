@@ -37,7 +37,7 @@ from tests.circuits.circuits import (
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.retries.faces import in_loop
-from tests.retries.made_policies import cancelled_token
+from tests.retries.scripts import cancelled_token
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 
 IN_TRIO = pytest.param(async_with_block_in_trio, marks=pytest.mark.slow)

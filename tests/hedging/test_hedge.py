@@ -32,8 +32,16 @@ from backoff_ticker.types import HedgeOptions, RetryOptions
 from backoff_ticker.waiting import trio_runs
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
-from tests.retries.made_policies import at, cancelled_token, spent_budget
-from tests.retries.scripts import Ahead, Script, Takes, answered, now
+from tests.retries.scripts import (
+    Ahead,
+    Script,
+    Takes,
+    answered,
+    at,
+    cancelled_token,
+    now,
+    spent_budget,
+)
 from tests.retries.test_cancelling import PLACES
 from tests.retries.test_options import BAD
 from tests.stress.places import Interrupted

@@ -21,8 +21,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.retries.hedges import InTurn, own_token, takes
-from tests.retries.made_policies import at
-from tests.retries.scripts import Script, now
+from tests.retries.scripts import Script, at, now
 from tests.tickers.made_policies import Scripted
 
 TEN = ConstantBackOff(10)

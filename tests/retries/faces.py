@@ -1,12 +1,20 @@
 """The six ways to run an operation with retries, behind one interface; three in trio, too."""
 
 import asyncio
+from numbers import Real
 
 import pytest
 
-from backoff_ticker import Cancelled, attempts, retry, retry_call, retry_call_async
+from backoff_ticker import (
+    Cancelled,
+    ConstantBackOff,
+    attempts,
+    retry,
+    retry_call,
+    retry_call_async,
+)
 from tests.helpers import collect_garbage
-from tests.retries.scripts import answered
+from tests.retries.scripts import Recorded, Script, answered, now
 
 
 def in_loop(coroutine):
@@ -191,3 +199,43 @@ def left_after_a_failure(face, policy, **options):
     """Leave a loop, and all that refers to it, after an attempt that has failed."""
     face.blocks(attempts(policy, **options), lambda _: answered(OSError), after=lambda _: False)
     collect_garbage()
+
+
+def check(face, case):
+    """Make a run, and compare what comes of it.
+
+    Args:
+        face: The way to run it.
+        case: A pair. First: the steps of the script, the policy or the seconds of a constant one,
+            and the options or a function that makes them. Second: when the operation is called,
+            counted from the start, and what is returned or raised, for which the type will do; if
+            it matters, when the run ends, the reason that ``on_give_up`` is told, the cause of the
+            error, and how its note ends.
+    """
+    (steps, backoff, options), (times, end, *rest) = case
+    ended, reason, cause, note = [*rest, *[None] * (4 - len(rest))]
+    began, script, gave_up = now(), Script(*steps), Recorded()
+    backoff = ConstantBackOff(backoff) if isinstance(backoff, Real) else backoff
+    options = options() if callable(options) else options
+    if reason is not None:
+        options = {**options, "on_give_up": gave_up}
+    try:
+        found = face.run(script, backoff, **options)
+    except Exception as error:
+        found = error
+    assert script.times == [began + one for one in times]
+    assert is_as_expected(found, end), found
+    if ended is not None:
+        assert now() == began + ended
+    if reason is not None:
+        assert [str(outcome.reason) for _, outcome in gave_up.calls] == [reason]
+    if cause is not None:
+        assert is_as_expected(found.__cause__, cause), found.__cause__
+    if note is not None:
+        assert found.__notes__[0].endswith(note)
+
+
+def is_as_expected(found, expected):
+    if isinstance(expected, type):
+        return type(found) is expected
+    return found is expected if isinstance(expected, BaseException) else found == expected

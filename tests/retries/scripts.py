@@ -1,8 +1,8 @@
-"""Operations that a test writes down beforehand."""
+"""Operations that a test writes down beforehand, and what else it gives to a run."""
 
 from typing import Any, NamedTuple
 
-from backoff_ticker import ConstantBackOff, current_clock
+from backoff_ticker import CancellationToken, ConstantBackOff, RetryBudget, current_clock
 from tests.helpers import sleep
 
 START = 1000.0
@@ -115,3 +115,21 @@ class Ahead:
 
     def monotonic(self):
         return self._clock.monotonic() + self.seconds
+
+
+def cancelled_token(cause=None):
+    token = CancellationToken()
+    token.cancel(cause)
+    return token
+
+
+def spent_budget():
+    """Return a budget that refuses until it hears of a success."""
+    budget = RetryBudget(1)
+    assert budget.try_acquire()
+    return budget
+
+
+def at(clock, when, callback):
+    """Have ``callback()`` called so many seconds after the test began."""
+    clock.call_at(START + when, callback)

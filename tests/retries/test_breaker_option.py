@@ -16,12 +16,10 @@ from backoff_ticker import (
     ZeroBackOff,
     hedge_call,
 )
-from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, BOTH, FOUR
+from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, check
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
-from tests.retries.made_policies import at, spent_budget
-from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, now
+from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, at, now, spent_budget
 from tests.tickers.made_policies import Scripted
 
 CLOSED, HALF_OPEN = CircuitState.CLOSED, CircuitState.HALF_OPEN

@@ -24,8 +24,7 @@ from backoff_ticker import (
 from tests.helpers import eventually, sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, FOUR, LOOPS, in_loop, left_after_a_failure
 from tests.retries.made_hooks import taking
-from tests.retries.made_policies import at
-from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, now
+from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, at, now
 from tests.tickers.made_policies import Scripted
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)

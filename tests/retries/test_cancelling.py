@@ -23,8 +23,7 @@ from backoff_ticker.testing import no_wait
 from tests.helpers import turns
 from tests.policies.policy_doubles import Wrapper
 from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, IN_ASYNCIO, SYNC, ended_by_cancel, in_loop
-from tests.retries.made_policies import at, cancelled_token
-from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, now
+from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, at, cancelled_token, now
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Failing, Fake, Instant
 

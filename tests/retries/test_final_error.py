@@ -20,8 +20,16 @@ from backoff_ticker import (
 )
 from tests.helpers import sleep
 from tests.retries.faces import BOTH, on_faces
-from tests.retries.made_policies import cancelled_token, spent_budget
-from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, chain_of
+from tests.retries.scripts import (
+    ONE,
+    TEN,
+    Recorded,
+    Script,
+    Takes,
+    cancelled_token,
+    chain_of,
+    spent_budget,
+)
 from tests.tickers.made_policies import Scripted
 
 

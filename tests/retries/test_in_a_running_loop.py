@@ -6,39 +6,27 @@ import warnings
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, Timer, ZeroBackOff, attempts, retry, retry_call
+from backoff_ticker import Timer, ZeroBackOff, retry, retry_call
 from backoff_ticker.testing import no_wait
-from tests.retries.scripts import Script
+from tests.retries.faces import call, decorator, loop
+from tests.retries.scripts import TEN, Script
 
 
-def by_call(script, *args, **options):
-    return retry_call(script, *args, **options)  # the user's line
-
-
-def by_decorator(script, *args, **options):
-    @retry(*args, **options)
-    def fetch():
-        return script()
-
-    return fetch()  # the user's line
-
-
-def by_loop(script, *args, **options):
-    for attempt in attempts(*args, **options):  # the user's line
-        with attempt:
-            result = script()
-    return result
-
-
-def by_generator(script, *args, **options):
-    @retry(*args, **options)
-    def fetch():
+def generator(script, backoff, **options):
+    @retry(backoff, **options)
+    def operation():
         yield script()
 
-    return next(fetch())  # the user's line
+    return next(operation())
 
 
-WAYS = [by_call, by_decorator, by_loop, by_generator]
+# Each way to retry, and the user's line that the warning is about.
+WAYS = {
+    call: "return retry_call(operation, backoff, **options)",
+    decorator: "return operation()",
+    loop: "for attempt in attempts(backoff, **options):",
+    generator: "return next(operation())",
+}
 
 
 def in_loop(body):
@@ -58,12 +46,12 @@ def in_loop(body):
 def test_it_waits_and_warns_once_a_place(clock, way, timed):
     script = Script(OSError, OSError, 7)
     options = {"timer": Timer()} if timed else {}
-    result, shown = in_loop(lambda: way(script, ConstantBackOff(10), **options))
+    result, shown = in_loop(lambda: way(script, TEN, **options))
     assert result == 7
     assert script.times == [0, 10, 20]
     (warning,) = shown
     assert warning.category is RuntimeWarning
-    assert linecache.getline(warning.filename, warning.lineno).endswith("# the user's line\n")
+    assert linecache.getline(warning.filename, warning.lineno).strip() == WAYS[way]
     assert str(warning.message).endswith(
         " blocks the event loop of this thread; "
         "use await retry_call_async(), async for, or a coroutine function"
@@ -73,12 +61,12 @@ def test_it_waits_and_warns_once_a_place(clock, way, timed):
 @pytest.mark.parametrize("way", WAYS)
 def test_where_nothing_waits_it_says_nothing(clock, way):
     def body():
-        way(Script(7), ConstantBackOff(10))
+        way(Script(7), TEN)
         way(Script(OSError, 7), ZeroBackOff())
         with no_wait():
-            way(Script(OSError, 7), ConstantBackOff(10))
+            way(Script(OSError, 7), TEN)
         with pytest.raises(OSError):
-            way(Script(OSError), ConstantBackOff(10), max_attempts=1)
+            way(Script(OSError), TEN, max_attempts=1)
 
     assert in_loop(body)[1] == []
 
@@ -86,7 +74,7 @@ def test_where_nothing_waits_it_says_nothing(clock, way):
 def test_where_warnings_are_errors_that_error_ends_the_run(clock):
     async def main():
         with pytest.raises(RuntimeWarning, match="blocks the event loop") as caught:
-            retry_call(Script(OSError), ConstantBackOff(10))
+            retry_call(Script(OSError), TEN)
         assert isinstance(caught.value.__cause__, OSError)
 
     asyncio.run(main())

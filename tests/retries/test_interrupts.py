@@ -22,9 +22,8 @@ from backoff_ticker import (
 from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
 from tests.retries.made_hooks import spanning
-from tests.retries.made_policies import cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
-from tests.retries.scripts import Script
+from tests.retries.scripts import Script, cancelled_token
 from tests.stress.places import Interrupted, each_place
 
 CLEAN_UPS = ("close", "refund")

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from backoff_ticker import Permanent, RetryAfter, StopReason, ZeroBackOff, retry_call
-from tests.retries.cases import check
-from tests.retries.faces import BOTH, FOUR
+from tests.retries.faces import BOTH, FOUR, check
 from tests.retries.scripts import ONE, Recorded, Script
 from tests.tickers.made_policies import Counting
 

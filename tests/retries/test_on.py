@@ -23,8 +23,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import sleep
-from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, LOOPS, SYNC
+from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, LOOPS, SYNC, check
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.scripts import FIVE, ONE, TEN, Recorded, Script, Takes, now
 

@@ -23,8 +23,16 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.retries.faces import BOTH, FACES
-from tests.retries.made_policies import cancelled_token, spent_budget
-from tests.retries.scripts import ONE, TEN, Ahead, Recorded, Script, Takes
+from tests.retries.scripts import (
+    ONE,
+    TEN,
+    Ahead,
+    Recorded,
+    Script,
+    Takes,
+    cancelled_token,
+    spent_budget,
+)
 from tests.tickers.made_policies import Scripted
 
 

@@ -30,8 +30,7 @@ from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, LOOPS
 from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS
-from tests.retries.made_policies import at
-from tests.retries.scripts import FIVE, TEN, Recorded, Script, Takes, answered
+from tests.retries.scripts import FIVE, TEN, Recorded, Script, Takes, answered, at
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Instant
 

@@ -15,8 +15,7 @@ from backoff_ticker import (
 )
 from tests.retries.faces import in_loop
 from tests.retries.made_hooks import HOOKS, AsyncManager, noting, spanning
-from tests.retries.made_policies import at
-from tests.retries.scripts import FIVE, ONE, Script, now
+from tests.retries.scripts import FIVE, ONE, Script, at, now
 from tests.retries.test_budget import Awaited
 
 

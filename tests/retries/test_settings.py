@@ -25,9 +25,8 @@ from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, in_thread
 from tests.retries.faces import in_loop
 from tests.retries.made_hooks import HOOKS, spanning
-from tests.retries.made_policies import at, cancelled_token
 from tests.retries.made_settings import NOTHING, obeyed, told
-from tests.retries.scripts import FIVE, Recorded, Script, Takes, now
+from tests.retries.scripts import FIVE, Recorded, Script, Takes, at, cancelled_token, now
 
 # Off
 

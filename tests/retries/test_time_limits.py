@@ -21,8 +21,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import VirtualClock, no_wait
 from backoff_ticker.waiting import cancelled_error, shielded, trio_runs
 from tests.helpers import sleep
-from tests.retries.cases import check
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop, on_faces
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, check, in_loop, on_faces
 from tests.retries.made_hooks import taking
 from tests.retries.scripts import FIVE, ONE, Ahead, Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted

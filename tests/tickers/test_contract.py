@@ -18,7 +18,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import PATIENCE, turns, wait_until_collected, waiters_of
-from tests.retries.made_policies import cancelled_token
+from tests.retries.scripts import cancelled_token
 from tests.stress.tools import children_of
 from tests.tickers.made_policies import (
     EVERY_PACE,
