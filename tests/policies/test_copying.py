@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 import random
+import re
 
 import pytest
 
@@ -125,32 +126,31 @@ def test_a_copy_method_is_honoured_wherever_the_policy_is():
     assert copy_policy("backoff", InDict(shared)).inner is shared
 
 
-def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason():
-    class Stubborn(Counting):
-        def __copy__(self):
-            raise ZeroDivisionError("no copies")
+class Stubborn(Counting):
+    def __copy__(self):
+        raise ZeroDivisionError("no copies")
 
-    for policy in (Stubborn(), InDict(Stubborn())):
+
+class Forgetful(Counting):
+    def __copy__(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Stubborn, "no copies"),
+        (Forgetful, r"what its __copy__\(\) returns must be a BackOff.*, not None"),
+    ],
+)
+def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason(kind, reason):
+    for policy in (kind(), InDict(kind()), with_max_retries(kind(), 1)):
         with pytest.raises(TypeError) as caught:
             copy_policy("the_policy", policy)
         assert str(caught.value).startswith("the_policy must be a BackOff that can be copied")
-        assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    with pytest.raises(ZeroDivisionError, match="no copies"):
-        copy.copy(with_max_retries(Stubborn(), 1))
-
-
-def test_a_copy_method_that_returns_no_policy_is_refused():
-    class Forgetful(Counting):
-        def __copy__(self):
-            pass
-
-    for policy in (Forgetful(), InDict(Forgetful()), with_max_retries(Forgetful(), 1)):
-        with pytest.raises(TypeError) as caught:
-            copy_policy("the_policy", policy)
-        assert str(caught.value).startswith("the_policy must be a BackOff that can be copied")
-        reason = "what its __copy__() returns must be a BackOff"
-        assert str(caught.value.__cause__).startswith(reason)
-        assert str(caught.value.__cause__).endswith(", not None")
+        assert re.fullmatch(reason, str(caught.value.__cause__))
+    with pytest.raises((ZeroDivisionError, TypeError), match=reason):
+        copy.copy(with_max_retries(kind(), 1))
 
 
 class Holding(ExponentialBackOff):

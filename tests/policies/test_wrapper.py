@@ -1,6 +1,5 @@
-"""What the policies around another policy share."""
+"""What the policies around others share, and chains, which ask one after the other."""
 
-import copy
 import math
 
 import pytest
@@ -26,7 +25,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Feedback, Guarded, InDict, Recording, constant
+from tests.policies.policy_doubles import Feedback, Guarded, InDict, Recording, ask, constant
 from tests.policies.policy_strategies import LARGEST
 
 GROWING = ExponentialBackOff(1, 0, 2, 1000, None)
@@ -56,7 +55,7 @@ def wrap(request):
 def test_a_wrapper_takes_feedback_exactly_if_the_policy_inside_does(wrap):
     assert isinstance(wrap(Feedback()), FeedbackBackOff)
     assert isinstance(wrap(wrap(LIMDBackOff(1, 1, 1))), FeedbackBackOff)
-    assert isinstance(copy.copy(wrap(Feedback())), FeedbackBackOff)
+    assert isinstance(chain(ZeroBackOff(), wrap(Feedback())), FeedbackBackOff)
     assert not isinstance(wrap(ZeroBackOff()), FeedbackBackOff)
     assert not isinstance(wrap(wrap(Recording())), FeedbackBackOff)
     with pytest.raises(AttributeError) as caught:
@@ -100,9 +99,9 @@ def test_a_user_class_inside_may_take_no_timestamp():
     assert (policy.failure(), policy.failure(), policy.success()) == (5.0, STOP, 0.5)
 
 
-@pytest.mark.parametrize("ask", ["next_backoff", "failure", "success"])
+@pytest.mark.parametrize("method", ["next_backoff", "failure", "success"])
 @pytest.mark.parametrize("bad", [math.nan, -1.0, None], ids=readable_id)
-def test_a_bad_answer_inside_is_told_and_not_compared(wrap, ask, bad):
+def test_a_bad_answer_inside_is_told_and_not_compared(wrap, method, bad):
     class Bad(Feedback):
         def next_backoff(self, timestamp=None):
             return bad
@@ -110,7 +109,7 @@ def test_a_bad_answer_inside_is_told_and_not_compared(wrap, ask, bad):
         failure = success = next_backoff
 
     with pytest.raises((TypeError, ValueError), match=r"what <.*Bad object.*> returns must"):
-        getattr(wrap(Bad()), ask)()
+        getattr(wrap(Bad()), method)()
 
 
 class Doubled(BackOffWrapper):
@@ -174,3 +173,41 @@ def test_a_wrapper_of_a_user_may_transform_successes_in_another_way():
 )
 def test_bounds(policy, expected):
     assert [policy.bounds(n) for n in range(1, len(expected) + 1)] == expected
+
+
+# Chains
+
+
+def test_one_after_the_other():
+    policy = chain(constant(1, 2), constant(2, 1), StopBackOff(), constant(3, 2))
+    assert ask(policy, 7) == [1.0, 1.0, 2.0, 3.0, 3.0, STOP, STOP]
+    assert list(delays(policy)) == [1.0, 1.0, 2.0, 3.0, 3.0]
+
+
+def test_what_has_stopped_is_not_asked_again_before_reset():
+    first, second = Recording([STOP, 1.0]), Recording([2.0])
+    policy = chain(first, second)
+    assert ask(policy, 3) == [2.0, 2.0, 2.0]
+    assert (first.calls, policy.position) == (["next"], 1)
+    policy.reset()
+    assert policy.position == 0
+    assert (first.calls, second.calls) == (["next", "reset"], ["next"] * 3 + ["reset"])
+    assert policy.next_backoff() == 1.0
+
+
+def test_a_chain_needs_policies():
+    with pytest.raises(TypeError, match="at least one policy"):
+        chain()
+    with pytest.raises(TypeError, match=r"argument 2 of chain\(\) must be a BackOff.*, not 3"):
+        chain(ZeroBackOff(), 3)
+
+
+def test_the_part_whose_turn_it_is_hears_the_feedback():
+    inner = Feedback()
+    policy = chain(constant(1, 1), inner)
+    assert policy.failure(1.0) == 1.0
+    assert policy.success(2.0) == 1.0  # begins the first part anew
+    assert inner.calls == []
+    assert policy.failure(3.0) == 5.0
+    assert policy.success(4.0) == 0.5
+    assert inner.calls == [("failure", 3.0), ("success", 4.0)]

@@ -1,5 +1,6 @@
 """Operations that a test writes down beforehand, and what else it gives to a run."""
 
+from inspect import isfunction
 from typing import Any, NamedTuple
 
 from backoff_ticker import CancellationToken, ConstantBackOff, RetryBudget, current_clock
@@ -27,8 +28,8 @@ class Takes(NamedTuple):
 class Script:
     """An operation that gives its answers in turn, and its last one ever after.
 
-    Exceptions are raised, a class of them freshly; functions are called for what they return;
-    anything else is returned.
+    Exceptions are raised, a class of them freshly; functions are called for one of the others, and
+    objects that can be called for what they return; anything else is returned.
 
     Attributes:
         times: When it was called.
@@ -44,7 +45,8 @@ class Script:
 
     def _step(self):
         self.times.append(now())
-        return self._steps[min(self.count, len(self._steps)) - 1]
+        step = self._steps[min(self.count, len(self._steps)) - 1]
+        return step() if isfunction(step) else step
 
     def __call__(self):
         step = self._step()

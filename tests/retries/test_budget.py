@@ -30,19 +30,10 @@ from tests.tickers.made_policies import Scripted
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
 
 
-def test_it_starts_full_and_has_the_defaults_of_its_sources():
+def test_it_has_the_defaults_of_its_sources_starts_full_and_ten_tenths_are_one_retry():
     budget = RetryBudget()
     assert budget.tokens == 500
     assert [budget.try_acquire() for _ in range(501)] == [True] * 500 + [False]
-    assert budget.tokens == 0
-    budget.success()
-    assert budget.tokens == pytest.approx(0.1)
-    assert not budget.try_acquire()
-
-
-def test_ten_tenths_are_one_retry():
-    budget = RetryBudget(500, 0.1)
-    assert budget.try_acquire(500)
     for _ in range(5):
         for _ in range(10):
             assert not budget.try_acquire()
@@ -108,7 +99,7 @@ class Awaited(RetryBudget):
 
 @pytest.fixture(params=[RetryBudget, Awaited])
 def make_budget(request):
-    """Each kind of budget in turn; integrations run the tests below with their own."""
+    """Each kind of budget in turn."""
     return request.param
 
 
@@ -147,6 +138,11 @@ PREVENTED = {
     "its manager": (LookupError, lambda _: {"around": in_second}),
     "notify": (ZeroDivisionError, lambda _: {"notify": lambda *_: 1 / 0}),
     "on_retry": (ZeroDivisionError, lambda _: {"on_retry": lambda _: 1 / 0}),
+    "a hook that takes too long": (
+        DeadlineExceeded,
+        lambda _: {"timeout": 15, "on_retry": taking(20)},
+    ),
+    "a cancel during the wait": (Cancelled, lambda _: {"token": CancellationToken(timeout=5)}),
     "interrupted notify": (KeyboardInterrupt, lambda _: {"notify": interrupt}),
     "interrupted on_retry": (KeyboardInterrupt, lambda _: {"on_retry": interrupt}),
     "a cancel right before the call": (
@@ -160,9 +156,12 @@ PREVENTED = {
 @pytest.mark.parametrize("why", PREVENTED)
 def test_a_retry_that_was_not_made_costs_nothing(face, make_budget, why):
     kind, options = PREVENTED[why]
-    budget, script = make_budget(5), Script(OSError)
-    face.fails(kind, script, TEN, budget=budget, **options(CancellationToken()))
-    assert (script.count, budget.tokens) == (1, 5)
+    budget, seen = make_budget(5), []
+    for hooks in ({}, {"on_give_up": lambda _: seen.append(budget.tokens)}):
+        script = Script(OSError)
+        face.fails(kind, script, TEN, budget=budget, **hooks, **options(CancellationToken()))
+        assert (script.count, budget.tokens) == (1, 5)
+    assert seen == [5] * issubclass(kind, Exception)
 
 
 @FOUR
@@ -172,21 +171,6 @@ def test_a_budget_that_fails_when_it_is_paid_back_ends_the_run_by_its_error(face
     options = {"budget": RetryBudget(5), "token": token, "on_retry": lambda _: token.cancel()}
     assert face.fails(LookupError, Script(OSError), ONE, on_give_up=gave_up, **options) is failure
     assert gave_up.last.reason is StopReason.FAILED
-
-
-def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock, make_budget):
-    budget, script, seen = make_budget(5), Script(OSError), []
-    for options in ({}, {"on_give_up": lambda _: seen.append(budget.tokens)}):
-        token = CancellationToken()
-        at(clock, now() + 5, token.cancel)
-        face.fails(Cancelled, script, TEN, budget=budget, token=token, **options)
-    assert (script.count, budget.tokens, seen) == (2, 5, [5])
-
-
-def test_a_retry_that_comes_too_late_costs_nothing(face, clock, make_budget):
-    budget, script = make_budget(5), Script(OSError)
-    face.fails(DeadlineExceeded, script, TEN, budget=budget, timeout=15, on_retry=taking(20))
-    assert (script.count, budget.tokens) == (1, 5)
 
 
 @ALL_ASYNC

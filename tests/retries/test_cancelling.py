@@ -30,15 +30,28 @@ from tests.tickers.made_timers import Failing, Fake, Instant
 # Waits
 
 
-def test_a_cancel_ends_the_wait_at_once(face, clock):
-    token, errors = CancellationToken(), [OSError(1), OSError(2)]
-    at(clock, 13, lambda: token.cancel("enough"))
-    script = Script(*errors)
-    error = ended_by_cancel(face, script, TEN, token=token)
-    assert (error.cause, error.__cause__) == ("enough", errors[1])
-    assert (errors[1].__cause__, errors[1].__context__) == (None, None)
-    assert (script.times, now()) == ([0, 10], 13)
-    assert clock.pending() == []
+PLACES = {
+    "alone": lambda token: with_token(TEN, token),
+    "in limits": lambda token: with_max_retries(with_jitter(with_token(TEN, token), 0), 9),
+    "in a chain": lambda token: chain(with_max_retries(TEN, 99), with_token(TEN, token)),
+    "in a token": lambda token: with_token(with_token(TEN, token), CancellationToken()),
+    "around a token": lambda token: with_token(with_token(TEN, CancellationToken()), token),
+    "in a class": lambda token: Wrapper(with_token(TEN, token)),
+    "deep in classes": lambda token: Wrapper(Wrapper(with_token(TEN, token))),
+}
+"""Policies with a token inside, which counts as if it were given to the run."""
+
+
+def test_a_cancel_ends_the_wait_at_once_wherever_the_token_is(face, clock):
+    for place, policy in {"option": lambda _: TEN, **PLACES}.items():
+        token, errors, began = CancellationToken(), [OSError(1), OSError(2)], now()
+        at(clock, began + 13, lambda: token.cancel(place))
+        script, of_run = Script(*errors), token if place == "option" else CancellationToken()
+        error = ended_by_cancel(face, script, policy(token), token=of_run)
+        assert (error.cause, error.__cause__) == (place, errors[1])
+        assert (errors[1].__cause__, errors[1].__context__) == (None, None)
+        assert (script.times, now()) == ([began, began + 10], began + 13)
+        assert clock.pending() == []
 
 
 @BOTH
@@ -175,31 +188,6 @@ def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock
     with pytest.raises(asyncio.CancelledError):
         in_loop(main())
     assert called == [1]
-
-
-# Tokens inside policies count as if they were given to the run, however deep they are
-
-
-PLACES = {
-    "alone": lambda token: with_token(TEN, token),
-    "in limits": lambda token: with_max_retries(with_jitter(with_token(TEN, token), 0), 9),
-    "in a chain": lambda token: chain(with_max_retries(TEN, 99), with_token(TEN, token)),
-    "in a token": lambda token: with_token(with_token(TEN, token), CancellationToken()),
-    "around a token": lambda token: with_token(with_token(TEN, CancellationToken()), token),
-    "in a class": lambda token: Wrapper(with_token(TEN, token)),
-    "deep in classes": lambda token: Wrapper(Wrapper(with_token(TEN, token))),
-}
-
-
-@FOUR
-def test_a_token_in_the_policy_ends_the_wait_at_once(face, clock):
-    for place, policy in PLACES.items():
-        token, last, began = CancellationToken(), OSError("last"), now()
-        at(clock, began + 13, lambda: token.cancel(place))
-        script = Script(OSError, last)
-        error = ended_by_cancel(face, script, policy(token), token=CancellationToken())
-        assert (error.cause, error.__cause__) == (place, last)
-        assert (script.times, now()) == ([began, began + 10], began + 13)
 
 
 # Waits that a timer measures

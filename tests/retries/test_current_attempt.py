@@ -94,18 +94,6 @@ def test_all_functions_of_a_retry_see_the_attempt_that_they_are_about(face):
     assert seen == [("until", 1), ("on_success", 1)]
 
 
-def test_nothing_is_seen_between_the_blocks_of_a_loop(clock):
-    seen = []
-    for attempt in attempts(FIVE, on_attempt=lambda _: seen.append(here().number)):
-        seen.append(current_attempt())
-        with attempt:
-            assert here() is attempt
-            if attempt.number < 2:
-                raise OSError
-        seen.append(current_attempt())
-    assert seen == [None, 1, None, None, 2, None]
-
-
 @FOUR
 def test_the_innermost_attempt_is_seen(face):
     seen = []
@@ -204,21 +192,8 @@ def test_the_token_is_cancelled_with_that_of_the_run_and_at_its_limits_of_time(f
             here().token.on_cancel(lambda: cancels.append(now() - began))
             return Takes(20, OSError)
 
-        face.fails((OSError, TimeoutError), Looking(look), max_attempts=1, **options)
+        face.fails((OSError, TimeoutError), Script(look), max_attempts=1, **options)
         assert cancels == [5]
-
-
-class Looking:
-    """An operation that looks before it takes its time."""
-
-    def __init__(self, look):
-        self._look = look
-
-    def __call__(self):
-        return Script(self._look())()
-
-    async def in_loop(self):
-        return await Script(self._look()).in_loop()
 
 
 @pytest.mark.parametrize("asks", [False, True])
