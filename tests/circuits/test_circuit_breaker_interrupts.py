@@ -4,13 +4,7 @@ import contextlib
 
 import pytest
 
-from backoff_ticker import (
-    CircuitBreaker,
-    CircuitOpen,
-    ExponentialBackOff,
-    ZeroBackOff,
-    retry_call_async,
-)
+from backoff_ticker import CircuitBreaker, CircuitOpen, ExponentialBackOff, retry_call_async
 from tests.circuits.circuits import (
     CLOSED,
     decorated,
@@ -25,6 +19,7 @@ from tests.circuits.circuits import (
 )
 from tests.helpers import PATIENCE, SetClock, collect_garbage, in_thread
 from tests.interleaving import each_interleaving
+from tests.retries.scripts import ZERO
 from tests.retries.test_interrupts import called, interrupted_loops, looped, ways
 from tests.stress.places import Interrupted, check_each_place, each_place
 from tests.tickers.made_policies import Blocking, Scripted
@@ -197,7 +192,7 @@ def awaited(operation, **options):
         operation()
 
     with contextlib.suppress(StopIteration):
-        retry_call_async(attempt, ZeroBackOff(), **options).send(None)
+        retry_call_async(attempt, ZERO, **options).send(None)
 
 
 @interrupted_loops

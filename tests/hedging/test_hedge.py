@@ -22,8 +22,6 @@ from backoff_ticker import (
     RetryAfter,
     RetryBudget,
     StopBackOff,
-    ZeroBackOff,
-    configure,
     hedge_call_async,
     with_max_retries,
 )
@@ -33,6 +31,7 @@ from backoff_ticker.waiting import trio_runs
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.scripts import (
+    ZERO,
     Ahead,
     Script,
     Takes,
@@ -81,7 +80,7 @@ def starts(when, steps, times, end, **options):
         ),
         starts("five times at most", [Takes(1000, 7)], [0, 10, 20, 30, 40], 1000),
         starts("without limit", [Takes(95, 7)], [*range(0, 100, 10)], 95, max_attempts=None),
-        starts("all at once", [Takes(9, 7), Takes(5, 7)], [0] * 5, 5, backoff=ZeroBackOff()),
+        starts("all at once", [Takes(9, 7), Takes(5, 7)], [0] * 5, 5, backoff=ZERO),
         starts("not after an answer", [Takes(9, 7)], [0], 9),
         starts("and the one before may answer", [Takes(25, 7), Takes(100, 8)], [0, 10, 20], 25),
         starts(
@@ -358,7 +357,7 @@ def test_a_result_that_comes_after_a_cut_is_judged_too(clock, ends, late):
 
 def test_what_ends_in_the_moment_of_the_timeout_counts(clock):
     assert hedge_in_loop(Script(Takes(10, 7)).in_loop, ConstantBackOff(20), timeout=10) == 7
-    for policy in (ConstantBackOff(20), ZeroBackOff()):
+    for policy in (ConstantBackOff(20), ZERO):
         assert hedge_in_loop(Script(7).in_loop, policy, timeout=0) == 7
     last = OSError()
     script = Script(Takes(10, last))
@@ -705,21 +704,3 @@ def test_no_other_option_is_taken(hedge, name):
         hedge(script, **{name: None})
     assert script.count == 0
     assert "attempt_timeout" in NOT_TAKEN
-
-
-def test_an_error_that_is_not_retried_is_untouched_at_the_first_attempt(hedge):
-    error = ValueError()
-    with pytest.raises(ValueError) as caught:
-        hedge(Script(error), TEN, on=OSError, fallback=8)
-    assert caught.value is error
-    assert not hasattr(error, "__notes__")
-
-
-def test_the_note_may_be_left_off(hedge):
-    for notes, note, has_note in (
-        *((True, None, True), (False, None, False)),
-        *((False, True, True), (True, False, False)),
-    ):
-        with configure(notes=notes), pytest.raises(OSError) as caught:
-            hedge(Script(OSError), ZeroBackOff(), note=note)
-        assert hasattr(caught.value, "__notes__") is has_note

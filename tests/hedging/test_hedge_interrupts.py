@@ -17,7 +17,6 @@ from backoff_ticker import (
     CircuitBreaker,
     DeadlineExceeded,
     RetryBudget,
-    ZeroBackOff,
     current_attempt,
     current_clock,
     hedge_call,
@@ -27,7 +26,7 @@ from backoff_ticker.waiting import loop_runs
 from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
 from tests.retries.hedges import InTurn, own_token, takes
-from tests.retries.scripts import ONE, TEN, Script
+from tests.retries.scripts import ONE, TEN, ZERO, Script
 from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import gc_threshold
 
@@ -66,7 +65,7 @@ def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once():
         pool = Kept(cancel)
         interrupt.handler = pool.make_all
         with suppress(Cancelled):
-            hedge_call(operation, ZeroBackOff(), pool=pool, token=token, budget=budget)
+            hedge_call(operation, ZERO, pool=pool, token=token, budget=budget)
         interrupt.__exit__()
         begun = made.copy()
         pool.make_all()
@@ -90,7 +89,7 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone():
 
         before = set(threading.enumerate())
         with suppress(Interrupted), interrupt:
-            assert hedge_call(operation, ZeroBackOff(), max_attempts=3) == 7
+            assert hedge_call(operation, ZERO, max_attempts=3) == 7
         eventually(lambda: set(threading.enumerate()) <= before, f"all end: {interrupt.where}")
         assert all(told), interrupt.where
 
@@ -126,7 +125,7 @@ def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(monkeypa
         await asyncio.Event().wait()
 
     async def main():
-        await hedge_call_async(operation, ZeroBackOff(), max_attempts=3, budget=budget)
+        await hedge_call_async(operation, ZERO, max_attempts=3, budget=budget)
 
     async def until_all_wait():
         while len(tokens) < 3:
@@ -161,7 +160,7 @@ def test_ctrl_c_in_a_hedged_coroutine_lets_its_loop_end():
             return 7
 
         async def main():
-            assert await hedge_call_async(operation, ZeroBackOff(), breaker=breaker) == 7
+            assert await hedge_call_async(operation, ZERO, breaker=breaker) == 7
 
         loop = asyncio.new_event_loop()
         task = loop.create_task(main())

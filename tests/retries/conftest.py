@@ -6,7 +6,7 @@ import pytest
 
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import SetClock
-from tests.retries.faces import FACES, rows
+from tests.retries.faces import FACES, IN_TURN, rows
 from tests.retries.hedges import HEDGES
 from tests.retries.scripts import START
 
@@ -18,12 +18,14 @@ def clock():
         yield made
 
 
-@pytest.fixture(params=rows(*(name for name in FACES if not name.startswith("trio"))))
+@pytest.fixture(params=rows(*IN_TURN))
 def face(request, clock):
     """Each way to run an operation in turn: contract tests run one body on all."""
     if request.param.startswith("trio"):
         pytest.importorskip("trio")
-    return FACES[request.param]
+    if request.param in HEDGES:
+        request.getfixturevalue("join_attempts")
+    return (FACES | HEDGES)[request.param]
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def join_attempts(clock):
 @pytest.fixture(params=list(HEDGES))
 def hedge(request, join_attempts):
     """Each way to make a hedged call in turn."""
-    if request.param == "trio":
+    if request.param == "trio hedge":
         pytest.importorskip("trio")
     return HEDGES[request.param]
 

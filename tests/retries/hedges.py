@@ -2,56 +2,45 @@
 
 import asyncio
 import gc
-from typing import NamedTuple
 
 from backoff_ticker import current_clock, hedge_call, hedge_call_async
 from backoff_ticker.waiting import cancelled_error, shielded
 from tests.helpers import sleep
-from tests.retries.faces import in_loop, in_trio
+from tests.retries.faces import Face, in_loop, in_trio
 from tests.retries.scripts import answered, now
 
 
-def hedge(operation, backoff=None, **options):
-    """Make a hedged call in a new loop, in which nothing goes wrong and no task is left.
-
-    Args:
-        operation: What is called, or something with a coroutine function ``in_loop``.
-        backoff: The policy.
-        **options: As of ``hedge_call_async``.
-    """
-
-    async def main():
-        try:
-            made = getattr(operation, "in_loop", operation)
-            return await hedge_call_async(made, backoff, **options)
-        finally:
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-            gc.collect()  # tasks whose errors nobody asked for complain as they go
-
-    return in_loop(main())
+async def in_task(operation, backoff=None, **options):
+    """Make a hedged call in this loop, after which no task of it is left."""
+    try:
+        return await hedge_call_async(operation, backoff, **options)
+    finally:
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        gc.collect()  # tasks whose errors nobody asked for complain as they go
 
 
-def hedge_in_trio(operation, backoff=None, **options):
-    """Make a hedged call in trio, whose run waits for all its tasks."""
-    return in_trio(hedge_call_async(getattr(operation, "in_loop", operation), backoff, **options))
-
-
-class HedgeFace(NamedTuple):
+class HedgeFace(Face):
     """One of the ways to make a hedged call; an operation for all has also ``in_loop``."""
 
-    call: object
-    name: str
-    waits: bool
-    """Whether it waits for the attempts that have lost."""
+    def run(self, operation, backoff=None, **options):
+        if self.asynchronous:
+            operation = getattr(operation, "in_loop", operation)
+        return super().run(operation, backoff, **options)
 
-    def __call__(self, operation, backoff=None, **options):
-        return self.call(operation, backoff, **options)
+    __call__ = run
 
+    @property
+    def waits(self):
+        """Whether it waits for the attempts that have lost."""
+        return self.asynchronous
+
+
+hedge = HedgeFace("hedge_call_async", in_task, in_loop=in_loop)
 
 HEDGES = {
-    "threads": HedgeFace(hedge_call, "hedge_call", waits=False),
-    "loop": HedgeFace(hedge, "hedge_call_async", waits=True),
-    "trio": HedgeFace(hedge_in_trio, "hedge_call_async", waits=True),
+    "hedge": HedgeFace("hedge_call", hedge_call),
+    "async hedge": hedge,
+    "trio hedge": HedgeFace("hedge_call_async", hedge_call_async, in_loop=in_trio),
 }
 
 

@@ -3,13 +3,19 @@
 from inspect import isfunction
 from typing import Any, NamedTuple
 
-from backoff_ticker import CancellationToken, ConstantBackOff, RetryBudget, current_clock
+from backoff_ticker import (
+    CancellationToken,
+    ConstantBackOff,
+    RetryBudget,
+    ZeroBackOff,
+    current_clock,
+)
 from tests.helpers import sleep
 
 START = 1000.0
 """When the clock of these tests begins; all times that tests compare count from here."""
 
-ONE, FIVE, TEN = ConstantBackOff(1), ConstantBackOff(5), ConstantBackOff(10)
+ZERO, ONE, FIVE, TEN = ZeroBackOff(), *map(ConstantBackOff, (1, 5, 10))
 """Delays of so many seconds."""
 
 
@@ -123,6 +129,11 @@ def cancelled_token(cause=None):
     token = CancellationToken()
     token.cancel(cause)
     return token
+
+
+def timed(seconds):
+    """Return a token that has a deadline in so many seconds."""
+    return CancellationToken(timeout=seconds)
 
 
 def spent_budget():

@@ -13,13 +13,12 @@ from backoff_ticker import (
     Permanent,
     RetryBudget,
     StopBackOff,
-    ZeroBackOff,
     hedge_call,
 )
 from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, check
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
-from tests.retries.scripts import ONE, TEN, Recorded, Script, Takes, at, now, spent_budget
+from tests.retries.scripts import ONE, TEN, ZERO, Recorded, Script, Takes, at, now, spent_budget
 from tests.tickers.made_policies import Scripted
 
 CLOSED, HALF_OPEN = CircuitState.CLOSED, CircuitState.HALF_OPEN
@@ -125,7 +124,7 @@ def test_what_an_open_circuit_does(face, case):
 
 @BOTH
 def test_an_open_circuit_of_another_is_not_tried_again_too_early(face):
-    for policy in (ONE, ZeroBackOff()):
+    for policy in (ONE, ZERO):
         script, start = Script(Guarded(opened)), now()
         assert face.run(script, policy, max_attempts=2) == 7
         assert [when - start for when in script.times] == [0, 30]

@@ -10,14 +10,13 @@ from backoff_ticker import (
     CancellationToken,
     CircuitBreaker,
     Timer,
-    ZeroBackOff,
     attempts,
     retry,
     retry_call,
     retry_call_async,
 )
 from tests.retries.faces import IN_ASYNCIO, SYNC, in_loop
-from tests.retries.scripts import ONE, Script, Takes
+from tests.retries.scripts import ONE, ZERO, Script, Takes
 
 
 @asynccontextmanager
@@ -124,7 +123,7 @@ def test_a_block_that_was_not_begun_is_cut_no_more_if_the_clock_fails(clock):
         failing = FailsOnce(clock, left)
         with suppress(LookupError, OSError):
             token = CancellationToken(timeout=3, clock=failing)
-            async for attempt in attempts(ZeroBackOff(), clock=failing, token=token):
+            async for attempt in attempts(ZERO, clock=failing, token=token):
                 async with attempt:
                     if attempt.number < 3:
                         raise OSError

@@ -12,8 +12,6 @@ from backoff_ticker import (
     CircuitOpen,
     ConstantBackOff,
     DeadlineExceeded,
-    StopReason,
-    ZeroBackOff,
     attempts,
     retry_call,
     retry_call_async,
@@ -21,7 +19,7 @@ from backoff_ticker import (
 from tests.helpers import sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC
 from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning, taking
-from tests.retries.scripts import FIVE, Recorded, Script, Takes, answered, chain_of, now
+from tests.retries.scripts import FIVE, ZERO, Recorded, Script, Takes, answered, chain_of, now
 from tests.retries.test_breaker_option import until_a_reset
 
 
@@ -97,7 +95,7 @@ def test_what_hooks_return_does_not_matter(face):
     log = []
     for answer in (False, 7, Manager(log, "returned", {})):
         hooks = dict.fromkeys(("notify", *HOOKS), lambda *_, answer=answer: answer)
-        assert face.run(Script(OSError, 7), ZeroBackOff(), **hooks) == 7
+        assert face.run(Script(OSError, 7), ZERO, **hooks) == 7
     assert log == []
 
 
@@ -162,7 +160,7 @@ def test_an_attempt_that_its_hook_or_manager_prevents_by_an_error_does_not_count
     def fail(outcome):
         return answered(failure) if outcome.attempts == number else nullcontext()
 
-    caught = face.fails(LookupError, script, ZeroBackOff(), on_give_up=gave_up, **{name: fail})
+    caught = face.fails(LookupError, script, ZERO, on_give_up=gave_up, **{name: fail})
     assert caught is failure
     assert script.count == gave_up.last.attempts == number - 1
 
@@ -235,7 +233,7 @@ def test_an_error_of_a_hook_ends_the_run_and_leaves_the_managers(face):
         script = Script(7 if name == "on_success" else OSError, 7)
         assert face.fails(LookupError, script, FIVE, around=spanning(log), **hooks) is own
         assert script.count == (name != "on_attempt")
-        assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
+        assert [outcome.reason for _, outcome in gave_up.calls] == ["failed"]
         (error,) = left_with(log)
         assert error is own if name == "on_attempt" else type(error) in (OSError, type(None))
 
@@ -257,7 +255,7 @@ def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
         options = {"around": around, "on_attempt": called, "on_give_up": gave_up}
         assert face.fails(LookupError, script, FIVE, max_attempts=3, **options) is own
         assert script.count == second + (how == "leave") == len(called.calls)
-        assert [outcome.reason for _, outcome in gave_up.calls] == [StopReason.FAILED]
+        assert [outcome.reason for _, outcome in gave_up.calls] == ["failed"]
         last = {"leave": [KeyError]}.get(how, [OSError] * second)
         assert caused_by(own) == [LookupError, *last]
         told = [entry[1:3] for entry in log if entry[2].endswith(f" {1 + second}")]
@@ -325,7 +323,7 @@ def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face):
             asyncio.run(retry_call_async([7].pop, on_give_up=ends.append))
         else:
             retry_call([sleep(0)].pop, on_give_up=ends.append)
-    assert [outcome.reason for outcome in ends] == [StopReason.FAILED]
+    assert [outcome.reason for outcome in ends] == ["failed"]
     assert caught.value.__notes__ == ["gave up after 1 attempt in 0.0 s: list.pop failed"]
 
 

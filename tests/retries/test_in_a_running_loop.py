@@ -6,10 +6,10 @@ import warnings
 
 import pytest
 
-from backoff_ticker import Timer, ZeroBackOff, retry, retry_call
+from backoff_ticker import Timer, retry, retry_call
 from backoff_ticker.testing import no_wait
 from tests.retries.faces import call, decorator, loop
-from tests.retries.scripts import TEN, Script
+from tests.retries.scripts import TEN, ZERO, Script
 
 
 def generator(script, backoff, **options):
@@ -62,7 +62,7 @@ def test_it_waits_and_warns_once_a_place(clock, way, timed):
 def test_where_nothing_waits_it_says_nothing(clock, way):
     def body():
         way(Script(7), TEN)
-        way(Script(OSError, 7), ZeroBackOff())
+        way(Script(OSError, 7), ZERO)
         with no_wait():
             way(Script(OSError, 7), TEN)
         with pytest.raises(OSError):

@@ -13,7 +13,6 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     RetryBudget,
-    ZeroBackOff,
     attempts,
     configure,
     current_attempt,
@@ -22,8 +21,8 @@ from backoff_ticker import (
 from tests.helpers import collect_garbage
 from tests.interleaving import each_interleaving
 from tests.retries.made_hooks import spanning
-from tests.retries.made_settings import NOTHING, obeyed, told
-from tests.retries.scripts import Script, cancelled_token
+from tests.retries.scripts import ZERO, Script, cancelled_token
+from tests.retries.test_settings import NOTHING, obeyed, told
 from tests.stress.places import Interrupted, each_place
 
 CLEAN_UPS = ("close", "refund")
@@ -39,19 +38,19 @@ def unexpected(places):
 
 
 def called(operation, **options):
-    retry_call(operation, ZeroBackOff(), **options)
+    retry_call(operation, ZERO, **options)
 
 
 def called_with_hooks(operation, **options):
-    retry_call(operation, ZeroBackOff(), on_attempt=bool, around=spanning([]), **options)
+    retry_call(operation, ZERO, on_attempt=bool, around=spanning([]), **options)
 
 
 def nested(operation, **options):
-    retry_call(lambda: called(operation, **options), ZeroBackOff(), on=LookupError)
+    retry_call(lambda: called(operation, **options), ZERO, on=LookupError)
 
 
 def looped(operation, **options):
-    for attempt in attempts(ZeroBackOff(), **options):
+    for attempt in attempts(ZERO, **options):
         with attempt:
             operation()
 

@@ -14,12 +14,11 @@ from backoff_ticker import (
     CircuitBreaker,
     ConstantBackOff,
     RetryBudget,
-    ZeroBackOff,
     retry_call,
     retry_call_async,
 )
 from tests.retries.faces import async_call, async_decorator, async_loop, call, decorator, loop
-from tests.retries.scripts import ONE
+from tests.retries.scripts import ONE, ZERO
 
 
 class Failure(Exception):
@@ -215,7 +214,7 @@ def test_what_is_cut_leaves_no_cycle():
 
     async def main():
         try:
-            await retry_call_async(hang, ZeroBackOff(), attempt_timeout=1, max_attempts=2)
+            await retry_call_async(hang, ZERO, attempt_timeout=1, max_attempts=2)
         except TimeoutError:
             pass
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from backoff_ticker import Permanent, RetryAfter, StopReason, ZeroBackOff, retry_call
+from backoff_ticker import Permanent, RetryAfter, retry_call
 from tests.retries.faces import BOTH, FOUR, check
-from tests.retries.scripts import ONE, Recorded, Script
+from tests.retries.scripts import ONE, ZERO, Recorded, Script
 from tests.tickers.made_policies import Counting
 
 
@@ -20,7 +20,7 @@ def test_the_error_inside_permanent_is_raised_as_it_was(face):
     assert face.fails(OSError, script, ONE, on_give_up=gave_up) is inner
     assert inner.__cause__ is cause
     assert inner.__context__ is None
-    assert gave_up.last.reason is StopReason.PERMANENT
+    assert gave_up.last.reason == "permanent"
     assert gave_up.last.last_error is inner
 
 
@@ -46,7 +46,7 @@ def test_permanent_is_looked_for_along_causes_only(face):
 def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock):
     script = Script(Permanent(OSError()))
     with pytest.raises(OSError):
-        retry_call(lambda: retry_call(script, ZeroBackOff()), ONE, max_attempts=3)
+        retry_call(lambda: retry_call(script, ZERO), ONE, max_attempts=3)
     assert script.times == [0, 1, 2]
 
 

@@ -13,7 +13,6 @@ from backoff_ticker import (
     ConstantBackOff,
     DeadlineExceeded,
     RetryAfter,
-    ZeroBackOff,
     current_attempt,
     retry_call,
     retry_call_async,
@@ -22,7 +21,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE
 from tests.retries.faces import BOTH, FACES, FOUR, in_loop
-from tests.retries.scripts import FIVE, TEN, Recorded, Script, now
+from tests.retries.scripts import FIVE, TEN, ZERO, Recorded, Script, now
 
 HOUR = ConstantBackOff(3600)
 
@@ -126,7 +125,7 @@ def test_no_wait_decorates_no_generators():
 
 def test_of_its_own_limit_and_that_of_the_block_the_smaller_counts(face):
     for own, block, made in [(None, 2, 2), (3, 2, 2), (2, 3, 2), (3, 1, 1), (3, None, 3)]:
-        for policy in (HOUR, ZeroBackOff()):
+        for policy in (HOUR, ZERO):
             script = Script(OSError)
             with no_wait(max_attempts=block), pytest.raises(OSError) as caught:
                 face.run(script, policy, max_attempts=own)

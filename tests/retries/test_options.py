@@ -29,7 +29,7 @@ from backoff_ticker.types import HedgeOptions, RetryOptions
 from tests.retries.faces import in_loop
 from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import Script
+from tests.retries.scripts import ZERO, Script
 
 
 def wrong(kind, *values):
@@ -151,10 +151,10 @@ MISTAKES = [
     (retry, ((print,), {"max_attempts": 3}), r"retry_call|@retry\("),
     (retry, ((print,), {"on": ValueError}), r"retry_call|@retry\("),
     *[(retry, ((wrong,), {}), GOES_TO_ON) for wrong in (OSError, (OSError,), OSError | ValueError)],
-    *[(retry(ZeroBackOff()), ((wrong,), {}), DECORATES) for wrong in (7, "text", None)],
+    *[(retry(ZERO), ((wrong,), {}), DECORATES) for wrong in (7, "text", None)],
     (retry(), ((property(lambda _: 1),), {}), "@property and the like go above @retry"),
     (retry, ((Connection,), {}), "not the class Connection"),
-    (retry(ZeroBackOff()), ((Connection,), {}), "not the class Connection"),
+    (retry(ZERO), ((Connection,), {}), "not the class Connection"),
     (retry(fallback=None), ((generator,), {}), "fallback with a generator"),
     (retry(until=bool), ((generator,), {}), "until with a generator"),
     (retry_with, ((retry(len),), {"max_tries": 3}), r"retry_with\(\) has no option 'max_tries'"),
@@ -172,7 +172,7 @@ def test_a_mistake_is_refused_and_told_what_to_write(clock, function, given, tol
 
 
 def test_a_class_is_not_decorated_but_may_be_called_again():
-    assert isinstance(retry_call(Connection, ZeroBackOff()), Connection)
+    assert isinstance(retry_call(Connection, ZERO), Connection)
 
 
 OPTIONS = [

@@ -12,31 +12,53 @@ from backoff_ticker import (
     Permanent,
     RetryAfter,
     RetryBudget,
-    StopReason,
-    ZeroBackOff,
     attempts,
     configure,
+    current_attempt,
     hedge_call_async,
     is_active,
     retry,
+    retry_call,
     retry_call_async,
 )
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, in_thread
 from tests.retries.faces import in_loop
 from tests.retries.made_hooks import HOOKS, spanning
-from tests.retries.made_settings import NOTHING, obeyed, told
-from tests.retries.scripts import FIVE, Recorded, Script, Takes, at, cancelled_token, now
+from tests.retries.scripts import FIVE, ZERO, Recorded, Script, Takes, at, cancelled_token, now
+
+TOLD = []
+
+NOTHING = (True, [], None)
+"""What a retry obeys where nothing is set."""
+
+
+def told(name):
+    """Return a hook that says its name as it is called."""
+    return lambda *_: TOLD.append(name)
+
+
+def obeyed():
+    """Return what a retry obeys: whether it is active, hooks called, the default token's cause."""
+    TOLD.clear()
+    cause, script = None, Script(OSError, 7)
+    try:
+        retry_call(script, ZERO)
+    except OSError:
+        assert not is_active()
+    except Cancelled as error:
+        cause = error.cause
+    return script.count == 2 or cause is not None, TOLD[:], cause
+
 
 # Off
 
 
 def everything(called):
     """Return options that all must be idle."""
-    token = CancellationToken()
-    token.cancel()
     hooks = dict.fromkeys(("notify", "around", *HOOKS, "until", "on"), called)
-    return {**hooks, "token": token, "timeout": 0, "budget": RetryBudget(1), "max_attempts": 3}
+    limits = {"token": cancelled_token(), "timeout": 0, "max_attempts": 3}
+    return {**hooks, **limits, "budget": RetryBudget(1)}
 
 
 def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face):
@@ -62,7 +84,7 @@ def test_while_retries_are_off_an_error_passes_as_it_is(face):
 
 
 def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
-    for error, reason in [(None, StopReason.SUCCEEDED), (OSError(), StopReason.NOT_RETRIED)]:
+    for error, reason in [(None, "succeeded"), (OSError(), "not_retried")]:
         run = attempts(FIVE, until=bool)
         with configure(active=False), pytest.raises(OSError) if error else contextlib.nullcontext():
             for attempt in run:
@@ -70,8 +92,17 @@ def test_a_loop_knows_its_outcome_while_retries_are_off(clock):
                     assert (attempt.number, attempt.token.cancelled) == (1, False)
                     if error:
                         raise error
-        assert run.outcome.reason is reason
+        assert run.outcome.reason == reason
         assert attempt.token.cancelled
+
+
+def test_while_retries_are_off_there_is_the_first_attempt(face):
+    def inside():
+        with configure(active=False):
+            return face.run(Script(lambda: current_attempt().number))
+
+    assert inside() == 1
+    assert retry_call(Script(OSError, inside), ZERO) == 1
 
 
 def test_while_retries_are_off_a_function_may_return_a_coroutine(clock):
@@ -87,12 +118,11 @@ def test_options_are_checked_all_the_same(face):
 
 def test_what_changes_in_the_first_attempt_is_for_the_runs_that_begin_later(face):
     with contextlib.ExitStack() as changes:
-        cancelled, called = CancellationToken(), Recorded()
-        cancelled.cancel()
+        called = Recorded()
 
         def first():
             hooks = dict.fromkeys(("notify", "around", *HOOKS), called)
-            changes.enter_context(configure(active=False, token=cancelled, **hooks))
+            changes.enter_context(configure(active=False, token=cancelled_token(), **hooks))
             return OSError
 
         script = Script(first, 7)
@@ -222,12 +252,12 @@ def test_of_blocks_that_overlap_each_puts_back_what_it_had_found():
 def test_hedged_calls_obey_all_of_them_but_have_no_hooks(hedge):
     script, hook, token = Script(OSError), Recorded(), cancelled_token("shutdown")
     with configure(active=False), pytest.raises(OSError) as caught:
-        hedge(script, ZeroBackOff())
+        hedge(script, ZERO)
     assert script.count == 1
     assert not hasattr(caught.value, "__notes__")
     with no_wait(max_attempts=2), pytest.raises(OSError):
-        hedge(script, ZeroBackOff())
+        hedge(script, ZERO)
     assert script.count == 1 + 2
     with configure(token=token), configure(on_give_up=hook), pytest.raises(Cancelled):
-        hedge(script, ZeroBackOff())
+        hedge(script, ZERO)
     assert (script.count, hook.calls) == (1 + 2 + 1, [])

@@ -32,12 +32,7 @@ from backoff_ticker import (
     retry_options,
     retry_with,
 )
-from backoff_ticker.types import (
-    Attempts,
-    CircuitGuard,
-    CircuitTicket,
-    RetryOptions,
-)
+from backoff_ticker.types import Attempts, CircuitGuard, CircuitTicket, RetryOptions
 
 policy = ConstantBackOff(1)
 pages: list[str] = []
