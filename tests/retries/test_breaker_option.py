@@ -15,7 +15,7 @@ from backoff_ticker import (
     StopBackOff,
     hedge_call,
 )
-from tests.retries.faces import ALL_ASYNC, BOTH, FOUR, check
+from tests.retries.faces import ALL_ASYNC, AND_HEDGES, BOTH, FOUR, check
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_hooks import spanning
 from tests.retries.scripts import ONE, TEN, ZERO, Recorded, Script, Takes, at, now, spent_budget
@@ -89,6 +89,10 @@ CASES = {
     "the budget refuses": (
         ([7], 1, lambda: {"breaker": opened(), "budget": spent_budget()}),
         ([], CircuitOpen, 0, "budget"),
+    ),
+    "the breaker fails": (
+        ([7], 1, lambda: {"breaker": opened(0, may_probe=Recorded(KeyError("probe")))}),
+        ([], KeyError, 0, "failed", None, "after 0 attempts in 0.0 s: the circuit breaker failed"),
     ),
     "open until a reset": (
         ([7], 1, by(until_a_reset)),
@@ -198,18 +202,12 @@ def test_a_retry_that_was_refused_costs_the_budget_nothing(face):
     assert budget.tokens == 9
 
 
+@AND_HEDGES
 def test_an_error_of_the_breaker_ends_the_run(face):
     first, policy = OSError("first"), Scripted(LookupError("of the policy"))
-    with pytest.raises(LookupError, match="of the policy") as caught:
-        face.run(Script(first), ONE, breaker=CircuitBreaker(policy, failures=1))
-    assert caught.value.__cause__ is first
-    breaker, script, gave_up = (
-        opened(0, may_probe=Recorded(KeyError("probe"))),
-        Script(7),
-        Recorded(),
-    )
-    face.fails(KeyError, script, breaker=breaker, on_give_up=gave_up, match="probe")
-    assert script.count == gave_up.last.attempts == 0
+    breaker = CircuitBreaker(policy, failures=1)
+    error = face.fails(LookupError, Script(first), ONE, breaker=breaker, match="of the policy")
+    assert error.__cause__ is first
 
 
 @BOTH

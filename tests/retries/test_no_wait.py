@@ -20,7 +20,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE
-from tests.retries.faces import BOTH, FACES, FOUR, in_loop
+from tests.retries.faces import AND_HEDGES, BOTH, FACES, FOUR, in_loop
 from tests.retries.scripts import FIVE, TEN, ZERO, Recorded, Script, now
 
 HOUR = ConstantBackOff(3600)
@@ -123,6 +123,7 @@ def test_no_wait_decorates_no_generators():
 # max_attempts
 
 
+@AND_HEDGES
 def test_of_its_own_limit_and_that_of_the_block_the_smaller_counts(face):
     for own, block, made in [(None, 2, 2), (3, 2, 2), (2, 3, 2), (3, 1, 1), (3, None, 3)]:
         for policy in (HOUR, ZERO):

@@ -26,7 +26,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.types import HedgeOptions, RetryOptions
-from tests.retries.faces import in_loop
+from tests.retries.faces import AND_HEDGES, in_loop
 from tests.retries.hedges import HEDGES
 from tests.retries.made_hooks import HOOKS
 from tests.retries.scripts import ZERO, Script
@@ -84,8 +84,11 @@ def refusal(face, name, value):
     return "accepted"
 
 
+@AND_HEDGES
 def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face):
     bad = {**BAD, "attempt_timeout": BAD_SECONDS} if face.asynchronous else BAD
+    if face in HEDGES.values():
+        bad = {name: BAD[name] for name in ("backoff", *HedgeOptions.__annotations__)}
     wrong = {
         (name, repr(value)[:40]): (found, kind)
         for name, cases in bad.items()
