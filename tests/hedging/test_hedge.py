@@ -28,7 +28,7 @@ from backoff_ticker.testing import no_wait
 from backoff_ticker.types import HedgeOptions, RetryOptions
 from backoff_ticker.waiting import trio_runs
 from tests.retries.faces import in_loop
-from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
+from tests.retries.hedges import hedge as hedge_in_loop, takes
 from tests.retries.scripts import (
     ZERO,
     Ahead,
@@ -140,7 +140,7 @@ def test_a_result_in_the_moment_that_the_next_is_due_comes_first(ending):
             await asyncio.sleep(ending)
             return 7
 
-        operation = InTurn(first, takes(1000, 8))
+        operation = Script(first, takes(1000, 8))
         assert hedge_in_loop(operation, TEN) == 7
         assert [time - began for time in operation.times] == list(range(0, int(ending), 10))
         assert now() - began == ending
@@ -158,7 +158,7 @@ def test_the_first_good_result_ends_the_others_whatever_they_do(hedge, then):
     if hedge.waits and then in IN_THREADS:
         pytest.skip("ends the loop")
     losers = takes(100, 1, cleanup=5, then=then), takes(100, 2, cleanup=2)
-    operation = InTurn(*losers, takes(3, 7))
+    operation = Script(*losers, takes(3, 7))
     assert hedge(operation, TEN) == 7
     assert (operation.times, now()) == ([0, 10, 20], 23 + 5 * hedge.waits)
 
@@ -177,7 +177,7 @@ def together(*answers, when=50):
 
         return attempt
 
-    return InTurn(*map(attempt_of, answers))
+    return Script(*map(attempt_of, answers))
 
 
 @pytest.mark.parametrize("good", range(4))
@@ -222,7 +222,7 @@ def ends(what, answer, kind, why="", **options):
     ],
 )
 def test_what_ends_all(hedge, answer, kind, why, options):
-    operation, backoff = InTurn(takes(100, 1, cleanup=5), takes(3, answer)), options["backoff"]
+    operation, backoff = Script(takes(100, 1, cleanup=5), takes(3, answer)), options["backoff"]
     policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
     with pytest.raises(kind) as caught:
         hedge(operation, **{**options, "backoff": policy})
@@ -314,7 +314,7 @@ def test_a_planned_attempt_does_not_start_if_it_is_too_late_by_then(hedge, clock
 
 @pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
 def test_a_failure_starts_one_though_a_planned_start_is_too_late(hedge, limit):
-    operation = InTurn(takes(4, OSError), takes(5, 7))
+    operation = Script(takes(4, OSError), takes(5, 7))
     options = {limit: 20}
     assert hedge(operation, ConstantBackOff(30), **options) == 7
     assert (operation.times, now()) == ([0, 4], 9)
@@ -325,7 +325,7 @@ def test_a_failure_starts_one_though_a_planned_start_is_too_late(hedge, limit):
 
 def test_at_the_timeout_all_are_cancelled(hedge):
     last = OSError()
-    operation = InTurn(takes(100, 1, cleanup=5), takes(3, last), takes(100, 2))
+    operation = Script(takes(100, 1, cleanup=5), takes(3, last), takes(100, 2))
     with pytest.raises(DeadlineExceeded) as caught:
         hedge(operation, TEN, timeout=25)
     assert caught.value.__cause__ is last
@@ -340,7 +340,7 @@ def test_a_result_that_comes_after_a_cut_is_judged_too(clock, ends, late):
     token, options = CancellationToken(), {"until": lambda value: value == 7, "max_attempts": 2}
     at(clock, 25, token.cancel if ends == "token" else lambda: None)
     options["timeout"] = 25 if ends == "timeout" else None
-    operation = InTurn(takes(100, 0, then=1), takes(100, 0, then=late))
+    operation = Script(takes(100, 0, then=1), takes(100, 0, then=late))
     with nullcontext() if late == 7 else pytest.raises(Cancelled):
         assert hedge_in_loop(operation, TEN, token=token, **options) == 7
     assert now() == 25
@@ -369,7 +369,7 @@ def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_
                 raise end
             return 7
 
-        return InTurn(takes(10, OSError("first")), second)
+        return Script(takes(10, OSError("first")), second)
 
     options = {"timeout": 10, "max_attempts": 2}
     assert hedge_in_loop(both(7), ConstantBackOff(1), **options) == 7
@@ -395,7 +395,7 @@ def test_the_fallback_is_called_after_all_attempts_have_ended(hedge):
         called.append(now())
         return 8
 
-    operation = InTurn(takes(100, 1, cleanup=5))
+    operation = Script(takes(100, 1, cleanup=5))
     assert hedge(operation, TEN, timeout=25, fallback=fallback) == 8
     assert called == [25 + 5 * hedge.waits]
 
@@ -407,7 +407,7 @@ def test_a_cancel_ends_all_at_once(hedge, clock):
     for when, last in ((5, None), (12, None), (13.5, OSError())):
         began, token = now(), CancellationToken()
         at(clock, began + when, lambda: token.cancel("enough"))
-        operation = InTurn(takes(100, 1, cleanup=2), takes(3, last), takes(100, 1))
+        operation = Script(takes(100, 1, cleanup=2), takes(3, last), takes(100, 1))
         with pytest.raises(Cancelled) as caught:
             hedge(operation, TEN, token=token, until=bool, on=OSError)
         assert (caught.value.cause, caught.value.__cause__) == ("enough", last)
@@ -458,11 +458,11 @@ def test_no_attempt_starts_after_a_cancel(clock):
             token.cancel()
             raise failure
 
-        operation, budget = InTurn(attempt), RetryBudget()
+        operation, budget = Script(attempt), RetryBudget()
         with pytest.raises(Cancelled) as caught:
             hedge_in_loop(operation, TEN, token=token, budget=budget, max_attempts=most)
         assert caught.value.__cause__ is failure
-        assert len(operation.times) == 1
+        assert operation.count == 1
         assert budget.tokens == 500
 
 
@@ -494,7 +494,7 @@ def test_the_next_starts_as_planned_but_not_before_the_circuit_lets_it_through(
     hedge, stays_open, times
 ):
     breaker = CircuitBreaker(ConstantBackOff(stays_open), failures=1)
-    operation = InTurn(takes(1, OSError), takes(1, 7))
+    operation = Script(takes(1, OSError), takes(1, 7))
     assert hedge(operation, TEN, breaker=breaker, max_attempts=3) == 7
     assert operation.times == times
 
@@ -511,7 +511,7 @@ def test_an_attempt_that_the_circuit_refuses_counts(hedge):
 
 def test_what_loses_says_nothing_to_the_circuit(hedge):
     breaker = CircuitBreaker(TEN, failures=1)
-    operation = InTurn(takes(100, 1, then=Cancelled("as told")), takes(3, 7))
+    operation = Script(takes(100, 1, then=Cancelled("as told")), takes(3, 7))
     assert hedge(operation, TEN, breaker=breaker, on=OSError) == 7
     assert breaker.remaining() == 0.0
 
@@ -522,9 +522,9 @@ def test_what_loses_says_nothing_to_the_circuit(hedge):
 @pytest.mark.parametrize("value", [7, None, "text", [1]])
 def test_one_that_returns_no_awaitable_is_not_made_again(value):
     script = Script(value)
-    operation = InTurn(takes(50, 1), lambda: script())
+    calls = iter([takes(50, 1).in_loop, script])
     with pytest.raises(TypeError, match=f"awaitable, not one of type {type(value).__name__}"):
-        hedge_in_loop(operation, TEN, breaker=CircuitBreaker())
+        hedge_in_loop(lambda: next(calls)(), TEN, breaker=CircuitBreaker())
     assert (script.count, now()) == (1, 10)
 
 
@@ -589,7 +589,7 @@ def test_a_cancel_of_the_task_passes_at_every_await(clock, when, turns):
 
         return attempt
 
-    operation = InTurn(attempt_of(1, 100, 1), attempt_of(2, 7, OSError), attempt_of(3, 20, 7))
+    operation = Script(attempt_of(1, 100, 1), attempt_of(2, 7, OSError), attempt_of(3, 20, 7))
 
     async def main():
         task = asyncio.ensure_future(hedge_call_async(operation.in_loop, TEN, max_attempts=3))
@@ -656,7 +656,7 @@ def test_eager_tasks_do_the_same():
     script = Script(OSError, OSError, 7)
     assert eagerly(script) == 7
     assert script.count == 3
-    operation = InTurn(takes(100, 1, cleanup=5), takes(3, OSError), takes(30, 7))
+    operation = Script(takes(100, 1, cleanup=5), takes(3, OSError), takes(30, 7))
     assert eagerly(operation, max_attempts=3) == 7
     assert (operation.times, now()) == ([0, 10, 13], 13 + 30 + 5)
     for error in (Interrupted, asyncio.CancelledError):

@@ -25,7 +25,7 @@ from backoff_ticker import (
 from backoff_ticker.waiting import loop_runs
 from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
-from tests.retries.hedges import InTurn, own_token, takes
+from tests.retries.hedges import own_token, takes
 from tests.retries.scripts import ONE, TEN, ZERO, Script
 from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import gc_threshold
@@ -199,12 +199,12 @@ left = []
 """What the attempts of a test have made, weakly."""
 
 
-class Watched(InTurn):
+class Watched(Script):
     """An operation whose tokens are kept, weakly."""
 
-    def _next(self):
+    def _step(self):
         left.append(weakref.ref(own_token()))
-        return super()._next()
+        return super()._step()
 
 
 def in_threads(operation, caught, _, **options):

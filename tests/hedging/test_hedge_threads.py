@@ -20,7 +20,7 @@ from backoff_ticker import (
     hedge_call,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.retries.hedges import InTurn, own_token, takes
+from tests.retries.hedges import own_token, takes
 from tests.retries.scripts import Script, at, now
 from tests.tickers.made_policies import Scripted
 
@@ -34,7 +34,7 @@ class Seen:
     """An operation that keeps the token, thread and context of each attempt."""
 
     def __init__(self, *functions):
-        self._operation = InTurn(*functions)
+        self._operation = Script(*functions)
         self.tokens = []
         self.threads = []
 
@@ -139,7 +139,7 @@ def test_what_several_attempts_return_as_told_is_lost():
         return value == 7
 
     with pytest.raises(Cancelled):
-        hedge_call(InTurn(takes(21, 1), takes(100, 7, then=7)), TEN, token=token, until=until)
+        hedge_call(Script(takes(21, 1), takes(100, 7, then=7)), TEN, token=token, until=until)
 
 
 def test_an_attempt_that_cancels_its_own_token_has_failed():
@@ -148,7 +148,7 @@ def test_an_attempt_that_cancels_its_own_token_has_failed():
         own_token().raise_if_cancelled()
 
     with pytest.raises(Cancelled) as caught:
-        hedge_call(InTurn(takes(100, 1), cancels), TEN)
+        hedge_call(Script(takes(100, 1), cancels), TEN)
     assert caught.value.cause == "mine"
     assert "on does not retry this error" in caught.value.__notes__[0]
 
@@ -164,7 +164,7 @@ def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned():
             return value == 7
 
         clock = own_clock()
-        operation = InTurn(takes(21, 1), takes(12, OSError), takes(3, 7 if good else 2))
+        operation = Script(takes(21, 1), takes(12, OSError), takes(3, 7 if good else 2))
         if good:
             assert hedge_call(operation, TEN, token=token, until=until, max_attempts=3) == 7
         else:
@@ -234,7 +234,7 @@ def test_it_warns_where_it_blocks_a_loop():
 
 
 def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free():
-    operation = InTurn(takes(25, OSError), takes(3, 7))
+    operation = Script(takes(25, OSError), takes(3, 7))
     with ThreadPoolExecutor(1) as pool:
         assert hedge_call(operation, TEN, pool=pool) == 7
     assert (operation.times, now()) == ([0, 25], 28)
@@ -243,7 +243,7 @@ def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free():
 @pytest.mark.parametrize("ends", ["result", "error", "token", "timeout"])
 def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(clock, ends):
     budget, token = RetryBudget(10), CancellationToken()
-    operation = InTurn(takes(35, Permanent(ValueError()) if ends == "error" else 7))
+    operation = Script(takes(35, Permanent(ValueError()) if ends == "error" else 7))
     at(clock, 12, token.cancel if ends == "token" else lambda: None)
     timeout = 25 if ends == "timeout" else None
     with ThreadPoolExecutor(1) as pool:
@@ -256,7 +256,7 @@ def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(clock, end
 
 
 def test_a_pool_that_drops_its_queue_is_an_error(clock):
-    pool, budget, operation = ThreadPoolExecutor(1), RetryBudget(10), InTurn(takes(100, 7))
+    pool, budget, operation = ThreadPoolExecutor(1), RetryBudget(10), Script(takes(100, 7))
     at(clock, 25, lambda: pool.shutdown(wait=False, cancel_futures=True))
     with pytest.raises(RuntimeError, match="cancelled an attempt.*shut down") as caught:
         hedge_call(operation, TEN, pool=pool, budget=budget)

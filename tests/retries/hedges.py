@@ -7,7 +7,7 @@ from backoff_ticker import current_clock, hedge_call, hedge_call_async
 from backoff_ticker.waiting import cancelled_error, shielded
 from tests.helpers import sleep
 from tests.retries.faces import Face, in_loop, in_trio
-from tests.retries.scripts import answered, now
+from tests.retries.scripts import answered
 
 
 async def in_task(operation, backoff=None, **options):
@@ -51,30 +51,6 @@ def own_token():
     attempt = current_attempt()
     assert attempt is not None
     return attempt.token
-
-
-class InTurn:
-    """An operation that makes its attempts by functions in turn, by the last one ever after.
-
-    Attributes:
-        times: When it was called.
-    """
-
-    def __init__(self, *functions):
-        self._functions = functions
-        self.times = []
-
-    def __call__(self):
-        return self._next()()
-
-    def in_loop(self):
-        """Do the same as a coroutine function."""
-        function = self._next()
-        return getattr(function, "in_loop", function)()
-
-    def _next(self):
-        self.times.append(now())
-        return self._functions[min(len(self.times), len(self._functions)) - 1]
 
 
 class takes:  # noqa: N801 - reads as what an attempt does

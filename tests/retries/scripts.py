@@ -1,6 +1,6 @@
 """Operations that a test writes down beforehand, and what else it gives to a run."""
 
-from inspect import isfunction
+from inspect import isawaitable, isfunction
 from typing import Any, NamedTuple
 
 from backoff_ticker import (
@@ -62,8 +62,11 @@ class Script:
         return answered(step)
 
     async def in_loop(self):
-        """Do the same as a coroutine."""
+        """Do the same as a coroutine; steps may be coroutines themselves."""
         step = self._step()
+        step = step.in_loop() if hasattr(step, "in_loop") else step
+        if isawaitable(step):
+            return await step
         if isinstance(step, Takes):
             await sleep(step.seconds)
             step = step.answer

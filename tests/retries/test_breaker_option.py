@@ -16,7 +16,7 @@ from backoff_ticker import (
     hedge_call,
 )
 from tests.retries.faces import ALL_ASYNC, AND_HEDGES, BOTH, FOUR, check
-from tests.retries.hedges import InTurn, takes
+from tests.retries.hedges import takes
 from tests.retries.made_hooks import spanning
 from tests.retries.scripts import ONE, TEN, ZERO, Recorded, Script, Takes, at, now, spent_budget
 from tests.tickers.made_policies import Scripted
@@ -247,7 +247,7 @@ def test_a_breaker_is_asked_before_managers_and_hooks_and_told_once_before_they_
 
 def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(hedge, clock):
     for answer in (7, OSError("last")):
-        breaker, operation = breaking(), InTurn(takes(25, answer))
+        breaker, operation = breaking(), Script(takes(25, answer))
         at(clock, now() + 5, breaker.open)
         if answer == 7:
             assert hedge(operation, TEN, breaker=breaker) == 7
@@ -255,7 +255,7 @@ def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(h
             with pytest.raises(OSError, match="last") as caught:
                 hedge(operation, TEN, breaker=breaker)
             assert caught.value.__notes__[0].endswith("the circuit is open until a reset")
-        assert len(operation.times) == 1
+        assert operation.count == 1
 
 
 def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(hedge):
@@ -268,7 +268,7 @@ def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(h
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock):
     for options in ({}, {"timeout": 23}):
         breaker = breaking(failures=1)
-        operation = InTurn(takes(100, 1), takes(100, 1), takes(4, 7))
+        operation = Script(takes(100, 1), takes(100, 1), takes(4, 7))
         try:
             hedge_call(operation, TEN, breaker=breaker, **options)
         except DeadlineExceeded:

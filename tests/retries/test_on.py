@@ -24,7 +24,7 @@ from backoff_ticker import (
 )
 from tests.helpers import sleep
 from tests.retries.faces import ALL_ASYNC, AND_HEDGES, BOTH, FOUR, LOOPS, SYNC, check
-from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
+from tests.retries.hedges import hedge as hedge_in_loop, takes
 from tests.retries.scripts import FIVE, ONE, TEN, ZERO, Recorded, Script, Takes, now
 
 
@@ -271,7 +271,7 @@ def test_hedges_await_their_predicates(clock):
         await sleep(1)
         return 20
 
-    operation = InTurn(takes(5, 1), takes(5, OSError()), takes(5, 2))
+    operation = Script(takes(5, 1), takes(5, OSError()), takes(5, 2))
     assert hedge_in_loop(operation, ConstantBackOff(100), until=until, on=on) == 2
     assert operation.times == [0, 6, 32]
 
