@@ -14,7 +14,6 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
-    CircuitBreaker,
     DeadlineExceeded,
     RetryBudget,
     current_attempt,
@@ -26,7 +25,7 @@ from backoff_ticker.waiting import loop_runs
 from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
 from tests.retries.hedges import own_token, takes
-from tests.retries.scripts import ONE, TEN, ZERO, Script
+from tests.retries.scripts import TEN, ZERO, Script
 from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import gc_threshold
 
@@ -95,25 +94,6 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone():
 
     # CPython 3.12 crashes if a generator, traced by its opcodes, goes on in another thread.
     assert each_place(run, but=("in_thread",)) > 100
-
-
-@pytest.mark.parametrize("where", ["operation", "try_acquire", "allow", "record"])
-def test_an_interrupt_in_an_attempt_reaches_the_caller_and_nothing_stays_taken(
-    hedge, monkeypatch, where
-):
-    def interrupted(*_):
-        raise Interrupted
-
-    budget, breaker = RetryBudget(5, token_ratio=0), half_open(SetClock(), on=LookupError)
-    script = Script(OSError, Interrupted if where == "operation" else OSError)
-    for kind in (RetryBudget, CircuitBreaker):
-        if hasattr(kind, where):
-            monkeypatch.setattr(kind, where, interrupted)
-    with pytest.raises(Interrupted):
-        hedge(script, ONE, budget=budget, breaker=breaker)
-    calls = {"operation": 2, "try_acquire": 1, "allow": 0, "record": 1}[where]
-    assert (script.count, budget.tokens) == (calls, 5 - (where == "operation"))
-    assert breaker.remaining() is not None
 
 
 def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(monkeypatch):

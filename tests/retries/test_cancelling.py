@@ -168,24 +168,16 @@ def test_failures_without_a_delay_let_the_loop_run(clock, way):
     assert now() == 0
 
 
-def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock):
-    called = []
-
-    async def operation():
-        called.append(1)
-        raise OSError
+@pytest.mark.parametrize("face", ["async call"], indirect=True)
+def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(face):
+    script, token = Script(OSError), CancellationToken()
 
     def cancel(outcome):
         if outcome.attempts == 2:
             asyncio.current_task().cancel()
 
-    async def main():
-        token = CancellationToken(clock=clock)
-        await retry_call_async(operation, ONE, token=token, on_attempt=cancel)
-
-    with pytest.raises(asyncio.CancelledError):
-        in_loop(main())
-    assert called == [1]
+    face.fails(asyncio.CancelledError, script, ONE, token=token, on_attempt=cancel)
+    assert script.count == 1
 
 
 # Waits that a timer measures

@@ -1,7 +1,6 @@
 """What goes wrong at one place of a run leaves nothing behind: programs have found these."""
 
 import asyncio
-import sys
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -9,14 +8,17 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     CircuitBreaker,
+    RetryBudget,
     Timer,
     attempts,
     retry,
-    retry_call,
     retry_call_async,
 )
-from tests.retries.faces import IN_ASYNCIO, SYNC, in_loop
-from tests.retries.scripts import ONE, ZERO, Script, Takes
+from tests.circuits.circuits import half_open
+from tests.helpers import SetClock
+from tests.retries.faces import AND_HEDGES, IN_ASYNCIO, SYNC, in_loop
+from tests.retries.scripts import ONE, ZERO, Recorded, Script, Takes
+from tests.stress.places import Interrupted
 
 
 @asynccontextmanager
@@ -134,24 +136,20 @@ def test_a_block_that_was_not_begun_is_cut_no_more_if_the_clock_fails(clock):
         in_loop(main(left))
 
 
-def test_an_interrupt_as_the_breaker_is_told_frees_the_place_of_a_probe(clock):
-    breaker = CircuitBreaker(ONE, failures=1)
-    breaker.record(breaker.allow(), OSError())
-    clock.sleep(2)
-
-    def interrupt(frame, event, _):
-        if event == "call" and frame.f_code is CircuitBreaker.record.__code__:
-            sys.settrace(None)
-            raise KeyboardInterrupt
-
-    before = sys.gettrace()
-    sys.settrace(interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            retry_call(lambda: 7, breaker=breaker)
-    finally:
-        sys.settrace(before)
-    assert breaker.remaining() == 0
+@AND_HEDGES
+@pytest.mark.parametrize("where", ["operation", "try_acquire", "allow", "record"])
+def test_an_interrupt_in_an_attempt_reaches_the_caller_and_nothing_stays_taken(
+    face, monkeypatch, where
+):
+    budget, breaker = RetryBudget(5, token_ratio=0), half_open(SetClock(), on=LookupError)
+    script = Script(OSError, Interrupted if where == "operation" else OSError)
+    for kind in (RetryBudget, CircuitBreaker):
+        if hasattr(kind, where):
+            monkeypatch.setattr(kind, where, Recorded(Interrupted))
+    face.fails(Interrupted, script, ONE, budget=budget, breaker=breaker)
+    calls = {"operation": 2, "try_acquire": 1, "allow": 0, "record": 1}[where]
+    assert (script.count, budget.tokens) == (calls, 5 - (where == "operation"))
+    assert breaker.remaining() is not None
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])

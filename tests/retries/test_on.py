@@ -76,14 +76,7 @@ RULES = {
 def test_on_says_which_errors_are_retried_and_when(face, rule):
     """Each run on a copy of each policy: all faces have the same ones."""
     on, steps, times = RULES[rule]
-    script = Script(*steps)
-    try:
-        assert face.run(script, ONE, on=on) == steps[-1]
-    except RuntimeError as error:
-        assert error is LAST is steps[-1]
-    assert script.times == times
-    assert FAST.next_backoff() == 1
-    FAST.reset()
+    check(face, ((steps, ONE, {"on": on}), (times, steps[-1])))
 
 
 @FOUR

@@ -23,7 +23,6 @@ from backoff_ticker.testing import VirtualClock
 from tests.retries.faces import BOTH, FACES
 from tests.retries.scripts import (
     ONE,
-    TEN,
     ZERO,
     Ahead,
     Recorded,
@@ -41,6 +40,9 @@ class Refused(Exception):
 
 class OwnInterrupt(BaseException):
     """An interrupt of somebody else's."""
+
+
+INTERRUPTS = [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit, OwnInterrupt]
 
 
 def taking_a_second(error):
@@ -76,11 +78,11 @@ EXCLUDING = {
 }
 
 
-def ending(face, steps):
+def ending(face, steps, raised=lambda error: error):
     """Return how a run ends in which all of ``steps`` are due: reason, error, calls, waits."""
     inner = Refused()
     policy = Scripted(then=10.0)
-    options = {"backoff": policy, "error": lambda error: error}
+    options = {"backoff": policy, "error": raised}
     for step in steps:
         options |= STEPS[step]
     for name in ("token", "backoff", "budget"):
@@ -122,19 +124,11 @@ def test_failures_are_retried_and_told_after_the_delays_of_the_policy(face):
 
 
 def test_what_is_no_exception_passes(face):
-    interrupts = [
-        KeyboardInterrupt(),
-        SystemExit(3),
-        asyncio.CancelledError(),
-        GeneratorExit(),
-        OwnInterrupt(),
-    ]
-    for interrupt in interrupts:
+    for kind in INTERRUPTS:
         for on in (Exception, lambda error: True):
-            script, hook = Script(ValueError, interrupt, 7), Recorded()
-            with pytest.raises(type(interrupt)) as caught:
-                face.run(script, ONE, on=on, on_success=hook, on_give_up=hook, until=bool)
-            assert caught.value is interrupt
+            interrupt, hook = kind(), Recorded()
+            script, hooks = Script(ValueError, interrupt, 7), {"on_success": hook, "until": bool}
+            assert face.fails(kind, script, ONE, on=on, on_give_up=hook, **hooks) is interrupt
             assert (script.count, hook.calls) == (2, [])
             assert not hasattr(interrupt, "__notes__")
 
@@ -144,17 +138,9 @@ def test_what_is_no_exception_passes(face):
 
 @BOTH
 def test_every_limit_binds_retry_after(face):
-    ended = {}
-    for step in list(STEPS)[2:]:
-        inner, gave_up = Refused(), Recorded()
-        options = {"backoff": TEN} | STEPS[step]
-        options = {name: one() if callable(one) else one for name, one in options.items()}
-        script = Script(RetryAfter(6, inner))
-        caught = face.fails(Exception, script, on_give_up=gave_up, **options)
-        ended[step] = str(gave_up.last.reason), script.count, gave_up.last.last_error is inner
-        told = caught if caught is inner else caught.__cause__
-        assert told is inner
-    assert ended == {step: (step.split()[0], 1, True) for step in list(STEPS)[2:]}
+    limits = list(STEPS)[2:]
+    ended = {step: ending(face, [step], lambda error: RetryAfter(6, error)) for step in limits}
+    assert ended == {step: (step.split()[0], True, 1, 1, []) for step in limits}
 
 
 # Hooks

@@ -29,7 +29,7 @@ from tests.interleaving import each_interleaving
 from tests.retries.faces import BOTH, LOOPS
 from tests.retries.made_client import KINDS, Client, result_of
 from tests.retries.made_hooks import HOOKS
-from tests.retries.scripts import FIVE, TEN, ZERO, Recorded, Script, Takes, answered, at
+from tests.retries.scripts import FIVE, TEN, ZERO, Recorded, Script, Takes, at
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Instant
 
@@ -150,29 +150,20 @@ def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock):
     assert run.outcome[1:6] == (3, 23, 20, None, "succeeded")
 
 
+ENDS = [
+    *[("permanent", Permanent(OSError())), ("max_attempts", OSError), ("not_retried", KeyError)],
+    *[("interrupted", KeyboardInterrupt), ("interrupted", SystemExit), ("succeeded", None)],
+]
+
+
 @LOOPS
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (Permanent(OSError()), "permanent"),
-        (OSError(), "max_attempts"),
-        (KeyError(), "not_retried"),
-        (KeyboardInterrupt(), "interrupted"),
-        (SystemExit(), "interrupted"),
-        (None, "succeeded"),
-    ],
-    ids=repr,
-)
-def test_a_loop_knows_how_it_ended(face, error, reason):
+@pytest.mark.parametrize(("reason", "answer"), ENDS)
+def test_a_loop_knows_how_it_ended(face, reason, answer):
     run = attempts(ZERO, on=OSError, max_attempts=1)
+    script = Script(lambda: reasons.append(run.outcome.reason) or answer)
     reasons = []
-
-    def block(_):
-        reasons.append(run.outcome.reason)
-        answered(error)
-
     with suppress(OSError, KeyError, KeyboardInterrupt, SystemExit):
-        face.blocks(run, block)
+        face.blocks(run, lambda _: script())
     assert [*reasons, run.outcome.reason] == [None, reason]
 
 
@@ -208,16 +199,23 @@ def test_a_loop_has_its_name_before_it_begins(clock):
 # log_retries()
 
 
-def test_retries_and_the_end_are_logged(face, caplog):
-    hook = log_retries()
-    script = Script(OSError(1), RetryAfter(1.25, KeyError("no")), OSError(3))
-    options = {"max_attempts": 3, "on_retry": hook, "on_give_up": hook, "name": "fetch"}
+def test_what_hooks_are_told_is_logged(face, caplog):
+    options = {"max_attempts": 3, **dict.fromkeys(HOOKS, log_retries()), "name": "fetch"}
+    script = Script(OSError(1), RetryAfter(1.25, KeyError("no")), OSError(3), OSError(4), 7)
     face.fails(OSError, script, FIVE, **options)
+    face.run(script, FIVE, **options)
     assert {(one.name, one.levelname) for one in caplog.records} == {("backoff_ticker", "WARNING")}
     assert caplog.messages == [
+        "fetch: attempt 1",
         "fetch failed in attempt 1, again in 5 s: OSError(1)",
+        "fetch: attempt 2",
         "fetch failed in attempt 2, again in 1.25 s: KeyError('no')",
+        "fetch: attempt 3",
         "fetch gave up after 3 attempts, max_attempts; last error: OSError(3)",
+        "fetch: attempt 1",
+        "fetch failed in attempt 1, again in 5 s: OSError(4)",
+        "fetch: attempt 2",
+        "fetch succeeded after 2 attempts",
     ]
 
 
@@ -229,14 +227,6 @@ def test_a_cut_before_any_error_is_logged_without_one(clock, caplog):
 
     assert clock.run_async(fetch()) == 7
     assert caplog.records[-1].getMessage().endswith(".fetch gave up after 1 attempt, deadline")
-
-
-@BOTH
-def test_the_other_hooks_are_logged_too(face, caplog):
-    hook = log_retries()
-    face.run(Script(OSError, 7), FIVE, on_attempt=hook, on_success=hook)
-    said = [message.partition("operation")[2] for message in caplog.messages]
-    assert said == [": attempt 1", ": attempt 2", " succeeded after 2 attempts"]
 
 
 @pytest.mark.parametrize("adapt", [lambda logger: logger, logging.LoggerAdapter])
@@ -272,10 +262,7 @@ def test_bad_arguments_are_refused():
 
 
 def test_an_interrupt_in_a_hook_of_the_end_is_why_the_run_ended():
-    def interrupt(_):
-        raise KeyboardInterrupt
-
-    run = attempts(on_success=interrupt)
+    run = attempts(on_success=Recorded(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         for attempt in run:
             with attempt:
