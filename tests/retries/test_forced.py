@@ -1,7 +1,7 @@
 """What goes wrong at one place of a run leaves nothing behind: programs have found these."""
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -11,24 +11,15 @@ from backoff_ticker import (
     RetryBudget,
     Timer,
     attempts,
-    retry,
+    retry_call,
     retry_call_async,
 )
 from tests.circuits.circuits import half_open
 from tests.helpers import SetClock
-from tests.retries.faces import AND_HEDGES, IN_ASYNCIO, SYNC, in_loop
+from tests.retries.faces import AND_HEDGES, IN_ASYNCIO, SYNC, async_call, async_loop, in_loop
+from tests.retries.made_hooks import AsyncManager, Manager, spanning
 from tests.retries.scripts import ONE, ZERO, Recorded, Script, Takes
 from tests.stress.places import Interrupted
-
-
-@asynccontextmanager
-async def noted(log):
-    """Note the ends of an attempt."""
-    log.append("in")
-    try:
-        yield
-    finally:
-        log.append("out")
 
 
 class FailsOnce:
@@ -53,12 +44,13 @@ def test_a_manager_around_one_that_raises_a_cancel_is_left(face):
 
     async def main():
         groups = [lambda _: asyncio.TaskGroup()] * 2
-        async with asyncio.timeout(1):
-            await face.main(Script(Takes(50, 7)), around=[lambda _: noted(log), *groups])
+        async with asyncio.timeout(5):
+            around = [spanning(log, manager=AsyncManager), *groups]
+            await face.main(Script(Takes(50, 7)), around=around)
 
     with pytest.raises(TimeoutError):
         in_loop(main())
-    assert log == ["in", "out"]
+    assert [which for _, which, *_ in log] == ["in", "out"]
 
 
 def test_a_manager_is_left_as_far_as_that_does_not_wait_where_a_coroutine_is_closed(clock):
@@ -84,24 +76,14 @@ def test_a_manager_is_left_as_far_as_that_does_not_wait_where_a_coroutine_is_clo
 
 
 def test_a_coroutine_that_is_closed_after_its_token_was_cancelled_awaits_nothing(clock):
-    async def loop(token):
-        async for attempt in attempts(token=token):
-            async with attempt:
-                await asyncio.sleep(50)
-
-    async def scope(token):
+    async def scope(script, token):
         async with token.scope():
-            await asyncio.sleep(50)
+            await script.in_loop()
 
     async def main():
-        calls = [
-            lambda token: retry_call_async(lambda: asyncio.sleep(50), token=token),
-            loop,
-            scope,
-        ]
-        for call in calls:
+        for call in (async_call, async_loop, scope):
             token = CancellationToken()
-            task = asyncio.ensure_future(call(token))
+            task = asyncio.ensure_future(call(Script(Takes(50, 7)), token=token))
             await asyncio.sleep(1)
             token.cancel()  # the task is cancelled in its next step
             asyncio.get_running_loop().call_soon(task.get_coro().close)
@@ -154,20 +136,12 @@ def test_an_interrupt_in_an_attempt_reaches_the_caller_and_nothing_stays_taken(
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_is_not_replaced_by_what_a_manager_answers(clock, kind):
-    left = []
-
-    class Wrong:
-        def __enter__(self):
-            """Do nothing."""
-
-        def __exit__(self, *_):
-            left.append("inner")
+    class Wrong(Manager):
+        def __exit__(self, *told):
+            super().__exit__(*told)
             return asyncio.sleep(1)
 
-    class Outer(Wrong):
-        def __exit__(self, *_):
-            left.append("outer")
-
+    log = []
     with pytest.raises(kind):
-        retry(around=[lambda _: Outer(), lambda _: Wrong()])(Script(kind))()
-    assert left == ["inner", "outer"]
+        retry_call(Script(kind), around=[spanning(log, "outer"), spanning(log, "inner", Wrong)])
+    assert [name for _, which, name, *_ in log if which == "out"] == ["inner 1", "outer 1"]
