@@ -2,9 +2,8 @@
 
 import asyncio
 import gc
-import inspect
 import weakref
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -14,11 +13,10 @@ from backoff_ticker import (
     CircuitBreaker,
     ConstantBackOff,
     RetryBudget,
-    retry_call,
     retry_call_async,
 )
-from tests.retries.faces import async_call, async_decorator, async_loop, call, decorator, loop
-from tests.retries.scripts import ONE, ZERO
+from tests.retries.faces import BOTH, LOOPS, async_call
+from tests.retries.scripts import ONE, ZERO, Script
 
 
 class Failure(Exception):
@@ -51,30 +49,23 @@ def _no_collector(clock):
     gc.enable()
 
 
-class Failing:
-    """An operation that fails, as a function and as a coroutine."""
-
-    __call__ = staticmethod(fail)
-    in_loop = staticmethod(fail_async)
+def are_alive():
+    return [made() is not None for made in Failure.made]
 
 
-def alive(run, **options):
+def alive(face, **options):
     """Return which of the errors of a run still live after its last one was caught."""
 
     async def main():
-        try:
-            ended = run(Failing(), ONE, **options)
-            if inspect.isawaitable(ended):
-                await ended
-        except (Failure, Cancelled):
-            pass
-        return [made() is not None for made in Failure.made]
+        with suppress(Failure, Cancelled):
+            await face.main(Script(Failure), ONE, **options)
+        return are_alive()
 
-    if inspect.iscoroutinefunction(run):
-        return asyncio.run(main())
-    with pytest.raises(StopIteration) as caught:
-        main().send(None)
-    return caught.value.value
+    if face.asynchronous:
+        return face.in_loop(main())
+    with suppress(Failure, Cancelled):
+        face.main(Script(Failure), ONE, **options)
+    return are_alive()
 
 
 class FailingPolicy(ConstantBackOff):
@@ -134,71 +125,49 @@ AWAITED = {
     "a rule that fails": lambda: {"on": fail_async},
     "a fallback that fails": lambda: {"fallback": fail_async},
 }
-CALLS = [call, decorator, async_call, async_decorator]
 
 
+NOT_IN_TRIO = ["call", "async call", "decorator", "async decorator"]  # its run keeps what ends it
+
+
+@pytest.mark.parametrize("face", NOT_IN_TRIO, indirect=True)
 @pytest.mark.parametrize("hooks", [{}, {"on_give_up": bool}], ids=["", "hooks"])
-@pytest.mark.parametrize("run", CALLS)
-def test_no_error_outlives_its_run(run, hooks):
-    cases = CASES.items()
-    if inspect.iscoroutinefunction(run):
-        cases = [*cases, *AWAITED.items()]
-    for name, make in cases:
+def test_no_error_outlives_its_run(face, hooks):
+    cases = CASES | AWAITED if face.asynchronous else CASES
+    for name, make in cases.items():
         Failure.made.clear()
-        assert not any(alive(run, **{"max_attempts": 3, **hooks, **make()})), name
+        assert not any(alive(face, **{"max_attempts": 3, **hooks, **make()})), name
         assert Failure.made
 
 
-@pytest.mark.parametrize("run", [loop, async_loop])
-def test_of_a_loop_only_the_last_error_waits_for_the_collector(run):
+@LOOPS
+def test_of_a_loop_only_the_last_error_waits_for_the_collector(face):
     """Its own frame holds the attempt, which tells the error."""
-    assert alive(run, max_attempts=4)[:3] == [False] * 3
+    assert alive(face, max_attempts=4)[:3] == [False] * 3
 
 
-def test_an_error_goes_when_the_next_attempt_succeeds():
+@BOTH
+def test_an_error_goes_when_the_next_attempt_succeeds(face):
     living = []
 
     def operation():
-        living.append(sum(made() is not None for made in Failure.made))
-        if len(living) % 8:
-            raise Failure
+        living.append(sum(are_alive()))
+        return Failure if len(living) % 8 else 7
 
-    async def operation_async():
-        operation()
-
-    async def main():
-        await retry_call_async(operation_async, ONE)
-        assert [made() for made in Failure.made] == [None] * 14
-
-    retry_call(operation, ONE)
-    assert [made() for made in Failure.made] == [None] * 7
-    asyncio.run(main())
+    face.run(Script(operation), ONE)
+    assert are_alive() == [False] * 7
     assert max(living) <= 2
 
 
-@pytest.mark.parametrize("function", [retry_call, retry_call_async])
-def test_a_token_that_lives_on_keeps_nothing_of_a_run(clock, function):
+@pytest.mark.parametrize("face", NOT_IN_TRIO[:2], indirect=True)
+def test_a_token_that_lives_on_keeps_nothing_of_a_run(face, clock):
     token, budget = CancellationToken(), RetryBudget()
 
     def refs_of_a_run():
-        count = 0
-
-        def operation():
-            nonlocal count
-            count += 1
-            if count < 3:
-                raise Failure
-            return Result()
-
-        async def operation_async():
-            return operation()
-
-        made = operation if function is retry_call else operation_async
-        options = {"token": token, "budget": budget, "timeout": 9}
-        result = function(made, ONE, **options)
-        if made is operation_async:
-            result = asyncio.run(result)
-        return weakref.ref(made), weakref.ref(result), *Failure.made
+        script = Script(Failure, Failure, Result)
+        result = face.run(script, ONE, token=token, budget=budget, timeout=9)
+        assert isinstance(result, Result)
+        return weakref.ref(script), weakref.ref(result), *Failure.made
 
     assert {ref() for ref in refs_of_a_run()} == {None}
     assert clock.pending() == []
@@ -213,10 +182,8 @@ def test_what_is_cut_leaves_no_cycle():
         await asyncio.sleep(100)
 
     async def main():
-        try:
+        with suppress(TimeoutError):
             await retry_call_async(hang, ZERO, attempt_timeout=1, max_attempts=2)
-        except TimeoutError:
-            pass
 
     asyncio.run(main())
     assert {mark() for mark in marks} == {None}
@@ -225,14 +192,12 @@ def test_what_is_cut_leaves_no_cycle():
 @pytest.mark.parametrize("options", [{}, {"notify": lambda *_: None}])
 def test_an_interrupted_run_leaves_no_cycle(options):
     async def main():
-        task = asyncio.ensure_future(async_call(Failing(), ONE, **options))
+        task = asyncio.ensure_future(async_call(Script(Failure), ONE, **options))
         await asyncio.sleep(0.5)
         task.cancel()
-        try:
+        with suppress(asyncio.CancelledError):
             await task
-        except asyncio.CancelledError:
-            pass
         del task
-        return [made() for made in Failure.made]
+        return are_alive()
 
-    assert asyncio.run(main()) == [None]
+    assert asyncio.run(main()) == [False]
