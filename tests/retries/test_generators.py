@@ -7,10 +7,8 @@ import inspect
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, retry
-from tests.retries.scripts import Recorded, now
-
-POLICY = ConstantBackOff(5)
+from backoff_ticker import retry
+from tests.retries.scripts import FIVE, Recorded, Script, now
 
 
 def async_twin(function):
@@ -41,7 +39,7 @@ class Kind:
         self.is_function = inspect.isasyncgenfunction if runner else inspect.isgeneratorfunction
 
     def decorated(self, function, **options):
-        return retry(POLICY, **options)(async_twin(function) if self._runner else function)
+        return retry(FIVE, **options)(async_twin(function) if self._runner else function)
 
     def call(self, generator, name, *args):
         """Call ``__next__``, ``send``, ``throw`` or ``close``, or what it is called in a loop."""
@@ -121,33 +119,29 @@ def test_yield_from_it_returns_what_it_returns(clock):
 
 
 def test_an_error_after_the_first_item_passes(kind):
-    log = []
+    script = Script(1)
 
     def generator():
-        log.append(now())
-        yield 1
+        yield script()
         raise OSError("later")
 
     running = kind.decorated(generator)()
     assert kind.call(running, "__next__") == 1
     with pytest.raises(OSError, match="later") as caught:
         kind.call(running, "__next__")
-    assert log == [0]
+    assert script.count == 1
     assert not hasattr(caught.value, "__notes__")
 
 
 def test_one_that_ends_without_an_item_is_a_success(kind):
-    log, success = [], Recorded()
+    script, success = Script(OSError, OSError, "empty"), Recorded()
 
     def generator():
-        log.append(now())
-        if len(log) < 3:
-            raise OSError
-        return "empty"
+        return script()
         yield
 
     with pytest.raises(kind.ends_with) as caught:
         kind.call(kind.decorated(generator, on_success=success)(), "__next__")
     assert getattr(caught.value, "value", "empty") == "empty"
-    assert log == [0, 5, 10]
+    assert script.times == [0, 5, 10]
     assert [outcome.attempts for _, outcome in success.calls] == [3]

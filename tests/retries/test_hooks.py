@@ -284,7 +284,10 @@ def test_what_is_no_context_manager_is_refused(face):
         return lambda _: type("Half", (), {name: entered})()
 
     entered = Recorded()
+    asynchronous = lambda seen: spanning(log, manager=AsyncManager)(seen)
+    in_thread = [(asynchronous, "asynchronous context manager: only a coroutine")]
     for wrong, told in [
+        *([] if face.asynchronous else in_thread),
         (lambda _: None, "around must return a context manager, not None"),
         (generator, "not <generator .*: is @contextmanager missing"),
         (with_only("__enter__"), "around must return a context manager, not .*Half"),
@@ -296,14 +299,6 @@ def test_what_is_no_context_manager_is_refused(face):
         assert script.count == 0
         assert [type(error) for error in left_with(log)] == [TypeError]
     assert entered.calls == []
-
-
-@SYNC
-def test_a_thread_enters_no_asynchronous_manager(face):
-    log, script = [], Script(7)
-    with pytest.raises(TypeError, match="asynchronous context manager: only a coroutine"):
-        face.run(script, around=spanning(log, manager=AsyncManager))
-    assert (script.count, log) == (0, [])
 
 
 @SYNC

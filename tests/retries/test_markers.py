@@ -26,19 +26,10 @@ def test_the_error_inside_permanent_is_raised_as_it_was(face):
 
 @BOTH
 def test_permanent_is_looked_for_along_causes_only(face):
-    def while_handling():
-        try:
-            raise Permanent(KeyError("inner"))
-        except Permanent:
-            raise OSError("in the context")  # noqa: B904 - a context is what is tested
-
-    def in_the_context_of_a_cause():
-        try:
-            while_handling()
-        except OSError as error:
-            raise ValueError from error
-
-    script = Script(while_handling, in_the_context_of_a_cause, 7)
+    while_handling, in_the_context_of_a_cause = OSError(), ValueError()
+    while_handling.__context__ = Permanent(KeyError("inner"))
+    in_the_context_of_a_cause.__cause__ = while_handling
+    script = Script(in_the_context_of_a_cause, while_handling, 7)
     assert face.run(script, ONE) == 7
     assert script.times == [0, 1, 2]
 

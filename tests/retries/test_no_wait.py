@@ -15,12 +15,11 @@ from backoff_ticker import (
     RetryAfter,
     current_attempt,
     retry_call,
-    retry_call_async,
     with_max_elapsed_time,
 )
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE
-from tests.retries.faces import AND_HEDGES, BOTH, FACES, FOUR, in_loop
+from tests.retries.faces import AND_HEDGES, BOTH, FACES, FOUR, Face, in_loop
 from tests.retries.scripts import FIVE, TEN, ZERO, Recorded, Script, now
 
 HOUR = ConstantBackOff(3600)
@@ -53,14 +52,13 @@ def test_the_virtual_clock_stands_still(face):
 
 @BOTH
 def test_limits_of_time_end_a_run_as_they_would(face):
-    script = Script(OSError)
-    with no_wait(), pytest.raises(DeadlineExceeded):
-        face.run(script, ConstantBackOff(4), timeout=10)
-    assert script.count == 3
-    script = Script(OSError)
-    with no_wait(), pytest.raises(OSError):
-        face.run(script, with_max_elapsed_time(ConstantBackOff(4), 10))
-    assert script.count == 3
+    four = ConstantBackOff(4)
+    limited = with_max_elapsed_time(four, 10)
+    for kind, options in [(DeadlineExceeded, {"timeout": 10}), (OSError, {"backoff": limited})]:
+        script = Script(OSError)
+        with no_wait():
+            face.fails(kind, script, **{"backoff": four, **options})
+        assert script.count == 3
     assert now() == 0
 
 
@@ -96,18 +94,10 @@ def test_what_is_no_retry_waits(clock):
     assert now() == 10
 
 
-@no_wait()
-async def decorated():
-    return await retry_call_async(Script(OSError, 7).in_loop, FIVE)
-
-
-@no_wait()
-def decorated_plain():
-    return retry_call(Script(OSError, 7), FIVE)
-
-
-def test_no_wait_decorates_functions_of_both_kinds(clock):
-    assert (clock.run_async(decorated()), decorated_plain()) == (7, 7)
+@BOTH
+def test_no_wait_decorates_functions_of_both_kinds(face):
+    decorated = Face("decorated", no_wait()(face.main), in_loop=face.in_loop)
+    assert decorated.run(Script(OSError, 7), FIVE) == 7
     assert now() == 0
 
 

@@ -17,11 +17,13 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
-from backoff_ticker.waiting import cancelled_error, shielded, trio_runs
+from backoff_ticker.waiting import trio_runs
 from tests.helpers import sleep
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, check, in_loop, on_faces
+from tests.retries.hedges import takes
 from tests.retries.made_hooks import taking
-from tests.retries.scripts import FIVE, ONE, ZERO, Ahead, Recorded, Script, Takes, now
+from tests.retries.scripts import FIVE, ONE, ZERO, Ahead, Recorded, Script, Takes, now, timed
+from tests.retries.test_budget import Plain
 from tests.tickers.made_policies import Scripted
 
 LAST = OSError("last")
@@ -126,38 +128,25 @@ def test_the_time_that_a_hook_takes_counts(face, name):
 @pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
 @pytest.mark.parametrize("slow", ["budget", "policy"])
 def test_no_attempt_begins_after_a_budget_or_a_policy_that_took_too_long(face, slow, limit):
-    ahead = Ahead()
+    ahead, script = Ahead(), Script(OSError)
 
-    class Slow:
-        def try_acquire(self):
-            ahead.seconds += 20
-            return True
+    def later():
+        ahead.seconds += 20
+        return slow == "budget" or 0.0
 
-        def next_backoff(self):
-            ahead.seconds += 20
-            return 0.0
-
-        release = success = reset = lambda _: None
-
-    script, taken = Script(OSError), {"budget": {"budget": Slow()}, "policy": {"backoff": Slow()}}
-    with pytest.raises(OSError):
-        face.run(script, **{"backoff": ZERO, "clock": ahead, limit: 10, **taken[slow]})
+    taken = {"budget": {"budget": Plain(later)}, "policy": {"backoff": Scripted(then=later)}}
+    face.fails(OSError, script, **{"backoff": ZERO, "clock": ahead, limit: 10, **taken[slow]})
     assert script.count == 1
 
 
 @on_faces("loop")
 @pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
 def test_no_block_begins_that_comes_too_late(face, clock, limit):
-    seen = []
-
-    def block(attempt):
-        seen.append(attempt.number)
-        raise OSError
-
-    run = attempts(ZERO, **{limit: 5})
+    run, script = attempts(ZERO, **{limit: 5}), Script(OSError)
+    late = lambda attempt: attempt.number == 2 and clock.sleep(10)
     with pytest.raises(OSError):
-        face.blocks(run, block, before=lambda attempt: attempt.number == 2 and clock.sleep(10))
-    assert seen == [1]
+        face.blocks(run, lambda _: script(), before=late)
+    assert script.count == 1
 
 
 @BOTH
@@ -183,21 +172,10 @@ def test_in_a_thread_nothing_is_cut_and_the_limit_is_looked_at_afterwards(face):
 
 @pytest.mark.parametrize("limit", ["timeout", "attempt_timeout", "token", "max_elapsed_time"])
 def test_a_result_that_comes_late_is_returned(face, limit):
-    async def stubborn():
-        try:
-            await sleep(30)
-        except cancelled_error():
-            with shielded():
-                await sleep(20)
-        return "late"
-
-    script = Script(Takes(30, "late"))
-    if face.asynchronous:
-        script.in_loop = stubborn
-    elif limit == "attempt_timeout":
+    if limit == "attempt_timeout" and not face.asynchronous:
         return
-    success = Recorded()
-    value = CancellationToken(timeout=10) if limit == "token" else 10
+    script, success = Script(takes(30, "late", cleanup=20, then="late")), Recorded()
+    value = timed(10) if limit == "token" else 10
     assert face.run(script, on_success=success, **{limit: value}) == "late"
     assert now() == 30
     assert success.last.reason == "succeeded"
@@ -266,15 +244,7 @@ def test_a_coroutine_is_cut(face, case):
 @ASYNC
 def test_what_a_coroutine_raises_as_it_is_cut_is_the_last_error(face):
     last = OSError("while closing")
-
-    async def closing():
-        try:
-            await sleep(50)
-        finally:
-            raise last
-
-    script = Script(7)
-    script.in_loop = closing
+    script = Script(takes(50, 7, then=last))
     assert ended_by_timeout(face, script, ZERO, timeout=10).__cause__ is last
     assert now() == 10
 
