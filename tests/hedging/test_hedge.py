@@ -28,8 +28,10 @@ from backoff_ticker.testing import no_wait
 from backoff_ticker.types import HedgeOptions, RetryOptions
 from backoff_ticker.waiting import trio_runs
 from tests.retries.faces import in_loop
-from tests.retries.hedges import hedge as hedge_in_loop, takes
+from tests.retries.hedges import HedgeFace, hedge as hedge_in_loop, takes
 from tests.retries.scripts import (
+    ONE,
+    TEN,
     ZERO,
     Ahead,
     Script,
@@ -45,9 +47,6 @@ from tests.stress.places import Interrupted
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.usefixtures("clock")
-
-
-TEN = ConstantBackOff(10)
 
 
 # Starts
@@ -184,13 +183,13 @@ def together(*answers, when=50):
 def test_a_result_beside_failures_at_the_same_time_wins(good):
     answers = [OSError] * 4
     answers[good] = 7
-    assert hedge_in_loop(together(*answers), ConstantBackOff(1), max_attempts=4) == 7
+    assert hedge_in_loop(together(*answers), ONE, max_attempts=4) == 7
 
 
 def test_failures_at_the_same_time_are_one_after_the_other():
     errors = [OSError(n) for n in range(3)]
     with pytest.raises(OSError) as caught:
-        hedge_in_loop(together(*errors), ConstantBackOff(1), max_attempts=3)
+        hedge_in_loop(together(*errors), ONE, max_attempts=3)
     assert caught.value is errors[2]
     assert not any(hasattr(error, "__notes__") for error in errors[:2])
     began, operation = now(), together(OSError, OSError, 7, when=15)
@@ -372,12 +371,12 @@ def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_
         return Script(takes(10, OSError("first")), second)
 
     options = {"timeout": 10, "max_attempts": 2}
-    assert hedge_in_loop(both(7), ConstantBackOff(1), **options) == 7
+    assert hedge_in_loop(both(7), ONE, **options) == 7
     with pytest.raises(ValueError, match="bad request"):
-        hedge_in_loop(both(Permanent(ValueError("bad request"))), ConstantBackOff(1), **options)
+        hedge_in_loop(both(Permanent(ValueError("bad request"))), ONE, **options)
     last = ConnectionError()
     with pytest.raises(DeadlineExceeded) as caught:
-        hedge_in_loop(both(last), ConstantBackOff(1), **options)
+        hedge_in_loop(both(last), ONE, **options)
     assert caught.value.__cause__ is last
 
 
@@ -452,13 +451,8 @@ def test_a_token_inside_the_policy_counts(hedge, clock, place):
 
 def test_no_attempt_starts_after_a_cancel(clock):
     for failure, most in ((OSError(), 5), (RetryAfter(0), 5), (OSError(), 1)):
-        token = CancellationToken()
-
-        async def attempt():
-            token.cancel()
-            raise failure
-
-        operation, budget = Script(attempt), RetryBudget()
+        token, budget = CancellationToken(), RetryBudget()
+        operation = Script(lambda token=token, failure=failure: token.cancel() and failure)
         with pytest.raises(Cancelled) as caught:
             hedge_in_loop(operation, TEN, token=token, budget=budget, max_attempts=most)
         assert caught.value.__cause__ is failure
@@ -575,21 +569,8 @@ def test_attempts_are_named_after_the_operation_and_count(hedge):
 @pytest.mark.parametrize("turns", range(6))
 @pytest.mark.parametrize("when", [0, 5, 10, 12, 17, 20, 27, 37, 38, 42])
 def test_a_cancel_of_the_task_passes_at_every_await(clock, when, turns):
-    running = set()
-
-    def attempt_of(number, seconds, answer):
-        inner = takes(seconds, answer, cleanup=5).in_loop
-
-        async def attempt():
-            running.add(number)
-            try:
-                return await inner()
-            finally:
-                running.discard(number)
-
-        return attempt
-
-    operation = Script(attempt_of(1, 100, 1), attempt_of(2, 7, OSError), attempt_of(3, 20, 7))
+    steps = [(100, 1), (7, OSError), (20, 7)]
+    operation = Script(*[takes(seconds, answer, cleanup=5) for seconds, answer in steps])
 
     async def main():
         task = asyncio.ensure_future(hedge_call_async(operation.in_loop, TEN, max_attempts=3))
@@ -603,7 +584,6 @@ def test_a_cancel_of_the_task_passes_at_every_await(clock, when, turns):
         else:
             assert when == 42
             assert task.result() == 7
-        assert running == set()
         assert asyncio.all_tasks() == {asyncio.current_task()}
         if 0 < when < 37:
             assert now() == when + 5
@@ -643,25 +623,20 @@ def test_a_task_that_has_not_begun_when_the_call_fails_ends_with_it(clock):
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
 def test_eager_tasks_do_the_same():
-    def eagerly(operation, backoff=TEN, **options):
-        async def main():
-            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
-            try:
-                return await hedge_call_async(operation.in_loop, backoff, **options)
-            finally:
-                assert asyncio.all_tasks() == {asyncio.current_task()}
+    async def main(*args, **options):
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        return await hedge_in_loop.main(*args, **options)
 
-        return in_loop(main())
-
+    eagerly = HedgeFace("eager", main, in_loop=in_loop)
     script = Script(OSError, OSError, 7)
-    assert eagerly(script) == 7
+    assert eagerly(script, TEN) == 7
     assert script.count == 3
     operation = Script(takes(100, 1, cleanup=5), takes(3, OSError), takes(30, 7))
-    assert eagerly(operation, max_attempts=3) == 7
+    assert eagerly(operation, TEN, max_attempts=3) == 7
     assert (operation.times, now()) == ([0, 10, 13], 13 + 30 + 5)
     for error in (Interrupted, asyncio.CancelledError):
         with pytest.raises(error):
-            eagerly(Script(error))
+            eagerly(Script(error), TEN)
 
 
 # Options

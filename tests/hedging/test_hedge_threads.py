@@ -19,40 +19,30 @@ from backoff_ticker import (
     current_attempt,
     hedge_call,
 )
-from backoff_ticker.testing import VirtualClock
 from tests.retries.hedges import own_token, takes
-from tests.retries.scripts import Script, at, now
+from tests.retries.scripts import TEN, Script, at, now
 from tests.tickers.made_policies import Scripted
-
-TEN = ConstantBackOff(10)
-
 
 pytestmark = pytest.mark.usefixtures("join_attempts")
 
 
-class Seen:
-    """An operation that keeps the token, thread and context of each attempt."""
+class Seen(Script):
+    """A script that keeps the token of each attempt."""
 
-    def __init__(self, *functions):
-        self._operation = Script(*functions)
+    def __init__(self, *steps):
+        super().__init__(*steps)
         self.tokens = []
-        self.threads = []
 
-    def __call__(self):
+    def _step(self):
         self.tokens.append(own_token())
-        self.threads.append(threading.current_thread())
-        return self._operation()
-
-    def join(self):
-        for thread in self.threads:
-            thread.join()
+        return super()._step()
 
 
 # The end of the others
 
 
 @pytest.mark.parametrize("ends", ["timeout", "token", "error", "policy", "interrupt"])
-def test_those_that_run_are_told_whatever_ends_the_call(clock, ends):
+def test_those_that_run_are_told_whatever_ends_the_call(clock, join_attempts, ends):
     token = CancellationToken()
     options = {"timeout": 15} if ends == "timeout" else {"token": token}
     if ends == "token":
@@ -64,7 +54,7 @@ def test_those_that_run_are_told_whatever_ends_the_call(clock, ends):
         hedge_call(operation, policy, on=OSError, **options)
     assert now() == (10 if ends == "policy" else 15)
     assert all(token.cancelled for token in operation.tokens)
-    operation.join()
+    join_attempts()
     assert now() == (15 if ends == "policy" else 20)
 
 
@@ -87,30 +77,25 @@ def test_current_attempt_tells_what_runs_in_a_thread():
     assert current_attempt() is None
 
 
-def test_an_attempt_that_outlives_its_call_still_sees_itself():
+def test_an_attempt_that_outlives_its_call_still_sees_itself(clock, join_attempts):
     seen = []
 
     def slow():
         attempt = current_attempt()
         assert attempt is not None
         attempt.token.wait(100)
-        own_clock().sleep(5)
+        clock.sleep(5)
         seen.append((current_attempt() is attempt, attempt.outcome.name, attempt.outcome.attempts))
 
-    operation = Seen(slow, takes(3, 7))
-    assert hedge_call(operation, TEN, name="fetch") == 7
-    operation.join()
+    assert hedge_call(Script(slow, takes(3, 7)), TEN, name="fetch") == 7
+    join_attempts()
     assert seen == [(True, "fetch", 2)]
 
 
-def ends_as_told():
-    return own_token().wait(100)
-
-
-@pytest.mark.parametrize("attempt", [takes(100, 7), takes(100, 7, then=7), ends_as_told])
+@pytest.mark.parametrize("attempt", [takes(100, 7), takes(100, 7, then=7)])
 @pytest.mark.parametrize("ends", ["timeout", "token", "deadline"])
 def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded(
-    clock, attempt, ends
+    clock, join_attempts, attempt, ends
 ):
     last, timeout = OSError(), 15 if ends == "timeout" else None
     for _ in range(10):  # whichever of the two comes first
@@ -125,17 +110,17 @@ def test_an_attempt_that_ends_as_its_token_says_has_neither_failed_nor_succeeded
         if ends != "token":
             assert isinstance(caught.value, DeadlineExceeded)
             assert len({one.deadline for one in operation.tokens}) == 1
-            operation.join()
+            join_attempts()
             assert isinstance(operation.tokens[1].cause, DeadlineExceeded)
 
 
-def test_what_several_attempts_return_as_told_is_lost():
+def test_what_several_attempts_return_as_told_is_lost(clock):
     token = CancellationToken()
 
     def until(value):
         if value == 1:  # the others have ended when this one has been judged
             token.cancel()
-            own_clock().sleep(10)
+            clock.sleep(10)
         return value == 7
 
     with pytest.raises(Cancelled):
@@ -153,7 +138,7 @@ def test_an_attempt_that_cancels_its_own_token_has_failed():
     assert "on does not retry this error" in caught.value.__notes__[0]
 
 
-def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned():
+def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned(clock):
     for good in (True, False):
         token = CancellationToken()
 
@@ -163,7 +148,6 @@ def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned():
                 token.cancel()
             return value == 7
 
-        clock = own_clock()
         operation = Script(takes(21, 1), takes(12, OSError), takes(3, 7 if good else 2))
         if good:
             assert hedge_call(operation, TEN, token=token, until=until, max_attempts=3) == 7
@@ -171,12 +155,6 @@ def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned():
             with pytest.raises(Cancelled) as caught:
                 hedge_call(operation, TEN, token=token, until=until, max_attempts=3)
             assert isinstance(caught.value.__cause__, RejectedResult)
-
-
-def own_clock():
-    made = CancellationToken().clock
-    assert isinstance(made, VirtualClock)
-    return made
 
 
 # Threads
@@ -202,18 +180,10 @@ def test_no_thread_that_can_be_started_is_an_error(monkeypatch):
 
 
 def test_a_coroutine_function_is_refused_and_not_made_again():
-    calls = []
-
-    async def operation():
-        raise AssertionError
-
-    def counted():
-        calls.append(1)
-        return operation()
-
+    script = Script(Script(7).in_loop)
     with pytest.raises(TypeError, match=r"returned a coroutine.*; use await|hedge_call_async"):
-        hedge_call(counted, TEN)
-    assert calls == [1]
+        hedge_call(script, TEN)
+    assert script.count == 1
 
 
 def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread():
