@@ -1,6 +1,7 @@
-"""Policies and wrappers as a user may write them, how a test asks one, and what that costs."""
+"""Policies, wrappers and generators as a user may write them; how a test asks a policy."""
 
 import gc
+import random
 import sys
 
 from backoff_ticker import ConstantBackOff, with_max_retries
@@ -117,3 +118,49 @@ class InDict(Wrapper):
     @property
     def inner(self):
         return self.held["policy"]
+
+
+# Generators: policies refuse what is no ``random.Random``; only ``random()`` is replaced
+
+
+LAST_DRAW = 1.0 - 2.0**-53
+"""The greatest number that ``random()`` gives."""
+
+
+class StubRandom(random.Random):
+    """Draws ``drawn``, which a test may change between two draws, and counts the ``draws``."""
+
+    def __init__(self, drawn):
+        super().__init__()
+        self.drawn = drawn
+        self.draws = 0
+
+    def random(self):
+        self.draws += 1
+        return self.drawn
+
+    def __repr__(self):
+        return f"StubRandom({self.drawn!r})"
+
+
+class NoMore(random.Random):
+    """Draws the given numbers in turn, and no more; ``left`` are those not drawn yet."""
+
+    def __init__(self, numbers):
+        super().__init__()
+        self.left = list(numbers)
+
+    def random(self):
+        assert self.left, "one draw more than the source"
+        return self.left.pop(0)
+
+
+class Seeded(random.Random):
+    """Draws the numbers of a seed."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.first_seed = seed
+
+    def __repr__(self):
+        return f"Seeded({self.first_seed!r})"

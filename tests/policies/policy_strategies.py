@@ -40,7 +40,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import SetClock
-from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
+from tests.policies.policy_doubles import LAST_DRAW, Seeded, StubRandom
 
 LARGEST = 1.7976931348623157e308
 MANY = 10**9

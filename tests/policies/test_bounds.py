@@ -37,7 +37,7 @@ from tests.policies.policy_strategies import (
     samples,
     steps_of_time,
 )
-from tests.policies.random_doubles import LAST_DRAW, StubRandom
+from tests.policies.policy_doubles import LAST_DRAW, StubRandom
 
 
 @for_each_kind(EVERY, times=moments)

@@ -16,7 +16,7 @@ from backoff_ticker import (
     with_jitter,
 )
 from tests.policies.policy_doubles import ask
-from tests.policies.random_doubles import LAST_DRAW, StubRandom
+from tests.policies.policy_doubles import LAST_DRAW, StubRandom
 
 
 @pytest.mark.parametrize(

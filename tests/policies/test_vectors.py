@@ -13,7 +13,7 @@ import pytest
 import backoff_ticker
 from backoff_ticker import POLICIES, STOP, CancellationToken, Ticker, named_policy
 from tests.helpers import SetClock
-from tests.policies.random_doubles import NoMore
+from tests.policies.policy_doubles import NoMore
 
 FILES = sorted((Path(__file__).parent.parent / "vectors").glob("*.json"))
 LOADED = [(path.stem, json.loads(path.read_text())) for path in FILES]
