@@ -20,7 +20,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import SetClock, readable_id
-from tests.policies.policy_doubles import steps
+from tests.policies.policy_doubles import LAST_DRAW, StubRandom, steps
 from tests.policies.policy_strategies import (
     CLASSES,
     EVERY,
@@ -37,7 +37,6 @@ from tests.policies.policy_strategies import (
     samples,
     steps_of_time,
 )
-from tests.policies.policy_doubles import LAST_DRAW, StubRandom
 
 
 @for_each_kind(EVERY, times=moments)

@@ -28,9 +28,17 @@ from backoff_ticker import (
 )
 from backoff_ticker.policies import copy_policy
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Counting, Feedback, InDict, Recording, ask, steps
+from tests.policies.policy_doubles import (
+    LAST_DRAW,
+    Counting,
+    Feedback,
+    InDict,
+    Recording,
+    StubRandom,
+    ask,
+    steps,
+)
 from tests.policies.policy_strategies import EVERY, MANY, drawn_policy, for_each_kind, run, samples
-from tests.policies.policy_doubles import LAST_DRAW, StubRandom
 
 
 def test_delays_are_floats_until_the_policy_stops_if_it_does():

@@ -9,8 +9,7 @@ import pytest
 
 from backoff_ticker import ExponentialBackOff, Ticker, with_max_retries
 from tests.helpers import SetClock, readable_id
-from tests.policies.policy_doubles import InDict, ask
-from tests.policies.policy_doubles import StubRandom
+from tests.policies.policy_doubles import InDict, StubRandom, ask
 from tests.stress.tools import run_silently
 
 

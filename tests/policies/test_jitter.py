@@ -15,8 +15,7 @@ from backoff_ticker import (
     with_added_jitter,
     with_jitter,
 )
-from tests.policies.policy_doubles import ask
-from tests.policies.policy_doubles import LAST_DRAW, StubRandom
+from tests.policies.policy_doubles import LAST_DRAW, StubRandom, ask
 
 
 @pytest.mark.parametrize(

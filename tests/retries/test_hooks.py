@@ -19,7 +19,7 @@ from backoff_ticker import (
 from tests.helpers import sleep, time_limit
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, LOOPS, SYNC
 from tests.retries.made_hooks import HOOKS, AsyncManager, Manager, noting, spanning, taking
-from tests.retries.scripts import FIVE, ZERO, Recorded, Script, Takes, answered, chain_of, now
+from tests.retries.scripts import FIVE, ZERO, Recorded, Script, Takes, chain_of, now
 from tests.retries.test_breaker_option import until_a_reset
 
 
@@ -138,42 +138,15 @@ CUTS = {
 }
 
 
-def check_end(face, step, make, kind):
-    log = []
-    around = [spanning(log, "a"), spanning(log, "b")]
-    script = Script(OSError, step)
-    caught = face.fails(kind, script, FIVE, around=around, **make(CancellationToken()))
-    assert step != 7 or script.count < 2
-    errors = left_with(log)
-    assert {type(error) for error in errors[:2]} == {OSError if "a 2" in str(log) else kind}
-    assert errors[-1] is errors[-2] is caught
-
-
-@FOUR
-@pytest.mark.parametrize("name", ["on_attempt", "around"])
-@pytest.mark.parametrize("number", [1, 2])
-def test_an_attempt_that_its_hook_or_manager_prevents_by_an_error_does_not_count(
-    face, name, number
-):
-    failure, gave_up, script = LookupError(), Recorded(), Script(OSError)
-
-    def fail(outcome):
-        return answered(failure) if outcome.attempts == number else nullcontext()
-
-    caught = face.fails(LookupError, script, ZERO, on_give_up=gave_up, **{name: fail})
-    assert caught is failure
-    assert script.count == gave_up.last.attempts == number - 1
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_a_manager_is_left_once_with_what_ended_the_attempt(face, end):
-    check_end(face, *ENDS[end])
-
-
-@ALL_ASYNC
-@pytest.mark.parametrize("cut", CUTS)
-def test_a_manager_is_left_once_with_what_cut_the_attempt(face, cut):
-    check_end(face, *CUTS[cut])
+def test_a_manager_is_left_once_with_what_ended_or_cut_the_attempt(face):
+    for name, (step, make, kind) in (ENDS | CUTS if face.asynchronous else ENDS).items():
+        log, script = [], Script(OSError, step)
+        around = [spanning(log, "a"), spanning(log, "b")]
+        caught = face.fails(kind, script, FIVE, around=around, **make(CancellationToken()))
+        assert step != 7 or script.count < 2, name
+        errors = left_with(log)
+        assert {type(error) for error in errors[:2]} == {OSError if "a 2" in str(log) else kind}
+        assert errors[-1] is errors[-2] is caught, name
 
 
 @FOUR
@@ -185,20 +158,6 @@ def test_an_interrupt_of_a_hook_passes_and_nobody_gives_up(face, name):
     assert caught is interrupt
     assert (left_with(log)[0] is interrupt) == (name == "on_attempt")
     assert "on_give_up" not in {entry[1] for entry in log}
-
-
-@FOUR
-@pytest.mark.parametrize("how", ["call", "enter", "leave"])
-def test_an_interrupt_of_a_manager_leaves_the_others(face, how):
-    log, interrupt = [], KeyboardInterrupt()
-    around = [spanning(log, "a"), spanning(log, "b", **{how: interrupt}), spanning(log, "c")]
-    assert face.fails(KeyboardInterrupt, Script(7), FIVE, around=around, **noting(log)) is interrupt
-    expected = [("in", "a 1"), ("out", "a 1", interrupt)]
-    if how == "leave":
-        expected[1:1] = [("in", "b 1"), ("in", "c 1"), ("out", "c 1", None), ("out", "b 1", None)]
-    elif how == "enter":
-        expected[1:1] = [("in", "b 1")]
-    assert ends_of(log) == expected
 
 
 @ASYNC
@@ -232,17 +191,18 @@ def test_an_error_of_a_hook_ends_the_run_and_leaves_the_managers(face):
         hooks = noting(log) | {"on_give_up": gave_up, name: several}
         script = Script(7 if name == "on_success" else OSError, 7)
         assert face.fails(LookupError, script, FIVE, around=spanning(log), **hooks) is own
-        assert script.count == (name != "on_attempt")
+        assert script.count == (name != "on_attempt") == gave_up.last.attempts
         assert [outcome.reason for _, outcome in gave_up.calls] == ["failed"]
         (error,) = left_with(log)
         assert error is own if name == "on_attempt" else type(error) in (OSError, type(None))
 
 
+@pytest.mark.parametrize("raised", [LookupError, KeyboardInterrupt])
 @pytest.mark.parametrize("how", ["call", "enter", "leave"])
-def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
+def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how, raised):
     kinds = [Manager, AsyncManager] if face.asynchronous else [Manager]
     for second, kind in product([False, True], kinds):
-        own, log, gave_up, called = LookupError(how), [], Recorded(), Recorded()
+        own, log, gave_up, called = raised(how), [], Recorded(), Recorded()
         failing = spanning(log, "b", kind, **{how: own})
         around = [
             spanning(log, "a"),
@@ -253,11 +213,13 @@ def test_an_error_of_a_manager_ends_the_run_and_the_others_are_left(face, how):
         ]
         script = Script(*[OSError] * second, KeyError)
         options = {"around": around, "on_attempt": called, "on_give_up": gave_up}
-        assert face.fails(LookupError, script, FIVE, max_attempts=3, **options) is own
-        assert script.count == second + (how == "leave") == len(called.calls)
-        assert [outcome.reason for _, outcome in gave_up.calls] == ["failed"]
+        assert face.fails(raised, script, FIVE, max_attempts=3, **options) is own
+        count = second + (how == "leave")
+        assert script.count == count == len(called.calls)
+        ends = [(outcome.reason, outcome.attempts) for _, outcome in gave_up.calls]
+        assert ends == [("failed", count)] * (raised is LookupError)
         last = {"leave": [KeyError]}.get(how, [OSError] * second)
-        assert caused_by(own) == [LookupError, *last]
+        assert raised is KeyboardInterrupt or caused_by(own) == [raised, *last]
         told = [entry[1:3] for entry in log if entry[2].endswith(f" {1 + second}")]
         whole = [("in", "a"), ("in", "b"), ("in", "c"), ("out", "c"), ("out", "b"), ("out", "a")]
         made = {"call": [0, 5], "enter": [0, 1, 5], "leave": range(6)}[how]
