@@ -38,9 +38,6 @@ class Seen(Script):
         return super()._step()
 
 
-# The end of the others
-
-
 @pytest.mark.parametrize("ends", ["timeout", "token", "error", "policy", "interrupt"])
 def test_those_that_run_are_told_whatever_ends_the_call(clock, join_attempts, ends):
     token = CancellationToken()
@@ -157,9 +154,6 @@ def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned(clock):
             assert isinstance(caught.value.__cause__, RejectedResult)
 
 
-# Threads
-
-
 def test_no_thread_that_can_be_started_is_an_error(monkeypatch):
     started, budget = [], RetryBudget(5)
     start = threading.Thread.start
@@ -198,9 +192,6 @@ def test_it_warns_where_it_blocks_a_loop():
             assert hedge_call(lambda: 7) == 7
 
     asyncio.run(main())
-
-
-# Pools
 
 
 def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free():

@@ -104,9 +104,6 @@ def test_what_is_shared_in_the_original_is_shared_in_the_copy(inner):
     assert run.first[0] is run.inner is not both.inner
 
 
-# __copy__
-
-
 def test_a_copy_method_is_honoured_wherever_the_policy_is():
     class Own(Wrapper):
         def __copy__(self):

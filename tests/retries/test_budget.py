@@ -84,9 +84,6 @@ def test_bad_numbers_are_named(name):
         assert repr(value) in str(caught.value)
 
 
-# Runs, also with a budget whose answer coroutines await
-
-
 class Awaited(RetryBudget):
     """A budget whose answer comes in a later step of the event loop."""
 
@@ -110,9 +107,6 @@ def test_each_retry_costs_and_each_success_pays(face, make_budget):
     face.fails(OSError, Script(Permanent(OSError())), budget=budget)
     face.fails(OSError, Script(OSError), ZERO, max_attempts=2, budget=budget)
     assert budget.tokens == 3
-
-
-# Retries that are not made
 
 
 def interrupt(*_):
@@ -206,9 +200,6 @@ def test_a_hedge_that_never_began_costs_nothing(clock, make_budget):
     assert (script.count, budget.tokens) == (2, 4)
 
 
-# Budgets of the user's own, above all those whose answer coroutines await
-
-
 class Plain:
     """A budget that only counts; each answer is returned, raised or called for.
 
@@ -275,9 +266,6 @@ def test_an_error_of_the_budget_is_raised_with_the_last_error_as_its_cause(face,
     assert "the budget failed" in caught.__notes__[0]
 
 
-# An answer that takes long
-
-
 @ALL_ASYNC
 def test_no_limit_waits_for_the_answer(face, clock):
     token = CancellationToken()
@@ -309,9 +297,6 @@ def test_a_retry_that_is_not_made_after_the_answer_is_paid_back(face):
         budget, script = Slow(answer, seconds=10), Script(OSError)
         face.fails(kind, script, ZERO, budget=budget, **options)
         assert (script.count, budget.log) == (1, ["awaited", "released"])
-
-
-# Hedged calls, in which each attempt asks for itself
 
 
 def test_neither_a_slow_answer_nor_a_refusal_concerns_another_attempt(hedge):

@@ -25,9 +25,6 @@ from tests.retries.scripts import ONE, TEN, ZERO, Recorded, Script, Takes, at, c
 from tests.tickers.made_policies import Scripted
 from tests.tickers.made_timers import Failing, Fake, Instant
 
-# Waits
-
-
 PLACES = {
     "alone": lambda token: with_token(TEN, token),
     "in limits": lambda token: with_max_retries(with_jitter(with_token(TEN, token), 0), 9),
@@ -58,9 +55,6 @@ def test_a_cancel_at_the_very_end_of_a_wait_comes_first(face, clock):
     at(clock, 10, token.cancel)  # before the wait asks for the same moment
     ended_by_cancel(face, script, TEN, token=token)
     assert (script.times, now()) == ([0], 10)
-
-
-# Attempts
 
 
 @SYNC
@@ -128,9 +122,6 @@ def test_an_operation_that_obeys_the_cancel_ends_the_run_as_cancelled_whatever_o
     assert on is None or on.calls == []
 
 
-# asyncio
-
-
 @IN_ASYNCIO
 def test_a_cancel_of_the_task_wins(face, clock):
     for step in (Takes(50, 7), OSError):
@@ -178,9 +169,6 @@ def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(face)
 
     face.fails(asyncio.CancelledError, script, ONE, token=token, on_attempt=cancel)
     assert script.count == 1
-
-
-# Waits that a timer measures
 
 
 @FOUR

@@ -92,9 +92,6 @@ def test_the_innermost_attempt_is_seen(face):
     assert seen == [("outer", 3), ("inner", 2), ("outer", 3)]
 
 
-# Threads, tasks, contexts
-
-
 def test_tasks_and_threads_of_a_coroutine_see_it(clock):
     async def look():
         await asyncio.sleep(1)
@@ -106,9 +103,6 @@ def test_tasks_and_threads_of_a_coroutine_see_it(clock):
 
     first, *others = in_loop(retry_call_async(operation))
     assert others == [first, first]
-
-
-# The time that is left
 
 
 @FOUR
@@ -144,9 +138,6 @@ def test_the_limit_of_the_attempt_counts_too(face):
     limits = {"attempt_timeout": 10, "timeout": 15, "max_attempts": 2}
     face.fails(OSError, Script(Takes(3, look)), FIVE, **limits)
     assert seen == [7, 4]
-
-
-# The token
 
 
 def test_each_attempt_has_a_token_that_is_cancelled_when_it_ends(face):
@@ -258,9 +249,6 @@ def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face):
     hook = lambda _: seen.append(here().token)
     left_after_a_failure(face, ZERO, on_attempt=hook)
     assert seen[0].cancelled
-
-
-# Generators
 
 
 def failing_rows(failures):

@@ -108,9 +108,6 @@ def test_hooks_may_be_any_number_of_functions(face, number):
     assert left_with(log) == [*[error] * number, *[None] * number]
 
 
-# Attempts that are not made, or do not end by themselves
-
-
 def cancelling(token):
     return {"token": token, "on_attempt": lambda seen: seen.attempts == 2 and token.cancel()}
 
@@ -179,9 +176,6 @@ def test_a_manager_is_left_once_when_the_task_is_cancelled(face, when):
     assert [type(error).__name__[0] for *_, error in outs] == told
     assert {entry[2] for entry in outs} == ({"a 1", "b 1"} if len(told) == 2 else {"a 1"})
     assert "on_give_up" not in {entry[1] for entry in log}
-
-
-# Errors in hooks and managers
 
 
 def test_an_error_of_a_hook_ends_the_run_and_leaves_the_managers(face):

@@ -175,9 +175,6 @@ def test_what_is_no_rule_is_refused_and_told_what_to_write(face):
     assert script.count == 0
 
 
-# Policies by error
-
-
 def test_a_mapping_is_read_when_it_is_given():
     rules = {OSError: True}
     decorated = retry(ZERO, on=rules, max_attempts=2)(Script(OSError, 7))
@@ -212,9 +209,6 @@ def test_a_token_in_a_policy_of_a_mapping_cancels_the_run(face):
     script = Script(lambda: token.cancel() and KeyError)
     face.fails(Cancelled, script, on={KeyError: True, OSError: with_token(ONE, token)})
     assert script.count == 1
-
-
-# Functions that await
 
 
 @ALL_ASYNC
@@ -267,9 +261,6 @@ def test_hedges_await_their_predicates(clock):
     operation = Script(takes(5, 1), takes(5, OSError()), takes(5, 2))
     assert hedge_in_loop(operation, ConstantBackOff(100), until=until, on=on) == 2
     assert operation.times == [0, 6, 32]
-
-
-# Results that are not accepted
 
 
 def at_least_three(result):

@@ -120,9 +120,6 @@ def test_failures_are_retried_and_told_after_the_delays_of_the_policy(face):
     assert {type(delay) for _, _, delay in notify.calls} == {float}
 
 
-# Interrupts
-
-
 def test_what_is_no_exception_passes(face):
     for kind in INTERRUPTS:
         for on in (Exception, lambda error: True):
@@ -133,17 +130,11 @@ def test_what_is_no_exception_passes(face):
             assert not hasattr(interrupt, "__notes__")
 
 
-# RetryAfter
-
-
 @BOTH
 def test_every_limit_binds_retry_after(face):
     limits = list(STEPS)[2:]
     ended = {step: ending(face, [step], lambda error: RetryAfter(6, error)) for step in limits}
     assert ended == {step: (step.split()[0], True, 1, 1, []) for step in limits}
-
-
-# Hooks
 
 
 def test_a_cancel_before_the_next_call_prevents_it(face):
@@ -163,9 +154,6 @@ def test_a_cancel_before_the_next_call_prevents_it(face):
         assert (caught.value.cause, caught.value.__cause__) == (hook, error)
         assert script.times == [0]
         assert gave_up.last.attempts == 1
-
-
-# The policy
 
 
 @BOTH

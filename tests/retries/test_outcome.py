@@ -94,9 +94,6 @@ def test_time_is_that_of_the_clock_given(face):
     assert told.last.elapsed == 7
 
 
-# The arguments
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_outcome_has_the_arguments_of_a_decorated_function(clock, kind):
     told, client = Recorded(), Client(Script(7))
@@ -123,9 +120,6 @@ def test_arguments_are_shown_by_nothing():
     assert "secret" not in f"{told.last} {told.last._asdict()}"
     assert b"secret" not in (dumped := pickle.dumps(told.last))
     assert pickle.loads(dumped) == plain
-
-
-# Loops
 
 
 def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock):
@@ -178,9 +172,6 @@ def test_a_thread_that_reads_the_outcome_as_a_block_fails_sees_no_success(monkey
     for outcome, swallowed in each_interleaving(begin, monkeypatch):
         assert isinstance(outcome, Outcome)
         assert (outcome.succeeded, outcome.elapsed, swallowed) == (False, 0, False)
-
-
-# The option ``name``
 
 
 def test_hooks_and_the_attempt_have_the_name_that_is_given(face):

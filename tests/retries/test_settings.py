@@ -50,9 +50,6 @@ def obeyed():
     return script.count == 2 or cause is not None, TOLD[:], cause
 
 
-# Off
-
-
 def everything(called):
     """Return options that all must be idle."""
     hooks = dict.fromkeys(("notify", "around", *HOOKS, "until", "on"), called)
@@ -150,9 +147,6 @@ def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(clock):
     assert calls_made() == 3
 
 
-# Default hooks
-
-
 def test_default_hooks_are_called_after_a_retrys_own(face):
     log = []
 
@@ -197,9 +191,6 @@ def test_a_bad_default_hook_is_refused_by_name_and_nothing_is_changed():
     assert is_active()
 
 
-# The default token
-
-
 def test_either_token_ends_the_run(face, clock):
     for which in (0, 1):
         began = now()
@@ -218,9 +209,6 @@ def test_a_default_token_cuts_a_coroutine(clock, call):
     with configure(token=token), pytest.raises(Cancelled):
         in_loop(call(Script(Takes(50, 7)).in_loop, ConstantBackOff(100)))
     assert now() == 7
-
-
-# Blocks
 
 
 def test_a_block_puts_back_all_that_it_has_changed_and_nothing_else():

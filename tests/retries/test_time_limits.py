@@ -37,8 +37,6 @@ def with_deadline(seconds, **options):
     return lambda: {"token": CancellationToken(timeout=seconds), **options}
 
 
-# Between attempts
-
 CASES = {
     "the next wait would pass the limit": (
         ([OSError, OSError, LAST], 4, {"timeout": 10}),
@@ -156,9 +154,6 @@ def test_no_elapsed_time_is_refused(face):
     for nothing in (0, 0.0, -0.0, timedelta()):
         face.fails(ValueError, script, ZERO, max_elapsed_time=nothing, match=told)
     assert script.count == 0
-
-
-# While an attempt runs
 
 
 @SYNC
@@ -293,9 +288,6 @@ def test_a_token_with_a_deadline_on_another_clock_is_refused(face):
             face.run(script, **options)
     assert script.count == 0
     assert face.run(script, ONE, token=CancellationToken(clock=other)) == 7
-
-
-# Where waits are skipped
 
 
 @pytest.mark.parametrize("start", [0.3, 0.1, 1000.7])
