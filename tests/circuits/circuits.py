@@ -30,8 +30,8 @@ async def guarded(breaker, outcome):
         return done(outcome)
 
 
-def async_with_block(breaker, outcome):
-    return in_loop(guarded(breaker, outcome))
+def async_with_block(breaker, outcome, run=in_loop):
+    return run(guarded(breaker, outcome))
 
 
 def async_with_block_in_trio(breaker, outcome):
@@ -46,13 +46,13 @@ def decorated(breaker, outcome):
     return call(outcome)
 
 
-def decorated_coroutine(breaker, outcome):
+def decorated_coroutine(breaker, outcome, run=in_loop):
     @breaker
     async def call(outcome):
         await asyncio.sleep(0)
         return done(outcome)
 
-    return in_loop(call(outcome))
+    return run(call(outcome))
 
 
 def told(breaker, outcome):

@@ -1,14 +1,16 @@
 """CircuitBreaker: interrupts and signal handlers at each place at which CPython lets them run."""
 
-import contextlib
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
 from backoff_ticker import CircuitBreaker, CircuitOpen, ExponentialBackOff, retry_call_async
 from tests.circuits.circuits import (
     CLOSED,
+    async_with_block,
     decorated,
-    done,
+    decorated_coroutine,
     fail,
     half_open,
     refused,
@@ -25,22 +27,11 @@ from tests.stress.places import Interrupted, check_each_place, each_place
 from tests.tickers.made_policies import Blocking, Scripted
 
 
-def async_with_block_without_a_loop(breaker, outcome):
-    async def main():
-        async with breaker.guard():
-            done(outcome)
-
-    with contextlib.suppress(StopIteration):
-        main().send(None)
-
-
-def decorated_coroutine_without_a_loop(breaker, outcome):
-    @breaker
-    async def call():
-        done(outcome)
-
-    with contextlib.suppress(StopIteration):
-        call().send(None)
+def without_a_loop(coroutine):
+    """Run a coroutine that waits for nothing but its turn."""
+    with suppress(StopIteration):
+        while True:
+            coroutine.send(None)
 
 
 AT_AN_EDGE = {"__enter__", "__exit__", "__aexit__", "record"}
@@ -49,8 +40,8 @@ AT_AN_EDGE = {"__enter__", "__exit__", "__aexit__", "record"}
 @pytest.mark.parametrize(
     "way",
     [
-        *(with_block, async_with_block_without_a_loop),
-        *(decorated, decorated_coroutine_without_a_loop),
+        *(with_block, partial(async_with_block, run=without_a_loop)),
+        *(decorated, partial(decorated_coroutine, run=without_a_loop)),
     ],
 )
 def test_an_interrupt_anywhere_leaves_it_usable(way):
@@ -59,12 +50,9 @@ def test_an_interrupt_anywhere_leaves_it_usable(way):
     def run(interrupt):
         now = SetClock()
         breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now, probe_timeout=40)
-        try:
-            with interrupt:
-                walk(breaker, now, way)
-        except Interrupted:
-            pass
-        with contextlib.suppress(CircuitOpen):
+        with suppress(Interrupted), interrupt:
+            walk(breaker, now, way)
+        with suppress(CircuitOpen):
             breaker.release(breaker.allow())  # asks the policy, if the interrupt has prevented that
         now.advance(10)
         if breaker.remaining() is None:
@@ -152,7 +140,7 @@ def test_a_signal_handler_may_use_it_anywhere():
         breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
 
         def handler():
-            with contextlib.suppress(CircuitOpen, OSError), breaker.guard():
+            with suppress(CircuitOpen, OSError), breaker.guard():
                 raise OSError
 
         interrupt.handler = handler
@@ -191,8 +179,7 @@ def awaited(operation, **options):
     async def attempt():
         operation()
 
-    with contextlib.suppress(StopIteration):
-        retry_call_async(attempt, ZERO, **options).send(None)
+    without_a_loop(retry_call_async(attempt, ZERO, **options))
 
 
 @interrupted_loops
@@ -206,11 +193,8 @@ def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way):
             if errors:
                 raise errors.pop()
 
-        try:
-            with interrupt:
-                way(operation, breaker=breaker)
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            way(operation, breaker=breaker)
         interrupt.forget()
         collect_garbage()  # a loop that was left
         return ["its place is lost"] if breaker.remaining() is None else []
