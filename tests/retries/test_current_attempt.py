@@ -31,16 +31,14 @@ def here():
     return attempt
 
 
-def seen_by(script_ends, seen, look):
-    """Return an operation that looks each time it is called, and fails but for the last time."""
-
-    answers = [OSError] * (script_ends - 1) + [7]
-    return Script(*[lambda answer=answer: seen.append(look()) or answer for answer in answers])
+def seen_by(seen, look):
+    """Return an operation that looks each time it is called, and succeeds at the third time."""
+    return Script(lambda: seen.append(look()) or (OSError if len(seen) < 3 else 7))
 
 
 def test_an_operation_knows_its_attempt_which_stays_what_it_was(face):
     seen = []
-    script = seen_by(3, seen, lambda: (here(), here().number, here().waited))
+    script = seen_by(seen, lambda: (here(), here().number, here().waited))
     assert face.run(script, FIVE) == 7
     expected = [(1, 0), (2, 5), (3, 10)]
     assert [tuple(told) for _, *told in seen] == expected
@@ -143,7 +141,7 @@ def test_the_limit_of_the_attempt_counts_too(face):
 def test_each_attempt_has_a_token_that_is_cancelled_when_it_ends(face):
     seen, told = [], []
     hooks = dict.fromkeys(HOOKS, lambda _: told.append(here().token.cancelled))
-    script = seen_by(3, seen, lambda: (here().token, here().token.cancelled))
+    script = seen_by(seen, lambda: (here().token, here().token.cancelled))
     face.run(script, FIVE, **hooks)
     tokens = {token for token, _ in seen}
     assert len(tokens) == 3

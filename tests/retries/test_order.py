@@ -28,6 +28,7 @@ from tests.retries.scripts import (
     Recorded,
     Script,
     Takes,
+    answered,
     cancelled_token,
     spent_budget,
 )
@@ -147,11 +148,9 @@ def test_a_cancel_before_the_next_call_prevents_it(face):
             if hook != "on_attempt" or len(calls) == 2:
                 token.cancel(hook)
 
-        with pytest.raises(Cancelled) as caught:
-            face.run(
-                script, ConstantBackOff(delay), token=token, on_give_up=gave_up, **{hook: cancel}
-            )
-        assert (caught.value.cause, caught.value.__cause__) == (hook, error)
+        hooks = {"on_give_up": gave_up, hook: cancel}
+        raised = face.fails(Cancelled, script, ConstantBackOff(delay), token=token, **hooks)
+        assert (raised.cause, raised.__cause__) == (hook, error)
         assert script.times == [0]
         assert gave_up.last.attempts == 1
 
@@ -169,25 +168,16 @@ def test_a_spent_policy_is_fresh_in_each_run_and_stays_spent_outside(face):
 
 
 @BOTH
-def test_a_policy_that_fails_has_failed_though_it_cancels_the_run_too(face):
-    token, failure, first, gave_up = CancellationToken(), LookupError(), OSError(), Recorded()
-
-    def fail():
-        token.cancel()
-        raise failure
-
-    with pytest.raises(LookupError) as caught:
-        face.run(Script(first), Scripted(then=fail), token=token, on_give_up=gave_up)
-    assert (caught.value, failure.__cause__) == (failure, first)
-    assert gave_up.last.reason == "failed"
-
-
-@BOTH
-def test_a_policy_that_stops_as_it_cancels_the_run_leaves_it_cancelled(face):
-    token, gave_up = CancellationToken(), Recorded()
-    policy = Scripted(then=lambda: token.cancel() and STOP)
-    face.fails(Cancelled, Script(OSError), policy, token=token, on_give_up=gave_up)
-    assert gave_up.last.reason == "cancelled"
+@pytest.mark.parametrize(
+    ("answer", "kind", "reason"),
+    [(LookupError, LookupError, "failed"), (STOP, Cancelled, "cancelled")],
+)
+def test_a_policy_that_fails_or_stops_as_it_cancels_the_run(face, answer, kind, reason):
+    token, first, gave_up = CancellationToken(), OSError(), Recorded()
+    policy = Scripted(then=lambda: token.cancel() and answered(answer))
+    error = face.fails(kind, Script(first), policy, token=token, on_give_up=gave_up)
+    assert error.__cause__ is first
+    assert gave_up.last.reason == reason
 
 
 @BOTH

@@ -48,6 +48,7 @@ def test_the_name_is_that_of_the_operation(clock):
     assert told.last.name.endswith("Client.fetch")
     retry_call(Script(7), on_success=told)
     assert "Script" in told.last.name
+    assert attempts().outcome.name == attempts(name=None).outcome.name == "attempts()"
 
 
 def test_a_stop_reason_is_a_str():
@@ -180,11 +181,7 @@ def test_hooks_and_the_attempt_have_the_name_that_is_given(face):
     script = Script(OSError, lambda: current_attempt().name)
     assert face.run(script, ZERO, name="prices", **options) == "prices"
     assert [outcome.name for _, outcome in told.calls] == ["prices"] * 4
-
-
-def test_a_loop_has_its_name_before_it_begins(clock):
     assert attempts(name="prices").outcome.name == "prices"
-    assert attempts().outcome.name == attempts(name=None).outcome.name == "attempts()"
 
 
 # log_retries()
