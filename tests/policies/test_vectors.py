@@ -40,15 +40,6 @@ def truncation(unit: float, multiplier: float, call: int) -> float:
     return lost
 
 
-def whole_units_apart(unit: float, multiplier: float, factor: float, call: int) -> float:
-    """Return how far the delay of a source that counts whole units may be from the plain one.
-
-    The interval is short by ``truncation``, at the ends of the draw times ``1 + factor``; the draw
-    is over one unit more, which adds less than one, and its truncation takes away less than one.
-    """
-    return truncation(unit, multiplier, call) * (1.0 + factor) + unit
-
-
 class Replay:
     """One policy that goes through the steps of a vector."""
 
@@ -126,13 +117,17 @@ class Replay:
             assert near(bounds[1], expected[1], self.apart(n))
 
     def apart(self, call: int, what: str = "delay") -> float:
-        """Return how far a source that counts whole units may be away at this call."""
+        """Return how far a source that counts whole units may be away at this call.
+
+        A draw is short by what the interval is, at its ends times ``1 + factor``; it is over one
+        unit more, which adds less than one, and its truncation takes away less than one.
+        """
         if not (self.unit and hasattr(self.inner, "multiplier")):
             return self.unit
+        short = truncation(self.unit, self.inner.multiplier, call)
         if what == "interval":
-            return truncation(self.unit, self.inner.multiplier, call)
-        factor = self.inner.randomization_factor
-        return whole_units_apart(self.unit, self.inner.multiplier, factor, call)
+            return short
+        return short * (1.0 + self.inner.randomization_factor) + self.unit
 
 
 def number(value: Any) -> Any:

@@ -247,9 +247,8 @@ if current is not None:
     assert_type(current.outcome, Outcome)
 
 assert_type(retry(name="fetch", note=False, attempt_timeout=None)(called)(1), list[str])
-assert_type(retry_call(lambda: 1, name="fetch"), int)
 assert_type(attempts(name="fetch", attempt_timeout=None).outcome.name, str)
-assert_type(hedge_call(partial(bare, 2), name="fetch"), list[str])
+assert_type(hedge_call(partial(bare, 2), name="fetch", note=False), list[str])
 
 # What is not typed
 
@@ -311,7 +310,6 @@ assert_type(
 )
 assert_type(hedge_call(partial(bare, 2), policy, pool=None, max_attempts=2), list[str])
 assert_type(hedge_call(partial(bare, 2), fallback=None), list[str] | None)
-assert_type(hedge_call(partial(bare, 2), note=False), list[str])
 
 
 async def calls() -> None:
