@@ -27,7 +27,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from backoff_ticker.types import HedgeOptions, RetryOptions
 from backoff_ticker.waiting import trio_runs
-from tests.retries.faces import in_loop
+from tests.retries.faces import check, in_loop
 from tests.retries.hedges import HedgeFace, hedge as hedge_in_loop, takes
 from tests.retries.scripts import (
     ONE,
@@ -59,66 +59,52 @@ REPORTED = [Takes(1, OSError), Takes(2, KeyError), Takes(3, ValueError), Takes(9
 RULES = {OSError: 30, KeyError: True, ValueError: ConstantBackOff(2)}
 
 
-def starts(when, steps, times, end, **options):
-    """Return a case: what the attempts do, when they start, and when the call returns 7."""
-    return pytest.param(steps, times, end, {"backoff": TEN, **options}, id=when)
+# When attempts start, and when the call returns 7.
+STARTS = {
+    "after its delay": (([Takes(100, 7)], (1, 20, 3, 80), {}), ([0, 1, 21, 24], 7, 100)),
+    "by its feedback": (([Takes(60, 7)], FibonacciBackOff(1, 20), {}), ([0, 1, 21, 42], 7, 60)),
+    "five times at most": (([Takes(1000, 7)], TEN, {}), ([0, 10, 20, 30, 40], 7, 1000)),
+    "without limit": (([Takes(95, 7)], TEN, {"max_attempts": None}), ([*range(0, 100, 10)], 7, 95)),
+    "all at once": (([Takes(9, 7), Takes(5, 7)], ZERO, {}), ([0] * 5, 7, 5)),
+    "not after an answer": (([Takes(9, 7)], TEN, {}), ([0], 7, 9)),
+    "one before may answer": (([Takes(25, 7), Takes(100, 8)], TEN, {}), ([0, 10, 20], 7, 25)),
+    "at a failure, from which the next delay counts": (
+        ([Takes(4, OSError), Takes(50, 7)], (10, 20, 31), {}),
+        ([0, 4, 24], 7, 54),
+    ),
+    "at any failure": (
+        ([Takes(12, OSError), Takes(3, OSError), Takes(100, 7)], TEN, {}),
+        ([0, 10, 12, 13, 23], 7, 112),
+    ),
+    "as the call itself fails": (([OSError, OSError, Takes(3, 7)], TEN, {}), ([0, 0, 0], 7, 3)),
+    "if until rejects": (
+        (REJECTED, TEN, {"until": lambda value: value > 2}),
+        ([0, 4, 9, 19, 29], 7, 109),
+    ),
+    "when on says": ((ANSWERED, TEN, {"on": lambda error: error.args[0]}), ([0, 32, 33], 7, 38)),
+    "when a rule says": ((REPORTED, TEN, {"on": RULES}), ([0, 31, 33, 38], 7, 47)),
+    "when RetryAfter says, later": (
+        ([Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8)], TEN, {}),
+        ([0, 10, 52, 62, 72], 7, 100),
+    ),
+    "when RetryAfter says, sooner": (
+        ([Takes(100, 7), Takes(2, RetryAfter(1)), Takes(100, 8)], TEN, {}),
+        ([0, 10, 13, 23, 33], 7, 100),
+    ),
+    "unless the timeout forbids it": (
+        ([Takes(15, 7), Takes(2, RetryAfter(50))], TEN, {"timeout": 20}),
+        ([0, 10], 7, 15),
+    ),
+    "unless max_elapsed_time forbids it": (
+        ([Takes(100, 7)], ConstantBackOff(4), {"max_elapsed_time": 10}),
+        ([0, 4, 8], 7, 100),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("steps", "times", "end", "options"),
-    [
-        starts("after its delay", [Takes(100, 7)], [0, 1, 21, 24], 100, backoff=(1, 20, 3, 80)),
-        starts(
-            "as its feedback says",
-            [Takes(60, 7)],
-            [0, 1, 21, 42],
-            60,
-            backoff=FibonacciBackOff(1, 20),
-        ),
-        starts("five times at most", [Takes(1000, 7)], [0, 10, 20, 30, 40], 1000),
-        starts("without limit", [Takes(95, 7)], [*range(0, 100, 10)], 95, max_attempts=None),
-        starts("all at once", [Takes(9, 7), Takes(5, 7)], [0] * 5, 5, backoff=ZERO),
-        starts("not after an answer", [Takes(9, 7)], [0], 9),
-        starts("and the one before may answer", [Takes(25, 7), Takes(100, 8)], [0, 10, 20], 25),
-        starts(
-            "at a failure, from which the next delay counts",
-            *([Takes(4, OSError), Takes(50, 7)], [0, 4, 24], 54),
-            backoff=(10, 20, 31),
-        ),
-        starts(
-            "at any failure",
-            *([Takes(12, OSError), Takes(3, OSError), Takes(100, 7)], [0, 10, 12, 13, 23], 112),
-        ),
-        starts("at a failure of the very call", [OSError, OSError, Takes(3, 7)], [0, 0, 0], 3),
-        starts("if until rejects", REJECTED, [0, 4, 9, 19, 29], 109, until=lambda value: value > 2),
-        starts("when on says", ANSWERED, [0, 32, 33], 38, on=lambda error: error.args[0]),
-        starts("when a rule says", REPORTED, [0, 31, 33, 38], 47, on=RULES),
-        starts(
-            "when RetryAfter says, later",
-            *([Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8)], [0, 10, 52, 62, 72], 100),
-        ),
-        starts(
-            "when RetryAfter says, sooner",
-            *([Takes(100, 7), Takes(2, RetryAfter(1)), Takes(100, 8)], [0, 10, 13, 23, 33], 100),
-        ),
-        starts(
-            "unless the timeout forbids it",
-            *([Takes(15, 7), Takes(2, RetryAfter(50))], [0, 10], 15),
-            timeout=20,
-        ),
-        starts(
-            "unless max_elapsed_time forbids it",
-            *([Takes(100, 7)], [0, 4, 8], 100),
-            backoff=ConstantBackOff(4),
-            max_elapsed_time=10,
-        ),
-    ],
-)
-def test_the_next_attempt_starts(hedge, steps, times, end, options):
-    script, backoff = Script(*steps), options["backoff"]
-    policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
-    assert hedge(script, **{**options, "backoff": policy}) == 7
-    assert (script.times, now()) == (times, end)
+@pytest.mark.parametrize("case", STARTS)
+def test_the_next_attempt_starts(hedge, case):
+    check(hedge, STARTS[case])
 
 
 def test_delays_are_kept_where_waits_are_skipped(hedge):

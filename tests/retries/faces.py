@@ -16,6 +16,7 @@ from backoff_ticker import (
 )
 from tests.helpers import collect_garbage
 from tests.retries.scripts import Recorded, Script, answered, now
+from tests.tickers.made_policies import Scripted
 
 
 def in_loop(coroutine):
@@ -216,16 +217,17 @@ def check(face, case):
 
     Args:
         face: The way to run it.
-        case: A pair. First: the steps of the script, the policy or the seconds of a constant one,
-            and the options or a function that makes them. Second: when the operation is called,
-            counted from the start, and what is returned or raised, for which the type will do; if
-            it matters, when the run ends, the reason that ``on_give_up`` is told, the cause of the
-            error, and how its note ends.
+        case: A pair. First: the steps of the script, the policy (seconds are a constant one, a
+            tuple gives its delays), and the options or a function that makes them. Second: when
+            the operation is called, counted from the start, and what is returned or raised, for
+            which the type will do; if it matters, when the run ends, the reason that
+            ``on_give_up`` is told, the cause of the error, and how its note ends.
     """
     (steps, backoff, options), (times, end, *rest) = case
     ended, reason, cause, note = [*rest, *[None] * (4 - len(rest))]
     began, script, gave_up = now(), Script(*steps), Recorded()
     backoff = ConstantBackOff(backoff) if isinstance(backoff, Real) else backoff
+    backoff = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
     options = options() if callable(options) else options
     if reason is not None:
         options = {**options, "on_give_up": gave_up}

@@ -192,12 +192,9 @@ def test_what_is_cut_leaves_no_cycle():
 @pytest.mark.parametrize("options", [{}, {"notify": lambda *_: None}])
 def test_an_interrupted_run_leaves_no_cycle(options):
     async def main():
-        task = asyncio.ensure_future(async_call(Script(Failure), ONE, **options))
-        await asyncio.sleep(0.5)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        del task
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await async_call(Script(Failure), ONE, **options)
         return are_alive()
 
     assert asyncio.run(main()) == [False]
