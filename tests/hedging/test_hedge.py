@@ -174,9 +174,8 @@ def test_a_result_beside_failures_at_the_same_time_wins(good):
 
 def test_failures_at_the_same_time_are_one_after_the_other():
     errors = [OSError(n) for n in range(3)]
-    with pytest.raises(OSError) as caught:
-        hedge_in_loop(together(*errors), ONE, max_attempts=3)
-    assert caught.value is errors[2]
+    caught = hedge_in_loop.fails(OSError, together(*errors), ONE, max_attempts=3)
+    assert caught is errors[2]
     assert not any(hasattr(error, "__notes__") for error in errors[:2])
     began, operation = now(), together(OSError, OSError, 7, when=15)
     assert hedge_in_loop(operation, TEN) == 7
@@ -209,14 +208,13 @@ def ends(what, answer, kind, why="", **options):
 def test_what_ends_all(hedge, answer, kind, why, options):
     operation, backoff = Script(takes(100, 1, cleanup=5), takes(3, answer)), options["backoff"]
     policy = Scripted(*backoff) if isinstance(backoff, tuple) else backoff
-    with pytest.raises(kind) as caught:
-        hedge(operation, **{**options, "backoff": policy})
+    caught = hedge.fails(kind, operation, **{**options, "backoff": policy})
     assert now() == 10 + 3 + 5 * hedge.waits
-    notes = getattr(caught.value, "__notes__", [""])
+    notes = getattr(caught, "__notes__", [""])
     assert why in notes[-1]
     assert (" in 13.0 s: " in notes[-1]) is bool(why)
     if isinstance(answer, OSError):
-        assert caught.value.__cause__ is answer
+        assert caught.__cause__ is answer
     else:
         assert operation.times == [0, 10]
 
@@ -277,10 +275,9 @@ def test_each_attempt_but_the_first_takes_from_the_budget(hedge):
 
 def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge):
     script = Script(Takes(11, OSError("last")))
-    with pytest.raises(OSError, match="last") as caught:
-        hedge(script, ConstantBackOff(6), max_elapsed_time=10)
+    caught = hedge.fails(OSError, script, ConstantBackOff(6), max_elapsed_time=10, match="last")
     assert script.times == [0, 6]
-    assert caught.value.__notes__[0].endswith("max_elapsed_time of 10.0 s has passed")
+    assert caught.__notes__[0].endswith("max_elapsed_time of 10.0 s has passed")
     for delay, most in ((20, 10), (10, 30)):
         script = Script(Takes(1, RetryAfter(50, OSError("busy"))))
         with pytest.raises(OSError, match="busy") as caught:
@@ -311,10 +308,9 @@ def test_a_failure_starts_one_though_a_planned_start_is_too_late(hedge, limit):
 def test_at_the_timeout_all_are_cancelled(hedge):
     last = OSError()
     operation = Script(takes(100, 1, cleanup=5), takes(3, last), takes(100, 2))
-    with pytest.raises(DeadlineExceeded) as caught:
-        hedge(operation, TEN, timeout=25)
-    assert caught.value.__cause__ is last
-    (note,) = caught.value.__notes__
+    caught = hedge.fails(DeadlineExceeded, operation, TEN, timeout=25)
+    assert caught.__cause__ is last
+    (note,) = caught.__notes__
     assert note == "gave up after 4 attempts in 25.0 s: the timeout of 25.0 s"
     assert (operation.times, now()) == ([0, 10, 13, 23], 25 + 5 * hedge.waits)
 
@@ -337,9 +333,8 @@ def test_what_ends_in_the_moment_of_the_timeout_counts(clock):
         assert hedge_in_loop(Script(7).in_loop, policy, timeout=0) == 7
     last = OSError()
     script = Script(Takes(10, last))
-    with pytest.raises(DeadlineExceeded) as caught:
-        hedge_in_loop(script.in_loop, ConstantBackOff(20), timeout=10)
-    assert caught.value.__cause__ is last
+    caught = hedge_in_loop.fails(DeadlineExceeded, script.in_loop, ConstantBackOff(20), timeout=10)
+    assert caught.__cause__ is last
     assert script.count == 1
 
 
@@ -361,15 +356,13 @@ def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_
     with pytest.raises(ValueError, match="bad request"):
         hedge_in_loop(both(Permanent(ValueError("bad request"))), ONE, **options)
     last = ConnectionError()
-    with pytest.raises(DeadlineExceeded) as caught:
-        hedge_in_loop(both(last), ONE, **options)
-    assert caught.value.__cause__ is last
+    caught = hedge_in_loop.fails(DeadlineExceeded, both(last), ONE, **options)
+    assert caught.__cause__ is last
 
 
 def test_nobody_waits_for_a_start_that_the_timeout_forbids(hedge):
     script = Script(Takes(3, RetryAfter(50)))
-    with pytest.raises(DeadlineExceeded):
-        hedge(script, TEN, timeout=20)
+    hedge.fails(DeadlineExceeded, script, TEN, timeout=20)
     assert (script.count, now()) == (1, 3)
 
 
@@ -393,9 +386,8 @@ def test_a_cancel_ends_all_at_once(hedge, clock):
         began, token = now(), CancellationToken()
         at(clock, began + when, lambda: token.cancel("enough"))
         operation = Script(takes(100, 1, cleanup=2), takes(3, last), takes(100, 1))
-        with pytest.raises(Cancelled) as caught:
-            hedge(operation, TEN, token=token, until=bool, on=OSError)
-        assert (caught.value.cause, caught.value.__cause__) == ("enough", last)
+        caught = hedge.fails(Cancelled, operation, TEN, token=token, until=bool, on=OSError)
+        assert (caught.cause, caught.__cause__) == ("enough", last)
         assert now() - began == when + 2 * hedge.waits
 
 
@@ -416,13 +408,11 @@ def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(hedge, clock)
     assert (script.count, now()) == (1, 50)
     for last in (OSError(), RetryAfter(5), Cancelled("told")):
         script = Script(Takes(5, last))
-        with pytest.raises(Cancelled) as caught:
-            hedge(script, TEN, token=cancelled_token("before"))
-        assert (caught.value.cause, caught.value.__cause__) == ("before", last)
-        assert caught.value.__notes__[0].startswith("gave up after 1 attempt in 5.0 s: ")
+        caught = hedge.fails(Cancelled, script, TEN, token=cancelled_token("before"))
+        assert (caught.cause, caught.__cause__) == ("before", last)
+        assert caught.__notes__[0].startswith("gave up after 1 attempt in 5.0 s: ")
         assert script.count == 1
-    with pytest.raises(DeadlineExceeded):
-        hedge(script, TEN, token=cancelled_token(), timeout=2)
+    hedge.fails(DeadlineExceeded, script, TEN, token=cancelled_token(), timeout=2)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -430,9 +420,8 @@ def test_a_token_inside_the_policy_counts(hedge, clock, place):
     for when, others in ((13, None), (5, CancellationToken())):
         token, began, script = CancellationToken(), now(), Script(Takes(100, 7))
         at(clock, began + when, lambda: token.cancel(place))
-        with pytest.raises(Cancelled) as caught:
-            hedge(script, PLACES[place](token), token=others)
-        assert (caught.value.cause, now() - began) == (place, when)
+        caught = hedge.fails(Cancelled, script, PLACES[place](token), token=others)
+        assert (caught.cause, now() - began) == (place, when)
 
 
 def test_no_attempt_starts_after_a_cancel(clock):
@@ -460,10 +449,9 @@ class Cancelling(CircuitBreaker):
 
 def test_no_call_is_made_after_a_cancel_right_before(hedge):
     token, script = CancellationToken(), Script(Takes(100, 7))
-    with pytest.raises(Cancelled) as caught:
-        hedge(script, TEN, token=token, breaker=Cancelling(token))
+    caught = hedge.fails(Cancelled, script, TEN, token=token, breaker=Cancelling(token))
     assert (script.count, now()) == (1, 10)
-    assert caught.value.__notes__[0].startswith("gave up after 1 attempt in 10.0 s: ")
+    assert caught.__notes__[0].startswith("gave up after 1 attempt in 10.0 s: ")
 
 
 # Circuits
@@ -482,9 +470,8 @@ def test_the_next_starts_as_planned_but_not_before_the_circuit_lets_it_through(
 def test_an_attempt_that_the_circuit_refuses_counts(hedge):
     breaker, script = CircuitBreaker(TEN, failures=1), Script(7)
     breaker.open(30)
-    with pytest.raises(CircuitOpen) as caught:
-        hedge(script, TEN, breaker=breaker, max_attempts=1)
-    (note,) = caught.value.__notes__
+    caught = hedge.fails(CircuitOpen, script, TEN, breaker=breaker, max_attempts=1)
+    (note,) = caught.__notes__
     assert note == "gave up after 1 attempt in 0.0 s: max_attempts is 1"
     assert script.count == 0
 
@@ -546,8 +533,7 @@ def test_attempts_are_named_after_the_operation_and_count(hedge):
         raise OSError
 
     operation = fetch_in_loop if hedge.waits else fetch
-    with pytest.raises(OSError):
-        hedge(operation, TEN, max_attempts=2)
+    hedge.fails(OSError, operation, TEN, max_attempts=2)
     kind = operation.__name__
     assert [name.rpartition(".")[2] for name in names] == [f"{kind}, 1", f"{kind}, 2"]
 
@@ -602,8 +588,7 @@ def test_tasks_are_awaited_however_often_the_call_is_cancelled(clock):
 
 def test_a_task_that_has_not_begun_when_the_call_fails_ends_with_it(clock):
     script = Script(7)
-    with pytest.raises(KeyError):
-        hedge_in_loop(script.in_loop, Scripted(KeyError()))
+    hedge_in_loop.fails(KeyError, script.in_loop, Scripted(KeyError()))
     assert script.count == 0
 
 

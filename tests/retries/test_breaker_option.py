@@ -254,16 +254,14 @@ def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(h
         if answer == 7:
             assert hedge(operation, TEN, breaker=breaker) == 7
         else:
-            with pytest.raises(OSError, match="last") as caught:
-                hedge(operation, TEN, breaker=breaker)
-            assert caught.value.__notes__[0].endswith("the circuit is open until a reset")
+            caught = hedge.fails(OSError, operation, TEN, breaker=breaker, match="last")
+            assert caught.__notes__[0].endswith("the circuit is open until a reset")
         assert operation.count == 1
 
 
 def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(hedge):
-    with pytest.raises(CircuitOpen) as caught:
-        hedge(Script(7), TEN, breaker=opened(60), timeout=30)
-    assert caught.value.__notes__[0].endswith("longer than timeout=30.0 allows")
+    caught = hedge.fails(CircuitOpen, Script(7), TEN, breaker=opened(60), timeout=30)
+    assert caught.__notes__[0].endswith("longer than timeout=30.0 allows")
     assert now() == 0
 
 

@@ -319,15 +319,13 @@ def test_hedges_that_come_too_late_are_paid_back(clock):
 def test_a_hedge_that_the_circuit_refuses_is_paid_back(hedge):
     budget, script = Slow(), Script(OSError)
     breaker = CircuitBreaker(ConstantBackOff(100), failures=1)
-    with pytest.raises(CircuitOpen):
-        hedge(script, TEN, budget=budget, breaker=breaker, timeout=50)
+    hedge.fails(CircuitOpen, script, TEN, budget=budget, breaker=breaker, timeout=50)
     assert (script.count, budget.log[1:]) == (1, ["released"])
 
 
 def test_a_hedge_whose_token_is_cancelled_at_the_answer_is_paid_back(hedge):
     token, script = CancellationToken(), Script(Takes(100, 7))
     budget = Slow(token.cancel)  # returns True
-    with pytest.raises(Cancelled):
-        hedge(script, TEN, budget=budget, token=token)
+    hedge.fails(Cancelled, script, TEN, budget=budget, token=token)
     assert script.count == 1
     eventually(lambda: budget.log[1:] == ["released"])

@@ -142,9 +142,8 @@ def test_an_error_inside_a_marker_has_its_note_its_cause_and_its_place(face, mak
     assert isinstance(caught.value.__cause__, KeyError)
     assert why in caught.value.__notes__[0]
     assert any(entry.name == "fail" for entry in caught.traceback)
-    with pytest.raises(OSError) as caught:
-        face.run(Script(failing_in_a_handler(make(OSError()))), StopBackOff())
-    assert isinstance(caught.value.__context__, KeyError)
+    caught = face.fails(OSError, Script(failing_in_a_handler(make(OSError()))), StopBackOff())
+    assert isinstance(caught.__context__, KeyError)
 
 
 @on_faces("call", "async call", "loop")
