@@ -345,16 +345,13 @@ def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_
             await asyncio.sleep(9)
             for _ in range(turns):
                 await asyncio.sleep(0)
-            if isinstance(end, Exception):
-                raise end
-            return 7
+            return answered(end)
 
         return Script(takes(10, OSError("first")), second)
 
-    options = {"timeout": 10, "max_attempts": 2}
+    options, bad = {"timeout": 10, "max_attempts": 2}, ValueError("bad request")
     assert hedge_in_loop(both(7), ONE, **options) == 7
-    with pytest.raises(ValueError, match="bad request"):
-        hedge_in_loop(both(Permanent(ValueError("bad request"))), ONE, **options)
+    assert hedge_in_loop.fails(ValueError, both(Permanent(bad)), ONE, **options) is bad
     last = ConnectionError()
     caught = hedge_in_loop.fails(DeadlineExceeded, both(last), ONE, **options)
     assert caught.__cause__ is last

@@ -102,11 +102,7 @@ def test_a_token_cancelled_before_cuts_nothing(face, place):
 @FOUR
 def test_a_token_cancelled_as_the_first_attempt_begins_lets_it_begin(face):
     token, script = CancellationToken(), Script(7)
-
-    def cancel(outcome):
-        token.cancel()
-
-    assert face.run(script, token=token, on_attempt=cancel) == 7
+    assert face.run(script, token=token, on_attempt=lambda _: token.cancel()) == 7
     assert script.count == 1
 
 

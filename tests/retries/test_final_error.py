@@ -47,9 +47,17 @@ def failing_in_a_handler(error):
     return fail
 
 
-def test_the_error_raised_has_one_note_that_tells_how_it_ended(face):
-    errors = [OSError(1), OSError(2), OSError(3)]
-    caught = face.fails(OSError, Script(*errors), ONE, max_attempts=3)
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    """Whose attributes cannot be set."""
+
+    code: int
+
+
+@pytest.mark.parametrize("last", [OSError, FrozenError])
+def test_the_error_raised_has_one_note_that_tells_how_it_ended(face, last):
+    errors = [OSError(1), OSError(2), last(3)]
+    caught = face.fails(last, Script(*errors), ONE, max_attempts=3)
     (note,) = notes_of(caught)
     assert re.match(r"gave up after 3 attempts in 2\.0 s: max_attempts is 3", note)
     assert "\n" not in note
@@ -110,21 +118,6 @@ def test_a_note_is_left_off_where_the_retry_or_the_process_says_so(face):
         with configure(notes=of_process), pytest.raises(OSError) as caught:
             face.run(Script(OSError), ONE, max_attempts=2, note=own)
         assert len(notes_of(caught.value)) == has_note
-
-
-@dataclasses.dataclass(frozen=True)
-class FrozenError(Exception):
-    """Whose notes cannot be set."""
-
-    code: int
-
-
-@BOTH
-def test_an_error_that_takes_no_note_is_raised_itself(face):
-    error = FrozenError(5)
-    script = Script(error)
-    assert face.fails(FrozenError, script, ONE, max_attempts=2) is error
-    assert script.count == 2
 
 
 @pytest.mark.parametrize(
