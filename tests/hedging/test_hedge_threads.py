@@ -19,11 +19,13 @@ from backoff_ticker import (
     current_attempt,
     hedge_call,
 )
-from tests.retries.hedges import own_token, takes
+from tests.retries.hedges import HEDGES, own_token, takes
 from tests.retries.scripts import TEN, Script, at, now
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.usefixtures("join_attempts")
+
+in_threads = HEDGES["hedge"]
 
 
 class Seen(Script):
@@ -129,10 +131,9 @@ def test_an_attempt_that_cancels_its_own_token_has_failed():
         own_token().cancel("mine")
         own_token().raise_if_cancelled()
 
-    with pytest.raises(Cancelled) as caught:
-        hedge_call(Script(takes(100, 1), cancels), TEN)
-    assert caught.value.cause == "mine"
-    assert "on does not retry this error" in caught.value.__notes__[0]
+    caught = in_threads.fails(Cancelled, Script(takes(100, 1), cancels), TEN)
+    assert caught.cause == "mine"
+    assert "on does not retry this error" in caught.__notes__[0]
 
 
 def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned(clock):
@@ -165,11 +166,8 @@ def test_no_thread_that_can_be_started_is_an_error(monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", fails)
-    with pytest.raises(RuntimeError, match="can't start") as caught:
-        hedge_call(takes(100, 7), TEN, budget=budget)
-    assert caught.value.__notes__ == [
-        "gave up after 1 attempt in 10.0 s: the start of an attempt failed"
-    ]
+    caught = in_threads.fails(RuntimeError, takes(100, 7), TEN, budget=budget, match="can't start")
+    assert caught.__notes__ == ["gave up after 1 attempt in 10.0 s: the start of an attempt failed"]
     assert budget.tokens == 5
 
 
@@ -258,11 +256,8 @@ def shut_down():
 )
 def test_a_pool_that_cannot_make_an_attempt_is_an_error(make, kind, text):
     script, budget = Script(7), RetryBudget(10)
-    with pytest.raises(kind, match=text) as caught:
-        hedge_call(script, TEN, pool=make(), budget=budget)
-    assert caught.value.__notes__ == [
-        "gave up after 0 attempts in 0.0 s: the start of an attempt failed"
-    ]
+    caught = in_threads.fails(kind, script, TEN, pool=make(), budget=budget, match=text)
+    assert caught.__notes__ == ["gave up after 0 attempts in 0.0 s: the start of an attempt failed"]
     assert (script.count, budget.tokens) == (0, 10)
 
 
@@ -285,6 +280,5 @@ def not_threads():
 @pytest.mark.parametrize("pool", not_threads(), ids=lambda pool: type(pool).__name__)
 def test_what_is_no_pool_of_threads_is_refused(pool):
     script = Script(7)
-    with pytest.raises(TypeError, match=r"^pool must .*, not "):
-        hedge_call(script, TEN, pool=pool)
+    in_threads.fails(TypeError, script, TEN, pool=pool, match=r"^pool must .*, not ")
     assert script.count == 0
