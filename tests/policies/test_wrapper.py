@@ -58,9 +58,8 @@ def test_a_wrapper_takes_feedback_exactly_if_the_policy_inside_does(wrap):
     assert isinstance(chain(ZeroBackOff(), wrap(Feedback())), FeedbackBackOff)
     assert not isinstance(wrap(ZeroBackOff()), FeedbackBackOff)
     assert not isinstance(wrap(wrap(Recording())), FeedbackBackOff)
-    with pytest.raises(AttributeError) as caught:
+    with pytest.raises(AttributeError, match="has no attribute 'failure'"):
         wrap(ZeroBackOff()).failure  # noqa: B018
-    assert "has no attribute 'failure'" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,8 @@ def test_bad_numbers_are_named(name):
         (float("nan"), ValueError),
         (float("inf"), ValueError),
     ]:
-        with pytest.raises(kind) as caught:
+        with pytest.raises(kind, match=f"{name} must .*, not {value!r}"):
             RetryBudget().try_acquire(value) if name == "cost" else RetryBudget(**{name: value})
-        assert name in str(caught.value)
-        assert repr(value) in str(caught.value)
 
 
 class Awaited(RetryBudget):
