@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import re
 from datetime import timedelta
 from unittest.mock import AsyncMock
 
@@ -397,9 +398,8 @@ def test_an_interrupt_in_a_hook_passes_and_frees_the_probe(now):
     ],
 )
 def test_bad_options_are_named(options, kind, text):
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind, match=re.escape(text)):
         CircuitBreaker(**options)
-    assert text in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -451,9 +451,8 @@ def test_what_it_cannot_guard_is_refused(kind):
         yield 1
 
     given = {"class": dict, "generator": rows, "async generator": async_rows, "number": 3}
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError, match=r"use `with breaker.guard\(\):`"):
         CircuitBreaker()(given[kind])
-    assert "use `with breaker.guard():`" in str(caught.value)
     with pytest.raises(TypeError, match="decorate an `async def` function"):
         CircuitBreaker()(lambda: coroutine_function(OSError()))()
 

@@ -128,10 +128,7 @@ PREVENTED = {
     "its manager": (LookupError, lambda _: {"around": in_second}),
     "notify": (ZeroDivisionError, lambda _: {"notify": lambda *_: 1 / 0}),
     "on_retry": (ZeroDivisionError, lambda _: {"on_retry": lambda _: 1 / 0}),
-    "a hook that takes too long": (
-        DeadlineExceeded,
-        lambda _: {"timeout": 15, "on_retry": taking(20)},
-    ),
+    "a slow hook": (DeadlineExceeded, lambda _: {"timeout": 15, "on_retry": taking(20)}),
     "a cancel during the wait": (Cancelled, lambda _: {"token": CancellationToken(timeout=5)}),
     "interrupted notify": (KeyboardInterrupt, lambda _: {"notify": interrupt}),
     "interrupted on_retry": (KeyboardInterrupt, lambda _: {"on_retry": interrupt}),

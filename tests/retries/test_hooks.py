@@ -124,14 +124,11 @@ ENDS = {
     "a limit before the call": (7, late, DeadlineExceeded),
     "a refusal": (7, lambda _: {"breaker": until_a_reset()}, CircuitOpen),
 }
+HANG = Takes(50, 7)
 CUTS = {
-    "a token": (Takes(50, 7), lambda _: {"token": CancellationToken(timeout=9)}, DeadlineExceeded),
-    "timeout": (Takes(50, 7), lambda _: {"timeout": 9}, DeadlineExceeded),
-    "attempt_timeout": (
-        Takes(50, 7),
-        lambda _: {"attempt_timeout": 1, "max_attempts": 2},
-        TimeoutError,
-    ),
+    "a token": (HANG, lambda _: {"token": CancellationToken(timeout=9)}, DeadlineExceeded),
+    "timeout": (HANG, lambda _: {"timeout": 9}, DeadlineExceeded),
+    "attempt_timeout": (HANG, lambda _: {"attempt_timeout": 1, "max_attempts": 2}, TimeoutError),
 }
 
 
@@ -280,19 +277,12 @@ def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face):
 
 @ASYNC
 def test_a_manager_of_both_kinds_is_entered_as_an_asynchronous_one(face):
-    log = []
-
-    class Both:
+    class Both(AsyncManager):
         def __enter__(self):
             raise TypeError("use async with instead")
 
         __exit__ = None
 
-        async def __aenter__(self):
-            log.append("in")
-
-        async def __aexit__(self, *told):
-            log.append("out")
-
-    assert face.run(Script(7), around=lambda _: Both()) == 7
-    assert log == ["in", "out"]
+    log = []
+    assert face.run(Script(7), around=spanning(log, manager=Both)) == 7
+    assert [which for _, which, *_ in log] == ["in", "out"]
