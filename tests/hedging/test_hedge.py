@@ -197,9 +197,7 @@ def ends(what, answer, kind, why="", **options):
         ends("not retried", ValueError(7), ValueError, "on does not retry this error", on=OSError),
         ends("until fails", 7, AttributeError, "until failed", until=lambda value: value.none),
         ends("a wrong answer of on", OSError(), TypeError, "on ", on=lambda _: "soon"),
-        ends(
-            "the policy fails", OSError(), KeyError, "policy failed", backoff=(10, 10, KeyError())
-        ),
+        ends("a policy fails", OSError(), KeyError, "policy failed", backoff=(10, 10, KeyError())),
         ends("cancelled by itself", asyncio.CancelledError(), asyncio.CancelledError),
         ends("no Exception", Interrupted(), Interrupted),
         ends("no Exception, though on retries all", Interrupted(), Interrupted, on=lambda _: True),
@@ -250,12 +248,9 @@ def test_those_that_run_decide(hedge, policy, options, why):
     assert call(7) == 7
 
 
-@pytest.mark.parametrize(
-    "options", [{"backoff": StopBackOff()}, {"max_attempts": 1}, {"budget": 1}]
-)
-def test_the_first_attempt_is_always_made(hedge, options):
-    if "budget" in options:
-        options = {"budget": spent_budget()}
+@pytest.mark.parametrize("given", [{"backoff": StopBackOff()}, {"max_attempts": 1}, {"budget": 1}])
+def test_the_first_attempt_is_always_made(hedge, given):
+    options = {"budget": spent_budget()} if "budget" in given else given
     for step in (RetryAfter(5, OSError()), OSError, 7):
         script = Script(Takes(50, step))
         with nullcontext() if step == 7 else pytest.raises(OSError):

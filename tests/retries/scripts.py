@@ -1,6 +1,6 @@
 """Operations that a test writes down beforehand, and what else it gives to a run."""
 
-from inspect import isawaitable, isfunction
+from inspect import isawaitable, isclass, isfunction
 from typing import Any, NamedTuple
 
 from backoff_ticker import (
@@ -75,9 +75,7 @@ class Script:
 
 def answered(step):
     """Return or raise what ``step`` stands for."""
-    if isinstance(step, BaseException) or (
-        isinstance(step, type) and issubclass(step, BaseException)
-    ):
+    if isinstance(step, BaseException) or (isclass(step) and issubclass(step, BaseException)):
         raise step
     return answered(step()) if callable(step) else step
 

@@ -116,9 +116,7 @@ CASES = {
     "a hook that fails": lambda: {"notify": fail},
     "a fallback that fails": lambda: {"fallback": fail},
     "a breaker whose rule fails": lambda: {"breaker": CircuitBreaker(on=fail)},
-    "a breaker whose policy fails": lambda: {
-        "breaker": CircuitBreaker(FailingPolicy(1), failures=1)
-    },
+    "a breaker's policy fails": lambda: {"breaker": CircuitBreaker(FailingPolicy(1), failures=1)},
 }
 AWAITED = {
     "a rule": lambda: {"on": lambda _: asyncio.sleep(1, True)},
