@@ -80,17 +80,6 @@ def answered(step):
     return answered(step()) if callable(step) else step
 
 
-def chain_of(error):
-    """Return an error and what a traceback shows as having led to it, the last one first."""
-    errors = []
-    while error is not None:
-        errors.append(error)
-        assert len(errors) < 9, "the chain is a cycle"
-        hidden = error.__suppress_context__
-        error = error.__cause__ or (None if hidden else error.__context__)
-    return errors
-
-
 class Recorded:
     """Collects what it is called with, each time with when it was.
 
