@@ -7,16 +7,10 @@ from contextlib import nullcontext, suppress
 
 import pytest
 
-from backoff_ticker import (
-    CancellationToken,
-    Cancelled,
-    CircuitBreaker,
-    ConstantBackOff,
-    RetryBudget,
-    retry_call_async,
-)
+from backoff_ticker import CancellationToken, Cancelled, CircuitBreaker, RetryBudget
 from tests.retries.faces import BOTH, LOOPS, async_call
 from tests.retries.scripts import ONE, ZERO, Script
+from tests.tickers.made_policies import Scripted
 
 
 class Failure(Exception):
@@ -68,13 +62,6 @@ def alive(face, **options):
     return are_alive()
 
 
-class FailingPolicy(ConstantBackOff):
-    """Fails when it is asked."""
-
-    def next_backoff(self):
-        raise Failure
-
-
 class FailingManager(nullcontext):
     """Fails as it is left."""
 
@@ -111,12 +98,12 @@ CASES = {
     "a manager that fails": around(badly_managed),
     "a manager that fails between others": around(managed, badly_managed, managed),
     "a manager that is none": around(managed, fail),
-    "a policy of a mapping that fails": lambda: {"on": {Failure: FailingPolicy(1)}},
+    "a policy of a mapping that fails": lambda: {"on": {Failure: Scripted(then=fail)}},
     "a rule that fails": lambda: {"on": fail},
     "a hook that fails": lambda: {"notify": fail},
     "a fallback that fails": lambda: {"fallback": fail},
     "a breaker whose rule fails": lambda: {"breaker": CircuitBreaker(on=fail)},
-    "a breaker's policy fails": lambda: {"breaker": CircuitBreaker(FailingPolicy(1), failures=1)},
+    "a breaker's policy": lambda: {"breaker": CircuitBreaker(Scripted(then=fail), failures=1)},
 }
 AWAITED = {
     "a rule": lambda: {"on": lambda _: asyncio.sleep(1, True)},
@@ -181,7 +168,7 @@ def test_what_is_cut_leaves_no_cycle():
 
     async def main():
         with suppress(TimeoutError):
-            await retry_call_async(hang, ZERO, attempt_timeout=1, max_attempts=2)
+            await async_call(Script(hang), ZERO, attempt_timeout=1, max_attempts=2)
 
     asyncio.run(main())
     assert {mark() for mark in marks} == {None}
