@@ -134,9 +134,8 @@ def test_an_error_inside_a_marker_has_its_note_its_cause_and_its_place(face, mak
 def test_the_last_hook_that_fails_is_blamed_and_its_error_is_not_its_own_cause(face):
     own = LookupError("same")
     for last, blamed in [(Recorded(), "on_retry"), (Recorded(own), "on_give_up")]:
-        with pytest.raises(LookupError) as caught:
-            face.run(Script(OSError), ONE, on_retry=Recorded(own), on_give_up=last)
-        assert caught.value is own
+        hooks = {"on_retry": Recorded(own), "on_give_up": last}
+        assert face.fails(LookupError, Script(OSError), ONE, **hooks) is own
         assert isinstance(own.__cause__, OSError)
         assert notes_of(own)[0].endswith(f"{blamed} failed")
 
@@ -169,10 +168,9 @@ def test_what_a_users_function_raises_ends_the_run_with_the_operations_error_as_
         options = {"backoff": ONE, name: fails}
         if options.pop("policy", None):
             options["backoff"] = Scripted(LookupError("of their own"))
-        with pytest.raises(LookupError, match="of their own") as caught:
-            face.run(script, on_give_up=gave_up, **options)
-        assert (caught.value.__context__, caught.value.__cause__) == (first, first)
-        assert notes_of(caught.value)[-1].endswith(f"{name} failed")
+        caught = face.fails(LookupError, script, on_give_up=gave_up, match="their own", **options)
+        assert (caught.__context__, caught.__cause__) == (first, first)
+        assert notes_of(caught)[-1].endswith(f"{name} failed")
         assert script.count == 1 + judges
         assert [outcome.reason for _, outcome in gave_up.calls] == ["failed"]
 

@@ -91,9 +91,8 @@ def ending(face, steps, raised=lambda error: error):
             options[name] = options[name]()
     script, clock = taking_a_second(options.pop("error")(inner))
     notify, gave_up = Recorded(), Recorded()
-    with pytest.raises(Exception) as caught:
-        face.run(script, notify=notify, on_give_up=gave_up, clock=clock, **options)
-    error = caught.value
+    hooks = {"notify": notify, "on_give_up": gave_up}
+    error = face.fails(Exception, script, clock=clock, **hooks, **options)
     # Nobody asks the policy where a step before that ends the run.
     assert policy.asked == (steps[0].split()[-1] in ("ahead", "budget"))
     if not gave_up.calls:  # an error that `on` does not name at once passes as it is
