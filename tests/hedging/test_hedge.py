@@ -49,8 +49,6 @@ from tests.tickers.made_policies import Scripted
 pytestmark = pytest.mark.usefixtures("clock")
 
 
-# Starts
-
 REJECTED = [Takes(4, 1), Takes(5, 2), Takes(100, 7)]
 ANSWERED = [Takes(2, OSError(30)), Takes(1, OSError(True)), Takes(5, 7)]
 
@@ -131,8 +129,6 @@ def test_a_result_in_the_moment_that_the_next_is_due_comes_first(ending):
         assert now() - began == ending
 
 
-# Results
-
 LOSERS = [None, 2, OSError, Permanent(OSError()), RetryAfter(5), GeneratorExit]
 IN_THREADS = [SystemExit, KeyboardInterrupt]
 """What would end a loop."""
@@ -182,9 +178,6 @@ def test_failures_at_the_same_time_are_one_after_the_other():
     assert [time - began for time in operation.times] == [0, 10, 15, 15], "each has a successor"
 
 
-# What ends all
-
-
 def ends(what, answer, kind, why="", **options):
     """Return a case: what the second attempt does, and what the call raises, and says why."""
     return pytest.param(answer, kind, why, {"backoff": TEN, **options}, id=what)
@@ -216,8 +209,6 @@ def test_what_ends_all(hedge, answer, kind, why, options):
     else:
         assert operation.times == [0, 10]
 
-
-# No more attempts
 
 LIMITS = [
     (TEN, {"max_attempts": 2, "max_elapsed_time": 60}, "max_attempts is 2"),
@@ -297,9 +288,6 @@ def test_a_failure_starts_one_though_a_planned_start_is_too_late(hedge, limit):
     assert (operation.times, now()) == ([0, 4], 9)
 
 
-# The timeout
-
-
 def test_at_the_timeout_all_are_cancelled(hedge):
     last = OSError()
     operation = Script(takes(100, 1, cleanup=5), takes(3, last), takes(100, 2))
@@ -368,9 +356,6 @@ def test_the_fallback_is_called_after_all_attempts_have_ended(hedge):
     operation = Script(takes(100, 1, cleanup=5))
     assert hedge(operation, TEN, timeout=25, fallback=fallback) == 8
     assert called == [25 + 5 * hedge.waits]
-
-
-# Tokens
 
 
 def test_a_cancel_ends_all_at_once(hedge, clock):
@@ -446,9 +431,6 @@ def test_no_call_is_made_after_a_cancel_right_before(hedge):
     assert caught.__notes__[0].startswith("gave up after 1 attempt in 10.0 s: ")
 
 
-# Circuits
-
-
 @pytest.mark.parametrize(("stays_open", "times"), [(2, [0, 11]), (30, [0, 31])])
 def test_the_next_starts_as_planned_but_not_before_the_circuit_lets_it_through(
     hedge, stays_open, times
@@ -473,9 +455,6 @@ def test_what_loses_says_nothing_to_the_circuit(hedge):
     operation = Script(takes(100, 1, then=Cancelled("as told")), takes(3, 7))
     assert hedge(operation, TEN, breaker=breaker, on=OSError) == 7
     assert breaker.remaining() == 0.0
-
-
-# Operations, tasks and threads
 
 
 @pytest.mark.parametrize("value", [7, None, "text", [1]])
@@ -600,9 +579,6 @@ def test_eager_tasks_do_the_same():
     for error in (Interrupted, asyncio.CancelledError):
         with pytest.raises(error):
             eagerly(Script(error), TEN)
-
-
-# Options
 
 
 NOT_TAKEN = sorted({*RetryOptions.__annotations__} - {*HedgeOptions.__annotations__})
