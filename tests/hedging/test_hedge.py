@@ -106,10 +106,9 @@ def test_the_next_attempt_starts(hedge, case):
 
 
 def test_delays_are_kept_where_waits_are_skipped(hedge):
-    script = Script(Takes(25, 7), Takes(2, RetryAfter(5)), Takes(100, 7))
+    steps = [Takes(25, 7), Takes(2, RetryAfter(5)), Takes(100, 7)]
     with no_wait():
-        assert hedge(script, TEN, timeout=60) == 7
-    assert (script.times, now()) == ([0, 10, 17], 25)
+        check(hedge, ((steps, TEN, {"timeout": 60}), ([0, 10, 17], 7, 25)))
 
 
 @pytest.mark.parametrize("ending", [10, 20, 30, 40])
@@ -139,9 +138,8 @@ def test_the_first_good_result_ends_the_others_whatever_they_do(hedge, then):
     if hedge.waits and then in IN_THREADS:
         pytest.skip("ends the loop")
     losers = takes(100, 1, cleanup=5, then=then), takes(100, 2, cleanup=2)
-    operation = Script(*losers, takes(3, 7))
-    assert hedge(operation, TEN) == 7
-    assert (operation.times, now()) == ([0, 10, 20], 23 + 5 * hedge.waits)
+    steps = [*losers, takes(3, 7)]
+    check(hedge, ((steps, TEN, {}), ([0, 10, 20], 7, 23 + 5 * hedge.waits)))
 
 
 def together(*answers, when=50):
@@ -219,34 +217,22 @@ LIMITS = [
 
 @pytest.mark.parametrize(("policy", "options", "why"), LIMITS)
 def test_those_that_run_decide(hedge, policy, options, why):
-    def call(last):
-        began = now()
-        given = options
-        if "budget" in options:  # which is asked before the circuit
-            given = {"budget": RetryBudget(1, token_ratio=0), "breaker": CircuitBreaker()}
-        script = Script(Takes(50, OSError(1)), Takes(70, last))
-        try:
-            return hedge(script, policy, **given)
-        finally:
-            assert ([time - began for time in script.times], now() - began) == ([0, 10], 80)
-
-    last = OSError(2)
-    with pytest.raises(OSError) as caught:
-        call(last)
-    assert caught.value is last
-    (note,) = last.__notes__
-    assert note.startswith(f"gave up after 2 attempts in 80.0 s: {why}")
-    assert call(7) == 7
+    for last in (OSError(2), 7):
+        asked = {"budget": RetryBudget(1, token_ratio=0), "breaker": CircuitBreaker()}
+        given = asked if "budget" in options else options  # the budget before the circuit
+        steps = [Takes(50, OSError(1)), Takes(70, last)]
+        check(hedge, ((steps, policy, given), ([0, 10], last, 80)))
+        if last != 7:
+            (note,) = last.__notes__
+            assert note.startswith(f"gave up after 2 attempts in 80.0 s: {why}")
 
 
 @pytest.mark.parametrize("given", [{"backoff": StopBackOff()}, {"max_attempts": 1}, {"budget": 1}])
 def test_the_first_attempt_is_always_made(hedge, given):
-    options = {"budget": spent_budget()} if "budget" in given else given
-    for step in (RetryAfter(5, OSError()), OSError, 7):
-        script = Script(Takes(50, step))
-        with nullcontext() if step == 7 else pytest.raises(OSError):
-            assert hedge(script, **{"backoff": TEN, **options}) == 7
-        assert script.count == 1
+    options = {"budget": spent_budget()} if "budget" in given else {**given}
+    backoff = options.pop("backoff", TEN)
+    for step, end in [(RetryAfter(5, OSError()), OSError), (OSError, OSError), (7, 7)]:
+        check(hedge, (([Takes(50, step)], backoff, options), ([0], end)))
 
 
 def test_each_attempt_but_the_first_takes_from_the_budget(hedge):
@@ -282,10 +268,7 @@ def test_a_planned_attempt_does_not_start_if_it_is_too_late_by_then(hedge, clock
 
 @pytest.mark.parametrize("limit", ["timeout", "max_elapsed_time"])
 def test_a_failure_starts_one_though_a_planned_start_is_too_late(hedge, limit):
-    operation = Script(takes(4, OSError), takes(5, 7))
-    options = {limit: 20}
-    assert hedge(operation, ConstantBackOff(30), **options) == 7
-    assert (operation.times, now()) == ([0, 4], 9)
+    check(hedge, (([takes(4, OSError), takes(5, 7)], 30, {limit: 20}), ([0, 4], 7, 9)))
 
 
 def test_at_the_timeout_all_are_cancelled(hedge):
@@ -341,9 +324,8 @@ def test_who_ends_in_the_moment_of_a_cut_is_asked_even_if_another_has_failed_in_
 
 
 def test_nobody_waits_for_a_start_that_the_timeout_forbids(hedge):
-    script = Script(Takes(3, RetryAfter(50)))
-    hedge.fails(DeadlineExceeded, script, TEN, timeout=20)
-    assert (script.count, now()) == (1, 3)
+    options = {"timeout": 20}
+    check(hedge, (([Takes(3, RetryAfter(50))], TEN, options), ([0], DeadlineExceeded, 3)))
 
 
 def test_the_fallback_is_called_after_all_attempts_have_ended(hedge):
@@ -436,9 +418,8 @@ def test_the_next_starts_as_planned_but_not_before_the_circuit_lets_it_through(
     hedge, stays_open, times
 ):
     breaker = CircuitBreaker(ConstantBackOff(stays_open), failures=1)
-    operation = Script(takes(1, OSError), takes(1, 7))
-    assert hedge(operation, TEN, breaker=breaker, max_attempts=3) == 7
-    assert operation.times == times
+    options = {"breaker": breaker, "max_attempts": 3}
+    check(hedge, (([takes(1, OSError), takes(1, 7)], TEN, options), (times, 7)))
 
 
 def test_an_attempt_that_the_circuit_refuses_counts(hedge):
