@@ -81,9 +81,8 @@ def test_on_says_which_errors_are_retried_and_when(face, rule):
 
 @FOUR
 def test_the_policy_of_the_retry_is_the_same_series_if_on_names_it_too(face):
-    script = Script(OSError, KeyError, OSError, KeyError, 7)
-    assert face.run(script, FAST, on={OSError: FAST, KeyError: True}) == 7
-    assert script.times == [0, 1, 3, 7, 15]
+    steps, rules = [OSError, KeyError, OSError, KeyError, 7], {OSError: FAST, KeyError: True}
+    check(face, ((steps, FAST, {"on": rules}), ([0, 1, 3, 7, 15], 7)))
 
 
 class Renamed(ValueError, TypeError):
@@ -219,10 +218,9 @@ def test_what_on_awaits_may_be_any_answer_or_none(face):
         await sleep(1)
         return answers[type(error)]
 
-    script, gave_up = Script(OSError, KeyError, ValueError, KeyError, RuntimeError), Recorded()
-    face.fails(RuntimeError, script, TEN, on=on, on_give_up=gave_up)
-    assert script.times == [0, 6, 7, 18, 19]
-    assert gave_up.last.reason == "not_retried"
+    steps = [OSError, KeyError, ValueError, KeyError, RuntimeError]
+    ends = [0, 6, 7, 18, 19], RuntimeError, 20, "not_retried"
+    check(face, ((steps, TEN, {"on": on}), ends))
     with pytest.raises(TypeError, match="what on returns must be a bool"):
         face.run(Script(OSError), on=lambda error: Script("soon").in_loop())
 
@@ -233,9 +231,7 @@ def test_in_a_coroutine_until_may_await(face):
         await sleep(1)
         return result == 7
 
-    script = Script(1, OSError, 2, 7)
-    assert face.run(script, TEN, until=until) == 7
-    assert script.times == [0, 11, 21, 32]
+    check(face, (([1, OSError, 2, 7], TEN, {"until": until}), ([0, 11, 21, 32], 7)))
 
 
 @SYNC
