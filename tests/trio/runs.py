@@ -1,6 +1,7 @@
 """Runs of trio for tests."""
 
 import asyncio
+from functools import partial, wraps
 
 import trio
 import trio.testing
@@ -32,19 +33,31 @@ def run_at_once(function, *args):
     return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
+def in_a_run(test):
+    """Have a test, which is a coroutine function, run in trio; it fails if it takes long."""
+
+    @wraps(test)
+    def run_test(**arguments):
+        run(partial(test, **arguments))
+
+    return run_test
+
+
+def lasts(seconds):
+    """Have it run on trio's clock for tests, on which it must take so long."""
+
+    def decorate(test):
+        @wraps(test)
+        def run_test(**arguments):
+            _, passed = run_at_once(partial(test, **arguments))
+            assert passed == seconds
+
+        return run_test
+
+    return decorate
+
+
 def faces(function):
     """Run a coroutine function in two runs of trio and in two loops, each in its own thread."""
     runs = [in_thread(trio.run, function) for _ in range(2)]
     return [*runs, *(in_thread(lambda: asyncio.run(function())) for _ in range(2))]
-
-
-async def started(nursery, function, *args):
-    """Start a task; return the list that gets what it returns, once it waits for something."""
-    results = []
-
-    async def keep():
-        results.append(await function(*args))
-
-    nursery.start_soon(keep)
-    await trio.testing.wait_all_tasks_blocked()
-    return results

@@ -21,80 +21,69 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, in_thread
-from tests.trio.runs import run, run_at_once
+from tests.trio.runs import lasts, run, run_at_once
 
 TEN = ConstantBackOff(10)
 
 
-def test_an_hour_of_ticks_beside_sleeps_of_trio():
-    async def main():
-        ticks, naps = [], []
+@lasts(3601.0)
+async def test_an_hour_of_ticks_beside_sleeps_of_trio():
+    ticks, naps = [], []
 
-        async def nap():
-            for _ in range(6):
-                await trio.sleep(600)
-                naps.append(trio.current_time())
+    async def nap():
+        for _ in range(6):
+            await trio.sleep(600)
+            naps.append(trio.current_time())
 
-        async with trio.open_nursery() as nursery:
-            began = trio.current_time()
-            nursery.start_soon(nap)
-            async for tick in AsyncTicker(
-                ConstantBackOff(30), token=CancellationToken(timeout=3601)
-            ):
-                ticks.append(round(tick.due - began, 6))
-                assert tick.lateness == 0
-        assert ticks == [30.0 * number for number in range(121)]
-        assert [round(nap - began, 6) for nap in naps] == [600.0 * number for number in range(1, 7)]
-
-    assert run_at_once(main) == (None, 3601.0)
+    async with trio.open_nursery() as nursery:
+        began = trio.current_time()
+        nursery.start_soon(nap)
+        async for tick in AsyncTicker(ConstantBackOff(30), token=CancellationToken(timeout=3601)):
+            ticks.append(round(tick.due - began, 6))
+            assert tick.lateness == 0
+    assert ticks == [30.0 * number for number in range(121)]
+    assert [round(nap - began, 6) for nap in naps] == [600.0 * number for number in range(1, 7)]
 
 
-def test_ticks_are_sent_and_callbacks_called_on_its_time():
-    async def main():
-        sender, receiver = trio.open_memory_channel(1)
-        Ticker(with_max_retries(ConstantBackOff(60), 3)).send_to(sender)
-        assert [tick.number async for tick in receiver] == [1, 2, 3, 4]
-        channel, timer = Channel(math.inf), Timer()
-        tokens = [CancellationToken(timeout=seconds) for seconds in (50, 40)]
-        for token in tokens:
-            token.on_cancel(lambda token=token: channel.send_nowait(token))
-        assert [await channel.receive_async() for _ in tokens] == tokens[::-1]
-        timer.start(5)
-        assert (await select_async(timer))[0] is timer
-
-    assert run_at_once(main) == (None, 235.0)
+@lasts(235.0)
+async def test_ticks_are_sent_and_callbacks_called_on_its_time():
+    sender, receiver = trio.open_memory_channel(1)
+    Ticker(with_max_retries(ConstantBackOff(60), 3)).send_to(sender)
+    assert [tick.number async for tick in receiver] == [1, 2, 3, 4]
+    channel, timer = Channel(math.inf), Timer()
+    tokens = [CancellationToken(timeout=seconds) for seconds in (50, 40)]
+    for token in tokens:
+        token.on_cancel(lambda token=token: channel.send_nowait(token))
+    assert [await channel.receive_async() for _ in tokens] == tokens[::-1]
+    timer.start(5)
+    assert (await select_async(timer))[0] is timer
 
 
 @pytest.mark.parametrize("wait", [CancellationToken.wait_async, Channel.receive_async])
-def test_a_wait_that_is_over_leaves_no_time_to_move_to(wait):
-    async def main():
-        source = CancellationToken() if wait is CancellationToken.wait_async else Channel()
-        with trio.move_on_after(1):
-            await wait(source, 1000)
-        await trio.to_thread.run_sync(time.sleep, 0.01)  # the clock moves, if there is where to
-
-    assert run_at_once(main) == (None, 1.0)
+@lasts(1.0)
+async def test_a_wait_that_is_over_leaves_no_time_to_move_to(wait):
+    source = CancellationToken() if wait is CancellationToken.wait_async else Channel()
+    with trio.move_on_after(1):
+        await wait(source, 1000)
+    await trio.to_thread.run_sync(time.sleep, 0.01)  # the clock moves, if there is where to
 
 
-def test_a_call_that_is_cancelled_leaves_no_time_to_move_to():
-    async def main():
-        clock = current_clock()
-        calls = [clock.call_at(clock.monotonic() + 1000, list) for _ in range(2)]
-        await trio.sleep(1)
-        assert calls[0].cancel()
-        assert not calls[0].cancel()
-        assert in_thread(calls[1].cancel).result(PATIENCE)
-        await trio.to_thread.run_sync(time.sleep, 0.01)
-
-    assert run_at_once(main) == (None, 1.0)
+@lasts(1.0)
+async def test_a_call_that_is_cancelled_leaves_no_time_to_move_to():
+    clock = current_clock()
+    calls = [clock.call_at(clock.monotonic() + 1000, list) for _ in range(2)]
+    await trio.sleep(1)
+    assert calls[0].cancel()
+    assert not calls[0].cancel()
+    assert in_thread(calls[1].cancel).result(PATIENCE)
+    await trio.to_thread.run_sync(time.sleep, 0.01)
 
 
-def test_threads_wait_on_its_time():
-    async def main():
-        ticker = Ticker(TEN, token=CancellationToken(timeout=95))
-        return await trio.to_thread.run_sync(lambda: [tick.number for tick in ticker])
-
-    assert run_at_once(main) == ([*range(1, 11)], 95.0)
+@lasts(95.0)
+async def test_threads_wait_on_its_time():
+    ticker = Ticker(TEN, token=CancellationToken(timeout=95))
+    numbers = await trio.to_thread.run_sync(lambda: [tick.number for tick in ticker])
+    assert numbers == [*range(1, 11)]
 
 
 def test_a_thread_that_waits_on_it_when_its_run_ends_does_not_hang():

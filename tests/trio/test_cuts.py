@@ -20,7 +20,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from tests.helpers import collect_garbage, waiters_of
-from tests.trio.runs import run, run_at_once
+from tests.trio.runs import in_a_run, lasts
 
 TEN = ConstantBackOff(10)
 
@@ -78,227 +78,167 @@ async def cancel_in(seconds, token):
 
 
 @pytest.mark.parametrize("wait", [trio.sleep_forever, Hanging(1)], ids=["a wait", "a nursery"])
-def test_a_token_cuts_a_scope(wait):
+@lasts(15.0)
+async def test_a_token_cuts_a_scope(wait):
     token = CancellationToken()
-
-    async def main():
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cancel_in, 10, token)
-            with pytest.raises(Cancelled, match="stop"):
-                async with token.scope():
-                    await wait()
-            await trio.lowlevel.checkpoint()  # no cancel stays
-        with pytest.raises(DeadlineExceeded):
-            async with CancellationToken(timeout=5).scope():
-                await trio.sleep_forever()
-
-    assert run_at_once(main) == (None, 15.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_in, 10, token)
+        with pytest.raises(Cancelled, match="stop"):
+            async with token.scope():
+                await wait()
+        await trio.lowlevel.checkpoint()  # no cancel stays
+    with pytest.raises(DeadlineExceeded):
+        async with CancellationToken(timeout=5).scope():
+            await trio.sleep_forever()
     assert waiters_of(token._wait_set()) == []
 
 
-def test_a_cancel_by_a_thread_cuts_a_scope():
-    async def main():
-        token = CancellationToken()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.to_thread.run_sync, token.cancel)
-            with pytest.raises(Cancelled):
-                async with token.scope():
-                    await trio.sleep_forever()
+@in_a_run
+async def test_a_scope_of_a_cancelled_token_runs_to_its_first_checkpoint():
+    token, steps = CancellationToken(), []
+    token.cancel()
+    with pytest.raises(Cancelled):
+        async with token.scope():
+            steps.append("before")
+            await trio.lowlevel.checkpoint()
+            steps.append("after")
+    async with token.scope():
+        steps.append("no checkpoint")
+    await trio.lowlevel.checkpoint()
+    assert steps == ["before", "no checkpoint"]
 
-    run(main)
 
-
-def test_a_scope_of_a_cancelled_token_runs_to_its_first_checkpoint():
-    async def main():
-        token, steps = CancellationToken(), []
+@in_a_run
+async def test_a_body_that_cancels_its_own_token_and_ends():
+    token = CancellationToken()
+    async with token.scope():
         token.cancel()
-        with pytest.raises(Cancelled):
-            async with token.scope():
-                steps.append("before")
-                await trio.lowlevel.checkpoint()
-                steps.append("after")
-        async with token.scope():
-            steps.append("no checkpoint")
-        await trio.lowlevel.checkpoint()
-        return steps
-
-    assert run(main) == ["before", "no checkpoint"]
-
-
-def test_a_body_that_cancels_its_own_token_and_ends():
-    async def main():
-        token = CancellationToken()
-        async with token.scope():
-            token.cancel()
-        await trio.lowlevel.checkpoint()
-
-    run(main)
+    await trio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_an_outer_scope_of_trio_wins(both):
-    async def main():
-        token = CancellationToken()
-        with trio.CancelScope() as outer:
-            async with token.scope():
-                outer.cancel()
-                if both:
-                    token.cancel()
-                await trio.sleep_forever()
-        return outer.cancelled_caught
-
-    assert run(main)
-
-
-def test_a_shield_keeps_outer_cancels_out():
-    async def main():
-        with trio.move_on_after(1), trio.CancelScope(shield=True), pytest.raises(DeadlineExceeded):
-            async with CancellationToken(timeout=5).scope():
-                await trio.sleep_forever()
-
-    assert run_at_once(main) == (None, 5.0)
-
-
-def test_what_else_is_in_a_group_of_errors_is_raised():
-    async def main():
-        with pytest.raises(ExceptionGroup) as caught:
-            async with CancellationToken(timeout=5).scope():
-                await Messy(1)()
-        assert caught.group_contains(OSError)
-        assert not caught.group_contains(trio.Cancelled)
-        await trio.lowlevel.checkpoint()
-
-    run_at_once(main)
-
-
-def test_a_scope_keeps_no_token_alive():
-    async def main():
-        token = CancellationToken()
+@in_a_run
+async def test_an_outer_scope_of_trio_wins(both):
+    token = CancellationToken()
+    with trio.CancelScope() as outer:
         async with token.scope():
-            await trio.lowlevel.checkpoint()
-        link = weakref.ref(token)
-        del token
-        collect_garbage()
-        return link()
+            outer.cancel()
+            if both:
+                token.cancel()
+            await trio.sleep_forever()
+    assert outer.cancelled_caught
 
-    assert run(main) is None
+
+@lasts(5.0)
+async def test_a_shield_keeps_outer_cancels_out():
+    with trio.move_on_after(1), trio.CancelScope(shield=True), pytest.raises(DeadlineExceeded):
+        async with CancellationToken(timeout=5).scope():
+            await trio.sleep_forever()
+
+
+@lasts(5.0)
+async def test_what_else_is_in_a_group_of_errors_is_raised():
+    with pytest.raises(ExceptionGroup) as caught:
+        async with CancellationToken(timeout=5).scope():
+            await Messy(1)()
+    assert caught.group_contains(OSError)
+    assert not caught.group_contains(trio.Cancelled)
+    await trio.lowlevel.checkpoint()
+
+
+@in_a_run
+async def test_a_scope_keeps_no_token_alive():
+    token = CancellationToken()
+    async with token.scope():
+        await trio.lowlevel.checkpoint()
+    link = weakref.ref(token)
+    del token
+    collect_garbage()
+    assert link() is None
 
 
 # Retries
 
 
-def test_retries():
+async def call(operation, **options):
+    return await retry_call_async(operation, TEN, **options)
+
+
+async def loop(operation, **options):
+    async for attempt in attempts(TEN, **options):
+        async with attempt:
+            result = await operation()
+    return result
+
+
+EITHER_WAY = pytest.mark.parametrize("retried", [call, loop])
+
+
+@lasts(30.0 + 10 + 0 + 5 + 20)
+async def test_retries():
     @retry(TEN, on=OSError, max_attempts=2)
     async def decorated():
         raise OSError
 
-    async def main():
-        assert await retry_call_async(Failing(3), TEN, on=OSError) == 4
-        with pytest.raises(OSError):
-            await decorated()
-        with pytest.raises(DeadlineExceeded):
-            await retry_call_async(Failing(9), ConstantBackOff(60), on=OSError, timeout=5)
-        with pytest.raises(DeadlineExceeded):
-            await retry_call_async(Hanging(1), TEN, timeout=5)
-        numbers = []
-        async for attempt in attempts(TEN, on=OSError, timeout=60):
-            async with attempt:
-                numbers.append(attempt.number)
-                await trio.lowlevel.checkpoint()
-                if attempt.number < 3:
-                    raise OSError
-        assert numbers == [1, 2, 3]
-
-    assert run_at_once(main) == (None, 30.0 + 10 + 0 + 5 + 20)
+    assert await retry_call_async(Failing(3), TEN, on=OSError) == 4
+    with pytest.raises(OSError):
+        await decorated()
+    with pytest.raises(DeadlineExceeded):
+        await retry_call_async(Failing(9), ConstantBackOff(60), on=OSError, timeout=5)
+    with pytest.raises(DeadlineExceeded):
+        await retry_call_async(Hanging(1), TEN, timeout=5)
+    assert await loop(Failing(2), on=OSError, timeout=60) == 3
 
 
-def test_an_error_says_how_long_to_wait():
-    async def main():
-        return await retry_call_async(Failing(1, lambda _: RetryAfter(7)), TEN)
-
-    assert run_at_once(main) == (2, 7.0)
+@lasts(7.0)
+async def test_an_error_says_how_long_to_wait():
+    assert await retry_call_async(Failing(1, lambda _: RetryAfter(7)), TEN) == 2
 
 
-@pytest.mark.parametrize("kind", [Hanging, Messy])
-def test_attempt_timeout_cuts_an_attempt_with_tasks_of_its_own(kind):
+@EITHER_WAY
+@pytest.mark.parametrize(("kind", "on"), [(Hanging, TimeoutError), (Messy, ExceptionGroup)])
+@lasts(80.0)
+async def test_attempt_timeout_cuts_an_attempt_with_tasks_of_its_own(kind, on, retried):
     """What remains of a group of errors without the cancel is the failure of the attempt."""
-    on = TimeoutError if kind is Hanging else ExceptionGroup
-
-    async def main():
-        return await retry_call_async(kind(2), TEN, on=on, attempt_timeout=30)
-
-    assert run_at_once(main) == (3, 80.0)
+    assert await retried(kind(2), on=on, attempt_timeout=30) == 3
 
 
-@pytest.mark.parametrize("kind", [Hanging, Messy])
-def test_attempt_timeout_cuts_a_block(kind):
-    on = TimeoutError if kind is Hanging else ExceptionGroup
-
-    async def main():
-        operation = kind(2)
-        async for attempt in attempts(TEN, on=on, attempt_timeout=30):
-            async with attempt:
-                await operation()
-        return attempt.number
-
-    assert run_at_once(main) == (3, 80.0)
-
-
-def test_what_remains_of_a_group_is_raised_at_the_end():
-    async def main():
-        with pytest.raises(ExceptionGroup) as caught:
-            await retry_call_async(Messy(9), TEN, attempt_timeout=30, max_attempts=1)
-        assert not caught.group_contains(trio.Cancelled)
-        with pytest.raises(ExceptionGroup) as caught:
-            async for attempt in attempts(TEN, attempt_timeout=30, max_attempts=1):
-                async with attempt:
-                    await Messy(9)()
-        assert not caught.group_contains(trio.Cancelled)
-
-    run_at_once(main)
+@EITHER_WAY
+@lasts(30.0)
+async def test_what_remains_of_a_group_is_raised_at_the_end(retried):
+    with pytest.raises(ExceptionGroup) as caught:
+        await retried(Messy(9), attempt_timeout=30, max_attempts=1)
+    assert not caught.group_contains(trio.Cancelled)
 
 
 @pytest.mark.parametrize("operation", [Hanging(1), Failing(9)], ids=["an attempt", "a wait"])
-def test_a_token_cuts(operation):
-    async def main():
-        token = CancellationToken()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cancel_in, 5, token)
-            with pytest.raises(Cancelled):
-                await retry_call_async(operation, ConstantBackOff(60), token=token, on=OSError)
-
-    assert run_at_once(main) == (None, 5.0)
+@lasts(5.0)
+async def test_a_token_cuts(operation):
+    token = CancellationToken()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_in, 5, token)
+        with pytest.raises(Cancelled):
+            await retry_call_async(operation, ConstantBackOff(60), token=token, on=OSError)
 
 
+@EITHER_WAY
+@pytest.mark.parametrize("limit", ["timeout", "attempt_timeout"])
+@pytest.mark.parametrize("kind", [Hanging, Failing])
 @pytest.mark.parametrize("on", [OSError, Exception, None])
-def test_a_cancel_of_trio_is_neither_retried_nor_swallowed(on):
-    async def loop(operation):
-        async for attempt in attempts(TEN, timeout=90, on=on):
-            async with attempt:
-                await operation()
-
-    async def main():
-        for operation in (Hanging(9), Failing(9)):
-            for retried in (
-                lambda: retry_call_async(operation, ConstantBackOff(60), on=on, attempt_timeout=30),
-                lambda: loop(operation),
-            ):
-                operation.calls = 0
-                with trio.move_on_after(5) as scope:
-                    await retried()
-                assert (scope.cancelled_caught, operation.calls) == (True, 1)
-
-    assert run_at_once(main) == (None, 20.0)
+@lasts(5.0)
+async def test_a_cancel_of_trio_is_neither_retried_nor_swallowed(on, kind, limit, retried):
+    operation = kind(9)
+    with trio.move_on_after(5) as scope:
+        await retried(operation, on=on, **{limit: 30})
+    assert (scope.cancelled_caught, operation.calls) == (True, 1)
 
 
-def test_a_group_with_the_cancel_of_an_outer_scope_is_not_retried():
-    async def main():
-        operation = Messy(9)
-        with pytest.raises(ExceptionGroup), trio.move_on_after(5):
-            await retry_call_async(operation, TEN, on=Exception, attempt_timeout=30)
-        return operation.calls
-
-    assert run_at_once(main) == (1, 5.0)
+@lasts(5.0)
+async def test_a_group_with_the_cancel_of_an_outer_scope_is_not_retried():
+    operation = Messy(9)
+    with pytest.raises(ExceptionGroup), trio.move_on_after(5):
+        await retry_call_async(operation, TEN, on=Exception, attempt_timeout=30)
+    assert operation.calls == 1
 
 
 # Hedged calls
@@ -322,52 +262,44 @@ class Slow:
         return number
 
 
-def test_the_first_result_of_a_hedged_call():
-    async def main():
-        slow = Slow(3)
-        assert await hedge_call_async(slow, TEN) == 3
-        assert not trio.lowlevel.current_task().child_nurseries
-        return slow.began, slow.ended
-
-    assert run_at_once(main) == ((3, 3), 22.0)
+@lasts(22.0)
+async def test_the_first_result_of_a_hedged_call():
+    slow = Slow(3)
+    assert await hedge_call_async(slow, TEN) == 3
+    assert not trio.lowlevel.current_task().child_nurseries
+    assert (slow.began, slow.ended) == (3, 3)
 
 
-def test_a_hedged_call_fails_as_its_operation():
-    async def main():
-        with pytest.raises(OSError, match="failure 3"):
-            await hedge_call_async(Failing(9), TEN, max_attempts=3)
-        with pytest.raises(DeadlineExceeded):
-            await hedge_call_async(Hanging(9), TEN, timeout=5)
-        token = CancellationToken()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cancel_in, 5, token)
-            with pytest.raises(Cancelled):
-                await hedge_call_async(Hanging(9), TEN, token=token)
-
-    assert run_at_once(main) == (None, 10.0)
+@lasts(10.0)
+async def test_a_hedged_call_fails_as_its_operation():
+    with pytest.raises(OSError, match="failure 3"):
+        await hedge_call_async(Failing(9), TEN, max_attempts=3)
+    with pytest.raises(DeadlineExceeded):
+        await hedge_call_async(Hanging(9), TEN, timeout=5)
+    token = CancellationToken()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_in, 5, token)
+        with pytest.raises(Cancelled):
+            await hedge_call_async(Hanging(9), TEN, token=token)
 
 
-def test_a_hedged_call_that_is_cancelled_awaits_its_attempts():
-    async def main():
-        slow = Slow(0)
-        with trio.move_on_after(15) as scope:
-            await hedge_call_async(slow, TEN)
-        assert scope.cancelled_caught
-        assert not trio.lowlevel.current_task().child_nurseries
-        return slow.began, slow.ended
-
-    assert run_at_once(main) == ((2, 2), 16.0)
+@lasts(16.0)
+async def test_a_hedged_call_that_is_cancelled_awaits_its_attempts():
+    slow = Slow(0)
+    with trio.move_on_after(15) as scope:
+        await hedge_call_async(slow, TEN)
+    assert scope.cancelled_caught
+    assert not trio.lowlevel.current_task().child_nurseries
+    assert (slow.began, slow.ended) == (2, 2)
 
 
-def test_attempts_inherit_the_deadline_and_the_context():
+@lasts(0.0)
+async def test_attempts_inherit_the_deadline_and_the_context():
     variable = contextvars.ContextVar("variable")
 
     async def operation():
         return trio.current_effective_deadline(), variable.get(), current_attempt().number
 
-    async def main():
-        variable.set("set")
-        with trio.fail_after(5) as scope:
-            assert await hedge_call_async(operation) == (scope.deadline, "set", 1)
-
-    run_at_once(main)
+    variable.set("set")
+    with trio.fail_after(5) as scope:
+        assert await hedge_call_async(operation) == (scope.deadline, "set", 1)

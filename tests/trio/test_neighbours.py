@@ -23,7 +23,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.httpx import AsyncRetryTransport
 from tests.helpers import PATIENCE
-from tests.trio.runs import run_at_once
+from tests.trio.runs import lasts
 
 FAST = ConstantBackOff(0.001)
 BACKENDS = pytest.mark.parametrize("backend", ["trio", "asyncio"])
@@ -31,19 +31,17 @@ BACKENDS = pytest.mark.parametrize("backend", ["trio", "asyncio"])
 # Ticks that are sent
 
 
-def test_ticks_for_a_memory_channel_that_is_full_and_then_closed():
-    async def main():
-        sender, receiver = trio.open_memory_channel(1)
-        forwarding = Ticker(ConstantBackOff(10)).send_to(sender)
-        await trio.sleep(35)
-        assert forwarding.dropped == 3
-        assert (await receiver.receive()).number == 1
-        assert (await receiver.receive()).missed == 3
-        receiver.close()
-        await trio.sleep(10)  # nobody receives: that is the end
-        return forwarding.dropped
-
-    assert run_at_once(main) == (3, 50.0)
+@lasts(50.0)
+async def test_ticks_for_a_memory_channel_that_is_full_and_then_closed():
+    sender, receiver = trio.open_memory_channel(1)
+    forwarding = Ticker(ConstantBackOff(10)).send_to(sender)
+    await trio.sleep(35)
+    assert forwarding.dropped == 3
+    assert (await receiver.receive()).number == 1
+    assert (await receiver.receive()).missed == 3
+    receiver.close()
+    await trio.sleep(10)  # nobody receives: that is the end
+    assert forwarding.dropped == 3
 
 
 @BACKENDS
@@ -193,7 +191,8 @@ def test_a_guest_and_its_host_share_a_channel_and_a_token():
 # httpx
 
 
-def test_requests_of_httpx_are_sent_again():
+@lasts(20.0 + 70 + 5)
+async def test_requests_of_httpx_are_sent_again():
     statuses = iter([503, 503, 200])
 
     async def answer(request):
@@ -208,12 +207,9 @@ def test_requests_of_httpx_are_sent_again():
         async with httpx.AsyncClient(transport=transport) as client:
             return (await client.get("http://example.com")).status_code
 
-    async def main():
-        assert await get(answer, policy=ConstantBackOff(10)) == 200
-        with pytest.raises(TimeoutError):
-            await get(hang, policy=ConstantBackOff(10), attempt_timeout=30, max_attempts=2)
-        with trio.move_on_after(5) as scope:
-            await get(hang, attempt_timeout=30)
-        assert scope.cancelled_caught
-
-    assert run_at_once(main) == (None, 20.0 + 70 + 5)
+    assert await get(answer, policy=ConstantBackOff(10)) == 200
+    with pytest.raises(TimeoutError):
+        await get(hang, policy=ConstantBackOff(10), attempt_timeout=30, max_attempts=2)
+    with trio.move_on_after(5) as scope:
+        await get(hang, attempt_timeout=30)
+    assert scope.cancelled_caught

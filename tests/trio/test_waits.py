@@ -28,7 +28,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.waiting import current_loop
 from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, python, waiters_of
-from tests.trio.runs import faces, run, run_at_once, started
+from tests.trio.runs import faces, in_a_run, lasts, run
 
 NEVER = ConstantBackOff(3600)
 
@@ -44,16 +44,14 @@ def test_one_cancel_wakes_two_runs_two_loops_and_a_thread():
     assert [future.result(PATIENCE) for future in futures] == [True] * 5
 
 
-def test_a_cancel_wakes_many_tasks_of_a_run():
+@in_a_run
+async def test_a_cancel_wakes_many_tasks_of_a_run():
     token = CancellationToken()
-
-    async def main():
-        async with trio.open_nursery() as nursery:
-            ends = [await started(nursery, token.wait_async) for _ in range(10)]
-            await trio.to_thread.run_sync(token.cancel)
-        return ends
-
-    assert run(main) == [[True]] * 10
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(token.wait_async)
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.to_thread.run_sync(token.cancel)
 
 
 @pytest.mark.parametrize("capacity", [0, 1, math.inf])
@@ -99,7 +97,8 @@ def test_one_schedule_is_worked_off_and_drained_by_two_runs_and_two_loops():
     assert sorted(keys.get_nowait() for _ in range(100)) == list(range(100))
 
 
-def test_a_worker_thread_and_its_run():
+@in_a_run
+async def test_a_worker_thread_and_its_run():
     token, channel = CancellationToken(), Channel(0)
 
     def work():
@@ -109,73 +108,61 @@ def test_a_worker_thread_and_its_run():
         channel.close()
         return token.wait(PATIENCE)
 
-    async def main():
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.to_thread.run_sync, work)
-            assert [item async for item in channel] == list(range(20))
-            token.cancel()
-
-    run(main)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, work)
+        assert [item async for item in channel] == list(range(20))
+        token.cancel()
 
 
 # Waits of one run
 
 
-def test_a_ticker_ends_and_is_stopped():
-    async def counts():
-        return [tick.number async for tick in AsyncTicker(with_max_retries(ConstantBackOff(60), 3))]
+@lasts(190.0)
+async def test_a_ticker_ends_and_is_stopped():
+    ticker = AsyncTicker(with_max_retries(ConstantBackOff(60), 3))
+    assert [tick.number async for tick in ticker] == [1, 2, 3, 4]
+    ticker = AsyncTicker(NEVER)
+    await ticker.receive()
+    with pytest.raises(TimeoutError):
+        await ticker.receive(timeout=10)
 
-    assert run_at_once(counts) == ([1, 2, 3, 4], 180.0)
+    async def stop():
+        await trio.testing.wait_all_tasks_blocked()
+        ticker.stop()
 
-    async def stopped():
-        ticker = AsyncTicker(NEVER)
-        await ticker.receive()
-        with pytest.raises(TimeoutError):
-            await ticker.receive(timeout=10)
-        async with trio.open_nursery() as nursery:
-            ends = await started(nursery, end_of, ticker)
-            ticker.stop()
-        return ends
-
-    async def end_of(ticker):
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stop)
         with pytest.raises(TickerClosed):
             await ticker.receive()
-        return "stopped"
-
-    assert run_at_once(stopped) == (["stopped"], 10.0)
 
 
-def test_time_limits():
-    async def main():
-        channel, token = Channel(0), CancellationToken()
-        for wait in (
-            lambda: channel.send_async(1, timeout=10),
-            lambda: channel.receive_async(timeout=10),
-            lambda: select_async(channel, token, timeout=10),
-            lambda: Schedule().receive_async(timeout=10),
-        ):
-            with pytest.raises(TimeoutError):
-                await wait()
-        assert await token.wait_async(10) is False
-        assert await CancellationToken(timeout=10).wait_async() is True
-
-    assert run_at_once(main) == (None, 60.0)
+@lasts(60.0)
+async def test_time_limits():
+    channel, token = Channel(0), CancellationToken()
+    for wait in (
+        lambda: channel.send_async(1, timeout=10),
+        lambda: channel.receive_async(timeout=10),
+        lambda: select_async(channel, token, timeout=10),
+        lambda: Schedule().receive_async(timeout=10),
+    ):
+        with pytest.raises(TimeoutError):
+            await wait()
+    assert await token.wait_async(10) is False
+    assert await CancellationToken(timeout=10).wait_async() is True
 
 
-def test_select_and_merge():
-    async def main():
-        jobs, token, timer = Channel(1), CancellationToken(), Timer()
-        ticker = AsyncTicker(with_max_retries(ConstantBackOff(10), 2))
-        assert (await select_async(ticker, jobs, token))[0] is ticker
-        jobs.send_nowait("job")
-        assert await select_async(jobs, token) == (jobs, "job")
-        timer.start(5)
-        assert (await select_async(timer, jobs))[0] is timer
-        jobs.close()
-        seen = [source async for source, _ in merge(ticker, jobs)]
-        assert (seen.count(ticker), seen.count(jobs)) == (3, 1)
-
-    assert run_at_once(main) == (None, 20.0)
+@lasts(20.0)
+async def test_select_and_merge():
+    jobs, token, timer = Channel(1), CancellationToken(), Timer()
+    ticker = AsyncTicker(with_max_retries(ConstantBackOff(10), 2))
+    assert (await select_async(ticker, jobs, token))[0] is ticker
+    jobs.send_nowait("job")
+    assert await select_async(jobs, token) == (jobs, "job")
+    timer.start(5)
+    assert (await select_async(timer, jobs))[0] is timer
+    jobs.close()
+    seen = [source async for source, _ in merge(ticker, jobs)]
+    assert (seen.count(ticker), seen.count(jobs)) == (3, 1)
 
 
 def test_a_wait_that_is_cancelled_stays_registered_nowhere():
@@ -199,35 +186,30 @@ def test_a_wait_that_is_cancelled_stays_registered_nowhere():
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_cancel_that_meets_an_item_loses_nothing(is_first):
+@in_a_run
+async def test_a_cancel_that_meets_an_item_loses_nothing(is_first):
     """Both come before the receiver runs again."""
+    channel, received = Channel(math.inf), []
 
-    async def main():
-        channel, received = Channel(math.inf), []
+    async def receive():
+        received.append(await channel.receive_async())
 
-        async def receive():
-            received.append(await channel.receive_async())
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(receive)
-            await trio.testing.wait_all_tasks_blocked()
-            if is_first:
-                nursery.cancel_scope.cancel()
-            channel.send_nowait("item")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(receive)
+        await trio.testing.wait_all_tasks_blocked()
+        if is_first:
             nursery.cancel_scope.cancel()
-        return [*received, *(channel.receive_nowait() for _ in range(len(channel)))]
+        channel.send_nowait("item")
+        nursery.cancel_scope.cancel()
+    assert [*received, *(channel.receive_nowait() for _ in range(len(channel)))] == ["item"]
 
-    assert run(main) == ["item"]
 
-
-def test_a_wait_in_a_thread_of_trio_is_refused():
-    async def main():
-        with pytest.raises(RuntimeError, match="would block the event loop"):
-            CancellationToken().wait()
-        with pytest.raises(RuntimeError, match="would block the event loop"):
-            Channel().receive()
-
-    run(main)
+@in_a_run
+async def test_a_wait_in_a_thread_of_trio_is_refused():
+    with pytest.raises(RuntimeError, match="would block the event loop"):
+        CancellationToken().wait()
+    with pytest.raises(RuntimeError, match="would block the event loop"):
+        Channel().receive()
 
 
 def test_an_error_in_a_callback_of_a_clock_does_not_end_the_run(unraisable):
@@ -329,19 +311,16 @@ def calls():
 
 
 @pytest.mark.parametrize("name", calls())
-def test_every_call_is_a_checkpoint(name):
+@in_a_run
+async def test_every_call_is_a_checkpoint(name):
     call = calls()[name]
-
-    async def main():
-        for _ in range(3):
-            with trio.testing.assert_checkpoints():
-                await call()
-        with trio.CancelScope() as scope:
-            scope.cancel()
+    for _ in range(3):
+        with trio.testing.assert_checkpoints():
             await call()
-        assert scope.cancelled_caught
-
-    run(main)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await call()
+    assert scope.cancelled_caught
 
 
 # A program that does not use trio
