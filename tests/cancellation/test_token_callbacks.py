@@ -2,12 +2,20 @@
 
 import asyncio
 import threading
+import weakref
 from contextvars import ContextVar
 
 import pytest
 
 from backoff_ticker import CancellationToken
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, SetClock, in_thread, wait_until_collected
+
+
+class Failing(SetClock):
+    """A clock whose thread cannot be started."""
+
+    def call_at(self, when, callback, *, loop=None):
+        raise RuntimeError("can't start new thread")
 
 
 def test_a_callback_runs_once_in_the_cancelling_thread_before_cancel_returns():
@@ -45,8 +53,10 @@ def test_every_waiter_is_woken_before_the_first_callback_runs(clock):
     assert woken == [True] * 3
 
 
-def test_a_callback_added_late_runs_at_once_in_the_calling_thread():
-    token = CancellationToken()
+@pytest.mark.parametrize("token", [CancellationToken(), CancellationToken(clock=Failing())])
+def test_a_callback_added_late_runs_at_once_in_the_calling_thread(token):
+    """On a deadline, too, whose clock cannot call back."""
+    token = token.child(timeout=5)
     token.cancel()
     runs = []
     handle = token.on_cancel(lambda: runs.append(threading.current_thread()))
@@ -160,6 +170,19 @@ def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock):
     assert seen == ["deadline", "thread", "task"]
     register(root, "late")
     assert seen[3:] == ["late"]
+
+
+def test_a_callback_that_no_deadline_could_call_is_refused_and_never_called():
+    root = CancellationToken(clock=Failing())
+    token = root.child(timeout=5)
+    runs = []
+    with pytest.raises(RuntimeError, match="can't start"):
+        token.on_cancel(lambda: runs.append("ran"))
+    link = weakref.ref(token)
+    token.cancel()
+    assert runs == []
+    del token
+    wait_until_collected(link)
 
 
 @pytest.mark.parametrize("callback", [None, 3, "print"])

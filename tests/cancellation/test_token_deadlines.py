@@ -2,14 +2,13 @@
 
 import asyncio
 import threading
-import weakref
 from datetime import timedelta
 
 import pytest
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, in_thread, wait_until_collected
+from tests.helpers import PATIENCE, in_thread
 
 
 def raises(token):
@@ -117,13 +116,6 @@ def test_the_cause_of_a_passed_deadline_stays_the_same_object(clock):
     assert caught.value is not token.cause
 
 
-def test_a_cancel_after_the_deadline_changes_nothing(clock):
-    token = CancellationToken(clock=clock).child(timeout=5)
-    clock.advance(5)
-    assert token.cancel("late") is False
-    assert isinstance(token.cause, DeadlineExceeded)
-
-
 def test_a_callback_that_is_removed_as_its_timer_is_made_leaves_no_timer(clock):
     """By another thread."""
 
@@ -157,31 +149,3 @@ def test_a_callback_added_after_the_deadline_runs_at_once_in_the_calling_thread(
         runs = []
         token.on_cancel(lambda: runs.append(threading.current_thread()))
         assert runs == [threading.current_thread()]
-
-
-class Failing(VirtualClock):
-    """A clock whose thread cannot be started."""
-
-    def call_at(self, when, callback, *, loop=None):
-        raise RuntimeError("can't start new thread")
-
-
-def test_a_callback_that_no_deadline_could_call_is_refused_and_never_called():
-    root = CancellationToken(clock=Failing())
-    token = root.child(timeout=5)
-    runs = []
-    with pytest.raises(RuntimeError, match="can't start"):
-        token.on_cancel(lambda: runs.append("ran"))
-    link = weakref.ref(token)
-    token.cancel()
-    assert runs == []
-    del token
-    wait_until_collected(link)
-
-
-def test_a_late_callback_on_a_deadline_needs_no_thread():
-    token = CancellationToken(clock=Failing()).child(timeout=5)
-    token.cancel()
-    runs = []
-    token.on_cancel(lambda: runs.append("ran"))
-    assert runs == ["ran"]

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
+from backoff_ticker import CancellationToken, any_of
 from backoff_ticker.testing import VirtualClock
 from tests.channels.turned_clock import TurnedClock
 from tests.helpers import PATIENCE, in_thread, wait_until_collected
@@ -49,7 +49,7 @@ class Scene:
         return pending == 0
 
 
-def meddle(first, second, check, begin=lambda _: None):
+def meddle(first, second, check, begin):
     """At each place in ``first()`` call ``second()`` in another thread, until it returns."""
 
     def run(interrupt):
@@ -72,67 +72,50 @@ def cancel(scene):
     assert scene.root.cancel("why")
 
 
-def ran_once(scene):
-    return (scene.runs, scene.leaves_nothing()) == (["ran"], True) or scene.runs
-
-
-@pytest.mark.parametrize("order", [(Scene.register, cancel), (cancel, Scene.register)])
-def test_a_callback_that_is_registered_during_a_cancel_runs_once_and_keeps_nothing(order):
-    meddle(*order, ran_once)
-
-
-def test_of_two_callbacks_registered_at_once_both_run_by_one_timer():
-    def check(scene):
-        pending = len(scene.clock.pending)
-        scene.pass_deadlines()
-        found = pending, len(scene.runs), type(scene.token.cause), scene.leaves_nothing()
-        return found == (1, 2, DeadlineExceeded, True) or found
-
-    meddle(Scene.register, Scene.register, check)
-
-
 def remove(scene):
     scene.runs += ["removed"] * scene.made[0].remove()
 
 
+def nothing(_):
+    pass
+
+
+EITHER = [(0, ["ran"], True), (0, ["removed"], True)]
+
+
 @pytest.mark.parametrize(
-    "order", [(remove, cancel), (cancel, remove), (remove, Scene.pass_deadlines)]
+    ("before", "first", "second", "allowed"),
+    [
+        (nothing, Scene.register, cancel, [(0, ["ran"], True)]),
+        (nothing, cancel, Scene.register, [(0, ["ran"], True)]),
+        (nothing, Scene.register, Scene.register, [(1, ["ran", "ran"], True)]),
+        (Scene.register, remove, cancel, EITHER),
+        (Scene.register, cancel, remove, EITHER),
+        (Scene.register, remove, Scene.pass_deadlines, EITHER),
+        (Scene.register, remove, remove, [(0, ["removed"], True)]),
+        (Scene.register, remove, Scene.register, [(1, ["removed", "ran"], True)]),
+        (Scene.register, Scene.register, remove, [(1, ["removed", "ran"], True)]),
+    ],
 )
-def test_a_callback_is_run_or_removed_and_keeps_nothing(order):
+def test_of_two_that_meet_at_a_callback_each_does_its_work(before, first, second, allowed):
+    """It runs once, or was removed by one; one timer calls those that are left; nothing is kept."""
+
     def check(scene):
-        found = scene.runs, scene.leaves_nothing()
-        return found in ((["ran"], True), (["removed"], True)) or found
-
-    meddle(*order, check, Scene.register)
-
-
-def test_a_callback_removed_at_once_in_two_threads_is_removed_by_one():
-    def check(scene):
-        return (scene.runs, scene.leaves_nothing()) == (["removed"], True) or scene.runs
-
-    meddle(remove, remove, check, Scene.register)
-
-
-@pytest.mark.parametrize("first", ["remove", "register"])
-def test_a_callback_that_comes_as_the_last_is_removed_has_a_timer(first):
-    def check(scene):
-        pending = len(scene.clock.pending)
+        timers = len(scene.clock.pending)
         scene.pass_deadlines()
-        found = pending, scene.runs, scene.leaves_nothing()
-        return found == (1, ["removed", "ran"], True) or found
+        found = timers, scene.runs, scene.leaves_nothing()
+        return found in allowed or found
 
-    order = (remove, Scene.register)
-    meddle(*(order if first == "remove" else reversed(order)), check, Scene.register)
+    meddle(first, second, check, before)
 
 
-@pytest.mark.parametrize("first", ["cancel", "grow"])
-def test_no_child_that_is_made_during_a_cancel_is_left_out(first):
+@pytest.mark.parametrize("order", [(cancel, Scene.grow), (Scene.grow, cancel)])
+def test_no_child_that_is_made_during_a_cancel_is_left_out(order):
     def check(scene):
         causes = [child.cause for child in scene.made]
         return causes == ["why"] * 4 or causes
 
-    order = (cancel, Scene.grow)
-    meddle(*(order if first == "cancel" else reversed(order)), check)
+    meddle(*order, check, nothing)
 
 
 def test_of_two_cancels_one_wins_and_both_return_when_all_are_cancelled():
@@ -159,11 +142,8 @@ def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(wha
     def run(interrupt):
         scene = Scene()
         handle = scene.register() if what == "remove" else None
-        try:
-            with interrupt:
-                handle = scene.register() if handle is None else remove(scene)
-        except Interrupted:
-            pass
+        with suppress(Interrupted), interrupt:
+            handle = scene.register() if handle is None else remove(scene)
         interrupt.forget()
         if what == "remove" or interrupt.where is None:
             remove(scene)  # no matter whether the one before came to it

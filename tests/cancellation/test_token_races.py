@@ -4,34 +4,16 @@ import gc
 import os
 import signal
 import threading
-import time
-import weakref
+from contextlib import suppress
 from itertools import islice
 
 import pytest
 
-from backoff_ticker import (
-    CancellationToken,
-    SystemClock,
-    Ticker,
-    TickerClosed,
-    ZeroBackOff,
-    any_of,
-)
-from tests.effort import rounds
-from tests.helpers import (
-    PATIENCE,
-    collect_garbage,
-    eventually,
-    in_thread,
-    waiters_of,
-)
-from tests.stress.tools import (
-    Finalized,
-    gc_threshold,
-    signal_storm,
-    start_threads,
-)
+from backoff_ticker import CancellationToken, Ticker, TickerClosed, ZeroBackOff, any_of
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.stress.places import check_each_place
+from tests.stress.tools import gc_threshold, start_threads
+from tests.tickers.made_timers import MeddlingClock
 
 HOUR = 3600.0
 
@@ -74,48 +56,18 @@ def _signal_when(condition):
     threading.Thread(target=send, daemon=True).start()
 
 
-class _LookedAtClock:
-    """System time; ``hook`` runs after each look at it."""
-
-    def __init__(self):
-        self.hook = None
-        self.time = time.time
-        self.call_at = SystemClock().call_at
-        self.parker = SystemClock().parker
-
-    def monotonic(self):
-        now = time.monotonic()
-        if self.hook is not None:
-            self.hook()
-        return now
-
-
 @pytest.mark.parametrize("make", [lambda token: token, any_of], ids=["child", "any_of"])
 def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make):
     """The cancel comes while the reader compares the time with the deadline, at each look."""
-    late = []
-    for look in range(1, 8):
-        clock = _LookedAtClock()
+    for look in range(7):
+        clock = MeddlingClock()
         token = make(CancellationToken(clock=clock).child(timeout=HOUR))
         ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
-        ticker.receive()
-        looks = []
-        cancelled_at = []
-
-        def hook():
-            looks.append(1)
-            if len(looks) == look and not cancelled_at:
-                cancelled_at.append(look)
-                in_thread(token.cancel).result(PATIENCE)
-
-        clock.hook = hook
-        try:
-            number = ticker.receive().number
-        except TickerClosed:
-            continue
-        if cancelled_at:
-            late.append((look, number))
-    assert late == []
+        ticker.receive_nowait()
+        clock.meddlers = [int] * look + [token.cancel]
+        with suppress(TickerClosed):
+            ticker.receive_nowait()
+            assert clock.meddlers, f"a tick although a cancel came at look {look + 1}"
 
 
 @pytest.mark.parametrize("where", ["in the handler", "in another thread meanwhile"])
@@ -142,68 +94,25 @@ def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter
     assert ended == [[False, False, False]]
 
 
-# From signal handlers and finalizers: never a hang
+def test_a_handler_at_each_place_cancels_and_stops_what_the_main_thread_does():
+    def run(interrupt):
+        tokens, tickers, won, called = [], [], [], []
 
-SIGNALS = rounds(200, 5000)
+        def handle():
+            won.extend([token.cancel("handler") for token in tokens])
+            for ticker in tickers:
+                ticker.stop()
 
-
-def test_signals_cancel_and_stop_while_the_main_thread_does_the_same():
-    tokens = []
-    tickers = []
-    won = []
-    called = []
-
-    def handler():
-        for token in tokens[-2:]:
-            won.append(token.cancel("handler"))
-        for ticker in tickers[-2:]:
-            ticker.stop()
-
-    made = 0
-    with signal_storm(lambda _: handler()) as handled:
-        while len(handled) < SIGNALS:
-            made += 1
-            token = CancellationToken()
-            tokens.append(token)
-            child = token.child(timeout=3600)
+        interrupt.handler = handle
+        with interrupt:
+            tokens.append(token := CancellationToken())
+            child = token.child(timeout=HOUR)
             child.on_cancel(lambda: called.append(1))
-            ticker = Ticker(ZeroBackOff(), token=child)
-            tickers.append(ticker)
+            tickers.append(ticker := Ticker(ZeroBackOff(), token=child))
             for _ in islice(ticker, 3):
                 pass
             won.append(token.cancel("main"))
             ticker.stop()
-            del tokens[:-2], tickers[:-2]
-    assert sum(won) == made
-    assert len(called) == made
+        return [] if (sum(won), called) == (1, [1]) else [(won, called)]
 
-
-@pytest.mark.parametrize("threshold", [1, 3, 7])
-def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold):
-    won = []
-    called = []
-    stopped = []
-    count = rounds(30, 600)
-
-    def finalize(token, ticker):
-        won.append(token.cancel("finalizer"))
-        ticker.stop()
-        stopped.append(1)
-
-    def one_round():
-        token = CancellationToken()
-        ticker = Ticker(ZeroBackOff(), token=token)
-        token.child(timeout=3600).on_cancel(lambda: called.append(1))
-        Finalized(lambda: finalize(token, ticker))
-        weakref.finalize(Finalized(int), token.child().cancel)
-        for _ in islice(ticker, 3):
-            pass
-        won.append(token.cancel("main"))
-        ticker.stop()
-
-    with gc_threshold(threshold):
-        for _ in range(count):
-            one_round()
-    collect_garbage()
-    assert len(stopped) == count
-    assert (sum(won), len(called)) == (count, count)
+    check_each_place(run, at_least=20)

@@ -8,22 +8,13 @@ import pytest
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, in_thread, wait_until_collected
-
-
-def children(token):
-    """How many entries for children ``token`` holds."""
-    return len(token._state.children)
-
-
-def chain(length):
-    tokens = [CancellationToken()]
-    for _ in range(length):
-        tokens.append(tokens[-1].child())
-    return tokens
+from tests.stress.tools import children_of
 
 
 def test_a_chain_of_2000_is_cancelled_from_its_root_and_freed():
-    tokens = chain(2_000)
+    tokens = [CancellationToken()]
+    for _ in range(2_000):
+        tokens.append(tokens[-1].child())
     leaf = tokens[-1]
     runs = []
     leaf.on_cancel(lambda: runs.append("leaf"))
@@ -38,9 +29,9 @@ def test_a_chain_of_2000_is_cancelled_from_its_root_and_freed():
 def test_dropped_children_leave_nothing_with_their_parent():
     root = CancellationToken()
     alive = [root.child() for _ in range(100)]
-    assert children(root) == 100
+    assert children_of(root) == 100
     del alive
-    assert children(root) == 0
+    assert children_of(root) == 0
     assert root.cancel() is True
 
 
@@ -126,8 +117,7 @@ def test_nested_diamonds_cost_no_more_than_their_tokens():
 def test_any_of_nothing_and_any_of_something_else_are_type_errors():
     with pytest.raises(TypeError, match="at least one"):
         any_of()
-    wrong = [None, "token", [CancellationToken()], threading.Event()]
-    for value in wrong:
+    for value in (None, "token", [CancellationToken()], threading.Event()):
         with pytest.raises(TypeError, match="CancellationToken"):
             any_of(CancellationToken(), value)
 

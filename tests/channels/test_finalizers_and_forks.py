@@ -1,4 +1,4 @@
-"""Channels and tokens in finalizers, channels in forked children: no hang, no loss."""
+"""Channels, tokens and tickers in finalizers, channels in forked children: no hang, no loss."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import weakref
 
 import pytest
 
-from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock, select
+from backoff_ticker import (
+    CancellationToken,
+    Channel,
+    ChannelClosed,
+    Ticker,
+    WouldBlock,
+    ZeroBackOff,
+    select,
+)
 from tests.channels.traffic import CAPACITIES, Traffic
 from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread
 from tests.stress.tools import Finalized, gc_threshold, run_silently
@@ -14,17 +22,21 @@ from tests.stress.tools import Finalized, gc_threshold, run_silently
 
 @pytest.mark.parametrize("threshold", [1, 5])
 @CAPACITIES
-def test_finalizers_send_receive_close_and_cancel_wherever_a_collection_runs(capacity, threshold):
+def test_finalizers_use_channels_tokens_and_tickers_wherever_a_collection_runs(capacity, threshold):
     def one_round():
         traffic = Traffic(capacity)
         closing: Channel[int] = Channel(1)
         token, called = CancellationToken(), []
         child = token.child(timeout=3600)
         child.on_cancel(lambda: called.append(1))
+        ticker = Ticker(ZeroBackOff(), token=token)
         Finalized(traffic.handler("send"))
         Finalized(token.cancel)
+        weakref.finalize(Finalized(int), token.child().cancel)
+        Finalized(ticker.stop)
         weakref.finalize(Finalized(traffic.handler("receive")), closing.close)
         for number in range(3):
+            next(ticker, None)
             try:
                 traffic.send(number, 0)
                 traffic.receive_nowait()

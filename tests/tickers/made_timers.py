@@ -1,8 +1,9 @@
-"""Timers that a test fires itself, and a clock that counts what is asked of it."""
+"""Timers that a test fires itself, and clocks that do something when they are asked."""
 
 import threading
 
 from backoff_ticker import Channel
+from tests.helpers import SetClock
 
 
 class Fake:
@@ -49,6 +50,19 @@ class Instant(Fake):
     def start(self, delay):
         super().start(delay)
         self.fire(float(len(self.delays)))
+
+
+class MeddlingClock(SetClock):
+    """Calls the next of ``meddlers`` each time somebody reads it."""
+
+    def __init__(self):
+        super().__init__()
+        self.meddlers = []
+
+    def monotonic(self):
+        if self.meddlers:
+            self.meddlers.pop(0)()
+        return super().monotonic()
 
 
 class WatchedClock:

@@ -12,7 +12,7 @@ from backoff_ticker import (
     Pace,
     WouldBlock,
 )
-from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.helpers import PATIENCE, in_thread
 from tests.tickers.made_policies import (
     EVERY_PACE,
     Blocking,
@@ -22,6 +22,7 @@ from tests.tickers.made_policies import (
     reason_of,
     ticked,
 )
+from tests.tickers.made_timers import MeddlingClock
 
 
 class Feedback:
@@ -105,19 +106,6 @@ def test_before_the_first_tick_it_leaves_the_first_tick_alone(face, clock, call,
     tick = face.receive(ticker)
     assert (tick.number, tick.due, tick.delay) == (1, 1000, 0)
     assert getattr(policy, "calls", []) == []
-
-
-class MeddlingClock(SetClock):
-    """Calls the next of ``meddlers`` each time somebody reads it."""
-
-    def __init__(self):
-        super().__init__()
-        self.meddlers = []
-
-    def monotonic(self):
-        if self.meddlers:
-            self.meddlers.pop(0)()
-        return super().monotonic()
 
 
 @pytest.mark.parametrize("readings", [0, 1, 2])
