@@ -72,6 +72,14 @@ def value(future):
     return future.result(PATIENCE)
 
 
+def value_after(clock, seconds, future):
+    """Return what ``future`` ends with after so many seconds, and not before."""
+    clock.advance(seconds - 0.125)
+    assert not future.done()
+    clock.advance(0.125)
+    return value(future)
+
+
 def error(future):
     """Return what ``future`` fails with now."""
     return future.exception(PATIENCE)

@@ -3,11 +3,12 @@
 import asyncio
 import threading
 from asyncio import futures
+from functools import partial
 from math import inf
 
 import pytest
 
-from backoff_ticker import CLOSED, Channel, ChannelClosed, select, select_async
+from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, merge, select, select_async
 from tests.channels.ends import drained, error, value
 from tests.helpers import PATIENCE, eventually, in_thread, turns, waiters_of
 
@@ -26,8 +27,19 @@ async def choose_async(channel):
     return (await select_async(Channel(), channel))[1]
 
 
+async def step(merging):
+    return (await anext(merging))[1]
+
+
+WAITS = {
+    "receive": lambda channel: channel.receive_async,
+    "select": lambda channel: lambda: choose_async(channel),
+    "merge": lambda channel: partial(step, merge(Channel(), channel)),
+}
+
+
 @CAPACITY
-@pytest.mark.parametrize("wait", [Channel.receive_async, choose_async])
+@pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("later", ["before", 0, 1, 2, 3])
 @pytest.mark.parametrize("leaving", [1, 8])
 def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
@@ -35,9 +47,10 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
 ):
     """So many turns of the loop after the wake-up, or just before it. All eight may leave."""
     channel = Channel(capacity)
+    receive = WAITS[wait](channel)
 
     async def main():
-        tasks = [asyncio.ensure_future(wait(channel)) for _ in range(8)]
+        tasks = [asyncio.ensure_future(receive()) for _ in range(8)]
         await turns(3)
         if later == "before":
             for task in tasks[:leaving]:
@@ -46,9 +59,11 @@ def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
         await cancelled_after(0 if later == "before" else later, *tasks[:leaving])
         received = [task.result() for task in tasks if task.done() and not task.cancelled()]
         assert received == ["a"] or leaving == 8
+        await cancelled_after(0, *tasks)
+        if capacity == 0:
+            with pytest.raises(WouldBlock):
+                channel.send_nowait("to nobody")
         assert received + drained(channel) == ["a"]
-        channel.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     loop.run(main())
     assert clock.pending() == []

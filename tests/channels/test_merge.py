@@ -1,6 +1,5 @@
 """``merge`` stays registered with its sources: what a value costs, and whom that must not harm."""
 
-import asyncio
 import gc
 import sys
 import threading
@@ -28,9 +27,10 @@ from backoff_ticker import (
 from backoff_ticker.channels import _merge
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import WaitLine, WaitSet
-from tests.channels.ends import End, drained, ended, still_waits, value, values
+from tests.channels.ends import End, ended, still_waits, value, value_after, values
+from tests.channels.test_loops import LoopThatGoes
 from tests.channels.test_select import even, of
-from tests.helpers import PATIENCE, eventually, in_thread, turns, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
 from tests.stress.tools import run_silently
 
@@ -69,27 +69,10 @@ def waits_for_ticks(count):
     with VirtualClock(auto=True):
         busy = Ticker(ConstantBackOff(1))
         merging = merge(busy, *idle_tickers(Ticker, count))
-        for _ in range(3):
-            assert next(merging)[0] is busy
+        assert [next(merging)[0] for _ in range(3)] == [busy] * 3
         with Calls() as calls:
-            for _ in range(20):
-                assert next(merging)[0] is busy
+            assert [next(merging)[0] for _ in range(20)] == [busy] * 20
     return calls.count
-
-
-def awaits_ticks(count):
-    async def main():
-        busy = AsyncTicker(ConstantBackOff(1))
-        merging = merge(busy, *idle_tickers(AsyncTicker, count))
-        for _ in range(3):
-            await anext(merging)
-        with Calls() as calls:
-            for _ in range(20):
-                assert (await anext(merging))[0] is busy
-        return calls.count
-
-    with VirtualClock(auto=True):
-        return asyncio.run(main())
 
 
 def takes_items(count):
@@ -103,7 +86,7 @@ def takes_items(count):
     return calls.count
 
 
-@pytest.mark.parametrize("cost", [waits_for_ticks, awaits_ticks, takes_items])
+@pytest.mark.parametrize("cost", [waits_for_ticks, takes_items])
 def test_a_value_costs_the_same_however_many_sources_have_none(cost):
     few, many = cost(10), cost(400)
     assert 0 < many <= few * 1.02
@@ -195,30 +178,6 @@ def test_a_merge_counts_as_a_receiver_only_while_a_reader_waits(receivers, clock
     assert value(sending) is None
 
 
-def test_an_item_for_which_a_merge_was_there_stays_readable_when_it_leaves(loop, clock):
-    first, second = Channel(), Channel()
-    merging = merge(first, second)
-
-    async def main():
-        task = asyncio.ensure_future(anext(merging))
-        await turns(3)
-        first.send_nowait("a")
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert task.cancelled()
-
-    loop.run(main())
-    with pytest.raises(WouldBlock):
-        first.send_nowait("b")
-    with pytest.raises(WouldBlock):
-        second.send_nowait("b")
-    assert drained(first) == ["a"]
-    receiving = in_thread(first.receive)
-    still_waits(clock, receiving)
-    first.send_nowait("b")
-    assert value(receiving) == "b"
-
-
 # Several readers of one merge
 
 
@@ -249,45 +208,13 @@ def test_ticks_do_not_wait_for_a_loop_that_does_not_run(clock, kind):
     """Its reader came first, and would have been the one that watches the time."""
     ticker = kind(ConstantBackOff(10))
     merging = merge(ticker, Channel())
-    stopped = asyncio.new_event_loop()
     ticker.receive_nowait()
-    asleep = stopped.create_task(as_coroutine(merging))
-    for _ in range(5):
-        stopped.run_until_complete(asyncio.sleep(0))
+    stopped = LoopThatGoes(merging.__anext__(), "stopped")
     waiting = in_thread(next, merging)
     still_waits(clock, waiting)
     clock.advance(10)
     assert value(waiting)[1].number == 2
-    asleep.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        stopped.run_until_complete(asleep)
-    stopped.close()
-
-
-async def as_coroutine(merging):
-    return await anext(merging)
-
-
-def test_a_reader_that_is_cancelled_as_it_is_woken_leaves_the_value_to_the_next(loop, clock):
-    channel = Channel(1)
-    merging = merge(channel, Channel())
-
-    async def main(later):
-        tasks = [asyncio.ensure_future(anext(merging)) for _ in range(3)]
-        await turns(4)
-        channel.send_nowait(later)
-        await turns(later)
-        for task in tasks[:2]:
-            task.cancel()
-        await turns(8)
-        got = [task.result() for task in tasks if task.done() and not task.cancelled()]
-        assert got == [(channel, later)]
-        for task in tasks:
-            task.cancel()
-        await turns(2)
-
-    for later in range(6):
-        loop.run(main(later))
+    stopped.end()
 
 
 # Forced races
@@ -354,9 +281,6 @@ def test_a_wake_up_that_is_under_way_hides_no_other(clock, monkeypatch):
     assert value(reading) == [(channel, 1), (channel, 2)]
 
 
-# Times
-
-
 def test_two_readers_that_register_a_case_at_once_register_it_once(clock, monkeypatch):
     channel, silent = Channel(1), Channel(1)
     merging = merge(channel, silent)
@@ -382,6 +306,9 @@ def test_two_readers_that_register_a_case_at_once_register_it_once(clock, monkey
     assert value(reading) == (channel, 2)
 
 
+# Times
+
+
 def test_a_reset_moves_what_a_merge_waits_for_and_leaves_nothing_behind(receivers, clock):
     ticker, others = Ticker(ConstantBackOff(3600)), idle_tickers(Ticker, 3)
     merging = merge(ticker, *others)
@@ -394,10 +321,7 @@ def test_a_reset_moves_what_a_merge_waits_for_and_leaves_nothing_behind(receiver
             clock.settle()
         ticker.reset(ConstantBackOff(15))
         still_waits(clock, step)
-        clock.advance(14)
-        assert not step.done()
-        clock.advance(1)
-        assert value(step)[0][1].number == number
+        assert value_after(clock, 15, step)[0][1].number == number
         assert len(merging._heap) <= 8
 
 
@@ -469,9 +393,6 @@ def test_one_of_several_readers_watches_the_time(receivers, clock):
         assert value(done)[0][1].number == number
 
 
-# The end of a merge
-
-
 def test_a_reader_that_comes_late_for_a_time_does_not_take_the_next_one(clock):
     """It has seen the first time, which another reader takes out before it."""
     tickers = Ticker(ConstantBackOff(10), clock=clock), Ticker(ConstantBackOff(20), clock=clock)
@@ -488,6 +409,9 @@ def test_a_reader_that_comes_late_for_a_time_does_not_take_the_next_one(clock):
     clock.settle()
     clock.advance(10)
     assert reading.result() == {*tickers}
+
+
+# The end of a merge
 
 
 @pytest.mark.parametrize("used", [True, False])
@@ -552,16 +476,12 @@ assert len(heard) == 12, heard
 # Interrupts
 
 
-SLOW = pytest.mark.slow
+SLOW = [("waits", 0), ("is ready", 0), ("is ready", 1)]
 
 
 @pytest.mark.parametrize(
     ("act", "capacity"),
-    [
-        ("waits", 1),
-        *(pytest.param(*case, marks=SLOW) for case in [("waits", 0), ("is ready", 0)]),
-        pytest.param("is ready", 1, marks=SLOW),
-    ],
+    [("waits", 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
 )
 def test_an_interrupt_of_a_reader_loses_nothing(act, capacity):
     """Two readers share a merge; the one that goes on gets what the other did not."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from backoff_ticker import SystemClock, Timer, WouldBlock
-from tests.channels.ends import error, still_waits, value
+from tests.channels.ends import error, still_waits, value, value_after
 from tests.channels.turned_clock import TurnedClock
 from tests.conftest import EPOCH
 from tests.helpers import PATIENCE, in_thread
@@ -29,10 +29,7 @@ def test_it_fires_once_at_its_moment(receivers, clock, delay):
     receiving = receivers.receive(timer.c)
     assert timer.start(delay) is None
     clock.settle()
-    clock.advance(seconds - 0.125)
-    assert not receiving.done()
-    clock.advance(0.125)
-    assert value(receiving) == EPOCH + 1000 + seconds
+    assert value_after(clock, seconds, receiving) == EPOCH + 1000 + seconds
     clock.advance(10 * seconds)
     assert nothing_comes(timer)
     assert clock.pending() == []
@@ -76,10 +73,7 @@ def test_started_again_it_fires_for_the_last_start_only(receivers, clock, first,
     clock.settle()
     clock.advance(2)
     timer.start(again)
-    clock.advance(again - 0.5)
-    assert not receiving.done()
-    clock.advance(0.5)
-    assert value(receiving) == EPOCH + 1002 + again
+    assert value_after(clock, again, receiving) == EPOCH + 1002 + again
     clock.advance(60)
     assert nothing_comes(timer)
 
