@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from backoff_ticker import (
-    CLOSED,
-    CancellationToken,
-    Channel,
-    ChannelClosed,
-    merge,
-    select,
-)
+from backoff_ticker import CLOSED, CancellationToken, Channel, ChannelClosed, merge, select
 from backoff_ticker.channels._buffer import Bounded, Unbounded
 from backoff_ticker.testing import ScheduleFailure
 from tests import effort

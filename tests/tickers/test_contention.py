@@ -2,12 +2,8 @@
 
 import pytest
 
-from backoff_ticker import (
-    STOP,
-    CancellationToken,
-    CloseReason,
-    ConstantBackOff,
-)
+from backoff_ticker import STOP, CancellationToken, CloseReason, ConstantBackOff
+from tests.channels.ends import value_after
 from tests.helpers import PATIENCE, in_thread
 from tests.tickers.made_policies import (
     EVERY_PACE,
@@ -155,8 +151,5 @@ def test_all_that_is_said_meanwhile_is_applied_once_and_in_its_order(face, clock
     policy.release.set()
     clock.settle()
     assert policy.resets == resets + 1000
-    clock.advance(999)
-    assert not taking.done()
-    clock.advance(1)
-    tick = taking.result(PATIENCE)
+    tick = value_after(clock, 1000, taking)
     assert (tick.number, tick.delay) == (1, 1000)

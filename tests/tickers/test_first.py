@@ -11,6 +11,7 @@ from backoff_ticker import (
     ExponentialFeedbackBackOff,
     Pace,
 )
+from tests.channels.ends import value_after
 from tests.helpers import PATIENCE
 from tests.tickers.made_policies import (
     EVERY_PACE,
@@ -28,10 +29,7 @@ def test_the_first_tick_comes_after_it_and_the_second_a_back_off_later(face, clo
     ticker = face.ticker(ConstantBackOff(5), clock=clock, pace=pace, first=first)
     waiting = reader_that_waits(face, clock, ticker)
     assert ticker.next_delay == 20
-    clock.advance(19.9)
-    assert not waiting.done()
-    clock.advance(0.1)
-    tick = waiting.result(PATIENCE)
+    tick = value_after(clock, 20, waiting)
     assert tick._replace(time=0) == (1, 0, 1020, 20, 0, 0, 0)
     nothing_is_due(ticker)
     clock.advance(5)

@@ -30,8 +30,6 @@ from tests.tickers.made_policies import (
     ticked,
 )
 
-# Tables
-
 
 @pytest.mark.parametrize(
     ("due", "delay", "now", "expected"),
@@ -133,9 +131,6 @@ def test_due_times_rise_strictly(start, run):
         slot, taken = due, max(due, taken) + late
 
 
-# Tickers
-
-
 TIMELINES = {
     Pace.RECEIPT: [(0, 0, 0), (25, 10, 0), (35, 35, 0), (45, 45, 0)],
     Pace.RETURN: [(0, 0, 0), (35, 35, 0), (45, 45, 0)],
@@ -171,9 +166,6 @@ def test_the_timeline_in_the_docstring(face, clock, pace):
         if len(seen) == 1:
             clock.advance_to(1025)
     assert seen == TIMELINES[pace]
-
-
-# Pace.RECEIPT
 
 
 @EVERY_PACE
@@ -235,18 +227,6 @@ def test_burst_drifts_less_than_a_millisecond_in_a_million_ticks(behind):
 # Pace.SKIP
 
 
-def test_skip_starts_its_schedule_at_the_first_receive(face, clock):
-    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
-    clock.advance(7)
-    first = ticker.receive_nowait()
-    assert (first.due, first.missed) == (1007, 0)
-    clock.advance(25)
-    nothing_is_due(ticker)
-    clock.advance_to(1037)
-    tick = ticker.receive_nowait()
-    assert (tick.due, tick.missed, tick.number, tick.lateness) == (1037, 2, 2, 0)
-
-
 def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(face, clock):
     ticker = ticked(face, ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     waiting = face.start_receive(ticker)
@@ -255,17 +235,19 @@ def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(face, clock):
     assert (tick.due, tick.missed, tick.lateness) == (1010, 0, 7)
 
 
-def test_skip_follows_the_grid_of_the_current_delay(face, clock):
+def test_skip_follows_the_grid_of_the_current_delay_from_the_first_receive(face, clock):
     ticker = face.ticker(Scripted(10.0, 4.0, 7.0), clock=clock, pace=Pace.SKIP)
+    clock.advance(7)
+    first = ticker.receive_nowait()
+    assert (first.due, first.missed) == (1007, 0)
     seen = []
-    ticker.receive_nowait()
-    for due in (1030, 1042, 1077):
+    for due in (1037, 1049, 1084):
         clock.advance_to(due - 2)
         nothing_is_due(ticker)
         clock.advance_to(due)
         tick = ticker.receive_nowait()
-        seen.append((tick.due, tick.delay, tick.missed))
-    assert seen == [(1030, 10, 2), (1042, 4, 2), (1077, 7, 4)]
+        seen.append((tick.due, tick.delay, tick.missed, tick.lateness))
+    assert seen == [(1037, 10, 2, 0), (1049, 4, 2, 0), (1084, 7, 4, 0)]
     with pytest.raises(TickerClosed):
         ticker.receive_nowait()
 

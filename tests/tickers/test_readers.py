@@ -13,9 +13,10 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     TickerClosed,
-    with_token,
 )
 from backoff_ticker.waiting import LoopWaiter
+from tests.channels.ends import still_waits
+from tests.channels.test_loops import LoopThatGoes
 from tests.helpers import (
     PATIENCE,
     LoopThread,
@@ -43,25 +44,6 @@ def test_a_receive_that_times_out_loses_no_tick(face, clock, timeout):
     assert clock.pending() == []
     clock.advance_to(1010)
     assert face.receive(ticker, 0).number == 2
-
-
-@pytest.fixture
-def loops(clock):
-    made = [LoopThread() for _ in range(3)]
-    yield made
-    for loop in made:
-        loop.close()
-        assert loop.errors == []
-
-
-def waiting_in(clock, ticker, *loops):
-    """Start a reader in each of ``loops``; each stands in line before the next one starts."""
-    started = []
-    for loop in loops:
-        started.append(loop.submit(ticker.receive()))
-        clock.settle()
-        assert not started[-1].done()
-    return started
 
 
 @EVERY_PACE
@@ -116,7 +98,7 @@ def test_a_leader_that_times_out_at_the_due_time_takes_the_tick_or_passes_it_on(
 
 
 @pytest.mark.parametrize("resolved", [False, True])
-def test_a_leader_whose_task_is_cancelled_passes_on(loops, clock, resolved):
+def test_a_leader_whose_task_is_cancelled_passes_on(loop, clock, resolved):
     """Also if its wake-up has come already and it has not run since."""
     ticker = AsyncTicker(ConstantBackOff(10), clock=clock)
 
@@ -136,7 +118,7 @@ def test_a_leader_whose_task_is_cancelled_passes_on(loops, clock, resolved):
         await asyncio.wait([leader])
         return await was_resolved, leader.cancelled(), (await other).number
 
-    outcome = loops[0].submit(main())
+    outcome = loop.submit(main())
     clock.advance(10)
     assert outcome.result(PATIENCE) == (resolved, True, 2)
     assert len(clock.pending()) == 0
@@ -144,31 +126,20 @@ def test_a_leader_whose_task_is_cancelled_passes_on(loops, clock, resolved):
 
 @pytest.mark.parametrize("how", ["stopped", "closed"])
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-def test_a_loop_that_is_gone_holds_up_nobody_else(loops, clock, how):
+def test_a_loop_that_is_gone_holds_up_nobody_else(loop, clock, how):
     ticker = AsyncTicker(ConstantBackOff(10), clock=clock)
     ticker.receive_nowait()
-    gone = asyncio.new_event_loop()
-    gone.set_exception_handler(lambda *_: None)
-
-    async def begin():
-        task = asyncio.create_task(ticker.receive())
-        await asyncio.sleep(0)
-        return task
-
-    left_behind = gone.run_until_complete(begin())
-    if how == "closed":
-        gone.close()
-    second = waiting_in(clock, ticker, loops[1])[0]
+    gone = LoopThatGoes(ticker.receive(), how)
+    second = loop.submit(ticker.receive())
+    still_waits(clock, second)
     clock.advance(10)
     assert second.result(PATIENCE).number == 2
-    third = waiting_in(clock, ticker, loops[2])[0]
+    third = loop.submit(ticker.receive())
+    still_waits(clock, third)
     ticker.stop()
     assert reason_of(third) is CloseReason.STOPPED
-    assert not left_behind.done()
-    if how == "stopped":
-        gone.run_until_complete(asyncio.wait([left_behind]))
-        left_behind.exception()
-        gone.close()
+    assert not gone.task.done()
+    gone.end()
 
 
 def test_a_reader_that_waits_for_tick_after_tick_leaves_no_object():
@@ -232,26 +203,6 @@ def test_a_reader_stays_in_the_set_of_the_token_while_it_works():
     asyncio.run(main())
 
 
-def test_a_reader_that_stays_hears_of_the_token_of_another_policy():
-    async def main():
-        old, new = CancellationToken(), CancellationToken()
-        ticker = AsyncTicker(with_token(ConstantBackOff(10), old))
-        ticker.receive_nowait()
-        with pytest.raises(TimeoutError):
-            await ticker.receive(0.001)
-        ticker.reset(with_token(ConstantBackOff(10), new))
-        reading = asyncio.create_task(ticker.receive())
-        await until_parked(reading)
-        assert waiters_of(old._wait_set()) == []
-        old.cancel()
-        await until_parked(reading)
-        new.cancel()
-        with pytest.raises(TickerClosed):
-            await reading
-
-    asyncio.run(main())
-
-
 def test_a_loop_that_is_dropped_while_a_reader_works_is_collected():
     token = CancellationToken()
     ticker = bound(token)
@@ -273,47 +224,8 @@ def test_a_loop_that_is_dropped_while_a_reader_works_is_collected():
     assert waiters_of(token._wait_set()) == []
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_ticker_that_is_dropped_with_its_loop_leaves_the_token():
-    token = CancellationToken()
-    loop = asyncio.new_event_loop()
-    loop.set_exception_handler(lambda *_: None)
-
-    async def read(ticker):
-        ticker.reset(immediately=True)
-        async for _ in ticker:
-            pass
-
-    links = []
-    for _ in range(3):
-        ticker = bound(token)
-        links.append(weakref.ref(ticker))
-        loop.create_task(read(ticker))
-    del ticker
-    loop.run_until_complete(asyncio.sleep(0.001))
-    assert len(waiters_of(token._wait_set())) == 3
-    del loop
-    wait_until_collected(*links)
-    assert (token._wait_set().first, token._wait_set().others or {}) == (None, {})
-
-
-def test_readers_of_two_loops_wait_and_work_in_turn(loops, clock):
-    token = CancellationToken()
-    ticker = AsyncTicker(ConstantBackOff(10), clock=clock, token=token)
-    ticker.receive_nowait()
-    for number in range(2, 6):
-        first, second = waiting_in(clock, ticker, loops[0], loops[1])
-        clock.advance(10)
-        clock.advance(10)
-        numbers = sorted([first.result(PATIENCE).number, second.result(PATIENCE).number])
-        assert numbers == [number * 2 - 2, number * 2 - 1]
-    waiting = waiting_in(clock, ticker, loops[1], loops[0], loops[0])
-    token.cancel()
-    assert [reason_of(future) for future in waiting] == ["cancelled"] * 3
-
-
 @pytest.fixture
-def loop():
+def real_loop():
     made = LoopThread()
     yield made
     made.close()
@@ -329,11 +241,11 @@ def read_in(loop, ticker):
 
 
 def test_a_reader_that_rests_as_a_thread_wakes_it_and_then_waits_again_stays_in_line(
-    loop, monkeypatch
+    real_loop, monkeypatch
 ):
     """That thread stands still twice: the reader was in line, and then could not be woken."""
     ticker = AsyncTicker(ConstantBackOff(3600))
-    reading = read_in(loop, ticker)
+    reading = read_in(real_loop, ticker)
     in_line, at_rest = Gate(), Gate()
     wake = LoopWaiter.wake
 
@@ -351,18 +263,18 @@ def test_a_reader_that_rests_as_a_thread_wakes_it_and_then_waits_again_stays_in_
     assert reading.result(PATIENCE).number == 2
     in_line.open()
     at_rest.wait_until_reached()
-    reading = loop.submit(ticker.receive())
-    loop.settle()
+    reading = real_loop.submit(ticker.receive())
+    real_loop.settle()
     at_rest.open()
     telling.result(PATIENCE)
     ticker.stop()
     assert reason_of(reading) == "stopped"
 
 
-def test_a_thread_that_wakes_a_reader_may_find_it_at_rest_at_any_moment(loop, monkeypatch):
+def test_a_thread_that_wakes_a_reader_may_find_it_at_rest_at_any_moment(real_loop, monkeypatch):
     def begin():
         ticker = AsyncTicker(ConstantBackOff(3600))
-        reading = read_in(loop, ticker)
+        reading = read_in(real_loop, ticker)
 
         def take():
             ticker.reset(immediately=True)

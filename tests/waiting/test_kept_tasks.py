@@ -38,7 +38,7 @@ class Sources:
         self.empty: Channel[str] = Channel(1)
         self.full: Channel[str] = Channel(1)
         self.full.send("first")
-        self.ticker = AsyncTicker(ConstantBackOff(HOUR))
+        self.ticker = AsyncTicker(ConstantBackOff(HOUR), token=self.token)
         self.ticker.receive_nowait()
 
     def end(self) -> None:

@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from backoff_ticker.waiting import (
-    NO_DEADLINE,
-    Waiter,
-    WaitLine,
-    WaitQueue,
-    WaitSet,
-    park_thread,
-)
+from backoff_ticker.waiting import NO_DEADLINE, Waiter, WaitLine, WaitQueue, WaitSet, park_thread
 from tests.helpers import PATIENCE, collect_garbage, in_thread, waiters_of
 from tests.interleaving import each_interleaving
 from tests.policies.policy_doubles import steps
