@@ -47,13 +47,16 @@ class End:
     def merge(self, *sources):
         return self._collect(lambda: merge(*sources))
 
-    def step(self, merging, count=1):
-        """Take so many values from a merge that exists; the future has a list of them."""
+    def step(self, merging):
+        """Take a value from a merge that exists."""
+        return self._start(lambda: next(merging), merging.__anext__)
 
-        async def await_():
-            return [await anext(merging) for _ in range(count)]
-
-        return self._start(lambda: [next(merging) for _ in range(count)], await_)
+    def chooser(self, how, *sources):
+        """Return what begins a ``select``, or each step of one ``merge``."""
+        if how == "select":
+            return lambda: self.select(*sources)
+        merging = merge(*sources)
+        return lambda: self.step(merging)
 
     def _collect(self, make):
         async def await_():

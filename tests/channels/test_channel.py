@@ -115,21 +115,6 @@ def test_blocked_senders_are_let_in_in_the_order_they_came(senders, clock, capac
     assert drained(channel) == items
 
 
-@BOUNDED
-def test_a_sender_whose_time_is_up_leaves_the_line(senders, clock, capacity):
-    channel = filled(capacity)
-    first = senders.send(channel, "first", 5)
-    still_waits(clock, first)
-    second = senders.send(channel, "second")
-    still_waits(clock, first, second)
-    clock.advance(5)
-    assert type(error(first)) is TimeoutError
-    still_waits(clock, second)
-    received = [channel.receive_nowait()]
-    assert value(second) is None
-    assert received + drained(channel) == [*range(capacity), "second"]
-
-
 @CAPACITY
 def test_each_of_those_who_wait_gets_one(receivers, clock, capacity):
     channel: Channel[int] = Channel(capacity)
@@ -177,21 +162,6 @@ def test_what_blocked_senders_hold_is_never_received(senders, clock, capacity, t
     with pytest.raises(ChannelClosed):
         channel.receive_nowait()
     assert clock.pending() == []
-
-
-@CAPACITY
-def test_all_who_wait_end_whatever_they_wait_with(receivers, clock, capacity):
-    channel: Channel[int] = Channel(capacity)
-    receiving = receivers.receive(channel)
-    collecting = receivers.collect(channel)
-    selecting = receivers.select(channel, Channel())
-    merging = receivers.merge(channel)
-    still_waits(clock, receiving, collecting, selecting, merging)
-    channel.close()
-    assert type(error(receiving)) is ChannelClosed
-    assert value(collecting) == []
-    assert value(selecting) == (channel, CLOSED)
-    assert value(merging) == [(channel, CLOSED)]
 
 
 def test_a_subclass_may_send_in_its_own_way():

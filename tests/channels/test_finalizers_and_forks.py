@@ -55,7 +55,10 @@ def test_finalizers_use_channels_tokens_and_tickers_wherever_a_collection_runs(c
             in_thread(one_round).result(PATIENCE)
 
 
-WAITING = """
+def test_a_child_uses_its_copy_of_channels_on_which_threads_wait():
+    """It has neither the receivers nor the senders of its parent."""
+    run_silently(
+        """
 from tests.helpers import pending_sends_of, waiters_of
 inf = float("inf")
 channels = [Channel(inf), Channel(2), Channel()]
@@ -70,6 +73,13 @@ waiting = lambda channel: waiters_of(channel._buffer)
 while len(waiting(channels[2])) < 4 or len(pending_sends_of(full)) < 2: time.sleep(0.001)
 
 def in_child():
+    for send in lambda: channels[2].send_nowait(0), lambda: channels[2].send(0, 0.01):
+        try: send()
+        except (WouldBlock, TimeoutError): pass
+        else: raise AssertionError("accepted")
+    assert full.receive(10) == "kept"
+    try: assert full.receive_nowait() is None
+    except WouldBlock: pass
     for channel in channels:
         own = threads(1, lambda: channel.receive(10))
         while not any(waiter.generation for waiter in waiting(channel)): time.sleep(0.001)
@@ -85,45 +95,13 @@ def in_child():
     time.sleep(0.01)
     for channel in channels: channel.close()
     for thread in own: thread.join(10); assert not thread.is_alive()
-"""
 
-
-def test_a_child_uses_its_copy_of_channels_on_which_threads_wait():
-    run_silently(
-        WAITING
-        + """
 for _ in range(5): assert collect(fork(in_child)) == 0
 for item in range(12): channels[item % 3].send(item, 10)
 for channel in channels: channel.close()
 assert [full.receive(10) for _ in range(3)] == ["kept", "of the parent", "of the parent"]
 for thread in started: thread.join(10); assert not thread.is_alive()
 assert set(heard) <= set(range(12)) and len(heard) >= 11, heard
-"""
-    )
-
-
-@pytest.mark.slow
-def test_a_child_has_no_receivers_and_no_senders_of_its_parent():
-    """Receivers at a rendezvous made room in the parent; in the child nobody is there."""
-    run_silently(
-        WAITING
-        + """
-def child():
-    meeting = channels[2]
-    try: meeting.send_nowait("to nobody")
-    except WouldBlock: pass
-    else: raise AssertionError("accepted")
-    try: meeting.send("to nobody", 0.01)
-    except TimeoutError: pass
-    else: raise AssertionError("accepted")
-    got = []
-    try:
-        while True: got.append(full.receive_nowait())
-    except WouldBlock: pass
-    assert got == ['kept'], got
-    full.send_nowait("own")
-    assert full.receive(10) == "own"
-assert collect(fork(child)) == 0
 """
     )
 

@@ -20,7 +20,6 @@ from backoff_ticker import (
     Pace,
     Ticker,
     WouldBlock,
-    ZeroBackOff,
     merge,
     with_token,
 )
@@ -29,7 +28,7 @@ from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import WaitLine, WaitSet
 from tests.channels.ends import End, ended, still_waits, value, value_after, values
 from tests.channels.test_loops import LoopThatGoes
-from tests.channels.test_select import even, of
+from tests.channels.test_select import of
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import PACKAGE, Interrupted, check_each_place
 from tests.stress.tools import run_silently
@@ -111,16 +110,6 @@ def test_the_ends_of_all_cost_as_much_as_there_are(clock, end):
     assert cost(400) <= 4.1 * cost(100)
 
 
-def test_those_that_are_ready_have_the_same_chance(receivers, clock):
-    sources = [of(*range(400)), Ticker(ZeroBackOff()), AsyncTicker(ZeroBackOff()), Channel()]
-    merging = merge(*sources, *idle_tickers(Ticker, 20))
-    value(receivers.step(merging, 22))  # each ticker's first, maybe
-    chosen = [source for source, _ in value(receivers.step(merging, 400))]
-    assert even([chosen.count(source) for source in sources[:3]])
-    pairs = [*zip(chosen[::2], chosen[1::2], strict=True)]
-    assert even([pairs.count((one, other)) for one in sources[:3] for other in sources[:3]])
-
-
 # Other readers of the same sources
 
 
@@ -168,13 +157,13 @@ def test_a_merge_counts_as_a_receiver_only_while_a_reader_waits(receivers, clock
         step = receivers.step(merging)
         still_waits(clock, step)
         meeting.send_nowait(number)
-        assert value(step) == [(meeting, number)]
+        assert value(step) == (meeting, number)
         with pytest.raises(WouldBlock):
             meeting.send_nowait("to nobody")
         assert len(meeting) == 0
     sending = in_thread(meeting.send, "waits")
     still_waits(clock, sending)
-    assert value(receivers.step(merging)) == [(meeting, "waits")]
+    assert value(receivers.step(merging)) == (meeting, "waits")
     assert value(sending) is None
 
 
@@ -232,7 +221,7 @@ def test_what_comes_between_the_look_and_the_registration_is_found(receivers, cl
         register(case)
 
     monkeypatch.setattr(_merge._Case, "register", send_and_register)
-    assert value(receivers.step(merging)) == [(channel, 1)]
+    assert value(receivers.step(merging)) == (channel, 1)
 
 
 def test_what_comes_after_the_last_look_is_found(receivers, clock, monkeypatch):
@@ -251,7 +240,7 @@ def test_what_comes_after_the_last_look_is_found(receivers, clock, monkeypatch):
         return put_aside(merged, case, *args)
 
     monkeypatch.setattr(Merge, "_put_aside", send_and_put_aside)
-    assert value(receivers.step(merging)) == [(channel, "b")]
+    assert value(receivers.step(merging)) == (channel, "b")
     assert taken == [None, (channel, "a")]
 
 
@@ -312,7 +301,7 @@ def test_two_readers_that_register_a_case_at_once_register_it_once(clock, monkey
 def test_a_reset_moves_what_a_merge_waits_for_and_leaves_nothing_behind(receivers, clock):
     ticker, others = Ticker(ConstantBackOff(3600)), idle_tickers(Ticker, 3)
     merging = merge(ticker, *others)
-    assert value(receivers.step(merging))[0][1].number == 1
+    assert value(receivers.step(merging))[1].number == 1
     for number in range(2, 30):
         step = receivers.step(merging)
         still_waits(clock, step)
@@ -321,7 +310,7 @@ def test_a_reset_moves_what_a_merge_waits_for_and_leaves_nothing_behind(receiver
             clock.settle()
         ticker.reset(ConstantBackOff(15))
         still_waits(clock, step)
-        assert value_after(clock, 15, step)[0][1].number == number
+        assert value_after(clock, 15, step)[1].number == number
         assert len(merging._heap) <= 8
 
 
@@ -329,7 +318,7 @@ def test_another_token_after_a_reset_ends_a_ticker_that_waits(receivers, clock):
     first, second = CancellationToken(), CancellationToken()
     ticker = Ticker(with_token(ConstantBackOff(10), first))
     merging = merge(ticker, Channel())
-    assert value(receivers.step(merging))[0][1].number == 1
+    assert value(receivers.step(merging))[1].number == 1
     step = receivers.step(merging)
     still_waits(clock, step)
     ticker.reset(with_token(ConstantBackOff(10), second))
@@ -338,31 +327,19 @@ def test_another_token_after_a_reset_ends_a_ticker_that_waits(receivers, clock):
     first.cancel()
     still_waits(clock, step)
     second.cancel()
-    assert value(step) == [(ticker, CLOSED)]
-
-
-def test_the_delay_of_return_runs_from_the_next_step(receivers, clock):
-    ticker, channel = Ticker(ConstantBackOff(10), pace=Pace.RETURN), of(*range(20))
-    merging = merge(ticker, channel)
-    pairs = []
-    while not pairs or pairs[-1][0] is not ticker:
-        pairs += value(receivers.step(merging))
-    clock.advance(25)
-    assert value(receivers.step(merging))[0][0] is channel
-    clock.advance(10)
-    assert ticker.receive_nowait().due == 1035
+    assert value(step) == (ticker, CLOSED)
 
 
 def test_ticks_are_skipped_when_they_are_taken(receivers, clock):
     """A reader that comes late drops them; one that has waited gets the tick, late as it is."""
     ticker = Ticker(ConstantBackOff(10), pace=Pace.SKIP)
     merging = merge(ticker, Channel())
-    assert value(receivers.step(merging))[0][1].number == 1
+    assert value(receivers.step(merging))[1].number == 1
     clock.advance(25)
     step = receivers.step(merging)
     still_waits(clock, step)
     clock.advance(7)
-    [(_, tick)] = value(step)
+    _, tick = value(step)
     assert (tick.due, tick.missed) == (1030, 2)
 
 
@@ -390,7 +367,7 @@ def test_one_of_several_readers_watches_the_time(receivers, clock):
         clock.advance(10)
         [done] = [step for step in steps if step in ended(clock, steps)]
         steps.remove(done)
-        assert value(done)[0][1].number == number
+        assert value(done)[1].number == number
 
 
 def test_a_reader_that_comes_late_for_a_time_does_not_take_the_next_one(clock):

@@ -14,11 +14,10 @@ from backoff_ticker import (
     TickerClosed,
     Timer,
     WouldBlock,
-    ZeroBackOff,
     with_max_retries,
 )
 from tests.channels.ends import drained, error, still_waits, value
-from tests.tickers.made_policies import Scripted
+from tests.tickers.made_policies import Scripted, nothing_is_due
 from tests.tickers.made_timers import Fake
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
@@ -80,20 +79,6 @@ def test_each_kind_of_source_ends_the_wait_for_all(senders, receivers, clock):
 
 
 @EITHER
-def test_a_ticker_that_is_not_chosen_keeps_its_tick(receivers, clock, kind):
-    ticker = kind(with_max_retries(ZeroBackOff(), 20))
-    channel = Channel(20)
-    for number in range(20):
-        channel.send_nowait(number)
-    channel.close()
-    taken = value(receivers.merge(channel, ticker))
-    ticks = [got.number for source, got in taken if source is ticker and got is not CLOSED]
-    items = [got for source, got in taken if source is channel and got is not CLOSED]
-    assert ticks == list(range(1, 22))
-    assert items == list(range(20))
-
-
-@EITHER
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust"])
 def test_a_ticker_that_has_ended_says_so_each_time(receivers, clock, kind, ending):
     token = CancellationToken()
@@ -124,54 +109,59 @@ def test_the_error_of_a_policy_is_raised_once(receivers, clock, kind):
 
 @pytest.fixture(params=[0.0, 0.99])
 def looks(request, monkeypatch):
-    """Have ``select`` look at the first of its sources first, or at the last."""
-    monkeypatch.setattr("backoff_ticker.channels._select.shared_random", lambda: request.param)
+    """Have it look at the first of its sources first, or at the last."""
+    for module in ("_select", "_merge"):
+        path = f"backoff_ticker.channels.{module}.shared_random"
+        monkeypatch.setattr(path, lambda: request.param)
 
 
-def ready():
+HOW = pytest.mark.parametrize("how", ["select", "merge"])
+
+
+def take_another(receivers, how, tickers):
+    """Take an item, which is there, while tickers whose first tick was taken are sources, too."""
     channel = Channel(1)
     channel.send_nowait("a")
-    return channel
+    choose = receivers.chooser(how, tickers[0], channel, *tickers[1:])
+    assert value(choose()) == (channel, "a")
 
 
+@HOW
 @EITHER
-def test_the_delay_of_return_runs_from_the_select(receivers, clock, looks, kind):
+def test_the_delay_of_return_runs_from_the_choice(receivers, clock, looks, kind, how):
     tickers = [kind(ConstantBackOff(10), pace=Pace.RETURN) for _ in range(2)]
-    channel = ready()
     for ticker in tickers:
         ticker.receive_nowait()
     clock.advance(25)
-    assert value(receivers.select(tickers[0], channel, tickers[1])) == (channel, "a")
+    take_another(receivers, how, tickers)
     clock.advance(9)
     for ticker in tickers:
-        with pytest.raises(WouldBlock):
-            ticker.receive_nowait()
+        nothing_is_due(ticker)
     clock.advance(1)
     assert [ticker.receive_nowait().due for ticker in tickers] == [1035, 1035]
 
 
+@HOW
 @EITHER
-def test_a_select_without_a_word_before_it_is_a_failure(receivers, clock, looks, kind):
+def test_a_choice_without_a_word_before_it_is_a_failure(receivers, clock, looks, kind, how):
     tickers = [kind(ExponentialFeedbackBackOff(initial_delay=5)) for _ in range(2)]
-    channel = ready()
     for ticker in tickers:
         ticker.receive_nowait()
         assert ticker.next_delay is None
-    assert value(receivers.select(tickers[0], channel, tickers[1])) == (channel, "a")
+    take_another(receivers, how, tickers)
     assert [ticker.next_delay for ticker in tickers] == [5, 5]
 
 
+@HOW
 @EITHER
-def test_ticks_are_skipped_when_they_are_taken(receivers, clock, looks, kind):
-    """A ``select`` that takes something else neither drops ticks of a schedule nor moves it."""
+def test_ticks_are_skipped_when_they_are_taken(receivers, clock, looks, kind, how):
+    """Who takes something else neither drops ticks of a schedule nor moves it."""
     ticker = kind(ConstantBackOff(10), pace=Pace.SKIP)
-    channel = ready()
     ticker.receive_nowait()
     clock.advance(5)
-    assert value(receivers.select(ticker, channel)) == (channel, "a")
+    take_another(receivers, how, [ticker])
     clock.advance(20)
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    nothing_is_due(ticker)
     clock.advance(5)
     tick = ticker.receive_nowait()
     assert (tick.due, tick.missed) == (1030, 2)

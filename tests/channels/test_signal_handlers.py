@@ -13,21 +13,13 @@ from tests.helpers import PATIENCE
 from tests.stress.places import check_each_place
 from tests.stress.tools import run_loop
 
+SLOW = [pytest.param(does, marks=pytest.mark.slow) for does in ("close", "send and close")]
+WAITING = [("receivers_wait", capacity) for capacity in (inf, 2, 0)]
+WAITING += [("senders_wait", capacity) for capacity in (2, 0)]
 
-@pytest.mark.parametrize(
-    ("who", "capacity"),
-    [
-        *(("receivers_wait", capacity) for capacity in (inf, 2, 0)),
-        *(("senders_wait", capacity) for capacity in (2, 0)),
-    ],
-)
-@pytest.mark.parametrize(
-    "does",
-    [
-        *("send", "receive", "close and raise"),
-        *(pytest.param(does, marks=pytest.mark.slow) for does in ("close", "send and close")),
-    ],
-)
+
+@pytest.mark.parametrize(("who", "capacity"), WAITING)
+@pytest.mark.parametrize("does", ["send", "receive", "close and raise", *SLOW])
 @pytest.mark.parametrize("act", ["send", "receive", "close"])
 def test_a_handler_at_every_place(who, capacity, does, act):
     def run(interrupt):
