@@ -27,14 +27,14 @@ from tests.stress.places import Interrupted, each_place
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """The handlers before the test: each test must leave them as they were."""
+    """Each test must leave the handlers, and the descriptors, as they were."""
     collect_garbage()  # with the files that other tests have left open in it
     mine = signal.valid_signals() - {signal.SIGALRM}  # the limit of each test has that one
-    before = {number: signal.getsignal(number) for number in mine}
+    before, descriptors = {number: signal.getsignal(number) for number in mine}, used()
     try:
-        yield before
+        yield
         after = {number: signal.getsignal(number) for number in before}
-        assert after == before
+        assert (after, used()) == (before, descriptors)
     finally:
         for number, handler in before.items():
             if handler is not None and signal.getsignal(number) != handler:
@@ -137,7 +137,7 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how, chain):
     """But not where ``__exit__()``, or the first call in it, is just entered."""
     numbers = signal.SIGUSR1, signal.SIGUSR2
     before = [signal.getsignal(number) for number in numbers]
-    files = wakeup_fd(), open_files()
+    descriptors = used()
     left = []
 
     def enter():
@@ -158,7 +158,7 @@ def test_the_handlers_come_back_wherever_a_signal_handler_raises(how, chain):
             enter()
         interrupt.forget()
         found = [signal.getsignal(number) for number in numbers]
-        if (found, (wakeup_fd(), open_files())) != (before, files):
+        if (found, used()) != (before, descriptors):
             left.append(interrupt.where.partition(":")[0])
             _signals._entered.clear()
             _signals._loop_wakeup.detach()
@@ -235,8 +235,9 @@ def wakeup_fd():
     return current
 
 
-def open_files():
-    return len(list(Path("/dev/fd").iterdir()))
+def used():
+    """Return the wake-up descriptor, and how many descriptors there are."""
+    return wakeup_fd(), len(list(Path("/dev/fd").iterdir()))
 
 
 async def wait_in_scope(token):
@@ -265,44 +266,40 @@ WAITS = [wait_in_scope, wait_for_tick, wait_for_token]
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_a_loop_notices_a_signal_that_another_thread_gets(wait):
-    before = wakeup_fd(), open_files()
     for _ in range(2):  # so a second loop has it too
         with cancel_on_signals(signal.SIGUSR1) as token:
             with sent_once_asleep(signal.SIGUSR1):
                 asyncio.run(wait(token.child()))
             assert token.cause == "SIGUSR1"
-    assert (wakeup_fd(), open_files()) == before
 
 
 def test_a_loop_that_is_closed_leaves_the_wake_up_descriptor_to_others():
-    before = wakeup_fd(), open_files()
+    before = used()
     with cancel_on_signals(signal.SIGUSR1):
         for _ in range(2):
             with asyncio.Runner() as runner:
                 runner.run(wait_once())
                 assert wakeup_fd() != -1
-            assert (wakeup_fd(), open_files()) == before
+            assert used() == before
 
 
 def test_each_loop_of_a_block_notices_signals_and_so_does_the_outer_block():
-    before = wakeup_fd(), open_files()
     with cancel_on_signals(signal.SIGUSR1) as outer:
         for _ in range(2):
             with cancel_on_signals(signal.SIGUSR2) as token, sent_once_asleep(signal.SIGUSR2):
                 asyncio.run(wait_in_scope(token))
         with sent_once_asleep(signal.SIGUSR1):
             asyncio.run(wait_in_scope(outer))
-    assert (wakeup_fd(), open_files()) == before
 
 
 def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it():
     async def main():
         loop = asyncio.get_running_loop()
         for _ in range(2):
-            files = open_files()
+            before = used()
             with cancel_on_signals(signal.SIGUSR1) as token, sent_once_asleep(signal.SIGUSR1):
                 await wait_in_scope(token)
-            assert (wakeup_fd(), open_files()) == (-1, files)
+            assert used() == before
         loop.add_signal_handler(signal.SIGUSR2, print)
         theirs = wakeup_fd()
         with cancel_on_signals(signal.SIGUSR1) as token:
@@ -312,9 +309,7 @@ def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it():
         assert wakeup_fd() == theirs
         loop.remove_signal_handler(signal.SIGUSR2)
 
-    before = wakeup_fd()
     asyncio.run(main())
-    assert wakeup_fd() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -353,13 +348,11 @@ def test_a_loop_that_cannot_watch_a_socket_waits_all_the_same():
         asyncio.get_running_loop().call_later(0.01, token.cancel)
         await wait_in_scope(token)
 
-    before = wakeup_fd(), open_files()
     with (
         cancel_on_signals(signal.SIGUSR1) as token,
         asyncio.Runner(loop_factory=WithoutReaders) as runner,
     ):
         runner.run(main(token))
-    assert (wakeup_fd(), open_files()) == before
 
 
 @pytest.mark.parametrize("missing", ["socketpair", "add_reader"])
@@ -374,17 +367,17 @@ def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(monkeypatc
         with monkeypatch.context() as patched:
             patched.setattr(socket if missing == "socketpair" else loop, missing, fail)
             assert await token.child().wait_async(0.001) is False
-            assert (wakeup_fd(), open_files()) == before
+            assert used() == before
         with sent_once_asleep(signal.SIGUSR1):
             await wait_in_scope(token)
 
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         runner.get_loop()
-        before = wakeup_fd(), open_files()
+        before = used()
         with cancel_on_signals(signal.SIGUSR1) as token:
             runner.run(main(token))
         assert token.cause == "SIGUSR1"
-        assert (wakeup_fd(), open_files()) == before
+        assert used() == before
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])

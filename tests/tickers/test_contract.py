@@ -122,12 +122,8 @@ def test_a_copy_is_the_ticker_itself_and_none_is_pickled(face):
 
 
 def test_a_close_reason_is_a_str():
-    assert [str(reason) for reason in CloseReason] == [
-        "stopped",
-        "exhausted",
-        "cancelled",
-        "failed",
-    ]
+    reasons = [str(reason) for reason in CloseReason]
+    assert reasons == ["stopped", "exhausted", "cancelled", "failed"]
     assert CloseReason.STOPPED == "stopped"
     assert TickerClosed(CloseReason.STOPPED).reason is CloseReason.STOPPED
 

@@ -367,10 +367,7 @@ def test_a_queue_of_a_loop_needs_that_a_loop_runs(kind):
     assert ticker.receive_nowait().number == 1
 
 
-# Queues that an event loop reads: on janus, and ``asyncio.Queue``
-
-
-# ticker.queue()
+# Queues of janus, and those that an event loop reads
 
 
 @EITHER
@@ -388,9 +385,6 @@ def test_threads_read_the_sync_side(clock, kind):
     assert ticker.close_reason is CloseReason.EXHAUSTED
 
 
-# asyncio.Queue, and the async side of a janus queue of one's own
-
-
 class Noting(asyncio.Queue):
     """Notes the threads in which it is used."""
 
@@ -400,8 +394,15 @@ class Noting(asyncio.Queue):
 
 
 @EITHER
-@pytest.mark.parametrize("make", [Noting, lambda: janus.Queue().async_q])
-def test_a_queue_of_a_loop_is_served_in_that_loop(loop, clock, kind, make):
+@pytest.mark.parametrize(
+    ("make", "ended"),
+    [
+        (Noting, getattr(asyncio, "QueueShutDown", asyncio.QueueEmpty)),  # from Python 3.13 on
+        (lambda: janus.Queue().async_q, janus.AsyncQueueShutDown),
+    ],
+    ids=["asyncio", "janus"],
+)
+def test_a_queue_of_a_loop_is_served_in_that_loop_and_shut_down(loop, clock, kind, make, ended):
     ticker = kind(with_max_retries(ConstantBackOff(10), 3), clock=clock)
 
     async def begin():
@@ -416,26 +417,9 @@ def test_a_queue_of_a_loop_is_served_in_that_loop(loop, clock, kind, make):
         assert (tick.number, tick.due, tick.lateness) == (number, 990 + 10 * number, 0)
         clock.advance(10)
     assert ticker.close_reason is CloseReason.EXHAUSTED
-    if make is Noting:
-        assert sink.threads == {ident}
-    else:
-        with pytest.raises(janus.AsyncQueueShutDown):
-            loop.run(sink.get())
-
-
-def test_an_asyncio_queue_is_shut_down_where_it_can_be(loop, clock):
-    """From Python 3.13 on."""
-    ticker = Ticker(Scripted(), clock=clock)
-
-    async def main():
-        sink = asyncio.Queue()
-        ticker.send_to(sink)
-        assert (await sink.get()).number == 1
-        await turns(3)
+    with pytest.raises(ended):
         sink.get_nowait()
-
-    error = loop.submit(main()).exception(PATIENCE)
-    assert type(error) is getattr(asyncio, "QueueShutDown", asyncio.QueueEmpty)
+    assert make is not Noting or sink.threads == {ident}
 
 
 def test_the_handle_of_a_loops_queue_is_stopped_from_a_thread(loop, clock):

@@ -39,26 +39,6 @@ from tests.tickers.made_timers import Failing, Fake, Instant
 from tests.tickers.test_feedback import Feedback
 
 
-@EVERY_PACE
-def test_a_timer_of_the_users_drives_a_ticker(face, clock, pace):
-    """No time passes at all."""
-    timer = Fake()
-    ticker = face.ticker(ConstantBackOff(10), timer=timer, pace=pace)
-    assert timer.delays == []
-    first = face.receive(ticker)
-    assert (first.number, first.time) == (1, clock.time())
-    for number in range(2, 6):
-        asking = reader_that_waits(face, clock, ticker)
-        timer.fire(100.5 * number)
-        tick = asking.result(PATIENCE)
-        assert (tick.number, tick.time, tick.delay) == (number, 100.5 * number, 10)
-        assert float(tick) == 100.5 * number
-        assert tick.lateness == 0
-    assert clock.monotonic() == 1000
-    ticker.stop()
-    assert clock.pending() == []
-
-
 @pytest.mark.parametrize("pace", [Pace.RECEIPT, Pace.RETURN])
 def test_it_is_started_once_with_each_delay_of_the_policy(face, clock, pace):
     delays = [0.1, 3.0, 0.7, 1e-9, 86400.5]

@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 
 import pytest
 import trio
@@ -32,6 +33,7 @@ from backoff_ticker import (
     select_async,
     with_max_retries,
 )
+from backoff_ticker.types import Job
 from backoff_ticker.waiting import checkpoint, current_loop
 from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, python, waiters_of
 from tests.schedules.workers import take_all
@@ -114,32 +116,29 @@ def test_runs_that_end_beside_threads_loops_and_other_runs_stop_none_of_them(end
     schedule, keys = Schedule(), []
     schedule.add_all(range(400), over=0.4)
 
-    async def read():
-        async for tick in ticker:
-            numbers.append(tick.number)
+    def note(value):
+        if isinstance(value, Job):
+            with value:
+                keys.append(value.key)
+        elif value is not CLOSED:
+            numbers.append(value.number)
 
-    async def work():
-        async for job in schedule:
-            with job:
-                keys.append(job.key)
+    async def take(source):
+        async for value in source:
+            note(value)
 
-    def read_here():
-        numbers.extend(tick.number for _, tick in merge(ticker) if tick is not CLOSED)
+    def take_here(source):
+        for _, value in merge(source):
+            note(value)
 
-    def work_here():
-        for job in schedule:
-            with job:
-                keys.append(job.key)
-
-    reading = [*faces(read), *(in_thread(read_here) for _ in range(2))]
-    working = [*faces(work), *(in_thread(work_here) for _ in range(2))]
-    for function in [read, work] * 3:
+    takes = [partial(take, source) for source in (ticker, schedule)]
+    taking = [future for function in takes for future in faces(function)]
+    taking += [in_thread(take_here, source) for source in (ticker, schedule) for _ in range(2)]
+    for function in takes * 3:
         end(function)
-    for future in reading:
-        future.result(PATIENCE)
     eventually(lambda: len(schedule) == 0)
     schedule.close()
-    for future in working:
+    for future in taking:
         future.result(PATIENCE)
     assert sorted(numbers) == list(range(1, 401))
     assert sorted(keys) == list(range(400))
@@ -207,7 +206,7 @@ except WouldBlock:
 @pytest.mark.parametrize("end", ["crash", "end of the host"])
 def test_a_run_that_never_ends_its_tasks_stops_nobody(end):
     """In a process of its own, since trio leaves much behind."""
-    ran = python("-c", PROGRAM, end, timeout=PATIENCE)
+    ran = python("-c", PROGRAM, end)
     assert "done" in ran.stdout, ran.stderr
 
 
@@ -376,7 +375,7 @@ from tests.trio import test_ends
 test_ends.test_ctrl_c_loses_no_tick()
 trio.run(test_ends.at_each_call, test_ends.in_a_scope)
 """
-    ran = python("-c", script, timeout=PATIENCE)
+    ran = python("-c", script)
     assert ran.returncode == 0, ran.stderr
 
 

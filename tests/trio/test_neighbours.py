@@ -17,8 +17,6 @@ from backoff_ticker import (
     DeadlineExceeded,
     Ticker,
     cancel_on_signals,
-    hedge_call_async,
-    retry_call_async,
     with_max_retries,
 )
 from backoff_ticker.integrations.httpx import AsyncRetryTransport
@@ -113,37 +111,6 @@ def test_one_block_of_signals_around_a_loop_and_then_a_run():
         assert signal.set_wakeup_fd(-1) == -1
         trio.run(token.wait_async, 0.001)
         asyncio.run(token.wait_async(0.001))
-
-
-# anyio
-
-
-@BACKENDS
-def test_coroutines_of_anyio(backend):
-    async def main():
-        channel, calls = Channel(1), iter(range(9))
-        async with anyio.create_task_group() as group:
-            group.start_soon(channel.send_async, "item")
-            assert await channel.receive_async() == "item"
-        with anyio.move_on_after(0.001) as scope:
-            await channel.receive_async()
-        assert scope.cancelled_caught
-        with pytest.raises(DeadlineExceeded):
-            async with CancellationToken(timeout=0.001).scope():
-                await anyio.sleep_forever()
-
-        async def operation():
-            await anyio.lowlevel.checkpoint()
-            if (number := next(calls)) < 3:
-                raise OSError
-            return number
-
-        assert await retry_call_async(operation, FAST, on=OSError, attempt_timeout=9) == 3
-        assert await hedge_call_async(operation, FAST, timeout=9) == 4
-        token = CancellationToken(timeout=0.001)
-        assert await anyio.to_thread.run_sync(token.wait)
-
-    anyio.run(main, backend=backend)
 
 
 # A guest

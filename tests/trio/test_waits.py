@@ -349,5 +349,5 @@ print(sorted(name for name in sys.modules if "trio" in name or name in ("sniffio
 
 
 def test_a_program_without_trio_imports_nothing_of_it():
-    ran = python("-c", PROGRAM, timeout=PATIENCE)
+    ran = python("-c", PROGRAM)
     assert (ran.stdout, ran.stderr) == ("['backoff_ticker.waiting._trio']\n", "")

@@ -12,6 +12,7 @@ from types import FunctionType
 
 from backoff_ticker import (
     AsyncTicker,
+    CancellationToken,
     Channel,
     CircuitBreaker,
     CircuitOpen,
@@ -143,6 +144,25 @@ def send(nth):
             second.unregister()
             assert outcome(channel.receive_nowait) == [number] * is_sent
             assert channel._buffer.room in (None, capacity)
+
+
+def end(nth):
+    token, channel, ticker = CancellationToken(), Channel(1), Ticker(ConstantBackOff(50))
+    schedule, queue = Schedule(), Schedule()
+    ticker.receive_nowait()
+    for source, act, has_happened in (
+        (token, token.cancel, lambda: token.cancelled),
+        (channel, channel.close, lambda: channel.closed),
+        (ticker, ticker.stop, lambda: ticker.closed),
+        (schedule, schedule.close, lambda: schedule.closed),
+        (queue, partial(queue.add, "key"), lambda: "key" in queue),
+    ):
+        second = Second(None, source._wait_sets())
+        second.register()
+        outcome(act, nth)
+        if not has_happened():
+            act()
+        assert second.is_woken, (nth, source)
 
 
 def give_back(nth):
@@ -345,7 +365,7 @@ def run_all(claims):
     async def in_loop():
         loop = asyncio.get_running_loop()
         for nth in range(70):
-            for test in take, send, give_back, send_late, reset, crowd, end_job, permit:
+            for test in take, send, end, give_back, send_late, reset, crowd, end_job, permit:
                 test(nth)
             wait(nth, loop)
             wait_for_room(nth, loop)
